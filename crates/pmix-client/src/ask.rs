@@ -16,7 +16,7 @@ use crate::core::{Answer, Waiting};
 use crate::group::invitation;
 use crate::{Error, Group};
 
-/// Holds a request and what is waited for, to be given to
+/// A request and the operation that waits for its reply. It is passed to
 /// [`SharedClient::wait`](crate::SharedClient::wait), [`start`](crate::SharedClient::start) or
 /// [`Core::ask`](crate::Core::ask).
 #[must_use = "a request does nothing until it is waited for or started"]
@@ -26,13 +26,13 @@ pub struct Ask<'a, T = ()> {
     pub(crate) take: Take<T>,
 }
 
-/// What an answer says, if it is one of the right kind.
+/// Extracts the result of an operation from an answer of the expected kind.
 pub(crate) type Take<T> = fn(Answer) -> Option<T>;
 
-/// Holds a status and infos; a partial success has infos too.
+/// A status and infos; a partial success has infos as well.
 pub type Answers = (Status, Vec<Info<'static>>);
 
-/// What the answer to an [`Ask`] says.
+/// Returns the result of an [`Ask`] from the answer of its operation.
 pub(crate) fn taken<T>(take: Take<T>, answer: Result<Answer, Error>) -> Result<T, Error> {
     let strange = || Error::new(Status::ERR_COMM_FAILURE, "a reply of an unexpected type");
     take(answer?).ok_or_else(strange)
@@ -52,19 +52,19 @@ impl<'a> Ask<'a, ()> {
         }
     }
 
-    /// Joins a fence; the reply comes when all participants have arrived (`PMIx_Fence`). Without
-    /// participants they are all of the own job.
+    /// Requests a fence; the reply arrives when all participants have entered it (`PMIx_Fence`). Without participants
+    /// the fence is of the whole own job.
     pub fn fence(procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
         Self::done(Request::Fence(request::Fence { procs, infos }))
     }
 
-    /// Sends input to processes; no data are the end of it (`PMIx_IOF_push`).
+    /// Forwards input to processes; `None` closes their input (`PMIx_IOF_push`).
     pub fn iof_push(procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>, data: Option<Vec<u8>>) -> Self {
         let data = data.map(Into::into);
         Self::done(Request::IofPush(request::IofPush { procs, infos, data }))
     }
 
-    /// Ends a pull of output by the number that it was answered with (`PMIx_IOF_deregister`).
+    /// Deregisters a pull of output by the number in its reply (`PMIx_IOF_deregister`).
     pub fn iof_deregister(remote_id: u64, infos: Vec<Info<'a>>) -> Self {
         Self::done(Request::IofDeregister(request::IofDeregister {
             infos,
@@ -72,7 +72,7 @@ impl<'a> Ask<'a, ()> {
         }))
     }
 
-    /// Asks the host to end processes (`PMIx_Abort`).
+    /// Requests that the host terminate processes (`PMIx_Abort`).
     pub fn abort(status: Status, message: Option<Text<'a>>, procs: Vec<Proc<'a>>) -> Self {
         Self::done(Request::Abort(request::Abort {
             status,
@@ -81,13 +81,13 @@ impl<'a> Ask<'a, ()> {
         }))
     }
 
-    /// Joins a connect (`PMIx_Connect`).
+    /// Connects processes (`PMIx_Connect`).
     pub fn connect(procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
         let request = Request::Connect(request::Connect { procs, infos });
         Self::of(request, Waiting::Jobs)
     }
 
-    /// Joins a disconnect (`PMIx_Disconnect`).
+    /// Disconnects processes (`PMIx_Disconnect`).
     pub fn disconnect(procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
         Self::done(Request::Disconnect(request::Disconnect { procs, infos }))
     }
@@ -97,7 +97,7 @@ impl<'a> Ask<'a, ()> {
         Self::done(Request::Publish(request::Publish { uid: uid(), infos }))
     }
 
-    /// Withdraws published data (`PMIx_Unpublish`).
+    /// Removes published data (`PMIx_Unpublish`).
     pub fn unpublish(keys: Vec<Key<'a>>, infos: Vec<Info<'a>>) -> Self {
         Self::done(Request::Unpublish(request::Unpublish {
             uid: uid(),
@@ -106,7 +106,7 @@ impl<'a> Ask<'a, ()> {
         }))
     }
 
-    /// Reports an event to others (`PMIx_Notify_event`).
+    /// Notifies other processes of an event (`PMIx_Notify_event`).
     pub fn notify(status: Status, range: DataRange, infos: Vec<Info<'a>>) -> Self {
         Self::done(Request::Notify(request::Notify {
             status,
@@ -123,7 +123,7 @@ impl<'a> Ask<'a, ()> {
         }))
     }
 
-    /// Asks the host to log data (`PMIx_Log`).
+    /// Requests that the host log data (`PMIx_Log`).
     pub fn log(data: Vec<Info<'a>>, directives: Vec<Info<'a>>) -> Self {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -136,7 +136,7 @@ impl<'a> Ask<'a, ()> {
         }))
     }
 
-    /// Asks the host to define, change or delete a named block of resources (`PMIx_Resource_block`).
+    /// Requests that the host define, change or delete a named block of resources (`PMIx_Resource_block`).
     pub fn resource_block(
         directive: ResourceBlockDirective,
         block: Text<'a>,
@@ -166,8 +166,8 @@ impl<'a> Ask<'a, ()> {
         Self::done(Request::Notify(declined))
     }
 
-    /// Joins the destruction of a group (`PMIx_Group_destruct`). Servers of 5.0 want its members, which
-    /// [`SharedClient::group_destruct`](crate::SharedClient::group_destruct) knows.
+    /// Destructs a group (`PMIx_Group_destruct`). Servers of 5.0 require the list of its members, which
+    /// [`SharedClient::group_destruct`](crate::SharedClient::group_destruct) adds.
     pub fn group_destruct(group: Text<'a>, procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
         let group = Some(group);
         Self::done(Request::GroupDestruct(request::GroupDestruct {
@@ -178,16 +178,16 @@ impl<'a> Ask<'a, ()> {
     }
 }
 
-/// Says whether a value is known here or the server has to be asked.
+/// The outcome of a search in the local data.
 pub enum Found {
-    /// The value, or the error that it is nowhere.
+    /// The value, or the error of a get that needs no server.
     Known(Result<Value<'static>, Error>),
     /// The request to send to the server.
     AskServer(Box<Ask<'static, Value<'static>>>),
 }
 
 impl Found {
-    /// What to ask for a value, and what is waited for then.
+    /// Returns the request for a value and the operation that waits for its reply.
     pub(crate) fn asking(request: Request<'static>, waiting: Waiting) -> Self {
         Self::AskServer(Box::new(Ask {
             request,
@@ -201,9 +201,8 @@ impl Found {
 }
 
 impl<'a> Ask<'a, (Status, Vec<Pdata<'static>>)> {
-    /// Asks for published data by its keys (`PMIx_Lookup`). The status is `PMIX_SUCCESS`, or
-    /// `PMIX_ERR_PARTIAL_SUCCESS` if some of the keys are not there; without any the answer is the error
-    /// `PMIX_ERR_NOT_FOUND`.
+    /// Looks up published data by keys (`PMIx_Lookup`). The status is `PMIX_SUCCESS`, or `PMIX_ERR_PARTIAL_SUCCESS` if
+    /// some keys have no data. If none has data, the operation fails with `PMIX_ERR_NOT_FOUND`.
     pub fn lookup(keys: Vec<Key<'a>>, infos: Vec<Info<'a>>) -> Self {
         let request = Request::Lookup(request::Lookup {
             uid: uid(),
@@ -222,9 +221,9 @@ impl<'a> Ask<'a, (Status, Vec<Pdata<'static>>)> {
 }
 
 impl<'a> Ask<'a, u64> {
-    /// Asks for output of processes (`PMIx_IOF_pull`), which then comes as
-    /// [`ClientEvent::Output`](crate::ClientEvent::Output) under the number given here. The answer
-    /// is the number that ends it.
+    /// Requests the output of processes (`PMIx_IOF_pull`). It arrives as
+    /// [`ClientEvent::Output`](crate::ClientEvent::Output) with `local_id`. The answer is the number for
+    /// [`iof_deregister`](Ask::iof_deregister).
     pub fn iof_pull(
         procs: Vec<Proc<'a>>,
         infos: Vec<Info<'a>>,
@@ -249,12 +248,12 @@ impl<'a> Ask<'a, u64> {
 }
 
 impl<'a> Ask<'a, Vec<DeviceDistance<'static>>> {
-    /// Asks the server how far devices of its node are from some processors, as
-    /// `PMIx_Compute_distances` does in a process that does not see them itself.
+    /// Requests the distances from processors to devices of the node, for a process that cannot compute them itself
+    /// (`PMIx_Compute_distances`).
     ///
-    /// `cpuset` lists the processors, as in `0,2-3`; `infos` say which devices by `PMIX_DEVICE_TYPE` and
-    /// `PMIX_DEVICE_ID`. `topology` is what the process knows of the node: servers of OpenPMIx compute
-    /// from it, and one of this project from what it sees.
+    /// `cpuset` lists the processors, for example `0,2-3`. `infos` select devices by `PMIX_DEVICE_TYPE` and
+    /// `PMIX_DEVICE_ID`. `topology` is the topology as this process knows it. Servers of OpenPMIx compute the distances
+    /// from it; a server of this project uses its own.
     pub fn device_distances(
         topology: Topology<'a>,
         cpuset: Cpuset<'a>,
@@ -277,7 +276,7 @@ impl<'a> Ask<'a, Vec<DeviceDistance<'static>>> {
 }
 
 impl<'a> Ask<'a, Nspace<'static>> {
-    /// Asks the host to start a job (`PMIx_Spawn`).
+    /// Requests that the host start a job (`PMIx_Spawn`).
     pub fn spawn(infos: Vec<Info<'a>>, apps: Vec<App<'a>>) -> Self {
         let request = Request::Spawn(request::Spawn { infos, apps });
         Self {
@@ -304,25 +303,23 @@ impl<'a> Ask<'a, Answers> {
         }
     }
 
-    /// Asks for information about the system (`PMIx_Query_info`).
+    /// Queries information about the system (`PMIx_Query_info`).
     pub fn query(queries: Vec<Query<'a>>) -> Self {
         Self::infos(Request::Query(request::Query { queries }))
     }
 
-    /// Asks the host for a description of a fabric (`PMIx_Fabric_register`); its index is among the
-    /// answers.
+    /// Requests the description of a fabric from the host (`PMIx_Fabric_register`). The infos of the answer include its
+    /// index.
     pub fn fabric_register(infos: Vec<Info<'a>>) -> Self {
         Self::infos(Request::FabricRegister(request::FabricRegister { infos }))
     }
 
-    /// Asks the host how a fabric is now, by the index that its registration was answered with
-    /// (`PMIx_Fabric_update`).
+    /// Requests the current description of a fabric by the index from its registration (`PMIx_Fabric_update`).
     pub fn fabric_update(index: u64) -> Self {
         Self::infos(Request::FabricUpdate(request::FabricUpdate { index }))
     }
 
-    /// Asks the host to control a session; all sessions if the number is `u32::MAX`
-    /// (`PMIx_Session_control`).
+    /// Requests that the host control a session, or all sessions if the number is `u32::MAX` (`PMIx_Session_control`).
     pub fn session_control(session: u32, infos: Vec<Info<'a>>) -> Self {
         Self::infos(Request::SessionControl(request::SessionControl {
             session,
@@ -330,17 +327,17 @@ impl<'a> Ask<'a, Answers> {
         }))
     }
 
-    /// Asks the host to change an allocation (`PMIx_Allocation_request`).
+    /// Requests that the host change an allocation (`PMIx_Allocation_request`).
     pub fn allocate(directive: AllocDirective, infos: Vec<Info<'a>>) -> Self {
         Self::infos(Request::Allocate(request::Allocate { directive, infos }))
     }
 
-    /// Asks for control of processes (`PMIx_Job_control`).
+    /// Requests control of processes (`PMIx_Job_control`).
     pub fn job_control(targets: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
         Self::infos(Request::JobControl(request::JobControl { targets, infos }))
     }
 
-    /// Asks for monitoring of processes (`PMIx_Process_monitor`).
+    /// Requests monitoring of processes (`PMIx_Process_monitor`).
     pub fn monitor(monitor: Info<'a>, error: Status, infos: Vec<Info<'a>>) -> Self {
         Self::infos(Request::Monitor(request::Monitor {
             monitor,
@@ -349,7 +346,7 @@ impl<'a> Ask<'a, Answers> {
         }))
     }
 
-    /// Asks the host whether a credential is valid (`PMIx_Validate_credential`).
+    /// Requests that the host validate a credential (`PMIx_Validate_credential`).
     pub fn validate(credential: Vec<u8>, infos: Vec<Info<'a>>) -> Self {
         let credential = credential.into();
         Self::infos(Request::ValidateCredential(request::ValidateCredential {
@@ -360,7 +357,7 @@ impl<'a> Ask<'a, Answers> {
 }
 
 impl<'a> Ask<'a, Group> {
-    /// Joins the construction of a group (`PMIx_Group_construct`).
+    /// Constructs a group (`PMIx_Group_construct`).
     pub fn group_construct(group: Text<'a>, procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
         let name = group.clone().into_owned();
         let group = Some(group);
@@ -381,7 +378,7 @@ impl<'a> Ask<'a, Group> {
 }
 
 impl<'a> Ask<'a, (Vec<u8>, Vec<Info<'static>>)> {
-    /// Asks the host for a credential of this process (`PMIx_Get_credential`).
+    /// Requests a credential of this process from the host (`PMIx_Get_credential`).
     pub fn credential(infos: Vec<Info<'a>>) -> Self {
         let request = Request::GetCredential(request::GetCredential { infos });
         Self {

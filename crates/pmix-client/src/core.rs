@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One process and its server, without a socket: bytes, calls and times in; bytes, answers and events
-//! out.
+//! The state machine of a client without a socket. Input is bytes, calls and times; output is bytes, completed
+//! operations, events and questions.
 //!
 //! Source: PMIx Standard, chapters "Client Initialization and Finalization" and "Data Access and
 //! Sharing"; OpenPMIx for the order of messages at init.
@@ -39,28 +39,29 @@ use crate::known::Known;
 use crate::shared_data::SharedData;
 use crate::{Ask, Error, Question, Settings};
 
-/// How long the server may take to acknowledge an event of an invitation if [`Settings::time_limit`] sets no
-/// limit.
+/// The time in which the server must acknowledge an event of an invitation if [`Settings::time_limit`] has no limit.
 const SAY_TIME: Duration = Duration::from_secs(60);
 
-/// Holds the state of one process towards its server, without a socket, a thread or a clock.
+/// The state of one process towards its server, without a socket, a thread or a clock.
 ///
-/// Whoever drives it connects a stream, sends what [`poll_transmit`](Self::poll_transmit) hands out,
-/// gives what arrives to [`handle_input`](Self::handle_input), says with
-/// [`handle_closed`](Self::handle_closed) that the stream has ended, and calls
-/// [`handle_timeout`](Self::handle_timeout) when the time that [`poll_timeout`](Self::poll_timeout)
-/// names has come. Then it takes what has ended ([`poll_completed`](Self::poll_completed)), what has
-/// happened ([`poll_event`](Self::poll_event)), what was pulled ([`poll_output`](Self::poll_output)) and
-/// what is to be decided ([`poll_question`](Self::poll_question)), until there is none of it.
+/// The driver connects a stream and then does the following:
 ///
-/// A call that may wait begins an operation and returns its number. Each operation ends once: it is
-/// answered, its time is over (`PMIX_ERR_TIMEOUT`), it is [cancelled](Self::cancel), or the server is
-/// lost. [`INIT`](Self::INIT) is the first, and the only one before it has ended. The time limit of an
-/// invitation holds until everybody has answered. The server then has [`Settings::time_limit`] (60 s if
-/// there is none) to acknowledge the group.
+/// - It sends the bytes of [`poll_transmit`](Self::poll_transmit).
+/// - It passes received bytes to [`handle_input`](Self::handle_input), and the end of the stream to
+///   [`handle_closed`](Self::handle_closed).
+/// - It calls [`handle_timeout`](Self::handle_timeout) at the time of [`poll_timeout`](Self::poll_timeout).
+/// - After each of these it takes completed operations ([`poll_completed`](Self::poll_completed)), events
+///   ([`poll_event`](Self::poll_event)), pulled output ([`poll_output`](Self::poll_output)) and questions
+///   ([`poll_question`](Self::poll_question)) until none is left.
 ///
-/// What a server sends is bounded as [`Settings`] say; up to 4,096 events, and 64 MiB of events and output,
-/// with 4 MiB more for events, wait to be taken, and the rest is counted.
+/// A call that may wait begins an operation and returns its id. Each operation completes once: by its reply, by its
+/// time limit (`PMIX_ERR_TIMEOUT`), by a [cancellation](Self::cancel), or by the loss of the server.
+/// [`INIT`](Self::INIT) is the first; no other begins before it has completed. The time limit of an invitation applies
+/// until all invited processes have answered. The server then has [`Settings::time_limit`] (60 s if there is none) to
+/// acknowledge the group.
+///
+/// [`Settings`] bounds the messages of the server. At most 4,096 events, and 64 MiB of events and output (4 MiB more
+/// for events), are queued. Further ones are dropped and counted.
 ///
 /// ```
 /// use pmix_client::{Core, Settings, Uri};
@@ -87,9 +88,9 @@ pub struct Core {
     settings: Settings,
     form: PeerForm,
     link: Link,
-    /// What is known without asking, which others may look into meanwhile.
+    /// The local data, shared with gets that do not lock the core.
     known: Arc<Known>,
-    /// What is read without asking, until the cache has it.
+    /// The shared memory of the node, until the cache takes it over.
     shared: Option<SharedData>,
     operations: Operations,
     groups: group::Operations,
@@ -97,49 +98,49 @@ pub struct Core {
     unasked: UnaskedQueue,
 }
 
-/// The connection to the server, or why there is none.
+/// The connection to the server, or the reason why there is none.
 enum Link {
     Open(Box<ClientConnection>),
-    /// No launcher started this process.
+    /// No launcher started this process, so it has no server.
     Singleton,
     Lost(Error),
 }
 
-/// Counts what a [`Core`] holds that goes when it is dealt with.
+/// The numbers of objects that a [`Core`] holds for open work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CoreStats {
-    /// Operations that have not ended.
+    /// Operations that have not completed.
     pub num_operations: usize,
-    /// Requests whose reply is waited for.
+    /// Requests without a reply so far.
     pub num_requests: usize,
     /// Time limits of operations and requests.
     pub num_limits: usize,
-    /// Operations that have ended and were not taken.
+    /// Completed operations that the driver has not taken.
     pub num_completed: usize,
-    /// Invitations and acceptances that have not ended.
+    /// Invitations and acceptances that have not completed.
     pub num_invitations: usize,
-    /// Events that were not taken.
+    /// Events that the driver has not taken.
     pub num_events: usize,
-    /// Pieces of output that were not taken.
+    /// Pieces of output that the driver has not taken.
     pub num_outputs: usize,
-    /// Bytes that events and output took on the wire, and 256 for each.
+    /// The size of queued events and output on the wire, plus 256 bytes for each.
     pub unasked_bytes: usize,
-    /// Questions that were not taken.
+    /// Questions that the driver has not taken.
     pub num_questions: usize,
-    /// Processes of which data came that nobody has asked for.
+    /// Processes with unread data from the prefetch.
     pub num_prefetched: usize,
 }
 
 impl Core {
-    /// The operation by which a core begins: the hello, and what the server says of the job.
+    /// The first operation of a core: the hello and the job info.
     pub const INIT: OperationId = OperationId(0);
 
-    /// Begins a connection with a hello, which is to end by a time, if there is one.
+    /// Begins a connection with a hello. `end` is the time limit of init.
     ///
     /// # Errors
     ///
-    /// If the hello cannot be packed, or if its module is not known here.
+    /// Returns a pack error if the hello cannot be packed, or an error if its packing module is unknown.
     pub fn new(settings: Settings, hello: &Hello<'_>, end: Option<Instant>) -> Result<Self, Error> {
         let mut connection = ClientConnection::connect(hello, settings.max_reply_bytes)?;
         if let Some(version) = &settings.server_version {
@@ -161,8 +162,8 @@ impl Core {
         })
     }
 
-    /// Goes on with a connection that a launcher made with this process, its tool, and that has been let in: the
-    /// launcher is the server from now on. Nothing is to be waited for.
+    /// Creates the core of a tool from an accepted connection of a launcher. The launcher acts as the server from now
+    /// on, and init is complete.
     pub(crate) fn with_launcher(settings: Settings) -> Result<Self, Error> {
         let address = settings.server.as_ref();
         let server = address
@@ -181,7 +182,7 @@ impl Core {
         Ok(Self::begun(settings, form, link, known))
     }
 
-    /// Creates the core of a process that knows its job and has nothing to wait for.
+    /// Creates a core whose init is complete.
     fn begun(settings: Settings, form: PeerForm, link: Link, known: Known) -> Self {
         Self {
             form,
@@ -196,38 +197,37 @@ impl Core {
         }
     }
 
-    /// Reads what processes of the node share with the server, which the hello said.
+    /// Sets the shared memory of the node, which the hello announced.
     pub(crate) fn reading(mut self, shared: Option<SharedData>) -> Self {
         self.shared = shared;
         self
     }
 
-    /// Returns the name of this process. A tool has the one that its server gave it once
-    /// [`INIT`](Self::INIT) has ended.
+    /// Returns the name of this process. For a tool without a name it is known once [`INIT`](Self::INIT) has completed.
     #[must_use]
     pub const fn proc(&self) -> &Proc<'static> {
         &self.settings.proc
     }
 
-    /// Returns the job of this process as a whole (the wildcard rank), of which job info is asked.
+    /// Returns the own job as a process name (nspace and `PMIX_RANK_WILDCARD`), for gets of job info.
     #[must_use]
     pub fn job(&self) -> Proc<'static> {
         Proc::new(self.settings.proc.nspace.clone(), Rank::WILDCARD)
     }
 
-    /// Returns the settings, with the names of this process and the server as they became known.
+    /// Returns the settings, with the names of this process and of the server as init has set them.
     #[must_use]
     pub const fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Returns the form in which both sides pack.
+    /// Returns the layout and version that both sides pack with.
     #[must_use]
     pub const fn form(&self) -> &PeerForm {
         &self.form
     }
 
-    /// Returns why the server is lost, if it is.
+    /// Returns the error with which the server was lost, if it was.
     #[must_use]
     pub const fn lost(&self) -> Option<&Error> {
         match &self.link {
@@ -236,14 +236,14 @@ impl Core {
         }
     }
 
-    /// Takes bytes that the server sent. What is wrong with them ends the connection.
+    /// Handles bytes from the server. Invalid bytes end the connection.
     pub fn handle_input(&mut self, bytes: &[u8], now: Instant) {
         let Link::Open(connection) = &mut self.link else {
             return;
         };
         let read = connection.handle_input(bytes);
         self.welcome();
-        // In their order: what came before the answer to an acceptance is about another group.
+        // The order matters: an event before the reply to an acceptance is about another group of that name.
         while let Some(incoming) = self.poll_incoming() {
             match incoming {
                 Incoming::Reply(response) => self.handle_reply(&response, now),
@@ -255,12 +255,12 @@ impl Core {
         }
     }
 
-    /// Takes in that the stream has ended, or cannot be used: the server is lost.
+    /// Handles the end or a failure of the stream: the server is lost.
     pub fn handle_closed(&mut self, cause: io::Error) {
         self.lose(&Error::lost("lost the connection to the server", cause));
     }
 
-    /// Ends what has run out of time.
+    /// Completes operations and requests whose time limit has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(late) = self.operations.take_late(now) {
             match late {
@@ -285,7 +285,7 @@ impl Core {
         }
     }
 
-    /// Returns the next operation that has ended, and how.
+    /// Returns the next completed operation and its outcome.
     pub fn poll_completed(&mut self) -> Option<Completed> {
         self.operations.poll()
     }
@@ -295,7 +295,7 @@ impl Core {
         self.unasked.poll_event()
     }
 
-    /// Takes the oldest event with a status, and returns whether there was one.
+    /// Removes the oldest event with a status. Returns `true` if there was one.
     pub(crate) fn take_event(&mut self, status: Status) -> bool {
         self.unasked.take_event(status)
     }
@@ -305,38 +305,38 @@ impl Core {
         self.unasked.poll_output()
     }
 
-    /// Returns the next event, piece of output or question, whichever came first.
+    /// Returns the next event, piece of output or question in the order of arrival.
     pub(crate) fn poll_unasked(&mut self) -> Option<Unasked> {
         self.unasked.poll()
     }
 
-    /// Returns how much [`poll_unasked`](Self::poll_unasked) has to hand out.
+    /// Returns the number of items that [`poll_unasked`](Self::poll_unasked) can return.
     pub(crate) fn num_unasked(&self) -> usize {
         self.unasked.len()
     }
 
-    /// Returns the number of events and pieces of output that were dropped because too much waited.
+    /// Returns the number of events and pieces of output dropped because the queue was full.
     #[must_use]
     pub const fn num_lost_events(&self) -> u64 {
         self.unasked.num_lost()
     }
 
-    /// Returns the next process that was invited to a group of this one and does not take part, or the
-    /// leader of a group that this one joins and that is lost, with the event that says so.
-    /// [`decide`](Self::decide) says how it goes on.
+    /// Returns the next question to the program, with the event that caused it. The subject is a process that declines
+    /// the invitation of this one or is lost, or the lost leader of a group that this process joins. The program
+    /// answers with [`decide`](Self::decide).
     pub fn poll_question(&mut self) -> Option<(Question, Event<'static>)> {
         self.unasked.poll_question()
     }
 
-    /// Returns when [`handle_timeout`](Self::handle_timeout) is to be called, if there is such a time.
+    /// Returns the time for the next [`handle_timeout`](Self::handle_timeout), if there is one.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let limits = [self.operations.next_limit(), self.groups.next_choice()];
         limits.into_iter().flatten().min()
     }
 
-    /// Ends an operation without its answer, which is ignored if it comes. The status is
-    /// `PMIX_ERR_NOT_AVAILABLE`. One that has ended is left as it is.
+    /// Completes an operation with `PMIX_ERR_NOT_AVAILABLE`; a later reply to it is ignored. Does nothing for a
+    /// completed operation.
     pub fn cancel(&mut self, id: OperationId, now: Instant) {
         let cancelled = Error::new(Status::ERR_NOT_AVAILABLE, "the operation was cancelled");
         match self.operations.waiting(id) {
@@ -351,14 +351,13 @@ impl Core {
         }
     }
 
-    /// Drops the data of other processes that came and were not asked for, so that the next get brings
-    /// what its process has committed by now. Call it when the program learns by other means than PMIx
-    /// that a process has committed.
+    /// Drops the data of other processes that were sent in advance, so the next get requests the committed data of its
+    /// process. A program calls it after it has learned of a commit by means other than PMIx.
     pub fn drop_prefetched(&mut self) {
         self.known.drop_prefetched();
     }
 
-    /// Counts what is held.
+    /// Returns the numbers of objects held.
     #[must_use]
     pub fn stats(&self) -> CoreStats {
         let [num_operations, num_requests, num_limits, num_completed] = self.operations.counts();
@@ -377,8 +376,8 @@ impl Core {
         }
     }
 
-    /// Returns what is known without asking, for who looks there without the core. It is another one before
-    /// [`INIT`](Self::INIT) has ended.
+    /// Returns the local data, for gets that do not lock the core. Init may replace it, so callers fetch it after
+    /// [`INIT`](Self::INIT) has completed.
     pub(crate) const fn known_data(&self) -> &Arc<Known> {
         &self.known
     }
@@ -390,7 +389,8 @@ impl Core {
         }
     }
 
-    /// Asks about the job once the server has answered the hello, unless it is one that the server has just made.
+    /// Requests the job info once the server has replied to the hello. A tool whose job was created by this reply has
+    /// none to request.
     fn welcome(&mut self) {
         if !matches!(self.operations.waiting(Self::INIT), Some(Waiting::Welcome)) {
             return;
@@ -429,12 +429,13 @@ impl Core {
     }
 
     fn handle_reply(&mut self, response: &Response, now: Instant) {
-        // What a get brings says nothing about what else may have changed.
+        // A fence or another reply may follow a commit of a process, so its data sent in advance may be old. The reply
+        // to a get has no such meaning.
         if response.command != Command::GETNB {
             self.known.drop_prefetched();
         }
         match self.operations.take_asker(response.tag) {
-            // The reply to what was given up is nobody's.
+            // The operation was cancelled or has timed out.
             None => {}
             Some(Asker::Operation(id)) => self.answer(id, response.tag, &response.payload),
             Some(Asker::Context(of)) => {
@@ -449,7 +450,7 @@ impl Core {
         }
     }
 
-    /// Takes in what came unasked: events and output.
+    /// Handles an unsolicited message: an event or output.
     fn handle_notice(&mut self, notice: &Frame, now: Instant) {
         self.known.drop_prefetched();
         let payload = &notice.payload;
@@ -487,7 +488,7 @@ impl Core {
         Ok(())
     }
 
-    /// Ends an operation whose time is over.
+    /// Completes an operation whose time limit has passed.
     fn handle_late(&mut self, id: OperationId, now: Instant) {
         match self.operations.waiting(id) {
             None => {}
@@ -506,7 +507,7 @@ impl Core {
         }
     }
 
-    /// The server is lost: everything ends.
+    /// Handles the loss of the server: every open operation fails.
     fn lose(&mut self, error: &Error) {
         if self.lost().is_some() {
             return;
@@ -522,7 +523,7 @@ impl Core {
         }
     }
 
-    /// Sends a request, once the core has begun.
+    /// Sends a request if init has completed.
     fn send(&mut self, request: &Request<'_>) -> Result<Tag, Error> {
         match &mut self.link {
             Link::Lost(error) => Err(error.clone()),
@@ -532,22 +533,22 @@ impl Core {
         }
     }
 
-    /// Asks for something: it ends with the [`Answer`] that says it.
+    /// Begins the operation of an [`Ask`]. Its answer is the variant of [`Answer`] for the request.
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit).
+    /// Returns the errors of [`commit`](Self::commit).
     pub fn ask<T>(&mut self, ask: Ask<'_, T>, end: Option<Instant>) -> Result<OperationId, Error> {
         let mut request = ask.request;
         if let Request::Fence(fence) = &mut request
             && fence.procs.is_empty()
         {
-            // Servers of OpenPMIx refuse a fence of nobody.
+            // Servers of OpenPMIx reject a fence without participants.
             fence.procs.push(self.job());
         }
         let begun = self.begin(&request, ask.waiting, end);
         begun.map_err(|error| match (&request, error.status()) {
-            // A server that speaks as releases up to 5 do cannot be asked at all.
+            // Layouts of releases up to 5 have no type for the request, so it cannot be packed.
             (Request::ResourceBlock(_), Status::ERR_UNKNOWN_DATA_TYPE) => {
                 let message = "the server knows no blocks of resources (PMIx_Resource_block)";
                 Error::new(Status::ERR_NOT_SUPPORTED, message)
@@ -580,7 +581,7 @@ impl Core {
         Ok(id)
     }
 
-    /// Begins an operation that has ended already.
+    /// Begins an operation that is complete at once.
     fn ended(&mut self, outcome: Result<Answer, Error>) -> OperationId {
         let id = self.operations.begin(Waiting::Welcome, None);
         self.operations.complete(id, outcome);
@@ -588,7 +589,7 @@ impl Core {
     }
 }
 
-/// Takes the name that the server says of itself.
+/// Stores the server's name from its reply to the hello.
 fn name_server(settings: &mut Settings, name: &Proc<'static>) {
     if let Some(server) = &mut settings.server {
         server.server = name.clone();

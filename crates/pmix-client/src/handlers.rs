@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Event handlers of one process: which of them an event is for, and in which order they are told.
+//! The event handlers of a process: the selection of handlers for an event, and their order.
 //!
-//! A handler for one code is told before those for several, and these before the default ones, which are
-//! for all codes; one handler may stand before all others and one behind them. Within such a category
-//! the newest is told first unless its registration says otherwise.
+//! The chain begins with handlers for a single code, then those for several codes, then default handlers (for all
+//! codes). One handler may be registered as the first of all and one as the last. Within a category the newest is
+//! called first unless its registration says otherwise.
 //!
 //! Source: PMIx Standard, chapter "Event Notification", attributes of `PMIx_Register_event_handler`.
 
@@ -23,60 +23,59 @@ use crate::obeyed::check_required;
 
 use places::{Gap, Place, Places};
 
-/// The most events that are kept for handlers which are registered later.
+/// The largest number of events cached for later registrations.
 const MOST_KEPT: usize = 512;
 
-/// The most bytes of such events, as they are on the wire.
+/// The largest size of cached events on the wire.
 const MOST_KEPT_BYTES: usize = 4 << 20;
 
-/// Says where in the order of handlers a new one stands.
+/// The position of a new handler in the chain.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum HandlerOrder {
-    /// Before the others of its category (`PMIX_EVENT_HDLR_PREPEND`, and where nothing is said), but not
-    /// before one that is the first in it.
+    /// Before the others of its category, but after one registered as the first in it (`PMIX_EVENT_HDLR_PREPEND`, the
+    /// default).
     #[default]
     Prepend,
-    /// Behind the others of its category (`PMIX_EVENT_HDLR_APPEND`), but not behind one that is the last
-    /// in it.
+    /// After the others of its category, but before one registered as the last in it (`PMIX_EVENT_HDLR_APPEND`).
     Append,
     /// Before all handlers of the process (`PMIX_EVENT_HDLR_FIRST`).
     First,
-    /// Behind all handlers of the process (`PMIX_EVENT_HDLR_LAST`).
+    /// After all handlers of the process (`PMIX_EVENT_HDLR_LAST`).
     Last,
     /// Before all others of its category (`PMIX_EVENT_HDLR_FIRST_IN_CATEGORY`).
     FirstInCategory,
-    /// Behind all others of its category (`PMIX_EVENT_HDLR_LAST_IN_CATEGORY`).
+    /// After all others of its category (`PMIX_EVENT_HDLR_LAST_IN_CATEGORY`).
     LastInCategory,
     /// Immediately before the handler with a name (`PMIX_EVENT_HDLR_BEFORE`).
     Before(Text<'static>),
-    /// Immediately behind the handler with a name (`PMIX_EVENT_HDLR_AFTER`).
+    /// Immediately after the handler with a name (`PMIX_EVENT_HDLR_AFTER`).
     After(Text<'static>),
 }
 
-/// Describes a handler: the events it is for, and where it stands.
+/// The description of a handler: its events and its position.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct EventHandler {
-    /// The codes that it is for; all if there are none (a default handler).
+    /// The codes of the events; empty for a default handler.
     pub codes: Vec<Status>,
-    /// Its name, by which others refer to it (`PMIX_EVENT_HDLR_NAME`).
+    /// The name, by which other registrations refer to it (`PMIX_EVENT_HDLR_NAME`).
     pub name: Option<Text<'static>>,
-    /// Where it stands.
+    /// The position in the chain.
     pub order: HandlerOrder,
-    /// Whose events it is for (`PMIX_RANGE`); everybody's if nothing is said.
+    /// The range of event sources (`PMIX_RANGE`); `None` for all.
     pub range: Option<DataRange>,
     /// The processes of a custom range (`PMIX_EVENT_CUSTOM_RANGE`).
     pub range_procs: Vec<Proc<'static>>,
-    /// The processes that an event has to affect if it says whom it affects
-    /// (`PMIX_EVENT_AFFECTED_PROC`, `PMIX_EVENT_AFFECTED_PROCS`); any if there are none.
+    /// The affected processes (`PMIX_EVENT_AFFECTED_PROC`, `PMIX_EVENT_AFFECTED_PROCS`). An event that lists affected
+    /// processes must list one of these. Empty for all.
     pub affected: Vec<Proc<'static>>,
-    /// Whether it is told once and then forgotten (`PMIX_EVENT_ONESHOT`).
+    /// `true` if the handler is deregistered after its first event (`PMIX_EVENT_ONESHOT`).
     pub is_oneshot: bool,
 }
 
 impl EventHandler {
-    /// Creates a handler for codes; for all codes if none are given.
+    /// Creates a handler for codes, or a default handler if there are none.
     #[must_use]
     pub fn new(codes: impl IntoIterator<Item = Status>) -> Self {
         Self {
@@ -85,13 +84,13 @@ impl EventHandler {
         }
     }
 
-    /// Creates a handler from the infos of a registration. Of several that say where it stands the last
-    /// counts; infos that say nothing of the handler are passed over.
+    /// Creates a handler from the infos of a registration. If several set the position, the last one applies. Infos
+    /// that do not concern handlers are ignored.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a value of another type than its attribute has, by the key;
-    /// `PMIX_ERR_NOT_SUPPORTED` for a required directive that handlers do not obey.
+    /// Returns `PMIX_ERR_BAD_PARAM` with the key of an info whose value has the wrong type, and
+    /// `PMIX_ERR_NOT_SUPPORTED` for a required directive that handlers do not support.
     pub fn from_infos(
         codes: impl IntoIterator<Item = Status>,
         infos: &[Info<'_>],
@@ -170,8 +169,7 @@ impl EventHandler {
         has_code && fits && self.affects(event)
     }
 
-    /// Whether an event affects a process that the handler is for; one that does not say whom affects
-    /// anybody.
+    /// Returns `true` if an event affects a process of the handler, or lists no affected processes.
     fn affects(&self, event: &Event<'_>) -> bool {
         if self.affected.is_empty() {
             return true;
@@ -190,23 +188,23 @@ impl EventHandler {
     }
 }
 
-/// Where a handler stands.
+/// The position of a registered handler.
 #[derive(Clone, Copy, Debug)]
 enum Stand {
     First,
     Last,
-    /// In a category, at a place of it.
+    /// The category and the place in it.
     In(usize, Place),
 }
 
-/// A handler that is registered.
+/// A registered handler.
 #[derive(Clone, Debug)]
 struct Registered {
     id: usize,
     handler: EventHandler,
 }
 
-/// What is done when the turn of a handler comes.
+/// The action for a handler when the chain reaches it.
 #[derive(Clone, Debug)]
 struct Turn<H> {
     stand: Stand,
@@ -215,25 +213,25 @@ struct Turn<H> {
     then: H,
 }
 
-/// Holds the event handlers of a process, in their order, each with what is done when its turn comes.
+/// The event handlers of a process in their order, each with its action `H`.
 #[derive(Clone, Debug)]
 pub struct Handlers<H> {
     next: usize,
     first: Option<Registered>,
-    /// Those for one code, for several and for all.
+    /// The handlers for one code, for several codes, and for all codes.
     categories: [Places<Registered>; 3],
     last: Option<Registered>,
-    /// What is done when the turn of each comes, with its name and whether it is told once.
+    /// The action of each handler, by id.
     turns: BTreeMap<usize, Turn<H>>,
-    /// How many are for each code, by its number, and how many for all.
+    /// The number of handlers for each code; then the number of default handlers.
     codes: BTreeMap<i32, usize>,
     num_default: usize,
-    /// Events that no handler was there for.
+    /// Events without a handler so far.
     kept: VecDeque<Kept>,
     kept_bytes: usize,
 }
 
-/// An event that no handler was there for.
+/// A cached event.
 #[derive(Clone, Debug)]
 struct Kept {
     event: Event<'static>,
@@ -263,18 +261,16 @@ impl<H> Handlers<H> {
         }
     }
 
-    /// Registers a handler and returns its number, which no other has had
-    /// (`PMIx_Register_event_handler`).
+    /// Registers a handler and returns its unique id (`PMIx_Register_event_handler`).
     ///
-    /// DEVIATION: OpenPMIx puts a handler without a directive before one that is the first in its category,
-    /// and looks for the new handler's own name where it is to stand before or behind another;
+    /// DEVIATION: OpenPMIx puts a handler without a directive before the first one of its category. For a position
+    /// relative to another handler it searches for the name of the new handler;
     /// `a_named_handler_is_found_and_the_first_in_a_category_stays_first`.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_EVENT_REGISTRATION` if the place is taken (first or last, of all or in the category), if no
-    /// handler of the category has the name that it refers to, or if that one is the first and it is to
-    /// stand before it, or the last and it is to stand behind it.
+    /// Returns `PMIX_ERR_EVENT_REGISTRATION` if the first or last position is taken, if no handler of the category has
+    /// the name that it refers to, or if the position would precede the first or follow the last handler.
     pub fn register(&mut self, handler: EventHandler, then: H) -> Result<usize, Error> {
         let category = handler.category();
         let stand = match self.gap(&handler)? {
@@ -304,7 +300,7 @@ impl<H> Handlers<H> {
         Ok(id)
     }
 
-    /// A place in a gap of a category; the places of all are new if there was none.
+    /// Returns a place in a gap of a category. If the gap has none, all places of the category are assigned again.
     fn place_in(
         &mut self,
         category: usize,
@@ -325,7 +321,7 @@ impl<H> Handlers<H> {
             .ok_or_else(|| refused(format_args!("the limit of handlers is reached")))
     }
 
-    /// Between which others of its category a handler is to stand.
+    /// Returns the gap between handlers of its category that a new handler belongs to.
     fn gap(&self, handler: &EventHandler) -> Result<Gap, Error> {
         let all = &self.categories[handler.category()];
         let is = |one: Option<(Place, &Registered)>, order: HandlerOrder| {
@@ -382,7 +378,7 @@ impl<H> Handlers<H> {
         }
     }
 
-    /// Removes a handler (`PMIx_Deregister_event_handler`); none if no handler has the number.
+    /// Deregisters a handler (`PMIx_Deregister_event_handler`). Returns `None` if the id is unknown.
     pub fn deregister(&mut self, id: usize) -> Option<EventHandler> {
         let turn = self.turns.remove(&id)?;
         let removed = match turn.stand {
@@ -403,7 +399,7 @@ impl<H> Handlers<H> {
         Some(handler)
     }
 
-    /// Removes all handlers and what was kept for later ones; numbers go on.
+    /// Removes all handlers and cached events. Ids are not used again.
     pub fn clear(&mut self) {
         let next = self.next;
         *self = Self {
@@ -418,27 +414,27 @@ impl<H> Handlers<H> {
         self.first.iter().chain(between).chain(&self.last)
     }
 
-    /// Returns the codes that any handler is for, each once, in the order of their numbers.
+    /// Returns the codes with a handler, each once, in numerical order.
     #[must_use]
     pub fn codes(&self) -> Vec<Status> {
         self.codes.keys().copied().map(Status::from_raw).collect()
     }
 
-    /// Returns whether any handler is for a code, and not for all.
+    /// Returns `true` if a handler is registered for this code, apart from default handlers.
     #[must_use]
     pub fn has_code(&self, code: Status) -> bool {
         self.codes.contains_key(&code.as_raw())
     }
 
-    /// Returns whether any handler is for all codes.
+    /// Returns `true` if there is a default handler.
     #[must_use]
     pub const fn has_default(&self) -> bool {
         self.num_default > 0
     }
 
-    /// Returns the numbers of the handlers that an event is for, in the order in which they are told. `own`
-    /// is this process; `is_local` says of another whether it runs on the same node. Each handler's turn
-    /// begins with [`begin_turn`](Self::begin_turn).
+    /// Returns the ids of the handlers for an event in the order in which they are called. `own` is this process.
+    /// `is_local` returns `true` for processes on this node. The driver calls [`begin_turn`](Self::begin_turn) for each
+    /// id.
     #[must_use]
     pub fn chain(
         &self,
@@ -452,8 +448,8 @@ impl<H> Handlers<H> {
             .collect()
     }
 
-    /// Keeps an event that no handler was there for, for one that is registered later, unless the event says
-    /// otherwise (`PMIX_EVENT_DO_NOT_CACHE`). The oldest of more than 512, or of more than 4 MiB, is dropped.
+    /// Caches an event without a handler for later registrations, unless it has `PMIX_EVENT_DO_NOT_CACHE`. Beyond 512
+    /// events or 4 MiB, the oldest are dropped.
     pub fn keep(&mut self, event: Event<'static>) {
         if says(&event.infos, keys::EVENT_DO_NOT_CACHE) {
             return;
@@ -469,7 +465,7 @@ impl<H> Handlers<H> {
         }
     }
 
-    /// Takes the kept events that a handler is for, the oldest first.
+    /// Removes and returns the cached events for a handler, the oldest first.
     pub fn take_kept(
         &mut self,
         id: usize,
@@ -496,8 +492,8 @@ impl<H> Handlers<H> {
 }
 
 impl<H: Clone> Handlers<H> {
-    /// Begins the turn of a handler: returns its name and what is to be done, and forgets a handler that is
-    /// told once. None if the handler is not registered any longer.
+    /// Returns the name and action of a handler, and deregisters a one-shot handler. Returns `None` if the handler is
+    /// no longer registered.
     pub fn begin_turn(&mut self, id: usize) -> Option<(Option<Text<'static>>, H)> {
         let Turn {
             name,
@@ -564,7 +560,7 @@ fn says(infos: &[Info<'_>], key: &str) -> bool {
         .any(|info| info.key.is(key) && info.truth().is_true())
 }
 
-/// Whether two names may mean the same process; a wildcard means any of its job.
+/// Returns `true` if two names can mean the same process; a wildcard means any process of its job.
 fn is_same(one: &Proc<'_>, other: &Proc<'_>) -> bool {
     let is_any = |proc: &Proc<'_>| proc.rank == Rank::WILDCARD;
     one.nspace == other.nspace && (one.rank == other.rank || is_any(one) || is_any(other))
@@ -573,7 +569,7 @@ fn is_same(one: &Proc<'_>, other: &Proc<'_>) -> bool {
 #[cfg(test)]
 mod tests;
 
-/// Returns how many bytes an event takes on the wire. What cannot be packed, such as a pointer, is small.
+/// Returns the size of an event on the wire. An event that cannot be packed, for example one with a pointer, counts 0.
 fn wire_bytes(event: &Event<'_>) -> usize {
     let form = PeerForm::new(Layout::new(Module::V61), crate::client::VERSION.as_bytes());
     event.encode(&form, None).map_or(0, |packed| packed.len())

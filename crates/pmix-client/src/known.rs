@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a process knows without asking: of jobs, of what others put, and what it put itself. It stands
-//! beside the core of the connection, so that who finds something here waits for nobody who asks.
+//! Data that need no request to the server: job info, data of other processes, and the own puts. They are kept beside
+//! the core of the connection, so a get that finds its value here waits for no other thread.
 //!
 //! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIx_Get`.
 
@@ -25,17 +25,17 @@ use crate::obeyed::check_get;
 use crate::prefetch::Prefetch;
 use crate::{Error, Found, Settings};
 
-/// Holds what a process knows. Each part has a lock of its own, if any, under which nothing is waited for.
+/// The local data of a process. Each part has its own lock, if any, and no thread waits while it holds one.
 pub(crate) struct Known {
     form: PeerForm,
     proc: Proc<'static>,
-    /// How long a string may become that was compressed for the wire.
+    /// The largest length of a decompressed string.
     max_string_bytes: usize,
-    /// Since the server said what it knows of the own job.
+    /// The job info and put data from the server; set when init completes.
     cache: OnceLock<JobCache>,
-    /// Shared with the commits that the server has not answered.
+    /// The own puts, shared with commits that the server has not acknowledged.
     own: Arc<Mutex<OwnPuts>>,
-    /// The values that `PMIx_Store_internal` kept about other processes and jobs; unset until the first one.
+    /// The values that `PMIx_Store_internal` stored for other processes and jobs; unset until the first one.
     stored: OnceLock<Mutex<HashMap<Nspace<'static>, ModexStore>>>,
     prefetch: Prefetch,
     groups: OwnGroups,
@@ -43,7 +43,7 @@ pub(crate) struct Known {
     server_uri: Option<String>,
 }
 
-/// Creates the store of a process that has put nothing.
+/// Creates the store of a process without puts.
 fn own_puts(settings: &Settings) -> OwnPuts {
     let most = usize::try_from(MAX_REQUEST_BYTES).unwrap_or(usize::MAX);
     OwnPuts::new(settings.proc.rank, most)
@@ -52,7 +52,7 @@ fn own_puts(settings: &Settings) -> OwnPuts {
 }
 
 impl Known {
-    /// Creates it for a process of which nothing is known yet.
+    /// Creates the local data of a process before init.
     pub(crate) fn new(form: PeerForm, settings: &Settings) -> Self {
         Self {
             form,
@@ -72,11 +72,11 @@ impl Known {
         &self.groups
     }
 
-    /// Puts members in the place of the names of groups, if there are any and the server does not do it.
+    /// Replaces the names of groups by their members, unless the server does so. Returns `None` if there are none.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` for a rank that no member of the group has.
+    /// Returns `PMIX_ERR_NOT_FOUND` for a rank that no member of the group has.
     pub(crate) fn resolved(&self, procs: &[Proc<'_>]) -> Result<Option<Vec<Proc<'static>>>, Error> {
         self.groups.resolved(procs, |nspace| {
             let job = Proc::new(nspace.clone(), Rank::WILDCARD);
@@ -85,13 +85,13 @@ impl Known {
         })
     }
 
-    /// Takes what is known of jobs, which is said once.
+    /// Sets the cache, once.
     pub(crate) fn begin(&self, cache: JobCache) {
-        // Init ends once.
+        // Init completes once, so the cache cannot be set already.
         let _ = self.cache.set(cache);
     }
 
-    /// Returns what is known of jobs, if the server has said it.
+    /// Returns the cache if init has completed.
     pub(crate) fn cache(&self) -> Option<&JobCache> {
         self.cache.get()
     }
@@ -102,7 +102,7 @@ impl Known {
         Ok(self.own().put(&wire, scope, info)?)
     }
 
-    /// Stores a value about a process here alone.
+    /// Stores a value about a process in this client only.
     pub(crate) fn store(&self, proc: &Proc<'_>, info: Info<'_>) -> Result<(), Error> {
         if *proc == self.proc {
             return self.put(Scope::INTERNAL, info);
@@ -113,7 +113,7 @@ impl Known {
         Ok(job.put(proc.rank, Scope::INTERNAL, info)?)
     }
 
-    /// Returns what was stored here about another process.
+    /// Returns a value that was stored for another process.
     fn stored(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Option<Copied> {
         let stored = self.stored.get()?.lock();
         let stored = stored.unwrap_or_else(PoisonError::into_inner);
@@ -121,18 +121,18 @@ impl Known {
         copied(job.get(proc.rank, Scope::INTERNAL, key, infos))
     }
 
-    /// Whether something was put that no commit has said.
+    /// Returns `true` if there are puts that are not part of a commit.
     pub(crate) fn has_uncommitted(&self) -> bool {
         self.own().has_uncommitted()
     }
 
-    /// Packs what was put since the last commit for the server, which says whether it has stored it.
+    /// Packs the values put since the last commit.
     pub(crate) fn commit(&self) -> Result<Commit, Error> {
         Commit::begin(&self.own, self.form.layout)
     }
 
-    /// Returns the value of a key, that there is none, or else what to ask the server for: the job info, if
-    /// that was not asked for at init and may have the key, else what the process has put.
+    /// Returns the value of a key, its error, or the request for the server. The request is for the job info if init
+    /// did not request it and it may have the key, else for the data of the process.
     pub(crate) fn look(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Found {
         if let Err(error) = check_get(infos) {
             return Found::Known(Err(error));
@@ -148,7 +148,7 @@ impl Known {
             Ok(resolved) => resolved.unwrap_or_default(),
             Err(error) => return Found::Known(Err(error)),
         };
-        // A name with the wildcard stands for no single process.
+        // The name of a group with `PMIX_RANK_WILDCARD` is not a single process.
         let proc = match &*of_group {
             [only] if proc.rank != Rank::WILDCARD => only,
             _ => proc,
@@ -176,10 +176,10 @@ impl Known {
         }
     }
 
-    /// Takes the job info that was not asked for at init, and looks for what it was asked for: the value, that
-    /// there is none, or what to ask for next.
+    /// Stores the job info that a get requested, and repeats the search. Returns the value, its error, or the next
+    /// request.
     pub(crate) fn learnt(&self, payload: &[u8], wanted: &Wanted) -> Found {
-        // Whoever asks the server next is told what is wrong.
+        // The request that follows gets the error of its own reply.
         if let Err(error) = self.learn(payload) {
             tracing::debug!("cannot load the job info: {error}");
         }
@@ -201,8 +201,7 @@ impl Known {
         cache.absorb_job_info(&info)
     }
 
-    /// Returns the value of a key, or that there is none, as far as the server need not be asked; see
-    /// [`Core::known`](crate::Core::known).
+    /// Returns the value of a key or the error of a get that needs no server; see [`Core::known`](crate::Core::known).
     pub(crate) fn get(
         &self,
         proc: &Proc<'_>,
@@ -210,7 +209,7 @@ impl Known {
         infos: &[Info<'_>],
     ) -> Option<Result<Value<'static>, Error>> {
         if says(infos, keys::GET_REFRESH_CACHE) {
-            // Only this process changes what it stored itself, and no server knows all of it.
+            // Own values change only by calls of this process, and the server does not have all of them.
             if let Some(value) = self.find_own(proc, key, &qualifiers(infos)) {
                 return Some(value.and_then(|value| self.whole(key, value)));
             }
@@ -226,8 +225,8 @@ impl Known {
         says(infos, keys::OPTIONAL).then(|| Err(missing(proc, key)))
     }
 
-    /// Whether what is known here may be of the job, where its session is asked about: servers of OpenPMIx tell
-    /// nothing of a session until they are asked.
+    /// Returns `true` if a get is about a session that the server has not described yet. A local value may then be that
+    /// of the job, since servers of OpenPMIx send data of a session only on request.
     fn has_to_ask_for_session(&self, proc: &Proc<'_>, infos: &[Info<'_>]) -> bool {
         says(infos, keys::SESSION_INFO)
             && !self
@@ -235,7 +234,7 @@ impl Known {
                 .is_some_and(|cache| cache.knows_session(&proc.nspace))
     }
 
-    /// Returns what to ask the server for where a value is not known, and what becomes of its answer.
+    /// Returns the request for a value, and the get that its reply belongs to.
     fn ask(
         &self,
         proc: &Proc<'_>,
@@ -253,7 +252,7 @@ impl Known {
         (get, wanted)
     }
 
-    /// Keeps what the server answers to a get, all that there is of the process, and finds the value.
+    /// Stores the reply to a get, with all data of the process, and returns the value.
     pub(crate) fn answered(
         &self,
         wanted: &Wanted,
@@ -263,7 +262,7 @@ impl Known {
             proc, key, infos, ..
         } = wanted;
         if !objects.status.is_success() {
-            // What a host states of the job alone holds for its session.
+            // If the host defines a key only for the job, its value applies to the session as well.
             if wanted.session().is_some()
                 && let Some(value) = self.find(proc, key, infos)
             {
@@ -279,26 +278,25 @@ impl Known {
         self.whole(key, value)
     }
 
-    /// Drops data of others that came unasked.
+    /// Drops the data that were sent in advance.
     pub(crate) fn drop_prefetched(&self) {
         self.prefetch.clear();
     }
 
-    /// Returns of how many processes there are such data.
+    /// Returns the number of processes with data sent in advance.
     pub(crate) fn num_prefetched(&self) -> usize {
         self.prefetch.num_held()
     }
 
-    /// The value as it was put, if it was compressed for the wire.
+    /// Decompresses a value if its process compressed it.
     fn whole(&self, key: &str, value: Value<'static>) -> Result<Value<'static>, Error> {
         inflated(value, self.max_string_bytes).map_err(|error| error.of(key))
     }
 
-    /// Looks for a value in the cache and among the own puts. One that is there and that the process has no memory
-    /// to copy is an error.
+    /// Searches the cache and the own puts for a value. Returns an error if the process has no memory to copy it.
     pub(crate) fn find(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Option<Copied> {
         let qualifiers = qualifiers(infos);
-        // What this process says to itself goes before what others say.
+        // A value that this process has put or stored overrides those of others.
         if let Some(value) = self.find_own(proc, key, &qualifiers) {
             return Some(value);
         }
@@ -306,11 +304,11 @@ impl Known {
         match Key::from(key).is_reserved() {
             true => {
                 let value = cache.job_value(proc, key, &qualifiers);
-                // What members of a group shared is told apart by the context id of the group.
+                // Values shared by the members of a group are distinguished by the context id of the group.
                 let value = value.or_else(|| cache.put_value(proc, key, &qualifiers));
                 value.or_else(|| cache.put_value(proc, key, &[]))
             }
-            // What the host says of all processes it may say under a key of its own.
+            // A host may register values for a whole job under keys that are not reserved.
             false if !proc.rank.is_valid() => {
                 let value = cache.put_value(proc, key, &qualifiers);
                 value.or_else(|| cache.job_value(proc, key, &qualifiers))
@@ -322,7 +320,7 @@ impl Known {
         }
     }
 
-    /// Returns a value that this process put, or stored about a process.
+    /// Returns a value that this process has put, or stored for a process.
     fn find_own(&self, proc: &Proc<'_>, key: &str, qualifiers: &[Info<'_>]) -> Option<Copied> {
         if *proc == self.proc {
             let own = self.own();
@@ -334,8 +332,8 @@ impl Known {
         self.stored(proc, key, qualifiers)
     }
 
-    /// Returns what this process knows of itself without its server: who it is, and where the server is. The rank is
-    /// also found without a rank in the question (`PMIX_RANK_INVALID`).
+    /// Returns the values that need no server: the own name and the address of the server. A request with
+    /// `PMIX_RANK_INVALID` finds the rank as well.
     fn of_itself(&self, proc: &Proc<'_>, key: &str) -> Option<Value<'static>> {
         let own = &self.proc;
         let is_named = proc.rank == own.rank || proc.rank == Rank::UNDEF;
@@ -352,12 +350,12 @@ impl Known {
         }
     }
 
-    /// Returns all known values of a process without asking, each key once: what this process put or stored,
-    /// then what its server said.
+    /// Returns all local values of a process, each key once: the values that this process has put or stored, then those
+    /// from the server.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if nothing is known of it.
+    /// Returns `PMIX_ERR_NOT_FOUND` if there are none.
     pub(crate) fn all(
         &self,
         proc: &Proc<'_>,
@@ -390,13 +388,13 @@ impl Known {
     }
 }
 
-/// Returns the infos of a get that are part of what is asked for.
+/// Returns the infos of a get that select or qualify the value.
 fn qualifiers<'i>(infos: &[Info<'i>]) -> Vec<Info<'i>> {
     let asked = infos.iter().filter(|info| !is_directive(info));
     asked.cloned().collect()
 }
 
-/// Returns all that is stored of a rank.
+/// Returns all values stored for a rank.
 fn puts(store: &ModexStore, rank: Rank) -> Result<Vec<Info<'static>>, Error> {
     let all = store.all(rank, Scope::INTERNAL)?;
     Ok(all

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The settings of a client, as the environment of the process has them.
+//! The settings of a client and their values in its environment.
 //!
 //! Source: OpenPMIx, the variables `PMIX_*` that its servers set for clients
 //! (`PMIx_server_setup_fork`).
@@ -18,7 +18,7 @@ use pmix_types::{Proc, Rank, Status};
 
 use crate::{Error, Uri};
 
-/// The variables with the server's address, the best first, and how a client packs that uses it.
+/// The variables with the address of the server, the newest first, and the packing module of a client that uses it.
 const ADDRESSES: &[(&str, Module)] = &[
     ("PMIX_SERVER_URI61", Module::V61),
     ("PMIX_SERVER_URI51", Module::V51),
@@ -29,86 +29,85 @@ const ADDRESSES: &[(&str, Module)] = &[
     ("PMIX_SERVER_URI2", Module::V20),
 ];
 
-/// Names the security module by which a client proves its user.
+/// The security module by which a client proves its user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Security {
-    /// By the numbers of its user and group.
+    /// The client sends the numbers of its user and group.
     #[default]
     Native,
-    /// Not at all.
+    /// The client sends no credential.
     None,
 }
 
-/// Holds what a client needs to connect: its name, the address of its server, and limits.
+/// The name of a client, the address of its server, and limits.
 ///
 /// | variable | content |
 /// | --- | --- |
-/// | `PMIX_NAMESPACE` | the job |
+/// | `PMIX_NAMESPACE` | the nspace of the job |
 /// | `PMIX_RANK` | the rank in it |
-/// | `PMIX_SERVER_URI61`, `51`, `41`, `4`, `3`, `21`, `2` | the server's [address](Uri); the first that is there also says how to pack |
-/// | `PMIX_SECURITY_MODE` | the security modules that the server takes, comma-separated |
-/// | `PMIX_BFROP_BUFFER_TYPE` | `PMIX_BFROP_BUFFER_FULLY_DESC` if buffers are to be described |
+/// | `PMIX_SERVER_URI61`, `51`, `41`, `4`, `3`, `21`, `2` | the server's [address](Uri); the first selects the packing |
+/// | `PMIX_SECURITY_MODE` | the security modules that the server accepts, comma-separated |
+/// | `PMIX_BFROP_BUFFER_TYPE` | `PMIX_BFROP_BUFFER_FULLY_DESC` for fully described buffers |
 /// | `PMIX_VERSION` | the release of the server |
-/// | `PMIX_HOSTNAME` | what the server calls this node |
-/// | [`PMIXRS_SHARED_DATA`](shared::VARIABLE) | the name of a server that shares data in memory, and where |
+/// | `PMIX_HOSTNAME` | the server's name of this node |
+/// | [`PMIXRS_SHARED_DATA`](shared::VARIABLE) | the name of a server with shared memory, and the address of the table |
 /// | [`PREFETCH_VARIABLE`] | the name of a server that sends data of further processes with a get |
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The name of the process. A tool that brings no name is given one by its server.
+    /// The name of the process. A tool without a name gets one from its server.
     pub proc: Proc<'static>,
-    /// What the process is to its server: a client, or a tool of some kind.
+    /// The role of the process in the hello: a client or a kind of tool.
     pub role: Role,
-    /// The address and name of its server. A process that has none is a [singleton](Self::singleton).
+    /// The address and name of the server. A process without one is a [singleton](Self::singleton).
     pub server: Option<Uri>,
-    /// The release of the server, for example `4.2.2`, if it is known. A server of a release before that of this
-    /// client is sent requests in the form that it reads.
+    /// The release of the server, for example `4.2.2`, if known. Requests to an older release are sent in its form.
     pub server_version: Option<String>,
-    /// Whether this client puts the members in the place of the name of a group that it is in, as clients do
-    /// for servers of OpenPMIx since 5.0, which do not do so themselves.
+    /// `true` if this client replaces the name of one of its groups by the members. Clients do so for servers of
+    /// OpenPMIx since 5.0, which do not.
     pub resolves_groups: bool,
-    /// Whether the server removes what was committed when a key is removed or put for fewer processes, as servers
-    /// of this project do and those of OpenPMIx since 7. Others ignore it without a word, so that they are not told.
+    /// `true` if the server can remove committed keys: a key that is removed, or put again for fewer processes. Servers
+    /// of this project and of OpenPMIx since 7 can. Other servers ignore removals without an error, so the client does
+    /// not send them any.
     pub removes_keys: bool,
-    /// Whether the server reads that a commit goes on in another message, as servers of this project do: whoever waits
-    /// for what this process first commits then waits for all of it.
+    /// `true` if the server understands that a commit continues in another message, as servers of this project do. A
+    /// process that waits for the first commit of this one then waits for all of its messages.
     pub reads_commit_parts: bool,
-    /// The layout in which both sides pack.
+    /// The layout that both sides pack in.
     pub layout: Layout,
     /// The security module by which the process proves its user.
     pub security: Security,
     /// The name that the server gives this node.
     pub host: Option<String>,
-    /// The time to wait for any reply; without it there is no limit. A fence may take long.
+    /// The time limit of each reply; `None` for no limit. A fence may take long.
     pub time_limit: Option<Duration>,
-    /// The greatest length of a reply in bytes. A larger one ends the connection with
-    /// `PMIX_ERR_OUT_OF_RESOURCE`, before it is read.
+    /// The largest length of a reply in bytes. A longer reply ends the connection with `PMIX_ERR_OUT_OF_RESOURCE`
+    /// before it is read.
     pub max_reply_bytes: u32,
-    /// The greatest length in bytes of a string that came compressed (`PMIX_COMPRESSED_STRING`). A
-    /// [`get`](crate::Client::get) of a larger one fails with `PMIX_ERR_OUT_OF_RESOURCE`.
+    /// The largest length in bytes of a decompressed string (`PMIX_COMPRESSED_STRING`). A [`get`](crate::Client::get)
+    /// of a longer one fails with `PMIX_ERR_OUT_OF_RESOURCE`.
     pub max_string_bytes: usize,
-    /// The greatest number of bytes of other processes of the job that the server sends with the answer
-    /// to a get, in case they are read next; 0 asks for none. What was not read is dropped
-    /// at the next answer of another kind and at the next event; what comes without having been asked for is
-    /// not kept.
+    /// The largest number of bytes of other processes of the job that the server may send with the reply to a get; 0
+    /// disables the prefetch. Unread data are dropped at the next reply of another kind and at the next event. Data
+    /// beyond this number are not stored.
     pub max_prefetch_bytes: u32,
-    /// Where the processes of the job on this node find what they share with their server in memory, as the
-    /// server says it; none to send messages for everything.
+    /// The address of the memory that the server shares with the processes of the job on this node. With `None` all
+    /// data are requested by messages.
     pub shared_data: Option<String>,
-    /// Whether init waits for a debugger if the job of this process says so (`PMIX_DEBUG_STOP_IN_INIT`), as it does
-    /// for a process that a server started, be it a client or a tool.
+    /// `true` if init waits for a debugger when the job info requests it (`PMIX_DEBUG_STOP_IN_INIT`). This applies to
+    /// clients and tools that a server started.
     pub stops_in_init: bool,
     /// The function that each thread of a [`SharedClient`](crate::SharedClient) calls when it starts.
     pub thread_start: Option<ThreadStart>,
 }
 
-/// A function that a thread of the library calls when it starts, for example to bind itself to processors.
+/// A function that each thread of the library calls when it starts, for example to bind itself to processors.
 #[derive(Clone)]
 pub struct ThreadStart(Arc<dyn Fn() + Send + Sync>);
 
 impl ThreadStart {
-    /// Creates it from a function, which may be called by several threads at once.
+    /// Wraps a function. Several threads may call it at once.
     pub fn new(call: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Arc::new(call))
     }
@@ -126,7 +125,7 @@ impl fmt::Debug for ThreadStart {
 }
 
 impl Settings {
-    /// Replies grow with the job: what a server says of a million processes fits.
+    /// Enough for the job info of a million processes, as replies grow with the job.
     const MAX_REPLY_BYTES: u32 = 512 << 20;
     const MAX_STRING_BYTES: usize = 64 << 20;
     const MAX_PREFETCH_BYTES: u32 = 1 << 20;
@@ -159,7 +158,7 @@ impl Settings {
         }
     }
 
-    /// Creates settings for a tool that its server is to give a name, with defaults for the rest.
+    /// Creates settings for a tool that gets its name from the server, with defaults for the rest.
     #[must_use]
     pub fn of_tool(server: Uri) -> Self {
         Self {
@@ -168,11 +167,11 @@ impl Settings {
         }
     }
 
-    /// Creates settings for a process that no launcher started: it has no server and is a job of its own, with rank 0
+    /// Creates settings for a process that no launcher started. It has no server and is a job of its own with rank 0
     /// and size 1.
     ///
-    /// The job is named as OpenPMIx names it: `singleton`, the name of the host and the number of the process, with
-    /// dots between them. [`Client::init`](crate::Client::init) says which calls such a process can make.
+    /// The nspace has the form of OpenPMIx: `singleton`, the host name and the process id, separated by dots.
+    /// [`Client::init`](crate::Client::init) lists the calls that such a process can make.
     #[must_use]
     pub fn singleton() -> Self {
         let system = rustix::system::uname();
@@ -184,22 +183,22 @@ impl Settings {
         }
     }
 
-    /// Reads the settings from the environment of this process, as its server set it up.
+    /// Reads the settings from the environment of this process.
     ///
     /// # Errors
     ///
-    /// As [`of`](Self::of).
+    /// Returns the errors of [`of`](Self::of).
     pub fn from_env() -> Result<Self, Error> {
         Self::of(&Environment::of_process())
     }
 
-    /// Reads the settings from the environment of this process, or creates those of a [singleton](Self::singleton)
-    /// if no launcher started it: `PMIX_NAMESPACE` is not set then.
+    /// Reads the settings from the environment of this process, or creates those of a [singleton](Self::singleton) if
+    /// `PMIX_NAMESPACE` is not set, that is, if no launcher started it.
     ///
     /// # Errors
     ///
-    /// As [`of`](Self::of). An environment that names a job, but not the server or the rank, is an error: the processes
-    /// of one job would otherwise each take themselves for a job.
+    /// Returns the errors of [`of`](Self::of). An environment with a job but without server or rank is an error.
+    /// Otherwise each process of that job would become a singleton.
     pub fn from_env_or_singleton() -> Result<Self, Error> {
         let environment = Environment::of_process();
         match var(&environment, "PMIX_NAMESPACE")? {
@@ -212,9 +211,9 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_AVAILABLE` if no PMIx server started this process; `PMIX_ERR_BAD_PARAM` with
-    /// the variable that cannot be read; `PMIX_ERR_NOT_SUPPORTED` if the server takes no security
-    /// module that is known here.
+    /// Returns `PMIX_ERR_NOT_AVAILABLE` if no PMIx server started this process, `PMIX_ERR_BAD_PARAM` with the name of a
+    /// variable that cannot be parsed, and `PMIX_ERR_NOT_SUPPORTED` if the server and this client have no security
+    /// module in common.
     pub fn of(environment: &Environment) -> Result<Self, Error> {
         let proc = proc(environment)?;
         let proc = proc.ok_or_else(|| missing("PMIX_NAMESPACE or PMIX_RANK"))?;
@@ -223,17 +222,17 @@ impl Settings {
         Self::at(environment, proc, server, module)
     }
 
-    /// Reads how a launcher connects with the tool that had it started, if the tool named its address
+    /// Reads the settings for the connection of a launcher to its tool, if the tool passed its address
     /// (`PMIX_LAUNCHER_RNDZ_URI`).
     ///
-    /// A launcher that the tool itself started has the name and the form of packing that the tool says in the
-    /// environment. One that another server started has the name of that server, and one without a name is given one
-    /// by the tool.
+    /// If the tool itself started the launcher, the environment has the launcher's name and the packing module. If
+    /// another server started it, the launcher keeps the name from that server. Without a name it gets one from the
+    /// tool.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` with the variable that cannot be read; `PMIX_ERR_NOT_SUPPORTED` if the tool takes no
-    /// security module that is known here.
+    /// Returns `PMIX_ERR_BAD_PARAM` with the name of a variable that cannot be parsed, and `PMIX_ERR_NOT_SUPPORTED` if
+    /// the tool and this launcher have no security module in common.
     pub fn of_launcher(environment: &Environment) -> Result<Option<Self>, Error> {
         const VARIABLE: &str = "PMIX_LAUNCHER_RNDZ_URI";
         let Some(text) = var(environment, VARIABLE)? else {
@@ -258,7 +257,7 @@ impl Settings {
         }))
     }
 
-    /// What the environment says besides of the connection of a process with a server.
+    /// Reads the remaining settings of a connection to a server from the environment.
     fn at(
         environment: &Environment,
         proc: Proc<'static>,
@@ -275,7 +274,8 @@ impl Settings {
             let (of, address) = text.rsplit_once(' ')?;
             (of == name).then(|| address.to_owned())
         });
-        // Only servers of this project set this variable.
+        // Only servers of this project set this variable. It may be inherited from an outer server, so the name is
+        // compared.
         let is_ours = var(PREFETCH_VARIABLE)?.is_some_and(|of| of == name);
         let layout = Layout::new(module).with_buffer(buffer);
         let server_version = var("PMIX_VERSION")?;
@@ -298,7 +298,7 @@ impl Settings {
     }
 }
 
-/// The name of this process, if a server gave it one.
+/// Returns the name of this process if a server set one.
 fn proc(environment: &Environment) -> Result<Option<Proc<'static>>, Error> {
     let nspace = var(environment, "PMIX_NAMESPACE")?;
     let Some((nspace, rank)) = nspace.zip(var(environment, "PMIX_RANK")?) else {
@@ -319,12 +319,12 @@ fn var(environment: &Environment, name: &str) -> Result<Option<String>, Error> {
 }
 
 impl Uri {
-    /// Reads the address of the server that an environment names, and how a client packs that uses
-    /// it; none if it names no server.
+    /// Returns the address of the server in an environment and the packing module of a client that uses it, or `None`
+    /// if no variable has one.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` with the variable that cannot be read.
+    /// Returns `PMIX_ERR_BAD_PARAM` with the name of the variable that cannot be parsed.
     pub fn of_environment(environment: &Environment) -> Result<Option<(Self, Module)>, Error> {
         for (name, module) in ADDRESSES {
             if let Some(text) = var(environment, name)? {
@@ -336,7 +336,7 @@ impl Uri {
     }
 }
 
-/// The first of the server's modules that is known here; without a list the usual one.
+/// Returns the first security module of the server that this client supports, or the default without a list.
 fn security(modules: Option<&str>) -> Result<Security, Error> {
     let Some(modules) = modules else {
         return Ok(Security::default());
@@ -416,7 +416,7 @@ mod tests {
         };
         assert_eq!(most("s.0"), Ok(1 << 20));
         assert_eq!(most(""), Ok(0));
-        // Of a server further out: the one that started this process does not know the variable.
+        // The variable comes from an outer server, and the one that started this process does not know it.
         assert_eq!(most("outer.0"), Ok(0));
     }
 

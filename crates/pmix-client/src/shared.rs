@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The client for many threads: each waits for its own reply, or gives a callback.
+//! The client for many threads. Each thread waits for its own reply or passes a callback.
 //!
 //! Source: PMIx Standard, the functions whose names end in `_nb`, in the chapter of each.
 
@@ -35,38 +35,36 @@ pub use groups::GroupDecision;
 use state::{Slot, State, gone};
 use worker::{Loop, Worker};
 
-/// Holds what happens to a client unasked: an event, or the loss of its server.
+/// Unsolicited input: an event, a question, output, or the loss of the server.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ClientEvent {
     /// An event.
     Event(Event<'static>),
-    /// A process that was invited to a group of this one declined or was lost, or the leader of a group
-    /// that this one joins was lost. The [`GroupDecision`] takes the program's decision; if it is dropped, the
-    /// group is formed without the process where `PMIX_GROUP_OPTIONAL` was given, and is given up otherwise.
+    /// An event with a question: a process invited to a group of this one declines or is lost, or the leader of a group
+    /// that this process joins is lost. The [`GroupDecision`] takes the decision. If it is dropped, the group is formed
+    /// without the process if `PMIX_GROUP_OPTIONAL` was given, and is aborted otherwise.
     Group(Event<'static>, GroupDecision),
-    /// Output of another process, which this one pulls.
+    /// Output that this process pulls.
     Output(Forwarded),
-    /// The server was lost; every call fails from now on.
+    /// The loss of the server; every later call fails.
     Lost,
 }
 
-/// Connects a process with its server, for many threads at once. Clones are handles of the same
-/// one.
+/// The connection of a process to its server, for many threads at once. Clones share the connection.
 ///
-/// A thread that waits for an answer reads what the server sends and hands the answers of others to
-/// them, so nobody waits for the answer of another. From the first call with a callback, registration
-/// for events or pull of output on, a thread of the client reads ([`listen`](Self::listen)). What has to
-/// be called back is called by another thread, which begins with the first such call: a callback may
-/// call the client and wait.
+/// A thread that waits for its reply reads the connection, and passes on the replies of others. So no thread waits for
+/// the reply of another. The first call with a callback, registration for events or pull of output starts a thread that
+/// reads ([`listen`](Self::listen)). It also starts a second thread for callbacks, so a callback may call the client
+/// and wait.
 ///
-/// When the last handle is dropped the connection ends, as if the process had ended without
-/// [`finalize`](Self::finalize). Callbacks that wait are called with an error, unless the program's own loop
-/// calls back, and then what they and the listener hold is dropped.
+/// When the last clone is dropped, the connection is closed, and the server treats the process as crashed unless
+/// [`finalize`](Self::finalize) was called. Pending callbacks are called with an error, unless the program's own loop
+/// makes the callbacks. Then the callbacks and the listener are dropped.
 #[derive(Clone)]
 pub struct SharedClient(Arc<Handles>);
 
-/// What the program's handles have in common, which the threads of the client do not have.
+/// The part that all clones of the program own and the threads of the client do not.
 struct Handles(Arc<Shared>);
 
 impl Deref for Handles {
@@ -83,37 +81,38 @@ impl Drop for Handles {
     }
 }
 
-/// What all handles share: the core of the connection behind one lock, what is known beside it, and the
-/// threads that read and call back.
+/// The part that clones and threads share: the core behind one lock, the local data, and the threads that read and call
+/// back.
 struct Shared {
-    /// For what the threads do later.
+    /// A reference for jobs that run later.
     own: Weak<Self>,
-    /// The process that connected.
+    /// The id of the process that connected.
     process: u32,
     socket: Socket,
     state: Mutex<State>,
-    /// Told when nobody reads any longer, while there is a thread for it or this end closes.
+    /// Signaled when a thread stops reading, if there is a reader thread or the connection is being closed.
     free: Condvar,
-    /// Told when nobody sends any longer.
+    /// Signaled when a thread stops sending.
     sent: Condvar,
-    /// What was read last; for the thread that reads.
+    /// The read buffer of the thread that reads.
     buffer: Mutex<Box<[u8]>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     worker: Arc<Worker>,
     known: Arc<Known>,
     settings: Settings,
-    /// Held until the server has answered a commit: whoever else commits learns then whether its puts were stored.
+    /// Held until the server has acknowledged a commit. Another thread that commits then knows if its puts were stored.
     commits: Mutex<()>,
-    /// Whether the program's own loop reads in place of a thread.
+    /// `true` if the program's own loop reads in place of a thread.
     is_driven: bool,
-    /// Readable when there is something to do for the program's own loop.
+    /// The descriptor that is readable when the program's own loop has work.
     ready: OnceLock<OwnedFd>,
 }
 
-/// Where an answer comes, and what is readable then if it may be the program's own loop that brings it.
+/// The receiving end of an answer, and a descriptor that becomes readable with it if the program's own loop may bring
+/// it.
 type Receiver<T> = (mpsc::Receiver<T>, Option<Arc<OwnedFd>>);
 
-/// Hands an answer to the thread that waits for it. It may be another that calls back.
+/// The sending end of an answer. Another thread may hold it.
 struct Sender<T> {
     answer: Option<mpsc::SyncSender<T>>,
     answered: Option<Arc<OwnedFd>>,
@@ -122,7 +121,7 @@ struct Sender<T> {
 impl<T> Sender<T> {
     fn send(self, answer: T) {
         if let Some(sender) = &self.answer {
-            // Who asked is there until the answer is.
+            // The receiver waits until the answer has arrived.
             let _ = sender.send(answer);
         }
     }
@@ -138,13 +137,13 @@ impl<T> Drop for Sender<T> {
 }
 
 impl SharedClient {
-    /// Connects to a server and asks it for the job info (`PMIx_Init`). The callback thread hands
-    /// unasked messages to `listener`. That the server is lost is noticed by the next call, or at once
-    /// where a thread reads ([`listen`](Self::listen)).
+    /// Connects to a server and requests the job info (`PMIx_Init`). The callback thread passes unsolicited input to
+    /// `listener`. The next call notices the loss of the server; if a thread reads ([`listen`](Self::listen)), it is
+    /// noticed at once.
     ///
     /// # Errors
     ///
-    /// As [`Client::init`].
+    /// Returns the errors of [`Client::init`].
     pub fn init(
         settings: Settings,
         listener: impl FnMut(ClientEvent) + Send + 'static,
@@ -152,14 +151,14 @@ impl SharedClient {
         Self::begin(settings, listener, None)
     }
 
-    /// Makes a launcher the server of this process, which is its tool, over the connection that the launcher made with
-    /// it ([`ToolConnection`](crate::ToolConnection) is the launcher's side). The launcher awaits no replies on it any
-    /// more. `settings` name the launcher as the server, and this process; `layout` is what the launcher's hello said,
+    /// Creates the client of a tool whose server is a launcher, over the connection that the launcher made.
+    /// [`ToolConnection`](crate::ToolConnection) is the launcher's side, which expects no further replies. `settings`
+    /// has the launcher as the server and the name of this process. Its `layout` is that of the launcher's hello, its
     /// `server_version` the `PMIX_VERSION` in the launcher's environment. Nothing is sent yet.
     ///
     /// # Errors
     ///
-    /// The socket cannot be used; `PMIX_ERR_BAD_PARAM` for settings without a server.
+    /// Returns an error if the socket cannot be used, and `PMIX_ERR_BAD_PARAM` for settings without a server.
     pub fn with_launcher(
         settings: Settings,
         stream: TcpStream,
@@ -169,15 +168,14 @@ impl SharedClient {
         Self::around(core, Socket::Server(stream), listener, None)
     }
 
-    /// Connects as [`init`](Self::init) does, for a program with a loop of its own
-    /// (`PMIX_EXTERNAL_PROGRESS`): no thread is ever started. The program waits until
-    /// [`fd`](AsFd::as_fd) is readable or the time that [`drive`](Self::drive) returned has come, and
-    /// calls `drive`, which hands out what came: `listener` and all callbacks are called from there.
-    /// Calls that wait may be made, too.
+    /// Connects as [`init`](Self::init), for a program with its own loop (`PMIX_EXTERNAL_PROGRESS`). No thread is
+    /// started. The program waits until [`fd`](AsFd::as_fd) is readable or the time returned by [`drive`](Self::drive)
+    /// has passed, and then calls `drive`. `listener` and all callbacks are called by `drive`. Blocking calls are
+    /// possible, too.
     ///
     /// # Errors
     ///
-    /// As [`Client::init`]; the system has no descriptor for it.
+    /// Returns the errors of [`Client::init`], or an error if the system has no descriptor left.
     pub fn init_driven(
         settings: Settings,
         listener: impl FnMut(ClientEvent) + Send + 'static,
@@ -197,24 +195,24 @@ impl SharedClient {
         watch(wake.as_fd()).map_err(no_fd)?;
         let client = Self::begin(settings, listener, Some(Loop::new(wake)))?;
         watch(client.0.socket.as_fd()).map_err(no_fd)?;
-        // Nobody else can have it yet.
+        // No other thread has the client yet, so the descriptor is unset.
         client.0.ready.get_or_init(|| ready);
         Ok(client)
     }
 
-    /// Reads what the server has sent, without waiting, and calls back all that is due, where the client
-    /// was made by [`init_driven`](Self::init_driven). Returns when it is to be called next at the
-    /// latest, if there is such a time. A callback may call the client, also functions that wait.
+    /// Reads without waiting and makes all due callbacks, for a client of [`init_driven`](Self::init_driven). Returns
+    /// the latest time for the next call, if there is one. A callback may call the client, including functions that
+    /// wait.
     pub fn drive(&self, now: Instant) -> Option<Instant> {
         let ready = self.0.ready.get()?;
         if !self.0.drive() {
-            // A connection that is closed is readable for ever.
+            // A closed connection stays readable, which would make the program's loop spin.
             let _ = epoll::delete(ready, &self.0.socket);
         }
         self.0.worker.drive(now)
     }
 
-    /// Waits for what a callback sends; does what the program's own loop would do meanwhile.
+    /// Waits for an answer from a callback. Meanwhile it does the work of the program's own loop.
     fn receive<T>(&self, (answers, answered): &Receiver<T>) -> Option<T> {
         let (Some(ready), Some(answered)) = (self.0.ready.get(), answered) else {
             return answers.recv().ok();
@@ -228,17 +226,17 @@ impl SharedClient {
             }
             let left = next.map(|next| next.saturating_duration_since(Instant::now()));
             let left = left.and_then(|left| Timespec::try_from(left).ok());
-            // An interruption is a turn more.
+            // An interrupted poll only causes another iteration.
             let fds = [ready.as_fd(), answered.as_fd()];
             let mut fds = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
             let _ = poll(&mut fds, left.as_ref());
         };
-        // The program's loop has not seen the timers that were taken here.
+        // The loop of the program does not know the timers that this thread has taken.
         self.0.worker.wake();
         received
     }
 
-    /// What a callback sends, for a thread that waits for it.
+    /// Returns the two ends for an answer that a callback sends.
     fn sender<T>(&self) -> Result<(Sender<T>, Receiver<T>), Error> {
         let answered = self.0.ready.get().map(|_| {
             let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
@@ -292,7 +290,7 @@ impl SharedClient {
             is_driven,
             ready: OnceLock::new(),
         });
-        // Events may have come during init.
+        // Events may have arrived during init.
         shared.change(|_| ());
         Ok(Self(Arc::new(Handles(shared))))
     }
@@ -303,19 +301,19 @@ impl SharedClient {
         &self.0.settings.proc
     }
 
-    /// Returns the job of this process as a whole (the wildcard rank), of which job info is asked.
+    /// Returns the own job as a process name (nspace and `PMIX_RANK_WILDCARD`), for gets of job info.
     #[must_use]
     pub fn job(&self) -> Proc<'static> {
         Proc::new(self.proc().nspace.clone(), Rank::WILDCARD)
     }
 
-    /// Returns the name of the server; none if no launcher started this process.
+    /// Returns the name of the server, or `None` if no launcher started this process.
     #[must_use]
     pub fn server(&self) -> Option<&Proc<'static>> {
         self.0.settings.server.as_ref().map(|uri| &uri.server)
     }
 
-    /// Returns `true` if no launcher started this process, which then has no server and is a job of its own
+    /// Returns `true` if no launcher started this process. It then has no server and is a job of its own
     /// ([`Settings::singleton`]).
     #[must_use]
     pub fn is_singleton(&self) -> bool {
@@ -328,39 +326,42 @@ impl SharedClient {
         &self.0.settings
     }
 
-    /// Puts a value for the processes that the scope names (`PMIx_Put`). Reserved keys are taken, too:
-    /// Open MPI 4 puts `PMIX_HOSTNAME` of its processes, and no other library refuses them.
+    /// Puts a value for the processes in `scope` (`PMIx_Put`). Reserved keys are accepted: Open MPI 4 puts
+    /// `PMIX_HOSTNAME` of its processes, and no other library rejects them.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a scope that is none, for a key that is empty or too long, and for arrays of which
-    /// more than 64 stand in one another; what cannot be packed for the server; `PMIX_ERR_OUT_OF_RESOURCE` for a
-    /// value that a message of 64 MiB has no room for; `PMIX_ERR_NOT_SUPPORTED` for the removal (`PMIX_DEL_GLOBAL`
-    /// and its like) of a key that was committed, if the server removes no keys (see
-    /// [`Settings::removes_keys`](crate::Settings::removes_keys)). Nothing has changed then.
+    /// If the put fails, the stored data are unchanged. Returns
+    ///
+    /// - `PMIX_ERR_BAD_PARAM` for an undefined scope, for an empty or too long key, and for arrays nested more than 64
+    ///   deep;
+    /// - `PMIX_ERR_OUT_OF_RESOURCE` for a value that does not fit into a message of 64 MiB;
+    /// - `PMIX_ERR_NOT_SUPPORTED` for the removal (`PMIX_DEL_GLOBAL` and its like) of a committed key, if the server
+    ///   cannot remove keys (see [`Settings::removes_keys`](crate::Settings::removes_keys));
+    /// - a pack error if the value has no form in the layout of the server.
     pub fn put(&self, scope: Scope, info: Info<'_>) -> Result<(), Error> {
         self.0.known.put(scope, info)
     }
 
-    /// Stores a value about a process in this client alone (`PMIx_Store_internal`).
+    /// Stores a value about a process in this client only (`PMIx_Store_internal`).
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a key that is empty or too long.
+    /// Returns `PMIX_ERR_BAD_PARAM` for an empty or too long key.
     pub fn store(&self, proc: &Proc<'_>, info: Info<'_>) -> Result<(), Error> {
         self.0.known.store(proc, info)
     }
 
-    /// Hands what was put since the last commit to the server (`PMIx_Commit`). Nothing is sent if nothing was put. If
-    /// it fails in any way, what the server has not stored is part of the next commit. It waits for the commit of
-    /// another thread, and sends what that one could not have stored.
+    /// Sends the values put since the last commit to the server (`PMIx_Commit`). Sends nothing if there are none. After
+    /// a failure, values that the server has not stored are part of the next commit. The call waits for a commit of
+    /// another thread, and sends the values that it failed to store.
     ///
     /// # Errors
     ///
-    /// What cannot be packed, what the server answers, or that it was lost.
+    /// Returns a pack error, the server's status if it rejects the data, or an error if no reply arrives.
     pub fn commit(&self) -> Result<(), Error> {
-        // What another thread commits at this time may have been put by this one. If the server refuses it, it is
-        // sent again here.
+        // The commit of another thread may contain puts of this one. If the server rejects it, they are sent again
+        // here.
         let _answered = lock(&self.0.commits);
         if self.0.known.has_uncommitted() {
             self.0.wait(|core| core.commit(None))?;
@@ -368,14 +369,14 @@ impl SharedClient {
         Ok(())
     }
 
-    /// Returns those of the infos of a get that are part of what is asked for; the others say how.
+    /// Returns the infos of a get that select or qualify the value. The others control the search.
     #[must_use]
     pub fn qualifiers<'i>(infos: &[Info<'i>]) -> Vec<Info<'i>> {
         let asked = infos.iter().filter(|info| !is_directive(info));
         asked.cloned().collect()
     }
 
-    /// Looks for the value of a key in what this client knows (`PMIx_Get`); see [`Client::get`].
+    /// Searches the local data for the value of a key (`PMIx_Get`); see [`Client::get`].
     #[must_use]
     pub fn find(&self, proc: &Proc<'_>, key: &Key<'_>, infos: &[Info<'_>]) -> Found {
         self.0.find(proc, key, infos)
@@ -385,7 +386,7 @@ impl SharedClient {
     ///
     /// # Errors
     ///
-    /// As [`Client::get`].
+    /// Returns the errors of [`Client::get`].
     pub fn get(
         &self,
         proc: &Proc<'_>,
@@ -395,12 +396,12 @@ impl SharedClient {
         self.0.get(proc, key, infos)
     }
 
-    /// Returns all that this client knows of a process: what it put or stored, and what its server said (`PMIx_Get`
-    /// without a key). The server is asked for the job info if that has not come yet, and for nothing else.
+    /// Returns all local values of a process: its own puts and stored values, and those from the server (`PMIx_Get`
+    /// without a key). The only possible request is one for the job info, if init did not request it.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a whole job; `PMIX_ERR_NOT_FOUND` if nothing is known of the process.
+    /// Returns `PMIX_ERR_BAD_PARAM` for a whole job, and `PMIX_ERR_NOT_FOUND` if there are no values.
     pub fn get_all(
         &self,
         proc: &Proc<'_>,
@@ -412,7 +413,7 @@ impl SharedClient {
         }
         let known = &self.0.known;
         if known.cache().is_some_and(JobCache::is_to_ask) {
-            // A key that no server knows: the job info comes before the answer that it is not there.
+            // This key does not exist, so the get requests the job info before it fails.
             let optional = [Info::new(keys::OPTIONAL, true)];
             match self.get(proc, &"pmix.all".into(), &optional) {
                 Err(error) if error.status() != Status::ERR_NOT_FOUND => return Err(error),
@@ -422,20 +423,20 @@ impl SharedClient {
         known.all(proc, infos)
     }
 
-    /// Sends a request and waits for its reply; other threads go on meanwhile.
+    /// Sends a request and waits for its reply. Other threads are not blocked.
     ///
     /// # Errors
     ///
-    /// What cannot be packed, what the server answers, or that it was lost.
+    /// Returns a pack error, the server's status if it rejects the request, or `PMIX_ERR_UNREACH` if it is lost.
     pub fn wait<T>(&self, ask: Ask<'_, T>) -> Result<T, Error> {
         self.0.ask(ask)
     }
 
-    /// Sends a request. The callback thread calls `then` once, with the reply.
+    /// Sends a request. The callback thread calls `then` once, with the result.
     ///
     /// # Errors
     ///
-    /// What cannot be packed, or the loss of the connection to the server. `then` is not called then.
+    /// Returns a pack error, or `PMIX_ERR_UNREACH` if the connection to the server is lost. `then` is not called then.
     pub fn start<T: 'static>(
         &self,
         ask: Ask<'_, T>,
@@ -449,12 +450,12 @@ impl SharedClient {
         Ok(())
     }
 
-    /// Has a thread read what the server sends, whether anybody waits for it or not. Calls that need
-    /// it do so by themselves; a program that wants to know at once when the server is lost may.
+    /// Starts a thread that reads the connection at all times, if there is none. Calls that need it do so themselves. A
+    /// program calls it to notice the loss of the server at once.
     ///
     /// # Errors
     ///
-    /// The system has no thread for it.
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` if the system cannot start the thread.
     pub fn listen(&self) -> Result<(), Error> {
         self.0.listen()
     }
@@ -463,7 +464,7 @@ impl SharedClient {
     ///
     /// # Errors
     ///
-    /// The system has no thread for it, or the client has ended: the function is dropped.
+    /// Returns an error if the system cannot start the thread or the client has ended. The function is dropped then.
     pub fn later(&self, job: impl FnOnce() + Send + 'static) -> Result<(), Error> {
         self.0.worker.begin()?;
         match self.0.worker.post(Box::new(job)) {
@@ -472,11 +473,11 @@ impl SharedClient {
         }
     }
 
-    /// Has the callback thread do something at a time. It is dropped undone if the client ends before.
+    /// Runs a function on the callback thread at a time. If the client ends before, the function is dropped.
     ///
     /// # Errors
     ///
-    /// The thread cannot begin, or the client has ended.
+    /// Returns an error if the system cannot start the thread or the client has ended.
     pub fn later_at(
         &self,
         time: Instant,
@@ -489,54 +490,53 @@ impl SharedClient {
         }
     }
 
-    /// Returns how many events and pieces of output were dropped because 4,096 events, or 64 MiB of both
-    /// and 4 MiB more of events, waited for the listener.
+    /// Returns the number of events and pieces of output dropped because the queue for the listener was full: 4,096
+    /// events, or 64 MiB of events and output (4 MiB more for events).
     #[must_use]
     pub fn num_lost_events(&self) -> u64 {
         lock(&self.0.state).core.num_lost_events()
     }
 
-    /// Sends a heartbeat, to a server that was asked to monitor the process.
+    /// Sends a heartbeat (`PMIx_Heartbeat`), for a server that monitors this process.
     ///
     /// # Errors
     ///
-    /// If the connection to the server is lost.
+    /// Returns `PMIX_ERR_UNREACH` if the connection to the server is lost.
     pub fn heartbeat(&self) -> Result<(), Error> {
         self.0.say(Core::heartbeat)
     }
 
-    /// Takes back the registration for events; the server does not reply.
+    /// Deregisters from events. The message has no reply.
     ///
     /// # Errors
     ///
-    /// If the connection to the server is lost.
+    /// Returns `PMIX_ERR_UNREACH` if the connection to the server is lost.
     pub fn deregister_events(&self, codes: &[Status]) -> Result<(), Error> {
         self.0.say(|core| core.deregister_events(codes))
     }
 
-    /// Disconnects from the server (`PMIx_Finalize`). All callbacks that were due have been called
-    /// when this returns, unless a callback calls it, or another thread is in [`drive`](Self::drive) and
-    /// in the middle of one.
+    /// Disconnects from the server (`PMIx_Finalize`). When it returns, all due callbacks have been called. There are
+    /// two exceptions: it was called by a callback, or another thread is in a callback of [`drive`](Self::drive).
     ///
     /// # Errors
     ///
-    /// What the server answers, or that it was lost; the threads have ended all the same.
+    /// Returns the server's status or `PMIX_ERR_UNREACH` if it is lost. The threads have ended in each case.
     pub fn finalize(&self) -> Result<(), Error> {
         let left = self.wait(Ask::done(Request::Finalize));
         self.close();
         left
     }
 
-    /// Disconnects from the server as [`finalize`](Self::finalize) does, also if the server does not answer in time.
+    /// Disconnects from the server as [`finalize`](Self::finalize), with a time limit for the reply.
     ///
     /// # Errors
     ///
-    /// What the server answers, or that it was lost; `PMIX_ERR_TIMEOUT` if it did not answer within `limit`. The threads
-    /// have ended in each case.
+    /// Returns the server's status, `PMIX_ERR_UNREACH` if it is lost, and `PMIX_ERR_TIMEOUT` if it does not reply
+    /// within `limit`. The threads have ended in each case.
     pub fn finalize_within(&self, limit: Duration) -> Result<(), Error> {
         let (sender, answers) = mpsc::sync_channel(1);
         let asked = self.start(Ask::done(Request::Finalize), move |answer| {
-            // Who no longer waits does not want it.
+            // An error means that the time limit has passed and the receiver is dropped.
             let _ = sender.send(answer);
         });
         let late = |_| Err(Error::timeout("PMIx_Finalize"));
@@ -545,8 +545,8 @@ impl SharedClient {
         left
     }
 
-    /// Ends the connection and the threads as [`finalize`](Self::finalize) does, without telling the server: to the
-    /// server this process is lost.
+    /// Closes the connection and ends the threads as [`finalize`](Self::finalize), without a message. The server treats
+    /// the process as lost.
     pub fn close(&self) {
         self.0.close();
         self.0.worker.end();
@@ -582,8 +582,8 @@ impl Shared {
     }
 }
 
-/// The descriptor that a loop of the program waits for: readable when [`SharedClient::drive`] has
-/// something to do. Of a client that has threads it is the socket, which only these read.
+/// The descriptor for the loop of the program, readable when [`SharedClient::drive`] has work. For a client with
+/// threads it is the socket, which only these threads read.
 impl AsFd for SharedClient {
     fn as_fd(&self) -> BorrowedFd<'_> {
         let ready = self.0.ready.get().map(AsFd::as_fd);
@@ -591,7 +591,7 @@ impl AsFd for SharedClient {
     }
 }
 
-/// Locks, also behind a thread that panicked with the lock: nothing here is left half done.
+/// Locks a mutex even after a panic of its holder: no holder leaves the data inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

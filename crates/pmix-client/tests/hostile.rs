@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A program of its own: its allocator counts what every thread takes.
+//! Clients with hostile servers and peers: memory stays bounded and time limits hold.
 //!
-//! A client whose server or peers mean it no good: memory stays bounded and time limits hold.
+//! This is a test program of its own, since its allocator counts the memory of every thread.
 
 #[path = "../../bfrops/tests/meter/growth.rs"]
 mod growth;
@@ -24,10 +24,10 @@ use pmix_types::{Kval, Proc, Rank, Scope, Status, Value, keys};
 #[global_allocator]
 static METER: meter::Meter = meter::Meter;
 
-/// Longer than any answer takes here, so that a fault of the test ends it.
+/// A limit beyond every answer of these tests, so that a faulty test ends.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The server's end of a connection that has been welcomed.
+/// The server's end of a connection after the handshake.
 struct Peer {
     stream: TcpStream,
     inbox: Inbox,
@@ -51,7 +51,7 @@ impl Peer {
         peer
     }
 
-    /// The next request; none once the client is gone.
+    /// Returns the next request, or `None` once the client has closed the connection.
     fn next(&mut self) -> Option<Frame> {
         next(&mut self.stream, &mut self.inbox)
     }
@@ -101,12 +101,12 @@ fn job_info(form: &PeerForm, told: &[Kval<'_>]) -> Vec<u8> {
     out
 }
 
-/// A server that welcomes one client and then does as told.
+/// Starts a server that accepts one client and then calls `behave`.
 fn server(behave: impl FnOnce(Peer) + Send + 'static) -> (Settings, JoinHandle<()>) {
     server_of(Vec::new(), behave)
 }
 
-/// A server that also says this of the job.
+/// Starts a server that also sends this job info.
 fn server_of(
     told: Vec<Kval<'static>>,
     behave: impl FnOnce(Peer) + Send + 'static,
@@ -169,7 +169,7 @@ fn a_server_that_sends_events_for_ever_does_not_stretch_the_time_limit() {
         for _ in 0..100 {
             frames.extend(Header::new(0, Tag::EVENT, 0).encode());
         }
-        // A client that forgets its time limit loses the server in the end.
+        // A client that ignores its time limit loses the server in the end.
         let begun = Instant::now();
         while begun.elapsed() < LIMIT && peer.stream.write_all(&frames).is_ok() {}
     });
@@ -209,7 +209,7 @@ fn a_slow_server_gets_whole_frames_once_it_reads() {
         wait.recv().unwrap();
         let commit = peer.next().unwrap();
         assert!(commit.payload.len() > 32 << 20);
-        // Nobody waits for the answer any more.
+        // The client has stopped waiting for this reply.
         peer.succeed(commit.header.tag);
         drop(commit);
         while let Some(fence) = peer.next() {
@@ -223,7 +223,7 @@ fn a_slow_server_gets_whole_frames_once_it_reads() {
     let error = client.commit().unwrap_err();
     assert_eq!(error.status(), Status::ERR_TIMEOUT);
     reads.send(()).unwrap();
-    // The rest of the commit goes first, however many tries that takes.
+    // The rest of the commit is sent first, in as many attempts as it takes.
     let passed = (0..100).any(|_| client.fence(&Fence::new()).is_ok());
     assert!(passed);
     drop(client);
@@ -247,7 +247,7 @@ fn a_reply_beyond_the_limit_is_refused_before_it_comes() {
     server.join().unwrap();
 }
 
-/// The reply to a get: one compressed string of the peer, as any process can put it.
+/// Returns the reply to a get with a compressed string, as any process can put it.
 fn compressed(form: &PeerForm, claimed: u32, stream: &[u8]) -> Vec<u8> {
     let proc = Proc::new("job", Rank::new(1));
     let mut object = Vec::new();
@@ -273,7 +273,7 @@ fn a_compressed_string_becomes_no_more_than_is_allowed() {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
     encoder.write_all(&text).unwrap();
     let stream = encoder.finish().unwrap();
-    // The truth, which is too long; lies about it.
+    // The correct length, which is too long, and false lengths.
     for (claimed, status) in [
         (8 << 20, Some(Status::ERR_OUT_OF_RESOURCE)),
         ((8 << 20) + 1, Some(Status::ERR_OUT_OF_RESOURCE)),
@@ -303,7 +303,7 @@ fn a_compressed_string_becomes_no_more_than_is_allowed() {
 
 #[test]
 fn a_compressed_string_of_4_mb_that_becomes_4_gb_is_not_inflated() {
-    // A part of 16 MiB, flushed, again and again; its end is never reached.
+    // Parts of 16 MiB without an end of the stream.
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
     encoder.write_all(&vec![b'x'; 8 << 20]).unwrap();
     encoder.flush().unwrap();
@@ -343,10 +343,10 @@ fn kval(key: impl Into<pmix_types::Key<'static>>, value: Value<'static>) -> Kval
     }
 }
 
-/// What a server says of a process: its rank and the number of its application.
+/// Returns the job info of a process: its rank and the number of its application.
 fn blob(rank: u32) -> Kval<'static> {
     let mut bytes = Vec::new();
-    // The layout that this client asks for.
+    // The layout of this client.
     let layout = bfrops::Layout::new(bfrops::Module::V41);
     let mut encoder = Encoder::new(layout, &mut bytes);
     encoder.one::<wire_type::Rank>(&Rank::new(rank)).unwrap();
@@ -355,11 +355,11 @@ fn blob(rank: u32) -> Kval<'static> {
     kval(keys::PROC_BLOB, Value::ByteObject(bytes.into()))
 }
 
-/// What sixteen times the size may cost more in memory for each of its parts.
+/// The largest growth of the cost of each part when the size grows sixteenfold.
 const MOST: f64 = 1.5;
 
-/// Fails unless init costs in proportion to how much a server says of the job: in how often and how
-/// much memory this thread asks for, and in its time.
+/// Fails unless the cost of init is proportional to the size of the job info. The cost is the number and size of
+/// allocations of this thread, and its time.
 fn init_is_linear(what: &str, first: usize, told: impl Fn(usize) -> Vec<Kval<'static>>) {
     let cost = |size: usize| {
         let told = told(size);
@@ -377,7 +377,7 @@ fn init_is_linear(what: &str, first: usize, told: impl Fn(usize) -> Vec<Kval<'st
     growth::is_linear(what, first, &told, |told| init(std::mem::take(told)));
 }
 
-/// Connects to a server that says this of the job; what that cost this thread is all that counts.
+/// Connects to a server that sends this job info. Only the cost of this thread counts.
 fn init(told: Vec<Kval<'static>>) {
     let (settings, server) = server_of(told, |mut peer| while peer.next().is_some() {});
     drop(Client::init(settings).unwrap());
@@ -386,7 +386,7 @@ fn init(told: Vec<Kval<'static>>) {
 
 #[test]
 fn job_information_costs_in_proportion_whatever_it_is_made_of() {
-    // The blobs are such as the client reads.
+    // The client must be able to read the blobs.
     let (settings, server) = server_of(vec![blob(0), blob(1)], drop);
     let mut client = Client::init(settings).unwrap();
     let value = client.get(&Proc::new("job", Rank::new(1)), keys::APPNUM, &[]);

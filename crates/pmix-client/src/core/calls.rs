@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The calls of a process that wait for one reply.
+//! Calls that wait for a single reply.
 //!
 //! Source: PMIx Standard, the chapter of the function that each method names.
 
@@ -12,36 +12,42 @@ use super::operation::{Answer, OperationId, Waiting};
 use super::{Core, Link};
 use crate::{Ask, Error, Fence};
 
-/// Until when an operation is to end; without a time it waits for as long as its server is there.
+/// The time limit of an operation. Without one it waits until the server is lost.
 type End = Option<Instant>;
 
 impl Core {
-    /// Puts a value for the processes that the scope names; they can see it after a
-    /// [`commit`](Self::commit) (`PMIx_Put`). One for fewer processes than before removes the key for the others
-    /// where the server does that; else they keep the value that was committed for them.
+    /// Puts a value for the processes in `scope`, which can get it after a [`commit`](Self::commit) (`PMIx_Put`). If a
+    /// key is put again for fewer processes, a server that can remove keys removes it for the others. Otherwise these
+    /// keep the committed value.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a scope that is none, for a key that is empty or too long, and for arrays of which
-    /// more than 64 stand in one another; what cannot be packed for the server; `PMIX_ERR_OUT_OF_RESOURCE` for a
-    /// value that a message of 64 MiB has no room for; `PMIX_ERR_NOT_SUPPORTED` for the removal (`PMIX_DEL_GLOBAL`
-    /// and its like) of a key that was committed, if the server removes no keys (see
-    /// [`Settings::removes_keys`](crate::Settings::removes_keys)). Nothing has changed then.
+    /// If the put fails, the stored data are unchanged. Returns
+    ///
+    /// - `PMIX_ERR_BAD_PARAM` for an undefined scope, for an empty or too long key, and for arrays nested more than 64
+    ///   deep;
+    /// - `PMIX_ERR_OUT_OF_RESOURCE` for a value that does not fit into a message of 64 MiB;
+    /// - `PMIX_ERR_NOT_SUPPORTED` for the removal (`PMIX_DEL_GLOBAL` and its like) of a committed key, if the server
+    ///   cannot remove keys (see [`Settings::removes_keys`](crate::Settings::removes_keys));
+    /// - a pack error if the value has no form in the layout of the server.
     pub fn put(&mut self, scope: Scope, info: Info<'_>) -> Result<(), Error> {
         self.known.put(scope, info)
     }
 
-    /// Hands what was put since the last commit to the server (`PMIx_Commit`): [`Answer::Done`], at once if nothing
-    /// was. What a message of 64 MiB has no room for goes in as many as it takes; global data are twice in them. All of
-    /// them are sent before whatever is asked next, so that who meets this process in a fence that it begins after
-    /// this call finds all that it put. If it fails in any way, what the server has not stored is part of the next
-    /// commit. All messages are in memory until they are written: global data as three copies, up to what the server
-    /// takes of a process (`Config::put_bytes_per_process`, 256 MiB).
+    /// Sends the values put since the last commit to the server (`PMIx_Commit`): [`Answer::Done`], at once if there are
+    /// none.
+    ///
+    /// Data that do not fit into one message of 64 MiB are sent in several; global data count twice. All messages
+    /// precede the next request. So a process that meets this one in a later fence finds all its data. After a failure,
+    /// data that the server has not stored are part of the next commit.
+    ///
+    /// All messages are in memory until they are written, global data as three copies. The server accepts at most
+    /// `Config::put_bytes_per_process` (256 MiB) of a process.
     ///
     /// # Errors
     ///
-    /// What cannot be packed, or the loss of the connection to the server; nothing has begun then. This holds
-    /// for all calls that begin an operation.
+    /// Returns a pack error, or `PMIX_ERR_UNREACH` if the connection to the server is lost. No operation has begun
+    /// then. This holds for all calls that begin an operation.
     pub fn commit(&mut self, end: End) -> Result<OperationId, Error> {
         if let Link::Lost(error) = &self.link {
             return Err(error.clone());
@@ -62,7 +68,7 @@ impl Core {
         Ok(id)
     }
 
-    /// Takes the server's answer to a message of a commit, which ends with the last of them.
+    /// Handles the reply to a message of a commit, which completes with the last of them.
     pub(super) fn committed(&mut self, id: OperationId, tag: Tag, payload: &[u8]) {
         let done = self.read_done(Command::COMMIT, payload).map(drop);
         let commit = self.operations.commit_mut(id);
@@ -72,22 +78,21 @@ impl Core {
         }
     }
 
-    /// Waits until all participants of a fence have arrived (`PMIx_Fence`): [`Answer::Done`].
+    /// Waits until all participants have entered the fence (`PMIx_Fence`): [`Answer::Done`].
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit).
+    /// Returns the errors of [`commit`](Self::commit).
     pub fn fence(&mut self, fence: &Fence<'_>, end: End) -> Result<OperationId, Error> {
         let request = fence.request(self.job());
         self.done(&request, end)
     }
 
-    /// Joins a connect; the job info of each participant is known afterwards (`PMIx_Connect`):
-    /// [`Answer::Done`].
+    /// Connects processes; the job info of each participant is cached afterwards (`PMIx_Connect`): [`Answer::Done`].
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit).
+    /// Returns the errors of [`commit`](Self::commit).
     pub fn connect(
         &mut self,
         procs: &[Proc<'_>],
@@ -97,11 +102,11 @@ impl Core {
         self.ask(Ask::connect(procs.to_vec(), infos.to_vec()), end)
     }
 
-    /// Publishes data of a user (`PMIx_Publish`): [`Answer::Done`].
+    /// Publishes data for a user (`PMIx_Publish`): [`Answer::Done`].
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit).
+    /// Returns the errors of [`commit`](Self::commit).
     pub fn publish(
         &mut self,
         uid: u32,
@@ -113,11 +118,11 @@ impl Core {
         self.done(&Request::Publish(publish), end)
     }
 
-    /// Looks for what was published under these keys (`PMIx_Lookup`): [`Answer::Found`].
+    /// Looks up the data published under these keys (`PMIx_Lookup`): [`Answer::Found`].
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit).
+    /// Returns the errors of [`commit`](Self::commit).
     pub fn lookup(
         &mut self,
         uid: u32,
@@ -131,11 +136,11 @@ impl Core {
         self.begin(&lookup, Waiting::Found, end)
     }
 
-    /// Withdraws what this process published under these keys (`PMIx_Unpublish`): [`Answer::Done`].
+    /// Removes the data that this process published under these keys (`PMIx_Unpublish`): [`Answer::Done`].
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit).
+    /// Returns the errors of [`commit`](Self::commit).
     pub fn unpublish(
         &mut self,
         uid: u32,
@@ -149,12 +154,12 @@ impl Core {
         self.done(&Request::Unpublish(unpublish), end)
     }
 
-    /// Registers for events, for all if no codes are named (`PMIx_Register_event_handler`):
+    /// Registers for events with these codes, or for all events if `codes` is empty (`PMIx_Register_event_handler`):
     /// [`Answer::Done`].
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit).
+    /// Returns the errors of [`commit`](Self::commit).
     pub fn register_events(
         &mut self,
         codes: &[Status],
@@ -164,11 +169,11 @@ impl Core {
         self.ask(Ask::register_events(codes.to_vec(), infos.to_vec()), end)
     }
 
-    /// Reports an event to others (`PMIx_Notify_event`): [`Answer::Done`].
+    /// Notifies the processes in `range` of an event (`PMIx_Notify_event`): [`Answer::Done`].
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit).
+    /// Returns the errors of [`commit`](Self::commit).
     pub fn notify(
         &mut self,
         status: Status,
@@ -179,29 +184,29 @@ impl Core {
         self.ask(Ask::notify(status, range, infos.to_vec()), end)
     }
 
-    /// Leaves the server (`PMIx_Finalize`): [`Answer::Done`]. The stream is to be closed then.
+    /// Disconnects from the server (`PMIx_Finalize`): [`Answer::Done`]. The driver closes the stream then.
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit).
+    /// Returns the errors of [`commit`](Self::commit).
     pub fn finalize(&mut self, end: End) -> Result<OperationId, Error> {
         self.done(&Request::Finalize, end)
     }
 
-    /// Makes a request that is answered with a status alone: [`Answer::Done`].
+    /// Sends a request whose reply is only a status: [`Answer::Done`].
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit); `PMIX_ERR_BAD_PARAM` for a request that has no reply.
+    /// Returns the errors of [`commit`](Self::commit), and `PMIX_ERR_BAD_PARAM` for a request that has no reply.
     pub fn done(&mut self, request: &Request<'_>, end: End) -> Result<OperationId, Error> {
         self.begin(request, Waiting::Done(request.command()), end)
     }
 
-    /// Makes any request: [`Answer::Payload`], to be read by the types in [`pmix_proto::reply`].
+    /// Sends any request: [`Answer::Payload`], which the types in [`pmix_proto::reply`] decode.
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit); `PMIX_ERR_BAD_PARAM` for a request that has no reply.
+    /// Returns the errors of [`commit`](Self::commit), and `PMIX_ERR_BAD_PARAM` for a request that has no reply.
     pub fn request(&mut self, request: &Request<'_>, end: End) -> Result<OperationId, Error> {
         self.begin(request, Waiting::Payload(request.command()), end)
     }

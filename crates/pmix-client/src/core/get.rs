@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Gets: a value from what is known here, else from the server.
+//! Gets: a value from the local data, else from the server.
 //!
 //! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIx_Get`.
 
@@ -12,12 +12,13 @@ use super::operation::{Answer, OperationId, Waiting};
 use crate::{Error, Found};
 
 impl Core {
-    /// Looks for the value of a key (`PMIx_Get`): [`Answer::Value`], at once if it is known here. See
-    /// [`Client::get`](crate::Client::get) for directives and for what is kept.
+    /// Gets the value of a key (`PMIx_Get`): [`Answer::Value`], at once if it is in the local data. For directives and
+    /// caching see [`Client::get`](crate::Client::get).
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit). That there is no such value is how the operation ends.
+    /// Returns the errors of [`commit`](Self::commit). If there is no such value, the operation completes with an
+    /// error.
     pub fn get(
         &mut self,
         proc: &Proc<'_>,
@@ -31,12 +32,12 @@ impl Core {
         }
     }
 
-    /// Looks for a value in what is known, and says what to ask for otherwise.
+    /// Searches the local data for a value. Returns the request for the server if it is not there.
     pub(crate) fn look(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Found {
         self.known.look(proc, key, infos)
     }
 
-    /// Takes the job info that a get asked for: the get ends, or asks for what the process has put.
+    /// Handles the job info that a get requested. The get completes, or it requests the data of the process.
     pub(super) fn learnt(&mut self, id: OperationId, payload: &[u8]) {
         let Some(Waiting::Learn(wanted)) = self.operations.waiting(id) else {
             return;
@@ -50,14 +51,13 @@ impl Core {
         }
     }
 
-    /// Returns the value of a key, or that there is none, as far as the server need not be asked. With
-    /// `pmix.get.refresh` among the infos what is known of the process is forgotten.
+    /// Returns the value of a key, or the error of a get that needs no server; `None` if the server must be asked. With
+    /// `pmix.get.refresh` the cached data of the process are dropped.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` where the infos say that nobody is to be asked (`pmix.optional`);
-    /// `PMIX_ERR_OUT_OF_RESOURCE` for a compressed string longer than
-    /// [`Settings::max_string_bytes`](crate::Settings::max_string_bytes).
+    /// Returns `PMIX_ERR_NOT_FOUND` for a missing value with `pmix.optional`, and `PMIX_ERR_OUT_OF_RESOURCE` for a
+    /// compressed string longer than [`Settings::max_string_bytes`](crate::Settings::max_string_bytes).
     pub fn known(
         &self,
         proc: &Proc<'_>,

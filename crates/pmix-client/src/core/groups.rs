@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups: calls that the server answers, and invitations, which are events.
+//! Groups: collectives, which are requests, and invitations, which are events.
 //!
 //! Source: PMIx Standard, chapter "Process Sets and Groups".
 
@@ -16,16 +16,16 @@ use crate::group::{
 use crate::known::Known;
 use crate::{Ask, Error, Group};
 
-/// How long who joins waits to hear who leads in the place of a leader that is lost. Servers say so within
-/// 5 s, or twice that; those of other implementations never do.
+/// The time for which a joining process waits for a new leader after its leader is lost. Servers of this project select
+/// one within 5 s, or twice that; those of other implementations never do.
 const CHOICE_TIME: Duration = Duration::from_secs(30);
 
-/// The request with members in the place of the names of groups, if there are any and the server does not do
-/// it.
+/// Replaces the names of groups in a request by their members, unless the server does so. Returns `None` if the request
+/// has none.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_NOT_FOUND` for a rank that no member of the group has.
+/// Returns `PMIX_ERR_NOT_FOUND` for a rank that no member of the group has.
 pub(super) fn resolved<'r>(
     known: &Known,
     request: &Request<'r>,
@@ -57,7 +57,7 @@ pub(super) fn resolved<'r>(
     Ok(Some(request))
 }
 
-/// The processes that an event is for, and the place of the info that lists them.
+/// Returns the custom range of an event and the index of its info.
 fn targets<'i>(infos: &'i [Info<'_>]) -> Option<(usize, &'i [Proc<'i>])> {
     let of_range = |info: &Info<'_>| info.key.is(keys::EVENT_CUSTOM_RANGE);
     let place = infos.iter().position(of_range)?;
@@ -68,7 +68,7 @@ fn targets<'i>(infos: &'i [Info<'_>]) -> Option<(usize, &'i [Proc<'i>])> {
     }
 }
 
-/// What is waited for where the reply to a request says that this process is in a group no longer.
+/// Returns the operation of a leave or destruct, whose reply removes the group from the local data.
 pub(super) fn ending(request: &Request<'_>) -> Option<Waiting> {
     let name = |group: &Option<Text<'_>>| group.clone().map(Text::into_owned);
     match request {
@@ -78,7 +78,7 @@ pub(super) fn ending(request: &Request<'_>) -> Option<Waiting> {
     }
 }
 
-/// Whether the process hears of the events of invitations.
+/// The state of the registration for the events of invitations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hearing {
     No,
@@ -87,12 +87,11 @@ pub(super) enum Hearing {
 }
 
 impl Core {
-    /// Joins the construction of a group; all of its members must (`PMIx_Group_construct`):
-    /// [`Answer::Group`].
+    /// Constructs a group; each member must call it (`PMIx_Group_construct`): [`Answer::Group`].
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit).
+    /// Returns the errors of [`commit`](Self::commit).
     pub fn group_construct(
         &mut self,
         name: &str,
@@ -104,11 +103,11 @@ impl Core {
         self.ask(construct, end)
     }
 
-    /// Leaves a group; the other members are told (`PMIx_Group_leave`): [`Answer::Done`].
+    /// Leaves a group; the server notifies the other members (`PMIx_Group_leave`): [`Answer::Done`].
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit).
+    /// Returns the errors of [`commit`](Self::commit).
     pub fn group_leave(
         &mut self,
         name: &str,
@@ -118,12 +117,11 @@ impl Core {
         self.ask(Ask::group_leave(name.into(), infos.to_vec()), end)
     }
 
-    /// Joins the destruction of a group; all of its members must (`PMIx_Group_destruct`):
-    /// [`Answer::Done`].
+    /// Destructs a group; each member must call it (`PMIx_Group_destruct`): [`Answer::Done`].
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit).
+    /// Returns the errors of [`commit`](Self::commit).
     pub fn group_destruct(
         &mut self,
         name: &str,
@@ -135,19 +133,18 @@ impl Core {
         self.ask(Ask::group_destruct(name, procs, infos.to_vec()), end)
     }
 
-    /// Returns what is known of the members of a group of this process.
+    /// Returns the members of a group of this process as far as they are known.
     pub(crate) fn members(&self, name: &Text<'_>) -> Vec<Proc<'static>> {
         self.known.groups().members(name)
     }
 
-    /// Invites processes to a group that this one leads, and waits until all have answered
-    /// (`PMIx_Group_invite`): [`Answer::Group`]. This process is among them. Each is named: how many a
-    /// job has says `pmix.job.size` of it. For the directives see
-    /// [`Client::group_invite`](crate::Client::group_invite).
+    /// Invites processes to a group that this process leads, and waits until all have answered (`PMIx_Group_invite`):
+    /// [`Answer::Group`]. The list includes this process. It has single processes only; `pmix.job.size` is the number
+    /// of those in a whole job. For the directives see [`Client::group_invite`](crate::Client::group_invite).
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit); `PMIX_ERR_BAD_PARAM` for a bad name or list.
+    /// Returns the errors of [`commit`](Self::commit), and `PMIX_ERR_BAD_PARAM` for an invalid name or list.
     pub fn group_invite(
         &mut self,
         name: &str,
@@ -160,7 +157,7 @@ impl Core {
         self.invite(name, procs, infos, end, now)
     }
 
-    /// As [`group_invite`](Self::group_invite), with a name that need not be UTF-8.
+    /// Invites processes as [`group_invite`](Self::group_invite), with a name that need not be UTF-8.
     pub(crate) fn invite(
         &mut self,
         name: Text<'static>,
@@ -181,15 +178,15 @@ impl Core {
         Ok(self.begin_group(of, end, now))
     }
 
-    /// Accepts the invitation of a leader, and waits until the group is formed (`PMIx_Group_join`):
-    /// [`Answer::Group`]. It came as the event `PMIX_GROUP_INVITED`, whose source is the leader; without a leader
-    /// it is the last that was heard of and not answered.
+    /// Accepts the invitation of a leader, and waits until the group is formed (`PMIx_Group_join`): [`Answer::Group`].
+    /// The invitation is the event `PMIX_GROUP_INVITED`, whose source is the leader. Without `leader`, this is the last
+    /// unanswered invitation that the process received.
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit); `PMIX_ERR_BAD_PARAM` for a bad name or leader; `PMIX_ERR_NOT_FOUND` if none is
-    /// given and no invitation was heard of;
-    /// `PMIX_ERR_NOT_SUPPORTED` for a directive that is required and not served.
+    /// Returns the errors of [`commit`](Self::commit), `PMIX_ERR_BAD_PARAM` for an invalid name or leader,
+    /// `PMIX_ERR_NOT_FOUND` without a leader and without a received invitation, and `PMIX_ERR_NOT_SUPPORTED` for a
+    /// required directive that is not supported.
     pub fn group_join<'l>(
         &mut self,
         name: &str,
@@ -202,7 +199,7 @@ impl Core {
         self.join(name, leader.into(), infos, end, now)
     }
 
-    /// As [`group_join`](Self::group_join), with a name that need not be UTF-8.
+    /// Accepts an invitation as [`group_join`](Self::group_join), with a name that need not be UTF-8.
     pub(crate) fn join(
         &mut self,
         name: Text<'static>,
@@ -217,13 +214,13 @@ impl Core {
         Ok(self.begin_group(of, end, now))
     }
 
-    /// Declines the invitation of a leader (`PMIx_Group_join`), which is found as by [`group_join`](Self::group_join):
-    /// [`Answer::Done`].
+    /// Declines the invitation of a leader (`PMIx_Group_join`): [`Answer::Done`]. Without `leader`, it selects the
+    /// invitation as [`group_join`](Self::group_join) does.
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit); `PMIX_ERR_BAD_PARAM` for a bad name; `PMIX_ERR_NOT_FOUND` if no leader is given
-    /// and no invitation was heard of.
+    /// Returns the errors of [`commit`](Self::commit), `PMIX_ERR_BAD_PARAM` for an invalid name, and
+    /// `PMIX_ERR_NOT_FOUND` without a leader and without a received invitation.
     pub fn group_decline<'l>(
         &mut self,
         name: &str,
@@ -238,7 +235,7 @@ impl Core {
         self.done(&Request::Notify(declined), end)
     }
 
-    /// Returns the leader that is named, or else the one that invited this process to a group of this name.
+    /// Returns `leader` if given, else the leader that has invited this process to a group of this name.
     pub(crate) fn leader_of(
         &self,
         name: &Text<'_>,
@@ -250,12 +247,12 @@ impl Core {
         }
     }
 
-    /// Says how an invitation goes on; without a decision as was said when it began.
+    /// Answers a question about a group. Without a decision, the directives of the invitation apply.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a [`Decision::Invite`] of nobody, of a rank that is no process, or of one that
-    /// was invited already. Nothing is decided then.
+    /// Returns `PMIX_ERR_BAD_PARAM` for a [`Decision::Invite`] with an empty list, with a rank that is no process, or
+    /// with a process that was invited before. The question remains open then.
     pub fn decide(
         &mut self,
         question: &Question,
@@ -273,8 +270,8 @@ impl Core {
         Ok(())
     }
 
-    /// Ends the invitation to a group, or the wait for the group that was joined; all who take part are
-    /// told. Nothing happens if there is none.
+    /// Aborts the invitation to a group, or the wait for a group that this process joins; all participants are
+    /// notified. Does nothing if there is none.
     pub fn group_abort(&mut self, name: &Text<'_>, now: Instant) {
         if self.hearing == Hearing::Yes {
             self.groups.abort_named(name);
@@ -302,7 +299,7 @@ impl Core {
         id
     }
 
-    /// Takes an event in; tells whether the program is not to hear of it as of any other.
+    /// Handles an event. Returns `true` if the program must not receive it.
     pub(super) fn hear(&mut self, event: &Event<'static>, now: Instant) -> bool {
         self.groups.overhear(event);
         let is_taken = self.groups.wants(event) && self.groups.hear(event);
@@ -313,7 +310,7 @@ impl Core {
         is_taken || self.asks_of_construct(event)
     }
 
-    /// Asks the program how a construction goes on, if that is what an event is about.
+    /// Queues a question to the program if an event is about an open construct.
     fn asks_of_construct(&mut self, event: &Event<'static>) -> bool {
         let constructs = |name: &Text<'_>| self.operations.constructs(name);
         let question = Question::of_construct(event, constructs);
@@ -326,13 +323,13 @@ impl Core {
         }
     }
 
-    /// What became of something that was said for invitations.
+    /// Handles the outcome of a request that an invitation has sent.
     pub(super) fn said(&mut self, asker: Asker, outcome: Result<(), Error>) {
         match (asker, outcome) {
             (Asker::Said(of), outcome) => self.groups.sent(of, outcome),
             (Asker::Context(of), Ok(())) => self.groups.assigned(of, Ok(None)),
             (Asker::Context(of), Err(error)) => self.groups.assigned(of, Err(error)),
-            // Whatever became of the group of the leader alone.
+            // The context id is valid even if the destruct of the temporary group failed.
             (Asker::Assigned(of, id), _) => self.groups.assigned(of, Ok(id)),
             (Asker::Heard, Err(error)) if !hears_all_the_same(&error) => {
                 self.hearing = Hearing::No;
@@ -344,7 +341,7 @@ impl Core {
         }
     }
 
-    /// The time of an invitation or its acceptance is over.
+    /// Handles the time limit of an invitation or acceptance.
     pub(super) fn handle_late_group(&mut self, id: OperationId, of: OpId, now: Instant) {
         if self.hearing == Hearing::Yes {
             return self.groups.tick(now);
@@ -353,17 +350,17 @@ impl Core {
         self.give_up(id, of, late);
     }
 
-    /// Ends an invitation or its acceptance.
+    /// Ends an invitation or acceptance.
     pub(super) fn give_up(&mut self, id: OperationId, of: OpId, error: Error) {
         if self.hearing == Hearing::Yes {
             return self.groups.cancel(of, error);
         }
-        // Nothing of it was sent.
+        // No event was sent, so no process has to be notified.
         self.groups.give_up(of);
         self.operations.complete(id, Err(error));
     }
 
-    /// Tells those who wait for invitations that have ended, without anything to be sent.
+    /// Completes the operations of ended invitations without sending messages.
     pub(super) fn end_groups(&mut self) {
         while let Some(step) = self.groups.poll() {
             if let Step::End(of, outcome) = step {
@@ -379,7 +376,8 @@ impl Core {
         }
     }
 
-    /// Does what is next for invitations, once their events are heard of.
+    /// Sends the next messages of invitations, once the registration for their events is acknowledged. An earlier
+    /// invitation could miss an answer.
     pub(super) fn advance_groups(&mut self, now: Instant) {
         if self.hearing == Hearing::No && self.groups.num_open() > 0 {
             let (codes, infos) = (HEARD.to_vec(), Vec::new());
@@ -402,7 +400,7 @@ impl Core {
         }
     }
 
-    /// Asks for a context id by a group of this process alone.
+    /// Requests a context id by the construct of a temporary group with this process as the only member.
     fn ask_for_context_id(&mut self, of: OpId, name: Text<'static>, now: Instant) {
         let assign = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true);
         let construct = Request::GroupConstruct(request::GroupConstruct {
@@ -413,7 +411,7 @@ impl Core {
         self.expect_group(&construct, Asker::Context(of), now);
     }
 
-    /// A group of this process alone has a context id, which is what it was for.
+    /// Stores the context id of the temporary group, and destructs the group.
     pub(super) fn context_assigned(&mut self, of: OpId, payload: &[u8], now: Instant) {
         let made = reply::Group::decode(&self.form, None, payload).map_err(Error::from);
         let name = self.groups.name(of).cloned().unwrap_or_default();
@@ -450,7 +448,7 @@ impl Core {
                 (Err(error), Some(of)) => self.groups.sent(of, Err(error)),
                 (_, None) => {}
             },
-            // Who is out of the group already need not leave it.
+            // The server removes a lost member from the group itself, so an error has no consequence.
             Step::Leave(name) => {
                 let (group, infos) = (Some(name), Vec::new());
                 let leave = Request::GroupLeave(request::GroupLeave { group, infos });
@@ -467,7 +465,7 @@ impl Core {
         }
     }
 
-    /// Until when the server is to have taken what an invitation says.
+    /// Returns the time limit for the acknowledgment of an event of an invitation.
     fn say_end(&self, now: Instant) -> Option<Instant> {
         now.checked_add(self.settings.time_limit.unwrap_or(SAY_TIME))
     }

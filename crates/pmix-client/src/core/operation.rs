@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Operations that have begun: what each waits for, until when, and how it ended.
+//! Open operations: the reply that each waits for, its time limit and its outcome.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::get::Wanted;
 use crate::group::OpId;
 use crate::{Error, Group};
 
-/// Names an operation of a [`Core`](crate::Core), until it has ended.
+/// The id of an operation of a [`Core`](crate::Core).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OperationId(pub(super) u64);
 
@@ -23,52 +23,52 @@ impl fmt::Display for OperationId {
     }
 }
 
-/// Holds what an operation brought that succeeded.
+/// The result of a successful operation.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Answer {
-    /// It is done.
+    /// Success without data.
     Done,
-    /// The value that a get found.
+    /// The value of a get.
     Value(Value<'static>),
-    /// What a lookup found: `PMIX_SUCCESS`, or `PMIX_ERR_PARTIAL_SUCCESS` if some keys are not there.
+    /// The data of a lookup: `PMIX_SUCCESS`, or `PMIX_ERR_PARTIAL_SUCCESS` if some keys have no data.
     Found(Status, Vec<Pdata<'static>>),
     /// The group that was formed.
     Group(Group),
-    /// What was asked about; a partial success has infos, too.
+    /// A status and infos; a partial success has infos as well.
     Infos(Status, Vec<Info<'static>>),
-    /// The number that ends a pull of output.
+    /// The number for the deregistration of a pull of output.
     Pulled(u64),
     /// The job that was started.
     Job(Nspace<'static>),
-    /// A credential of this process, and what is known of it.
+    /// A credential of this process and infos about it.
     Credential(Vec<u8>, Vec<Info<'static>>),
     /// The device distances that the server computed.
     Distances(Vec<DeviceDistance<'static>>),
-    /// The payload of the reply to a [`request`](crate::Core::request), to be read by the types in
-    /// [`pmix_proto::reply`].
+    /// The payload of the reply to a [`request`](crate::Core::request), which the types in [`pmix_proto::reply`]
+    /// decode.
     Payload(Vec<u8>),
 }
 
-/// Holds an operation that has ended, and how.
+/// A completed operation and its outcome.
 pub type Completed = (OperationId, Result<Answer, Error>);
 
-/// What an operation waits for.
+/// The reply that an operation waits for, and its purpose.
 #[derive(Debug)]
 pub(crate) enum Waiting {
-    /// The server's answer to the hello.
+    /// The server's reply to the hello.
     Welcome,
-    /// What the server says of the own job.
+    /// The job info of the own job, during init.
     JobInfo,
-    /// The same, where the core has begun without and a get may be answered by it.
+    /// The job info of the own job, requested by a get because init did not request it.
     Learn(Wanted),
     /// A status.
     Done(Command),
-    /// The payload of a reply, whatever it is.
+    /// A payload of any form.
     Payload(Command),
-    /// Whether the server has stored what the messages of a commit say.
+    /// The status of each message of a commit.
     Commit(Commit),
-    /// What a process has put.
+    /// The data of a process.
     Get(Wanted),
     /// The job info of the jobs of a connect.
     Jobs,
@@ -78,24 +78,24 @@ pub(crate) enum Waiting {
     Infos(Command),
     /// The number of a pull of output.
     Pulled,
-    /// The name of a job that is started.
+    /// The nspace of a started job.
     Job,
     /// A credential of this process.
     Credential,
     /// Device distances from the server.
     Distances,
-    /// The group of a name that is constructed.
+    /// The group of a construct, by name.
     Constructed(Text<'static>),
-    /// That this process is out of the group of a name.
+    /// A status, after which this process has left the group.
     Left(Text<'static>),
-    /// That the group of a name is taken apart.
+    /// A status, after which the group no longer exists.
     TakenApart(Text<'static>),
-    /// An invitation or its acceptance.
+    /// The end of an invitation or acceptance.
     Group(OpId),
 }
 
 impl Waiting {
-    /// What was not answered, for the error that says so.
+    /// Returns the timeout error with the name of the request.
     pub(super) fn late(&self) -> Error {
         match self {
             Self::Welcome => Error::timeout("the hello"),
@@ -119,20 +119,20 @@ impl Waiting {
     }
 }
 
-/// Whom a reply is for.
+/// The recipient of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asker {
     Operation(OperationId),
-    /// An invitation or its acceptance, which has sent an event.
+    /// An invitation or acceptance that has sent an event.
     Said(OpId),
-    /// An invitation, whose group is to have a context id; and the same once that is assigned.
+    /// An invitation that requests a context id with a temporary group; then the destruct of that group.
     Context(OpId),
     Assigned(OpId, Option<u64>),
     /// The registration for the events of groups, which all invitations share.
     Heard,
 }
 
-/// What there is a time limit for.
+/// The object of a time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Limited {
     Operation(OperationId),
@@ -143,7 +143,7 @@ pub(super) enum Limited {
 struct Open {
     waiting: Waiting,
     end: Option<Instant>,
-    /// The requests whose replies it waits for.
+    /// The requests without a reply so far.
     tags: Vec<Tag>,
 }
 
@@ -153,8 +153,7 @@ struct Sent {
     end: Option<Instant>,
 }
 
-/// The operations that have not ended, the requests whose replies are for somebody, their time limits,
-/// and what has ended and was not taken yet.
+/// Open operations, requests without a reply, time limits, and completed operations that the driver has not taken.
 #[derive(Debug, Default)]
 pub(super) struct Operations {
     last: u64,
@@ -182,8 +181,7 @@ impl Operations {
         id
     }
 
-    /// Records the tag of a request that an operation sent, and the reply that it waits for if that is another
-    /// than before.
+    /// Adds a request to an operation, and replaces the reply that it waits for if `waiting` is given.
     pub(super) fn ask(&mut self, id: OperationId, tag: Tag, waiting: Option<Waiting>) {
         if let Some(open) = self.open.get_mut(&id) {
             open.tags.push(tag);
@@ -195,7 +193,7 @@ impl Operations {
         }
     }
 
-    /// Notes that something was asked that is no operation.
+    /// Adds a request that belongs to no operation.
     pub(super) fn expect(&mut self, tag: Tag, asker: Asker, end: Option<Instant>) {
         if let Some(end) = end {
             self.limits.insert((end, Limited::Request(tag)));
@@ -203,7 +201,7 @@ impl Operations {
         self.sent.insert(tag, Sent { asker, end });
     }
 
-    /// Whom a reply is for; nobody if it was given up.
+    /// Removes a request and returns the recipient of its reply. Returns `None` if its operation has ended.
     pub(super) fn take_asker(&mut self, tag: Tag) -> Option<Asker> {
         let sent = self.sent.remove(&tag)?;
         if let Some(end) = sent.end {
@@ -221,7 +219,7 @@ impl Operations {
         self.open.get(&id).map(|open| &open.waiting)
     }
 
-    /// The commit that an operation is, if it is one.
+    /// Returns the commit of an operation, if it is one.
     pub(super) fn commit_mut(&mut self, id: OperationId) -> Option<&mut Commit> {
         match &mut self.open.get_mut(&id)?.waiting {
             Waiting::Commit(commit) => Some(commit),
@@ -229,18 +227,18 @@ impl Operations {
         }
     }
 
-    /// The operation of an invitation or its acceptance.
+    /// Returns the operation of an invitation or acceptance.
     pub(super) fn of_group(&self, of: OpId) -> Option<OperationId> {
         self.of_groups.get(&of).copied()
     }
 
-    /// Whether a group of this name is constructed.
+    /// Returns `true` if a construct of a group with this name is open.
     pub(super) fn constructs(&self, name: &Text<'_>) -> bool {
         let mut open = self.open.values();
         open.any(|open| matches!(&open.waiting, Waiting::Constructed(of) if of == name))
     }
 
-    /// Takes an operation that ends out. Whoever does says how it ended.
+    /// Removes an operation. The caller must then record its outcome with [`completed`](Self::completed).
     pub(super) fn end(&mut self, id: OperationId) -> Option<Waiting> {
         let open = self.open.remove(&id)?;
         if let Some(end) = open.end {
@@ -255,31 +253,31 @@ impl Operations {
         Some(open.waiting)
     }
 
-    /// Ends an operation.
+    /// Removes an operation and records its outcome.
     pub(super) fn complete(&mut self, id: OperationId, outcome: Result<Answer, Error>) {
         if self.end(id).is_some() {
             self.completed.push_back((id, outcome));
         }
     }
 
-    /// Says how an operation ended that was taken out.
+    /// Records the outcome of an operation that [`end`](Self::end) has removed.
     pub(super) fn completed(&mut self, id: OperationId, outcome: Result<Answer, Error>) {
         self.completed.push_back((id, outcome));
     }
 
-    /// The operations that have not ended.
+    /// Returns the ids of all open operations.
     pub(super) fn all_open(&self) -> Vec<OperationId> {
         self.open.keys().copied().collect()
     }
 
-    /// Forgets the requests that were sent: there will be no replies.
+    /// Drops all requests, since no replies will arrive.
     pub(super) fn lose(&mut self) {
         self.sent.clear();
         self.limits
             .retain(|(_, limited)| matches!(limited, Limited::Operation(_)));
     }
 
-    /// The next limit that has passed.
+    /// Removes and returns the next time limit that has passed.
     pub(super) fn take_late(&mut self, now: Instant) -> Option<Limited> {
         let (end, _) = self.limits.first()?;
         (*end <= now)
@@ -287,7 +285,7 @@ impl Operations {
             .map(|(_, limited)| limited)
     }
 
-    /// The time of the next limit.
+    /// Returns the next time limit.
     pub(super) fn next_limit(&self) -> Option<Instant> {
         self.limits.first().map(|(end, _)| *end)
     }
@@ -296,7 +294,7 @@ impl Operations {
         self.completed.pop_front()
     }
 
-    /// How many operations are open, requests are waited for, limits are set and answers were not taken.
+    /// Returns the numbers of open operations, of requests, of time limits and of completed operations.
     pub(super) fn counts(&self) -> [usize; 4] {
         [
             self.open.len(),

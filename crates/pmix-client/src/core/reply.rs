@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What replies say to the operations that wait for them.
+//! Decoding of replies for the operations that wait for them.
 
 use pmix_proto::reply::{
     self, Credential, Distances, Done, Found, Infos, JobInfo, Objects, Pulled, Spawned,
@@ -13,7 +13,7 @@ use crate::cache::JobCache;
 use crate::{Error, Group};
 
 impl Core {
-    /// Ends an operation by the reply to its request.
+    /// Completes an operation by the reply to its request.
     pub(super) fn answer(&mut self, id: OperationId, tag: Tag, payload: &[u8]) {
         match self.operations.waiting(id) {
             Some(Waiting::Learn(_)) => return self.learnt(id, payload),
@@ -25,7 +25,7 @@ impl Core {
         };
         let is_init = matches!(waiting, Waiting::JobInfo);
         let outcome = self.read(waiting, payload);
-        // Without what the server says of the job nothing can begin.
+        // No call can begin without the job info, so a failed init ends the connection.
         let refused = outcome.as_ref().err().filter(|_| is_init).cloned();
         self.operations.completed(id, outcome);
         if let Some(error) = refused {
@@ -48,7 +48,7 @@ impl Core {
                 self.known.groups().forget(&name);
                 Ok(left)
             }
-            // A destruct that fails leaves no group, either.
+            // The server removes the group even if the destruct fails.
             Waiting::TakenApart(name) => {
                 self.known.groups().forget(&name);
                 self.read_done(Command::GROUP_DESTRUCT, payload)
@@ -120,33 +120,33 @@ impl Core {
                 let group = Group::constructed(name, made, Command::GROUP_CONSTRUCT)?;
                 Ok(Answer::Group(self.known.groups().learn(group)))
             }
-            // Their replies are read elsewhere, or they have none.
+            // These have no reply, or it is handled elsewhere.
             Waiting::Welcome | Waiting::Group(_) | Waiting::Learn(_) | Waiting::Commit(_) => Err(
                 Error::new(Status::ERR_COMM_FAILURE, "a reply without a request"),
             ),
         }
     }
 
-    /// Reads a reply that is a status alone.
+    /// Decodes a reply that is only a status.
     pub(super) fn read_done(&self, command: Command, payload: &[u8]) -> Result<Answer, Error> {
         let status = Done::decode(&self.form, None, payload)?.status;
         match status {
-            // What a server did at once is done.
+            // `PMIX_OPERATION_SUCCEEDED` marks an operation that the server completed at once.
             Status::SUCCESS | Status::OPERATION_SUCCEEDED => Ok(Answer::Done),
             _ => Err(Error::answered(status, command)),
         }
     }
 
-    /// Says something that has no reply.
+    /// Sends a message that has no reply.
     pub(super) fn say(&mut self, request: &Request<'_>) -> Result<(), Error> {
         self.send(request).map(drop)
     }
 
-    /// Says that the process is alive, to a server that was asked to monitor it.
+    /// Sends a heartbeat (`PMIx_Heartbeat`), for a server that monitors this process.
     ///
     /// # Errors
     ///
-    /// If the connection to the server is lost.
+    /// Returns `PMIX_ERR_UNREACH` if the connection to the server is lost.
     pub fn heartbeat(&mut self) -> Result<(), Error> {
         match &mut self.link {
             Link::Lost(error) => Err(error.clone()),
@@ -155,12 +155,11 @@ impl Core {
         }
     }
 
-    /// Takes back the registration for events, which the server does not answer
-    /// (`PMIx_Deregister_event_handler`).
+    /// Deregisters from events (`PMIx_Deregister_event_handler`). The message has no reply.
     ///
     /// # Errors
     ///
-    /// If the connection to the server is lost.
+    /// Returns `PMIX_ERR_UNREACH` if the connection to the server is lost.
     pub fn deregister_events(&mut self, codes: &[Status]) -> Result<(), Error> {
         let codes = match codes.is_empty() {
             true => vec![request::DeregisterEvents::DEFAULT],
@@ -168,7 +167,7 @@ impl Core {
         };
         let request = request::DeregisterEvents { codes };
         match self.link {
-            // No server holds a registration.
+            // A singleton has no registration at a server.
             Link::Singleton => Ok(()),
             _ => self.say(&Request::DeregisterEvents(request)),
         }

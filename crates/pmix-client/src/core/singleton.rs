@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A process that no launcher started: a job of one process, without a server.
+//! Singletons: processes that no launcher started, each a job of one process without a server.
 //!
 //! | request | answer |
 //! | --- | --- |
-//! | fence, connect, disconnect | done, if this process is the only participant and obeys each required directive |
-//! | event | done, if its range has no other process in it: the own process, the own job, a list of these |
-//! | registration for events, finalize | done |
-//! | get | what is known here, else `PMIX_ERR_NOT_FOUND` |
-//! | everything else | `PMIX_ERR_UNREACH` |
+//! | fence, connect, disconnect | success, if no other process participates and each required directive is supported |
+//! | event | success, if its range has no other process: the own process, the own job, or a list of these |
+//! | registration for events, finalize | success |
+//! | get | the local data, else `PMIX_ERR_NOT_FOUND` |
+//! | all others | `PMIX_ERR_UNREACH` |
 //!
-//! DEVIATION: OpenPMIx 4.2 and 5.0 answer a fence with processes that do not exist with success, and a connect, a
+//! DEVIATION: OpenPMIx 4.2 and 5.0 complete a fence with nonexistent processes successfully, and a connect, a
 //! disconnect and an event of the own job with `PMIX_ERR_UNREACH`; `a_singleton_serves_itself_and_nothing_else`.
 //!
-//! Source: PMIx Standard, chapter "Client Initialization and Finalization", `PMIx_Init`; the answers of OpenPMIx 4.2.2
+//! Source: PMIx Standard, chapter "Client Initialization and Finalization", `PMIx_Init`; the replies of OpenPMIx 4.2.2
 //! and 5.0.11 to a program that was started by hand.
 
 use pmix_proto::{PeerForm, Request};
@@ -27,8 +27,7 @@ use crate::obeyed::check_alone;
 use crate::{Error, Settings, client};
 
 impl Core {
-    /// Creates the core of a process that no launcher started ([`Settings::singleton`]). [`INIT`](Self::INIT) has ended
-    /// with success.
+    /// Creates the core of a singleton ([`Settings::singleton`]). [`INIT`](Self::INIT) has completed with success.
     #[must_use]
     pub fn singleton(settings: Settings) -> Self {
         let form = PeerForm::new(settings.layout, client::VERSION.as_bytes());
@@ -41,7 +40,8 @@ impl Core {
             Info::new(keys::NODE_MAP, host),
             Info::new(keys::PROC_MAP, ranks),
         ] {
-            // The datastore keeps maps folded and gives no text of them. Only a key of a wrong length is refused.
+            // The datastore keeps parsed maps and cannot return their text, so the text is stored as well. Only a key
+            // of invalid length is rejected.
             let _ = known.store(&job, map);
         }
         let mut core = Self::begun(settings, form, Link::Singleton, known);
@@ -50,7 +50,7 @@ impl Core {
         core
     }
 
-    /// Returns `true` if no launcher started this process, which then has no server.
+    /// Returns `true` if no launcher started this process. It then has no server.
     #[must_use]
     pub const fn is_singleton(&self) -> bool {
         matches!(self.link, Link::Singleton)
@@ -60,8 +60,8 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_UNREACH` if only a server can answer it, and `PMIX_ERR_NOT_SUPPORTED` for a required directive that is
-    /// not obeyed. Nothing has begun then.
+    /// Returns `PMIX_ERR_UNREACH` if the request needs a server, and `PMIX_ERR_NOT_SUPPORTED` for a required directive
+    /// that is not supported. No operation has begun then.
     pub(super) fn answer_alone(
         &self,
         request: &Request<'_>,
@@ -70,7 +70,7 @@ impl Core {
             Request::Fence(fence) => check_alone("PMIx_Fence", &fence.infos)?,
             Request::Connect(connect) => check_alone("PMIx_Connect", &connect.infos)?,
             Request::Disconnect(disconnect) => check_alone("PMIx_Disconnect", &disconnect.infos)?,
-            // The infos of an event are its data, and no directives.
+            // The infos of an event are data and not directives.
             _ => {}
         }
         let is_served = match request {
@@ -83,7 +83,7 @@ impl Core {
                 let key = get.key.as_ref().map(ToString::to_string);
                 let key = key.unwrap_or_default();
                 let proc = Proc::new(get.nspace.clone(), get.rank);
-                // A get that asks for fresh data (`PMIX_GET_REFRESH_CACHE`) has not looked here.
+                // A get with `PMIX_GET_REFRESH_CACHE` has not searched the local data.
                 let found = self.known.find(&proc, &key, &get.infos);
                 let found = found.unwrap_or_else(|| Err(missing(&proc, &key)));
                 return Ok(found.map(Answer::Value));
@@ -96,7 +96,7 @@ impl Core {
         }
     }
 
-    /// Returns `true` if processes are named and each of them is this one.
+    /// Returns `true` if `procs` is not empty and has no process but this one.
     fn is_alone_among(&self, procs: &[Proc<'_>]) -> bool {
         let own = self.proc();
         let is_own = |proc: &Proc<'_>| {
@@ -105,7 +105,7 @@ impl Core {
         !procs.is_empty() && procs.iter().all(is_own)
     }
 
-    /// Returns `true` if no other process can be in a range.
+    /// Returns `true` if a range has no process but this one.
     fn is_alone_in(&self, range: DataRange, infos: &[Info<'_>]) -> bool {
         let named = |info: &Info<'_>| match &info.value {
             Value::Proc(proc) => self.is_alone_among(std::slice::from_ref(proc)),

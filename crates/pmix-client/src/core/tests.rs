@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A core and a server of a few lines: what was asked is answered, late, never or with nonsense.
+//! A core against a minimal server that replies correctly, late, never or with damaged data.
 
 mod commit;
 mod session;
@@ -16,7 +16,7 @@ use super::*;
 use crate::group::Decision;
 use crate::{Fence, Uri};
 
-/// A core, and the requests that it made and that were not answered.
+/// A core, and its requests without a reply so far.
 struct Side {
     core: Core,
     inbox: Inbox,
@@ -62,12 +62,12 @@ impl Side {
         }
     }
 
-    /// A core whose init has ended.
+    /// Returns a core after init.
     fn begun() -> Self {
         Self::new(None).begin()
     }
 
-    /// A core whose init has ended, towards a server of OpenPMIx of a release.
+    /// Returns a core after init, with a server of the given OpenPMIx release.
     fn begun_under(version: &str) -> Self {
         let under = |settings: &mut Settings| {
             settings.server_version = Some(version.to_owned());
@@ -93,7 +93,7 @@ impl Side {
         side
     }
 
-    /// Which commands were asked and have no answer.
+    /// Returns the commands without a reply so far.
     fn asked(&mut self) -> Vec<Command> {
         while let Some(bytes) = self.core.poll_transmit() {
             self.inbox.push(&bytes);
@@ -105,7 +105,7 @@ impl Side {
         self.asked.iter().map(|(_, command)| *command).collect()
     }
 
-    /// Answers the first request of a command.
+    /// Replies to the first request with a command.
     fn reply(&mut self, command: Command, payload: &[u8]) {
         self.asked();
         let place = self.asked.iter().position(|(_, asked)| *asked == command);
@@ -140,7 +140,7 @@ impl Side {
         self.core.handle_timeout(self.now);
     }
 
-    /// The operations that have ended since, and how.
+    /// Returns the operations that have completed since the last call, with their status.
     fn ended(&mut self) -> Vec<(OperationId, Status)> {
         let ended = std::iter::from_fn(|| self.core.poll_completed());
         let status = |outcome: Result<Answer, Error>| match outcome {
@@ -159,7 +159,7 @@ fn peer(rank: u32) -> Proc<'static> {
     Proc::new("job", Rank::new(rank))
 }
 
-/// The reply to a get that brings a number of each of some processes.
+/// Returns the reply to a get with a number for each of some processes.
 fn brought(form: &PeerForm, of: &[(u32, u32)]) -> Vec<u8> {
     let mut objects = Vec::new();
     for (rank, number) in of {
@@ -275,7 +275,7 @@ fn data_that_came_unasked_go_when_the_server_says_anything_else() {
             }
         }
         assert!(side.core.known(&peer(3), "card", &[]).is_none());
-        // What was asked for is kept.
+        // Requested data stay in the cache.
         assert!(side.core.known(&peer(1), "card", &[]).is_some());
     }
 }
@@ -300,7 +300,7 @@ fn who_joins_hears_of_events_first_and_may_decide() {
     assert_eq!(event.status, Status::GROUP_LEADER_FAILED);
     let abort = Some(Decision::Abort);
     side.core.decide(&question, abort, side.now).unwrap();
-    // The server of the leader is told.
+    // The core reports the decision to the server of the leader.
     assert_eq!(side.asked(), [Command::NOTIFY]);
     side.succeed(Command::NOTIFY);
     assert_eq!(side.ended(), [(join, Status::GROUP_CONSTRUCT_ABORT)]);
@@ -321,7 +321,7 @@ fn a_join_whose_time_is_over_tells_its_leader() {
         .group_join("a", &peer(1), &[], end, side.now)
         .unwrap();
     side.pass(SECOND);
-    // Nothing of it was sent.
+    // Nothing was sent for the operation.
     assert_eq!(side.ended(), [(early, Status::ERR_TIMEOUT)]);
     assert_eq!(side.asked(), [Command::REGEVENTS]);
     side.succeed(Command::REGEVENTS);
@@ -375,7 +375,7 @@ fn output_is_handed_out_among_events_as_it_came_and_is_bounded() {
     assert!(side.core.poll_output().is_none());
     assert!(side.core.poll_event().is_some());
     assert_eq!(side.core.stats(), CoreStats::default());
-    // 64 MiB wait, and no more.
+    // 64 MiB are queued, and no more.
     let most = (64 << 20) / output.len();
     for _ in 0..=most {
         side.send(Tag::OUTPUT, &output);
@@ -384,7 +384,7 @@ fn output_is_handed_out_among_events_as_it_came_and_is_bounded() {
     assert!((most - 20..=most).contains(&held.num_outputs), "{held:?}");
     let lost = most + 1 - held.num_outputs;
     assert_eq!(side.core.num_lost_events(), lost as u64);
-    // Events have room where output has none.
+    // There is additional room for events.
     side.event(Status::EVENT_JOB_END, vec![]);
     assert_eq!(side.core.num_lost_events(), lost as u64);
     assert_eq!(
@@ -438,7 +438,7 @@ fn joins_that_are_ended_or_cannot_hear_of_events_all_end() {
     let refused = pmix_proto::reply::status(side.core.form(), status).unwrap();
     side.reply(Command::REGEVENTS, &refused);
     assert_eq!(side.ended(), [(first, status), (third, status)]);
-    // Nothing of them was sent.
+    // Nothing was sent for the operations.
     assert_eq!(side.asked(), []);
     let fourth = join(&mut side, "d");
     side.succeed(Command::REGEVENTS);
@@ -474,7 +474,7 @@ fn a_server_that_knows_no_blocks_of_resources_is_not_asked_for_one() {
     assert!(side.core.poll_transmit().is_none());
 }
 
-/// What a core sends next, as a server of a release reads it.
+/// Decodes the next message of a core, as a server of a release reads it.
 fn sent_to(side: &mut Side, version: &str, look: impl FnOnce(Request<'_>)) {
     let form = PeerForm::new(side.core.form().layout, version.as_bytes());
     side.inbox.push(&side.core.poll_transmit().unwrap());
@@ -482,7 +482,7 @@ fn sent_to(side: &mut Side, version: &str, look: impl FnOnce(Request<'_>)) {
     look(Request::decode(&form, None, &frame.payload).unwrap());
 }
 
-/// A core in a group of two, which its server has named or not.
+/// Returns a core in a group of two. The server may have sent its members or not.
 fn in_group(version: &str) -> Side {
     let mut side = Side::begun_under(version);
     let (members, now) = ([peer(1), peer(0)], side.now);

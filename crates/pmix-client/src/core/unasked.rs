@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What came unasked and waits to be taken: events, output that this process pulls, and questions.
+//! The queue of unsolicited input for the program: events, pulled output and questions.
 
 use std::collections::VecDeque;
 
@@ -8,19 +8,19 @@ use pmix_types::{Info, IntoOwned as _, IofChannel, Proc, Status};
 
 use crate::Question;
 
-/// Holds forwarded output.
+/// A piece of forwarded output.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Forwarded {
-    /// The number that this client gave the pull.
+    /// The number that this client assigned to the pull.
     pub local_id: u64,
-    /// The process that wrote it.
+    /// The process that wrote the data.
     pub source: Proc<'static>,
-    /// The stream that it wrote to.
+    /// The stream of the process.
     pub channel: IofChannel,
-    /// Directives for showing it.
+    /// Directives for the presentation.
     pub infos: Vec<Info<'static>>,
-    /// The bytes; none are the end of the stream.
+    /// The bytes; empty at the end of the stream.
     pub data: Vec<u8>,
 }
 
@@ -36,7 +36,7 @@ impl From<Output<'_>> for Forwarded {
     }
 }
 
-/// One thing of what came unasked.
+/// An item of the queue.
 #[derive(Debug)]
 pub(crate) enum Unasked {
     Event(Event<'static>),
@@ -44,20 +44,20 @@ pub(crate) enum Unasked {
     Question(Question, Event<'static>),
 }
 
-/// What waits to be taken, which a server that sends without end cannot make much. Each kind can be taken
-/// by itself, or all in the order in which it came.
+/// A bounded queue of unsolicited input, so that a server cannot exhaust memory. Items can be taken by kind or in the
+/// order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct UnaskedQueue {
     events: VecDeque<Kept<Event<'static>>>,
     outputs: VecDeque<Kept<Forwarded>>,
     questions: VecDeque<Kept<(Question, Event<'static>)>>,
-    /// What events and output took.
+    /// The size of queued events and output.
     bytes: usize,
     num_come: u64,
     num_lost: u64,
 }
 
-/// Something, its place in the order in which things came, and what it counts.
+/// An item, its place in the order of arrival, and its size.
 #[derive(Debug)]
 struct Kept<T> {
     what: T,
@@ -66,16 +66,16 @@ struct Kept<T> {
 }
 
 impl UnaskedQueue {
-    /// Most events that wait, and most questions.
+    /// The largest number of queued events, and of queued questions.
     pub(super) const MAX_EVENTS: usize = 4096;
-    /// Most bytes that events and output took on the wire, where output is to be kept.
+    /// The largest size of queued events and output when output is added.
     const MAX_BYTES: usize = 64 << 20;
-    /// How many bytes more events may take, so that output which nobody reads does not hide that a job ended.
+    /// The additional size for events, so unread output cannot displace the event that a job has terminated.
     const FOR_EVENTS: usize = 4 << 20;
-    /// What each takes besides.
+    /// The size added for each item.
     const EACH: usize = 256;
 
-    /// Whether there is room for output that took so many bytes on the wire.
+    /// Returns `true` if there is room for output with this size on the wire.
     pub(super) const fn has_room_for_output(&self, len: usize) -> bool {
         self.with(len) <= Self::MAX_BYTES
     }
@@ -84,7 +84,7 @@ impl UnaskedQueue {
         self.events.len() < Self::MAX_EVENTS && self.with(len) <= Self::MAX_BYTES + Self::FOR_EVENTS
     }
 
-    /// How many bytes there would be with so many more.
+    /// Returns the size of the queue with another item of `len` bytes.
     const fn with(&self, len: usize) -> usize {
         self.bytes.saturating_add(len).saturating_add(Self::EACH)
     }
@@ -93,7 +93,7 @@ impl UnaskedQueue {
         self.questions.len() < Self::MAX_EVENTS
     }
 
-    /// Keeps an event, if there is room for it.
+    /// Queues an event, or drops it if there is no room.
     pub(super) fn keep_event(&mut self, event: Event<'static>, len: usize) {
         match self.has_room_for_event(len) {
             true => {
@@ -104,7 +104,7 @@ impl UnaskedQueue {
         }
     }
 
-    /// Keeps output, if there is room for it.
+    /// Queues output, or drops it if there is no room.
     pub(super) fn keep_output(&mut self, output: Forwarded, len: usize) {
         match self.has_room_for_output(len) {
             true => {
@@ -115,7 +115,7 @@ impl UnaskedQueue {
         }
     }
 
-    /// Keeps what is to be decided.
+    /// Queues a question.
     pub(super) fn keep_question(&mut self, question: Question, event: Event<'static>) {
         let kept = self.kept((question, event), 0);
         self.questions.push_back(kept);
@@ -134,7 +134,7 @@ impl UnaskedQueue {
         Some(kept.what)
     }
 
-    /// Takes the oldest event with a status, if there is one.
+    /// Removes the oldest event with a status. Returns `true` if there was one.
     pub(super) fn take_event(&mut self, status: Status) -> bool {
         let place = { self.events.iter() }.position(|kept| kept.what.status == status);
         let taken = place.and_then(|place| self.events.remove(place));
@@ -152,7 +152,7 @@ impl UnaskedQueue {
         self.questions.pop_front().map(|kept| kept.what)
     }
 
-    /// The next thing, whatever it is.
+    /// Removes and returns the item that arrived first.
     pub(super) fn poll(&mut self) -> Option<Unasked> {
         let event = first(&self.events);
         let output = first(&self.outputs);
@@ -182,7 +182,7 @@ impl UnaskedQueue {
         self.num_lost
     }
 
-    /// How many events, pieces of output and questions wait.
+    /// Returns the numbers of queued events, pieces of output and questions.
     pub(super) fn counts(&self) -> [usize; 3] {
         [self.events.len(), self.outputs.len(), self.questions.len()]
     }
@@ -196,7 +196,7 @@ impl UnaskedQueue {
     }
 }
 
-/// The place of what came first.
+/// Returns the place of the first item of a queue.
 fn first<T>(queue: &VecDeque<Kept<T>>) -> u64 {
     queue.front().map_or(u64::MAX, |kept| kept.place)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What calls about groups are given.
+//! Checks and conversions of the arguments of group calls.
 //!
 //! Source: PMIx Standard, chapter "Process Sets and Groups".
 
@@ -10,20 +10,20 @@ use pmix_types::{Info, Proc, Rank, Status, Value, keys};
 use super::said::{bad, value};
 use crate::Error;
 
-/// The most processes that one call may name, whole jobs written out.
+/// The largest number of processes in one call after the expansion of whole jobs.
 const MAX_PROCS: usize = 1 << 20;
 
-/// Whether a refused registration is as good as another: a host that does not report events leaves
-/// those of the processes.
+/// Returns `true` if a rejected registration can be ignored. A host without events rejects it, but the server still
+/// delivers the events of processes.
 pub(crate) fn hears_all_the_same(error: &Error) -> bool {
     error.status() == Status::ERR_NOT_SUPPORTED
 }
 
-/// How long a call may wait, if it says so.
+/// Returns the time limit of a call, if it has one.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_BAD_PARAM` for a time that is no number of seconds.
+/// Returns `PMIX_ERR_BAD_PARAM` if `PMIX_TIMEOUT` is not a number of seconds.
 pub(crate) fn limit(infos: &[Info<'_>]) -> Result<Option<Duration>, Error> {
     let Some(said) = value(infos, keys::TIMEOUT) else {
         return Ok(None);
@@ -33,12 +33,12 @@ pub(crate) fn limit(infos: &[Info<'_>]) -> Result<Option<Duration>, Error> {
     Ok((seconds > 0).then(|| Duration::from_secs(seconds.into())))
 }
 
-/// Writes whole jobs out, whose sizes `size` tells.
+/// Replaces whole jobs by their processes. `size` returns the number of processes of a job.
 ///
 /// # Errors
 ///
-/// What `size` answers; `PMIX_ERR_BAD_PARAM` for a rank that no process has;
-/// `PMIX_ERR_OUT_OF_RESOURCE` for more than 1,048,576 processes.
+/// Returns the error of `size`, `PMIX_ERR_BAD_PARAM` for a rank that is no process, and `PMIX_ERR_OUT_OF_RESOURCE` for
+/// more than 1,048,576 processes.
 pub(crate) fn each(
     procs: &[Proc<'_>],
     mut size: impl FnMut(&Proc<'_>) -> Result<Value<'static>, Error>,

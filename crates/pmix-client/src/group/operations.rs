@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The invitations of this process, and those that it accepted: which events they wait for, what is
-//! sent when one comes, and how each of them ends. Events and times go in, steps come out.
+//! The invitations of this process and those that it accepted, as a state machine. Input is events and times; output is
+//! steps.
 
 mod construct;
 mod context;
@@ -23,10 +23,10 @@ use super::{Decision, Group};
 use crate::Error;
 use crate::obeyed::check_required;
 
-/// The number of an operation.
+/// The id of an operation.
 pub(crate) type OpId = u64;
 
-/// The events that the operations of a process hear of.
+/// The events that these operations need.
 pub(crate) const HEARD: [Status; 8] = [
     Status::GROUP_INVITED,
     Status::GROUP_LEADER_SELECTED,
@@ -38,50 +38,50 @@ pub(crate) const HEARD: [Status; 8] = [
     Status::GROUP_LEADER_FAILED,
 ];
 
-/// How many joins that were given up are remembered, to leave groups that are formed all the same.
+/// The number of cancelled joins that are recorded, in order to leave groups that are formed anyway.
 const MAX_GIVEN_UP: usize = 64;
 
-/// Says what is to be done next.
+/// The next action of the core.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// A number that no other group has is to be asked for.
+    /// Requests a context id for the group.
     Context(OpId, Text<'static>),
-    /// An event is to be sent. If it is an operation's, that is to be told what became of it.
+    /// Sends an event. The outcome is reported to the operation, if there is one.
     Notify(Option<OpId>, request::Notify<'static>),
-    /// A group is to be left, into which this process came too late.
+    /// Leaves a group that was formed after this process had cancelled its join.
     Leave(Text<'static>),
-    /// The program is to hear of an event, and may decide.
+    /// Asks the program for a decision about an event.
     Ask(Question, Event<'static>),
-    /// The program is to hear of an event that this process raised itself.
+    /// Delivers an event of this process to its own program.
     Tell(Event<'static>),
-    /// An operation has ended.
+    /// Completes an operation.
     End(OpId, Result<Group, Error>),
 }
 
-/// Names what a [`Decision`] is about: an invitation or a construction, and a process that does not take part, or
-/// the leader that is lost.
+/// The subject of a [`Decision`]: an invitation or a construct, and a process that does not participate, or the lost
+/// leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     of: Of,
     about: Proc<'static>,
 }
 
-/// What is to be decided about.
+/// The object of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Of {
-    /// An invitation, or the acceptance of one.
+    /// An invitation or an acceptance.
     Operation(OpId),
-    /// The construction of a group that another process, or this one, leads; and the event that asks.
+    /// The construct of a group, and the event that asks. The leader may be this or another process.
     Construct(Text<'static>, Status),
 }
 
-/// The invitations and joins that have not ended.
+/// The open invitations and joins.
 #[derive(Debug)]
 pub(crate) struct Operations {
     own: Proc<'static>,
     last: OpId,
     open: BTreeMap<OpId, Operation>,
-    /// Until when those whose leader is lost wait for another.
+    /// The times until which joins with a lost leader wait for a new one.
     choices: BTreeSet<(Instant, OpId)>,
     steps: VecDeque<Step>,
     given_up: VecDeque<(Text<'static>, Proc<'static>)>,
@@ -100,18 +100,18 @@ enum Kind {
     Invite(Invite),
     Join {
         leader: Proc<'static>,
-        /// What is heard before the answer is on its way is about an earlier group of the name.
+        /// `true` once the server has acknowledged the acceptance. Earlier events are about another group of this name.
         has_answered: bool,
-        /// Whether the leader is lost, and another is chosen; and when nobody is waited for any longer.
+        /// `true` if the leader is lost and no new one is known yet; then the time until which the join waits for one.
         is_lost: bool,
         chosen_by: Option<Instant>,
-        /// What holds if this process leads in the end.
+        /// The directives that apply if this process becomes the leader.
         directives: Directives,
     },
 }
 
 impl Operation {
-    /// Who leads, if it is another process.
+    /// Returns the leader, if it is another process.
     fn leader(&self) -> Option<Proc<'static>> {
         match &self.kind {
             Kind::Join { leader, .. } => Some(leader.clone()),
@@ -119,7 +119,7 @@ impl Operation {
         }
     }
 
-    /// Until when another leader is waited for, if the leader is lost.
+    /// Returns the time until which the operation waits for a new leader, if its leader is lost.
     const fn chosen_by(&self) -> Option<Instant> {
         match &self.kind {
             Kind::Join {
@@ -145,12 +145,12 @@ impl Operations {
         }
     }
 
-    /// Begins an invitation. The processes are named one by one.
+    /// Begins an invitation. `procs` has single processes only.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a bad name, without this process among the members, or with one twice;
-    /// `PMIX_ERR_NOT_SUPPORTED` for a directive that is required and not served.
+    /// Returns `PMIX_ERR_BAD_PARAM` for an invalid name and for a list without this process or with duplicates, and
+    /// `PMIX_ERR_NOT_SUPPORTED` for a required directive that is not supported.
     pub(crate) fn invite(
         &mut self,
         name: &Text<'static>,
@@ -164,19 +164,18 @@ impl Operations {
         let invited = notify(Status::GROUP_INVITED, name, to, invite.said());
         let op = self.open(name, limit, Kind::Invite(invite));
         match self.open.get(&op).map(|operation| &operation.kind) {
-            // Who invites nobody is the group.
+            // A list with this process alone has no answers to wait for.
             Some(Kind::Invite(invite)) if invite.is_answered() => self.complete(op),
             _ => self.steps.push_back(Step::Notify(Some(op), invited)),
         }
         Ok(op)
     }
 
-    /// Returns who invited this process to a group of a name, the last of them if several have and were not
-    /// answered.
+    /// Returns the leader of the last unanswered invitation to a group of this name.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if nobody has.
+    /// Returns `PMIX_ERR_NOT_FOUND` if there is none.
     pub(crate) fn leader_of(&self, name: &Text<'_>) -> Result<Proc<'static>, Error> {
         let leader = self.heard.leader(name).cloned();
         leader.ok_or_else(|| {
@@ -185,12 +184,12 @@ impl Operations {
         })
     }
 
-    /// An invitation is declined.
+    /// Removes an invitation that the program declines.
     pub(crate) fn declined(&mut self, name: &Text<'_>, leader: &Proc<'_>) {
         self.heard.answered(name, leader);
     }
 
-    /// Takes note of an event, whoever it is for.
+    /// Records an invitation from an event, whether or not an operation needs the event.
     pub(crate) fn overhear(&mut self, event: &Event<'static>) {
         self.heard.hear(event);
     }
@@ -199,8 +198,8 @@ impl Operations {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a bad name, or if the leader is no single other process;
-    /// `PMIX_ERR_NOT_SUPPORTED` for a directive that is required and not served.
+    /// Returns `PMIX_ERR_BAD_PARAM` for an invalid name or a leader that is not a single other process, and
+    /// `PMIX_ERR_NOT_SUPPORTED` for a required directive that is not supported.
     pub(crate) fn join(
         &mut self,
         name: &Text<'static>,
@@ -246,12 +245,12 @@ impl Operations {
         self.last
     }
 
-    /// The next thing to do.
+    /// Removes and returns the next step.
     pub(crate) fn poll(&mut self) -> Option<Step> {
         self.steps.pop_front()
     }
 
-    /// Says what became of the event that an operation sent.
+    /// Handles the outcome of an event that an operation has sent.
     pub(crate) fn sent(&mut self, op: OpId, outcome: Result<(), Error>) {
         let Some(operation) = self.open.get_mut(&op) else {
             return;
@@ -270,12 +269,12 @@ impl Operations {
         }
     }
 
-    /// Whether an operation waits for an event.
+    /// Returns `true` if an operation needs an event.
     pub(crate) fn wants(&self, event: &Event<'static>) -> bool {
         self.concerned(event).is_some() || self.is_late(event)
     }
 
-    /// Takes an event in; tells whether the program is not to hear of it as of any other.
+    /// Handles an event. Returns `true` if the program must not receive it.
     pub(crate) fn hear(&mut self, event: &Event<'static>) -> bool {
         let Some(op) = self.concerned(event) else {
             if self.is_late(event)
@@ -318,7 +317,7 @@ impl Operations {
                 self.selected(op, event);
                 false
             }
-            // Who leads in the place of another invites anew, which was accepted before.
+            // A new leader invites again. The program has accepted before, so it is not asked again.
             Status::GROUP_INVITED => {
                 self.follow(op, &event.source);
                 self.accept(op);
@@ -343,12 +342,12 @@ impl Operations {
         self.steps.push_back(Step::Ask(question, event.clone()));
     }
 
-    /// Whether a decision can be followed.
+    /// Checks that a decision is possible.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` if it invites nobody, or processes that are or were invited already, or is none
-    /// for one that leads, or for one that does not.
+    /// Returns `PMIX_ERR_BAD_PARAM` for an invitation of no process or of one that was invited before, and for a
+    /// decision that only a leader, or only a process that does not lead, can take.
     pub(crate) fn check(&self, question: &Question, decision: &Decision) -> Result<(), Error> {
         let op = match &question.of {
             Of::Operation(op) => *op,
@@ -369,7 +368,7 @@ impl Operations {
         }
     }
 
-    /// Goes on as the program decided, or as it said when it began.
+    /// Applies a decision. Without one the directives of the invitation apply.
     pub(crate) fn decide(&mut self, question: &Question, decision: Option<Decision>) {
         let op = match &question.of {
             Of::Operation(op) => *op,
@@ -408,7 +407,7 @@ impl Operations {
         }
     }
 
-    /// Ends the operations of a name: the program wants it.
+    /// Aborts the operations of a group at the request of the program.
     pub(crate) fn abort_named(&mut self, name: &Text<'_>) {
         let is_of = |operation: &Operation| {
             let waits = !matches!(&operation.kind, Kind::Invite(invite) if invite.is_complete());
@@ -430,28 +429,28 @@ impl Operations {
         }
     }
 
-    /// How many operations have not ended.
+    /// Returns the number of open operations.
     pub(crate) fn num_open(&self) -> usize {
         self.open.len()
     }
 
-    /// The group that an operation is about.
+    /// Returns the name of the group of an operation.
     pub(crate) fn name(&self, op: OpId) -> Option<&Text<'static>> {
         self.open.get(&op).map(|operation| &operation.name)
     }
 
-    /// The operations of a name that have not ended.
+    /// Returns the open operations of a group.
     pub(crate) fn named(&self, name: &Text<'_>) -> Vec<OpId> {
         let of = self.open.iter().filter(|(_, open)| open.name == *name);
         of.map(|(op, _)| *op).collect()
     }
 
-    /// Whether an event may concern an operation.
+    /// Returns `true` if an event may concern an operation.
     pub(crate) fn listens(&self) -> bool {
         !self.open.is_empty() || !self.given_up.is_empty()
     }
 
-    /// Forgets an operation of which nothing was sent.
+    /// Removes an operation that has sent nothing.
     pub(crate) fn give_up(&mut self, op: OpId) {
         self.forget_choice(op);
         self.open.remove(&op);
@@ -464,13 +463,13 @@ impl Operations {
         self.steps.retain(|step| !is_of(step));
     }
 
-    /// The operation that an event is for.
+    /// Returns the operation that an event concerns.
     fn concerned(&self, event: &Event<'static>) -> Option<OpId> {
         let name = group_of(event);
         let concerns = |operation: &Operation| {
             let is_named = name.is_some_and(|name| operation.name == *name);
             match &operation.kind {
-                // Libraries of 4.2 and 5.0 do not say which group they answer for.
+                // Libraries of 4.2 and 5.0 answer without the name of the group.
                 Kind::Invite(invite) if is_named || (name.is_none() && is_answer(event)) => {
                     invite.wants(event)
                 }
@@ -485,7 +484,7 @@ impl Operations {
                         *has_answered && event.source == *leader
                     }
                     Status::GROUP_LEADER_FAILED => !is_lost && about(event) == leader,
-                    // What the server of the old leader decided may be overtaken by the new leader.
+                    // The event of the old leader's server may arrive after the invitation of the new leader.
                     Status::GROUP_LEADER_SELECTED => about(event) == leader,
                     Status::GROUP_INVITED => [&event.source, about(event)].contains(&leader),
                     _ => false,
@@ -500,7 +499,7 @@ impl Operations {
         Some(*found.0)
     }
 
-    /// Whether a group was formed with this process, which had given it up.
+    /// Returns `true` if an event announces a group with this process, which had cancelled its join.
     fn is_late(&self, event: &Event<'_>) -> bool {
         let mut given_up = self.given_up.iter();
         event.status == Status::GROUP_CONSTRUCT_COMPLETE
@@ -530,7 +529,8 @@ impl Operations {
         }
     }
 
-    /// All have answered: the members are told who they are, and the server.
+    /// Handles the last answer: requests a context id if one is wanted, and then announces the group to its members and
+    /// the server.
     fn complete(&mut self, op: OpId) {
         let Some(operation) = self.open.get_mut(&op) else {
             return;
@@ -548,7 +548,7 @@ impl Operations {
         }
     }
 
-    /// The leader says that the group is there.
+    /// Completes a join when the leader announces the group.
     fn joined(&mut self, op: OpId, event: &Event<'_>) {
         let Some(operation) = self.open.get(&op) else {
             return;

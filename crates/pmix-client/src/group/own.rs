@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The groups of this process: who their members are, and whom their names stand for where the server does
-//! not resolve them.
+//! The groups of this process and the resolution of their names into members, for servers that do not resolve them.
 //!
-//! Source: PMIx Standard, chapter "Process Sets and Groups"; OpenPMIx 5, `client/pmix_client_convert.c`, for
-//! what servers leave to their clients.
+//! Source: PMIx Standard, chapter "Process Sets and Groups"; OpenPMIx 5, `client/pmix_client_convert.c`, for the
+//! resolution by clients.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +12,7 @@ use pmix_types::{IntoOwned as _, Nspace, Proc, Rank, Status, Text};
 use super::Group;
 use crate::Error;
 
-/// Holds the members of the groups of this process, as far as the server said them.
+/// The members of the groups of this process, as far as the server sent them.
 #[derive(Debug)]
 pub(crate) struct OwnGroups {
     resolves: bool,
@@ -21,8 +20,8 @@ pub(crate) struct OwnGroups {
 }
 
 impl OwnGroups {
-    /// Creates it for a process that is in no group. `resolves` says whether the server leaves it to its clients
-    /// to put members in the place of names.
+    /// Creates the groups of a process without any. `resolves` is `true` if the server does not resolve names of
+    /// groups.
     pub(crate) fn new(resolves: bool) -> Self {
         Self {
             resolves,
@@ -30,8 +29,8 @@ impl OwnGroups {
         }
     }
 
-    /// Takes in a group that was formed, and returns it as the program is to see it: where clients resolve
-    /// names, the libraries of 5.0 count in the sorted list, and so does this one.
+    /// Stores a group that was formed, and returns it in the form for the program. If clients resolve names, the list
+    /// is sorted, since the libraries of 5.0 take ranks from the sorted list.
     pub(crate) fn learn(&self, mut group: Group) -> Group {
         if self.resolves {
             group.members.sort_unstable();
@@ -43,28 +42,28 @@ impl OwnGroups {
         group
     }
 
-    /// Returns what is known of the members of a group.
+    /// Returns the known members of a group.
     pub(crate) fn members(&self, name: &Text<'_>) -> Vec<Proc<'static>> {
         let members = self.lock().get(name.as_bytes()).cloned();
         members.unwrap_or_default()
     }
 
-    /// Forgets a group that was left or taken apart.
+    /// Removes a group that this process has left or that was destructed.
     pub(crate) fn forget(&self, name: &Text<'_>) {
         self.lock().remove(name.as_bytes());
     }
 
-    /// Forgets all groups, because the connection to the server was lost.
+    /// Removes all groups after the connection to the server was lost.
     pub(crate) fn clear(&self) {
         self.lock().clear();
     }
 
-    /// Puts members in the place of the names of groups. Returns nothing if there is no such name, or if the
-    /// server does it. `job_size` says how many processes a job has, if it is known.
+    /// Replaces the names of groups by their members. Returns `None` if there are none, or if the server resolves them.
+    /// `job_size` returns the number of processes of a job, if it is known.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` for a rank that no member of the group has.
+    /// Returns `PMIX_ERR_NOT_FOUND` for a rank that no member of the group has.
     pub(crate) fn resolved(
         &self,
         procs: &[Proc<'_>],
@@ -80,7 +79,7 @@ impl OwnGroups {
         }
         let mut resolved = Vec::with_capacity(procs.len());
         let mut counted = HashMap::new();
-        // Whoever names a group often means each member once.
+        // A program may pass the wildcard of a group several times; each member is listed once.
         let mut whole = HashSet::new();
         for proc in procs {
             match known.get(proc.nspace.as_bytes()) {
@@ -105,16 +104,16 @@ impl OwnGroups {
     }
 }
 
-/// The members of a group, each with the rank in the group of its first process; whole jobs count as many as
-/// they have processes.
+/// The members of a group, each with the group rank of its first process. A whole job takes as many ranks as it has
+/// processes.
 struct Counted<'m> {
     members: Vec<(u64, &'m Proc<'static>)>,
-    /// How many processes there are.
+    /// The number of ranks.
     size: u64,
 }
 
 impl<'m> Counted<'m> {
-    /// Counts as far as the sizes of jobs are known: nobody knows the ranks of those behind.
+    /// Assigns ranks up to the first job of unknown size. Later ranks cannot be known.
     fn new(members: &'m [Proc<'static>], job_size: impl Fn(&Nspace<'_>) -> Option<u32>) -> Self {
         let mut counted = Self {
             members: Vec::with_capacity(members.len()),
@@ -132,10 +131,10 @@ impl<'m> Counted<'m> {
         counted
     }
 
-    /// The member that has a rank in the group.
+    /// Returns the process with a rank in the group.
     fn of_rank(&self, proc: &Proc<'_>) -> Result<Proc<'static>, Error> {
         let rank = u64::from(proc.rank.as_raw());
-        // Of those that begin at a rank, all but the last are jobs without processes.
+        // If several members begin at the same rank, all but the last are jobs without processes.
         let behind = self.members.partition_point(|(first, _)| *first <= rank);
         let found = behind.checked_sub(1).and_then(|at| self.members.get(at));
         let found = found.filter(|_| rank < self.size);
@@ -199,7 +198,7 @@ mod tests {
         }
         let beyond = resolved(&groups, &[proc("g", 5)]).unwrap_err();
         assert_eq!(beyond.status(), Status::ERR_NOT_FOUND);
-        // Ranks in front of a job whose size nobody knows are known.
+        // The ranks before a job of unknown size are known.
         let unknown = |rank| groups.resolved(&[proc("g", rank)], |_| None);
         assert_eq!(unknown(1), Ok(Some(vec![proc("job", 7)])));
         assert_eq!(unknown(2).unwrap_err().status(), Status::ERR_NOT_FOUND);
@@ -238,7 +237,7 @@ mod tests {
     fn names_go_as_they_are_to_a_server_that_resolves_them() {
         let groups = groups(false);
         assert_eq!(resolved(&groups, &[all("g")]), Ok(None));
-        // In the order in which the server lists them.
+        // The members keep the order of the server.
         let listed = [proc("job", 7), all("other"), proc("job", 2)];
         assert_eq!(groups.members(&"g".into()), listed);
     }

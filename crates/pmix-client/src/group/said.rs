@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The events by which processes invite to groups, as they are written and read.
+//! The events of invitations to groups.
 //!
-//! | event | from | to | says, besides the group |
+//! | event | sender | receivers | infos besides the group |
 //! | --- | --- | --- | --- |
-//! | `PMIX_GROUP_INVITED` | leader | those invited | whom, in the range |
-//! | `PMIX_GROUP_INVITE_ACCEPTED`, `_DECLINED` | one invited | leader | nothing; 4.2 and 5.0 not even the group |
-//! | `PMIX_GROUP_INVITE_FAILED` | server | leader | who is gone |
+//! | `PMIX_GROUP_INVITED` | leader | invited processes | the invited processes, as the range |
+//! | `PMIX_GROUP_INVITE_ACCEPTED`, `_DECLINED` | invited process | leader | none; 4.2 and 5.0 omit the group as well |
+//! | `PMIX_GROUP_INVITE_FAILED` | server | leader | the lost process |
 //! | `PMIX_GROUP_CONSTRUCT_COMPLETE` | leader | members | the members |
-//! | `PMIX_GROUP_CONSTRUCT_ABORT` | leader, or one invited | the others | nothing |
-//! | `PMIX_GROUP_LEADER_FAILED` | server | those invited | the leader |
-//! | the same | one invited | that leader, for its server | the leader; `PMIX_GROUP_LEADER` if it leads |
-//! | `PMIX_GROUP_LEADER_SELECTED` | server | those invited | both leaders and the members, or nobody |
-//! | `PMIX_GROUP_INVITED` | new leader | the others | the leader that is lost |
+//! | `PMIX_GROUP_CONSTRUCT_ABORT` | leader or invited process | the others | none |
+//! | `PMIX_GROUP_LEADER_FAILED` | server | invited processes | the leader |
+//! | `PMIX_GROUP_LEADER_FAILED` | invited process | lost leader (its server) | the leader; `PMIX_GROUP_LEADER` to lead |
+//! | `PMIX_GROUP_LEADER_SELECTED` | server | invited processes | the leaders and the members |
+//! | `PMIX_GROUP_INVITED` | new leader | the others | the lost leader |
 
 use pmix_proto::{Event, request};
 use pmix_types::{DataArray, DataRange, Info, Nspace, Proc, Status, Text, Value, keys};
 
 use crate::Error;
 
-/// An event about a group, for some processes. It is for those who are there: who registers later is not
-/// concerned.
+/// Returns an event about a group for some processes. Only processes that are registered now receive it, except for an
+/// invitation.
 pub(super) fn notify(
     status: Status,
     name: &Text<'static>,
@@ -31,7 +31,7 @@ pub(super) fn notify(
         Info::new(keys::EVENT_NON_DEFAULT, true),
         Info::new(keys::GROUP_ID, Value::String(Some(name.clone()))),
     ];
-    // An invitation may come before its process has registered.
+    // An invitation may arrive before its process has registered, so the server must cache it.
     if status != Status::GROUP_INVITED {
         infos.push(Info::new(keys::EVENT_DO_NOT_CACHE, true));
     }
@@ -43,13 +43,13 @@ pub(super) fn notify(
     }
 }
 
-/// The members of a group, as an info.
+/// Returns the members of a group as an info.
 pub(super) fn membership(members: &[Proc<'static>]) -> Info<'static> {
     let members = Value::DataArray(DataArray::Proc(members.to_vec()));
     Info::new(keys::GROUP_MEMBERSHIP, members)
 }
 
-/// The group that an event is about.
+/// Returns the name of the group of an event.
 pub(super) fn group_of<'e, 'a>(event: &'e Event<'a>) -> Option<&'e Text<'a>> {
     match value(&event.infos, keys::GROUP_ID)? {
         Value::String(name) => name.as_ref(),
@@ -57,7 +57,7 @@ pub(super) fn group_of<'e, 'a>(event: &'e Event<'a>) -> Option<&'e Text<'a>> {
     }
 }
 
-/// The process that an event is about: that which it names, or else its source.
+/// Returns the affected process of an event, or else its source.
 pub(super) fn about<'e, 'a>(event: &'e Event<'a>) -> &'e Proc<'a> {
     match value(&event.infos, keys::EVENT_AFFECTED_PROC) {
         Some(Value::Proc(proc)) => proc,
@@ -65,7 +65,7 @@ pub(super) fn about<'e, 'a>(event: &'e Event<'a>) -> &'e Proc<'a> {
     }
 }
 
-/// The members of the group that is complete: those that the event names, or else those it is for.
+/// Returns the members of a formed group: the listed ones, or else the range of the event.
 pub(super) fn members<'e, 'a>(event: &'e Event<'a>) -> Option<&'e [Proc<'a>]> {
     let named = value(&event.infos, keys::GROUP_MEMBERSHIP);
     match named.or_else(|| value(&event.infos, keys::EVENT_CUSTOM_RANGE))? {
@@ -78,7 +78,7 @@ pub(super) fn members<'e, 'a>(event: &'e Event<'a>) -> Option<&'e [Proc<'a>]> {
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_BAD_PARAM` if it is empty or longer than 255 bytes.
+/// Returns `PMIX_ERR_BAD_PARAM` if it is empty or longer than 255 bytes.
 pub(crate) fn check_name(name: &Text<'_>) -> Result<(), Error> {
     match name.len() {
         1..=Nspace::MAX_LEN => Ok(()),
@@ -89,7 +89,7 @@ pub(crate) fn check_name(name: &Text<'_>) -> Result<(), Error> {
     }
 }
 
-/// The events to send for an answer to an invitation.
+/// Returns the event that answers an invitation.
 pub(crate) fn invitation(
     status: Status,
     name: &Text<'static>,
@@ -103,13 +103,13 @@ pub(super) fn value<'i, 'a>(infos: &'i [Info<'a>], key: &str) -> Option<&'i Valu
     found.map(|info| &info.value)
 }
 
-/// Whether an info says that something is so.
+/// Returns `true` if an info is present and true.
 pub(super) fn says(infos: &[Info<'_>], key: &str) -> bool {
     let found = infos.iter().find(|info| info.key.is(key));
     found.is_some_and(|info| info.truth().is_true())
 }
 
-/// That the program ended an invitation, or gave up a join.
+/// Returns the error of an operation that the program aborted.
 pub(crate) fn ended_here(name: &Text<'_>) -> Error {
     let message = format!("this process aborted the construction of {name}");
     Error::new(Status::GROUP_CONSTRUCT_ABORT, message)

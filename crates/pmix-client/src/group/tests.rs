@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Orders of events that a server rarely brings.
+//! Event orders that are rare with a real server.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ fn name() -> Text<'static> {
     Text::from("g")
 }
 
-/// What a process reports about the group, as others hear it.
+/// Returns an event of a process about the group, as other processes receive it.
 fn heard(status: Status, source: u32, more: Vec<Info<'static>>) -> Event<'static> {
     let said = notify(status, &name(), vec![proc(1)], more);
     Event {
@@ -35,7 +35,7 @@ fn complete(members: &[u32]) -> Event<'static> {
     heard(Status::GROUP_CONSTRUCT_COMPLETE, 0, vec![members])
 }
 
-/// The status that the operation ended with, if it has.
+/// Returns the status of the completed operation, if there is one.
 fn ended(operations: &mut Operations) -> Option<Status> {
     let mut ended = None;
     while let Some(step) = operations.poll() {
@@ -53,7 +53,7 @@ fn ended(operations: &mut Operations) -> Option<Status> {
     ended
 }
 
-/// A server says who leads in the place of another.
+/// Returns the event of a server about the selection of a new leader.
 fn selected(old: u32, new: Option<u32>, members: &[u32]) -> Event<'static> {
     let mut more = vec![Info::new(keys::EVENT_AFFECTED_PROC, proc(old))];
     if let Some(new) = new {
@@ -64,7 +64,7 @@ fn selected(old: u32, new: Option<u32>, members: &[u32]) -> Event<'static> {
     heard(Status::GROUP_LEADER_SELECTED, 9, more)
 }
 
-/// A process that has accepted, whose leader is lost. Returns what it says about that, too.
+/// Returns the operations of a process that has accepted and whose leader is lost, and the report of its decision.
 fn leaderless(decision: Option<Decision>) -> (Operations, Option<request::Notify<'static>>) {
     let mut operations = Operations::new(proc(1));
     operations.join(&name(), &proc(0), &[], None).unwrap();
@@ -82,7 +82,7 @@ fn leaderless(decision: Option<Decision>) -> (Operations, Option<request::Notify
     (operations, said)
 }
 
-/// The event that is to be sent next, which the server takes.
+/// Returns the next event to send, which the server acknowledges.
 fn sent(operations: &mut Operations) -> Option<request::Notify<'static>> {
     match operations.poll() {
         Some(Step::Notify(op, said)) => {
@@ -122,14 +122,14 @@ fn a_group_that_was_given_up_is_left_when_it_is_formed() {
             }
             false => {
                 assert!(operations.hear(&failed));
-                // Nothing is known until the server says that nobody leads.
+                // The outcome is open until the server reports that there is no new leader.
                 assert_eq!(ended(&mut operations), None);
                 operations.hear(&selected(0, None, &[]));
                 Status::GROUP_LEADER_FAILED
             }
         };
         assert_eq!(ended(&mut operations), Some(expected));
-        // A group without this process is none of its business.
+        // A group without this process does not concern it.
         assert!(!operations.wants(&complete(&[0, 2])));
         operations.hear(&complete(&[0, 1]));
         assert!(leaves(&mut operations));
@@ -145,7 +145,7 @@ fn what_is_heard_before_the_answer_is_about_an_earlier_group() {
     assert!(!operations.wants(&complete(&[0, 1])));
     assert_eq!(ended(&mut operations), None);
     assert!(operations.wants(&complete(&[0, 1])));
-    // Another process says nothing about this invitation.
+    // An event of another process does not concern this invitation.
     let mut other = complete(&[0, 1]);
     other.source = proc(2);
     assert!(!operations.wants(&other));
@@ -206,7 +206,7 @@ fn one_that_gives_up_without_a_leader_says_so_and_ends() {
     assert_eq!(said.unwrap().status, Status::GROUP_CONSTRUCT_ABORT);
     let aborted = Some(Status::GROUP_CONSTRUCT_ABORT);
     assert_eq!(ended(&mut operations), aborted);
-    // Others hear it from the server of the leader.
+    // The other processes are notified by the server of the leader.
     let (mut operations, _) = leaderless(None);
     let about = Info::new(keys::EVENT_AFFECTED_PROC, proc(0));
     operations.hear(&heard(Status::GROUP_CONSTRUCT_ABORT, 9, vec![about]));
@@ -238,14 +238,14 @@ fn who_hears_of_no_leader_waits_no_longer_than_was_said() {
     let (mut operations, _) = leaderless(None);
     assert_eq!(operations.next_choice(), None);
     operations.choose_by(Some(at));
-    // What was said first holds.
+    // The first time limit applies.
     operations.choose_by(Some(later));
     assert_eq!(operations.next_choice(), Some(at));
     operations.give_up_leaders(at.checked_sub(Duration::from_millis(1)).unwrap());
     assert_eq!(ended(&mut operations), None);
     operations.give_up_leaders(at);
     assert_eq!(ended(&mut operations), Some(Status::GROUP_LEADER_FAILED));
-    // Who has another leader waits for that one.
+    // A process with a new leader waits for that one.
     let (mut operations, _) = leaderless(None);
     operations.choose_by(Some(at));
     operations.hear(&selected(0, Some(2), &[1, 2]));
@@ -254,7 +254,7 @@ fn who_hears_of_no_leader_waits_no_longer_than_was_said() {
     assert_eq!(ended(&mut operations), None);
 }
 
-/// An invitation to the group by process 1, which process 0 has accepted.
+/// Returns an invitation by process 1 that process 0 has accepted.
 fn answered(assign: Info<'static>) -> (Operations, u64) {
     let mut operations = Operations::new(proc(1));
     let procs = vec![proc(0), proc(1)];
@@ -289,7 +289,7 @@ fn a_context_id_is_waited_for_and_told_to_all() {
         Some(Step::End(_, Ok(group))) => assert_eq!(group.context_id, Some(7)),
         other => panic!("{other:?}"),
     }
-    // One that hears of it has the same.
+    // The invited process gets the same id.
     let mut operations = Operations::new(proc(1));
     operations.join(&name(), &proc(0), &[], None).unwrap();
     ended(&mut operations);
@@ -311,7 +311,7 @@ fn a_host_that_assigns_no_context_id_ends_what_needs_one() {
     let (mut operations, op) = answered(assign().required());
     operations.assigned(op, Ok(None));
     assert_eq!(ended(&mut operations), Some(Status::ERR_NOT_SUPPORTED));
-    // One that refuses ends it for all.
+    // If a host rejects the request, the group fails for all.
     let refused = crate::Error::new(Status::ERR_NOT_SUPPORTED, "no groups");
     let (mut operations, op) = answered(assign());
     operations.assigned(op, Err(refused));
@@ -327,7 +327,7 @@ fn one_that_declines_while_a_context_id_is_asked_for_ends_it() {
     operations.hear(&heard(Status::GROUP_INVITE_DECLINED, 0, vec![]));
     let declined = Some(Status::GROUP_INVITE_DECLINED);
     assert_eq!(ended(&mut operations), declined);
-    // What is assigned then is for nobody.
+    // An id assigned after the end is ignored.
     operations.assigned(op, Ok(Some(7)));
     assert!(operations.poll().is_none());
 }
@@ -365,7 +365,7 @@ fn the_library_takes_acceptances_of_its_own_invitations_and_of_no_other() {
     assert_eq!(ended(&mut operations), None);
     assert!(operations.hear(&accepts(2)));
     assert_eq!(ended(&mut operations), Some(Status::SUCCESS));
-    // Nobody waits for it any longer.
+    // No operation waits for it now.
     assert!(!operations.hear(&accepts(2)));
 }
 
@@ -377,18 +377,18 @@ fn the_last_who_invited_and_was_not_answered_leads() {
     for leader in [2, 3, 4, 5] {
         operations.overhear(&heard(Status::GROUP_INVITED, leader, vec![]));
     }
-    // One gave up, one is lost, one was answered.
+    // One leader aborted, one is lost, one was answered.
     operations.overhear(&heard(Status::GROUP_CONSTRUCT_ABORT, 5, vec![]));
     let lost = Info::new(keys::EVENT_AFFECTED_PROC, proc(4));
     operations.overhear(&heard(Status::GROUP_LEADER_FAILED, 9, vec![lost]));
     assert_eq!(operations.leader_of(&name()), Ok(proc(3)));
     operations.declined(&name(), &proc(3));
     assert_eq!(operations.leader_of(&name()), Ok(proc(2)));
-    // One that is added to a construction is not invited to join.
+    // A process added to a construct is not invited to join.
     let added = Info::new(keys::GROUP_ADD_MEMBERS, vec![proc(1)]);
     operations.overhear(&heard(Status::GROUP_INVITED, 6, vec![added]));
     assert_eq!(operations.leader_of(&name()), Ok(proc(2)));
-    // What a peer may leave behind is bounded.
+    // The number of invitations that peers can leave here is bounded.
     for leader in 10..200 {
         operations.overhear(&heard(Status::GROUP_INVITED, leader, vec![]));
     }

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Things in an order in which any is put between two others, and found and taken out by its place without
-//! going through the others.
+//! An ordered list with insertion between any two items, and access and removal by place without a search.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 
-/// How far from the last place the next one is: so often others can be put between two halfway.
+/// The distance between appended places. A gap can be halved 64 times before places are assigned again.
 const STEP: i128 = 1 << 64;
 
-/// Where something stands; what is before it has a smaller number.
+/// The place of an item. Items are in ascending order of their places.
 pub(super) type Place = i128;
 
-/// Where something may be put: behind one place and before another, where there are any.
+/// A gap for a new item, bounded by the neighboring places if there are any.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gap {
     behind: Option<Place>,
@@ -19,7 +18,7 @@ pub(super) struct Gap {
 }
 
 impl Gap {
-    /// A place in it; none if the two follow each other.
+    /// Returns a place in the gap, or `None` if there is none left.
     pub(super) fn middle(self) -> Option<Place> {
         match (self.behind, self.before) {
             (None, None) => Some(0),
@@ -33,7 +32,7 @@ impl Gap {
     }
 }
 
-/// Holds things by their places.
+/// Items by place.
 #[derive(Clone, Debug)]
 pub(super) struct Places<T>(BTreeMap<Place, T>);
 
@@ -66,7 +65,7 @@ impl<T> Places<T> {
         self.0.remove(&place)
     }
 
-    /// Before all others.
+    /// Returns the gap before all items.
     pub(super) fn before_all(&self) -> Gap {
         let before = self.first().map(|(place, _)| place);
         Gap {
@@ -75,7 +74,7 @@ impl<T> Places<T> {
         }
     }
 
-    /// Behind all others.
+    /// Returns the gap after all items.
     pub(super) fn behind_all(&self) -> Gap {
         let behind = self.last().map(|(place, _)| place);
         Gap {
@@ -84,7 +83,7 @@ impl<T> Places<T> {
         }
     }
 
-    /// Just before one.
+    /// Returns the gap immediately before an item.
     pub(super) fn before(&self, place: Place) -> Gap {
         let behind = self.0.range(..place).next_back();
         Gap {
@@ -93,7 +92,7 @@ impl<T> Places<T> {
         }
     }
 
-    /// Just behind one.
+    /// Returns the gap immediately after an item.
     pub(super) fn behind(&self, place: Place) -> Gap {
         let before = self.0.range((Excluded(place), Unbounded)).next();
         Gap {
@@ -102,7 +101,7 @@ impl<T> Places<T> {
         }
     }
 
-    /// Gives all new places, far from each other, and says which.
+    /// Assigns new places with the full distance to all items, and calls `moved` with each.
     pub(super) fn spread(&mut self, mut moved: impl FnMut(Place, &T)) {
         let mut next = 0;
         for (_, one) in std::mem::take(&mut self.0) {

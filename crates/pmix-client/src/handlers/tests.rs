@@ -251,8 +251,8 @@ fn values_of_another_type_are_refused_by_their_key() {
     }
 }
 
-/// The plainest model of the order: a list of all handlers, in which a new one is put at the first place
-/// where every rule holds.
+/// A simple model of the order: a list of all handlers, in which a new one takes the first position that satisfies
+/// every rule.
 mod model {
     use super::*;
 
@@ -263,7 +263,7 @@ mod model {
         pub(super) handler: EventHandler,
     }
 
-    /// The rank of a handler among all: what comes first in any order.
+    /// Returns the sort key of a handler; a smaller key precedes in any order.
     fn key(one: &One) -> (u8, usize, u8) {
         let place = match one.handler.order {
             HandlerOrder::First => 0,
@@ -279,7 +279,7 @@ mod model {
         (place, category, if place == 1 { within } else { 0 })
     }
 
-    /// Puts a handler into the list; false if it has no place.
+    /// Inserts a handler into the list. Returns `false` if it has no position.
     pub(super) fn insert(all: &mut Vec<One>, new: One) -> bool {
         let own = key(&new);
         let is_alone = own.0 != 1 || own.2 != 1;
@@ -298,7 +298,7 @@ mod model {
                         let at = all.iter().position(|one| one.id == id).unwrap_or(0);
                         at + usize::from(is_behind)
                     }
-                    // Next to the first or last of all, as near as the category allows.
+                    // Next to the first or last handler of all, as near as the category allows.
                     None if is_behind
                         && all.iter().any(|one| key(one).0 == 0 && called(one, name)) =>
                     {
@@ -390,7 +390,7 @@ fn very_many_handlers_are_deregistered_in_any_order() {
     let orders: [fn(usize) -> usize; 3] = [
         |number| number,
         |number| MANY - 1 - number,
-        // Each once, far from the one before: 7,919 is prime to the number of all.
+        // Each number once, far from the previous one: 7,919 and the number of handlers have no common divisor.
         |number| number * 7919 % MANY,
     ];
     for order in orders {
@@ -428,7 +428,7 @@ fn there_is_always_room_between_two_handlers() {
         .collect();
     let expected = |between: &[usize]| [&[before], between, &[behind]].concat();
     assert_eq!(chain(&all, &event(ONE)), expected(&between));
-    // They are found where they stand now.
+    // The handlers are found at their new places.
     for id in between.split_off(MANY / 2) {
         assert!(all.deregister(id).is_some());
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The socket that all threads share: who reads it, and what becomes of what came. A thread that waits for an
-//! answer reads if nobody else does, and hands on what is for others. A thread of its own reads from the
-//! first call on that nobody waits in: one with a callback, a registration for events, a pull of output.
+//! The socket that all threads share. A thread that waits for a reply reads it unless another thread does, and passes
+//! on the replies of others. The first call without a waiting thread starts a reader thread: a call with a callback, a
+//! registration for events, or a pull of output.
 
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, PoisonError, Weak};
@@ -18,18 +18,18 @@ use super::{ClientEvent, GroupDecision, Shared, lock};
 use crate::Error;
 use crate::core::{Core, OperationId, Unasked};
 
-/// What a read brought.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Read {
     Bytes,
     Nothing,
 }
 
-/// How often the connection is read before the program goes on.
+/// The number of reads in one turn of the program's own loop.
 const MOST_READS: usize = 64;
 
 impl Shared {
-    /// Changes the core; what follows is sent and called back.
+    /// Changes the core, sends the resulting messages and queues the resulting callbacks.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let (changed, due) = {
             let mut state = lock(&self.state);
@@ -37,19 +37,19 @@ impl Shared {
             (changed, state.settle())
         };
         self.call_back(due);
-        // What cannot be sent is noticed by who reads.
+        // A failure to send closes the socket, so the thread that reads handles the loss.
         let _ = self.transmit(Sender::Other);
         changed
     }
 
-    /// Begins an operation that somebody waits for.
+    /// Begins an operation with its waiter.
     pub(super) fn begin(
         &self,
         slot: Slot,
         begin: impl FnOnce(&mut Core) -> Result<OperationId, Error>,
     ) -> Result<OperationId, Error> {
         let mut slot = Some(slot);
-        // One that is not taken is dropped without a lock: a callback is the program's.
+        // A slot that is not used is dropped without the lock, since it may hold a callback of the program.
         self.change(|state| {
             state.refused()?;
             let id = begin(&mut state.core)?;
@@ -58,7 +58,7 @@ impl Shared {
         })
     }
 
-    /// Begins an operation and waits for its end.
+    /// Begins an operation and waits until it completes.
     pub(super) fn wait(
         &self,
         begin: impl FnOnce(&mut Core) -> Result<OperationId, Error>,
@@ -88,7 +88,7 @@ impl Shared {
         }
     }
 
-    /// Says something that has no reply.
+    /// Sends a message that has no reply.
     pub(super) fn say(
         &self,
         say: impl FnOnce(&mut Core) -> Result<(), Error>,
@@ -101,9 +101,9 @@ impl Shared {
         self.transmit(Sender::Other)
     }
 
-    /// Starts the thread that reads whether anybody waits or not, if it has not begun.
+    /// Starts the reader thread if it does not run yet.
     pub(super) fn listen(&self) -> Result<(), Error> {
-        // A process without a server has nothing to read.
+        // A singleton has no server to read from.
         if self.is_driven || self.settings.server.is_none() {
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl Shared {
         *thread = Some(begun.map_err(|error| {
             let mut state = lock(&self.state);
             state.has_reader = false;
-            // It may have been told to read in the meantime.
+            // Another thread may have passed on the reading in the meantime.
             if !state.is_read {
                 self.pass_on(&state);
             }
@@ -140,11 +140,10 @@ impl Shared {
         Ok(())
     }
 
-    /// Ends the connection and the thread that reads from it. All who wait have been told when this
-    /// returns.
+    /// Closes the connection and ends the reader thread. All waiting operations have completed when it returns.
     pub(super) fn close(&self) {
         lock(&self.state).is_closing = true;
-        // A connection that the server has closed already is as good.
+        // An error means that the connection is closed already.
         let _ = self.socket.shutdown();
         self.free.notify_all();
         let thread = lock(&self.thread).take();
@@ -155,8 +154,8 @@ impl Shared {
         }
         let due = {
             let mut state = lock(&self.state);
-            // Another thread that reads has nothing to wait for any longer, but may have to hand out what
-            // came.
+            // Another thread that reads returns soon, since the socket is shut down. It may still have received replies
+            // to pass on.
             while state.is_read {
                 state = { self.free.wait(state) }.unwrap_or_else(PoisonError::into_inner);
             }
@@ -166,24 +165,24 @@ impl Shared {
         self.call_back(due);
     }
 
-    /// The program has no handle any longer: the thread that reads, which has one, ends and closes the
-    /// connection.
+    /// Closes the connection after the program has dropped its last handle. The reader thread has a reference of its
+    /// own, and ends.
     pub(super) fn abandon(&self) {
         {
             let mut state = lock(&self.state);
             state.is_closing = true;
-            // Without a thread the connection goes with this end. In the child of a fork there is none, and the
-            // connection is its parent's.
+            // Without a reader thread the drop of this object closes the connection. A child of a fork has no thread,
+            // and the connection belongs to its parent.
             if !state.has_reader || self.process != std::process::id() {
                 return;
             }
         }
-        // A connection that the server has closed already is as good.
+        // An error means that the connection is closed already.
         let _ = self.socket.shutdown();
         self.free.notify_all();
     }
 
-    /// Reads what is there, unless another thread does; false if there will be no more.
+    /// Reads available input unless another thread reads. Returns `false` if the connection is closed.
     pub(super) fn drive(&self) -> bool {
         {
             let mut state = lock(&self.state);
@@ -193,7 +192,7 @@ impl Shared {
             }
             state.is_read = true;
         }
-        // A server that sends without end does not keep the program.
+        // The limit returns control to the program even if the server sends without end.
         let mut reads = (0..MOST_READS).map(|_| {
             let read = self.read(RecvFlags::DONTWAIT);
             let _ = self.transmit(Sender::Reader);
@@ -206,7 +205,7 @@ impl Shared {
         last != Some(None)
     }
 
-    /// Reads until there is nothing to read any longer, while nobody else does.
+    /// Reads until the connection is closed, once no other thread reads.
     fn run(&self) {
         {
             let mut state = lock(&self.state);
@@ -224,7 +223,7 @@ impl Shared {
         self.stop_reading(&mut lock(&self.state));
     }
 
-    /// Nobody reads any longer.
+    /// Records that no thread reads.
     pub(super) fn stop_reading(&self, state: &mut State) {
         state.is_read = false;
         if state.is_closing {
@@ -232,7 +231,7 @@ impl Shared {
         }
     }
 
-    /// Lets another thread read that has to: one that sleeps, as the others look by themselves.
+    /// Wakes another thread to read. A thread that does not sleep checks for itself.
     pub(super) fn pass_on(&self, state: &State) {
         if state.has_reader || state.is_closing {
             return self.free.notify_all();
@@ -246,7 +245,7 @@ impl Shared {
         }
     }
 
-    /// Reads and hands out what came; nothing if there will be no more. The caller has said that it reads.
+    /// Reads and handles input. Returns `None` if the connection is closed. The caller has set `is_read`.
     pub(super) fn read(&self, flags: RecvFlags) -> Option<Read> {
         let mut buffer = lock(&self.buffer);
         let read = loop {
@@ -274,8 +273,8 @@ impl Shared {
         is_open.then_some(Read::Bytes)
     }
 
-    /// Queues what is to be called back. No lock is held: what is refused is dropped here, and it may be
-    /// the program's.
+    /// Queues callbacks. No lock is held, since a rejected callback is dropped here and may hold objects of the
+    /// program.
     fn call_back(&self, due: Due) {
         for (then, outcome) in due.calls {
             self.worker.post(Box::new(move || then(outcome)));
@@ -297,7 +296,7 @@ impl Shared {
         }
     }
 
-    /// Queues a call of the listener for each thing that came unasked.
+    /// Queues a call of the listener for each item of unsolicited input.
     fn tell(&self, number: usize) {
         if let Err(error) = self.worker.begin() {
             tracing::warn!("cannot deliver an event now: {error}");
@@ -318,7 +317,7 @@ impl Shared {
         }
     }
 
-    /// Takes what the listener is to hear next.
+    /// Returns the next item for the listener.
     fn next_event(&self) -> Option<ClientEvent> {
         let mut state = lock(&self.state);
         state.num_told = state.num_told.saturating_sub(1);
@@ -331,10 +330,10 @@ impl Shared {
         })
     }
 
-    /// The time has come that the core has waited for.
+    /// Handles the time limits of the core.
     fn tick(&self, alarm: Instant) {
         self.change(|state| {
-            // Another may have taken its place.
+            // An earlier time may have replaced this one.
             if state.alarm == Some(alarm) {
                 state.alarm = None;
                 state.core.handle_timeout(Instant::now());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups for many threads: calls, and the decisions of the program.
+//! Groups in the client for many threads, and the decisions of the program.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -16,12 +16,12 @@ use crate::core::{Answer, Core, OperationId};
 use crate::group::{Question, each, limit};
 use crate::{Decision, Error, Group};
 
-/// What is called when an operation has ended.
+/// The callback of a group operation.
 type Then = Box<dyn FnOnce(Result<Group, Error>) + Send>;
 
-/// Takes the decision how the construction of a group goes on; see
-/// [`ClientEvent::Group`](crate::ClientEvent::Group). Who drops it without a word has no opinion: the group
-/// is then formed without the process if that was allowed, and otherwise not.
+/// The interface for the program's decision about a group; see [`ClientEvent::Group`](crate::ClientEvent::Group). If it
+/// is dropped without a decision, the group is formed without the process if `PMIX_GROUP_OPTIONAL` was given, and is
+/// aborted otherwise.
 #[derive(Clone)]
 pub struct GroupDecision(Arc<Asked>);
 
@@ -40,13 +40,13 @@ impl GroupDecision {
         }))
     }
 
-    /// Says how to go on; only the first decision counts. Of whole jobs each process is invited.
+    /// Takes the decision; only the first one counts. Whole jobs are replaced by their processes.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a [`Decision::Invite`] of nobody, of a rank that is none, or of a process
-    /// that was invited already, `PMIX_ERR_OUT_OF_RESOURCE` for more than 1,048,576 processes, and that the
-    /// size of a job is not known. Nothing is decided then.
+    /// Returns `PMIX_ERR_BAD_PARAM` for a [`Decision::Invite`] with an empty list, an invalid rank, or a process that
+    /// was invited before. Returns `PMIX_ERR_OUT_OF_RESOURCE` for more than 1,048,576 processes, and an error if the
+    /// size of a job is unknown. The question remains open then.
     pub fn decide(&self, mut decision: Decision) -> Result<(), Error> {
         let asked = &self.0;
         let Some(shared) = asked.client.upgrade() else {
@@ -61,7 +61,7 @@ impl GroupDecision {
 }
 
 impl Asked {
-    /// Goes on, unless it was decided already.
+    /// Applies a decision unless there was one before.
     fn decide(&self, shared: &Shared, decision: Option<Decision>) -> Result<(), Error> {
         shared.change(|state| {
             if self.is_decided.load(Ordering::Acquire) {
@@ -80,7 +80,7 @@ impl Drop for Asked {
         if !*self.is_decided.get_mut()
             && let Some(shared) = self.client.upgrade()
         {
-            // Without a decision there is nothing to refuse.
+            // The question is resolved without a decision, so an error has no consequence.
             let _ = self.decide(&shared, None);
         }
     }
@@ -101,23 +101,23 @@ impl fmt::Debug for GroupDecision {
 }
 
 impl SharedClient {
-    /// Joins the destruction of a group; all of its members must (`PMIx_Group_destruct`). To be given to
-    /// [`wait`](Self::wait) or [`start`](Self::start).
+    /// Returns the request to destruct a group, for [`wait`](Self::wait) or [`start`](Self::start). Each member must
+    /// send it (`PMIx_Group_destruct`).
     pub fn group_destruct<'a>(&self, group: Text<'a>, infos: Vec<Info<'a>>) -> Ask<'a> {
         let procs = lock(&self.0.state).core.members(&group);
         Ask::group_destruct(group, procs, infos)
     }
 
-    /// Ends the invitation to a group, or the wait for the group that was joined; all who take part are
-    /// told. Nothing happens if there is none.
+    /// Aborts the invitation to a group, or the wait for a group that this process joins; all participants are
+    /// notified. Does nothing if there is none.
     pub fn group_abort(&self, name: &Text<'_>) {
         let now = Instant::now();
         self.0.change(|state| state.core.group_abort(name, now));
     }
 
-    /// Invites processes to a group that this one leads, and waits until all have answered; see
-    /// [`Client::group_invite`](crate::Client::group_invite). Who declines or is lost comes as
-    /// [`ClientEvent::Group`](crate::ClientEvent::Group) first.
+    /// Invites processes to a group that this process leads, and waits until all have answered; see
+    /// [`Client::group_invite`](crate::Client::group_invite). If a process declines or is lost, the listener first gets
+    /// a [`ClientEvent::Group`](crate::ClientEvent::Group).
     ///
     /// ```no_run
     /// use pmix_client::{ClientEvent, Decision, Settings, SharedClient};
@@ -137,8 +137,8 @@ impl SharedClient {
     ///
     /// # Errors
     ///
-    /// As [`Client::group_invite`](crate::Client::group_invite), without a limit but `pmix.timeout`;
-    /// `PMIX_ERR_WOULD_BLOCK` in a callback.
+    /// Returns the errors of [`Client::group_invite`](crate::Client::group_invite), and `PMIX_ERR_WOULD_BLOCK` in a
+    /// callback. `pmix.timeout` is the only time limit.
     pub fn group_invite(
         &self,
         name: &Text<'_>,
@@ -148,13 +148,13 @@ impl SharedClient {
         self.wait_for_group(|then| self.start_group_invite(name, procs, infos, then))
     }
 
-    /// Invites processes to a group that this one leads. The callback thread calls `then` once, when the
-    /// group is formed or not.
+    /// Invites processes to a group that this process leads. The callback thread calls `then` once, with the group or
+    /// an error.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a bad name, list or time; that the size of a job is not known, or the loss of
-    /// the connection to the server. `then` is not called then.
+    /// Returns `PMIX_ERR_BAD_PARAM` for an invalid name, list or time, an error if the size of a job is unknown, and
+    /// `PMIX_ERR_UNREACH` if the connection is lost. `then` is not called then.
     pub fn start_group_invite(
         &self,
         name: &Text<'_>,
@@ -171,13 +171,13 @@ impl SharedClient {
     }
 
     /// Accepts the invitation of a leader, and waits until the group is formed; see
-    /// [`Client::group_join`](crate::Client::group_join). [`Ask::group_decline`] declines, for which
-    /// [`invited_by`](Self::invited_by) tells the leader.
+    /// [`Client::group_join`](crate::Client::group_join). [`Ask::group_decline`] declines it, with the leader from
+    /// [`invited_by`](Self::invited_by).
     ///
     /// # Errors
     ///
-    /// As [`Client::group_join`](crate::Client::group_join), without a limit but `pmix.timeout`;
-    /// `PMIX_ERR_WOULD_BLOCK` in a callback.
+    /// Returns the errors of [`Client::group_join`](crate::Client::group_join), and `PMIX_ERR_WOULD_BLOCK` in a
+    /// callback. `pmix.timeout` is the only time limit.
     pub fn group_join<'l>(
         &self,
         name: &Text<'_>,
@@ -188,13 +188,13 @@ impl SharedClient {
         self.wait_for_group(|then| self.start_group_join(name, leader, infos, then))
     }
 
-    /// Accepts the invitation of a leader. The callback thread calls `then` once, when the group is
-    /// formed or not. Callbacks may call this.
+    /// Accepts the invitation of a leader. The callback thread calls `then` once, with the group or an error. Callbacks
+    /// may call this function.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a bad name, leader or time; the loss of the connection to the server. `then` is
-    /// not called then.
+    /// Returns `PMIX_ERR_BAD_PARAM` for an invalid name, leader or time, and `PMIX_ERR_UNREACH` if the connection is
+    /// lost. `then` is not called then.
     pub fn start_group_join<'l>(
         &self,
         name: &Text<'_>,
@@ -208,12 +208,11 @@ impl SharedClient {
         })
     }
 
-    /// Returns who invited this process to a group of a name: the last of those that it heard of, as
-    /// `PMIX_GROUP_INVITED`, and has not answered.
+    /// Returns the leader of the last unanswered invitation (`PMIX_GROUP_INVITED`) to a group of this name.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if it heard of none.
+    /// Returns `PMIX_ERR_NOT_FOUND` if there is none.
     pub fn invited_by(&self, name: &Text<'_>) -> Result<Proc<'static>, Error> {
         lock(&self.0.state).core.leader_of(name, None)
     }
@@ -231,7 +230,7 @@ impl SharedClient {
         self.receive(&receiver).ok_or_else(lost)?
     }
 
-    /// Begins an operation, of whose events the server is asked to tell.
+    /// Begins an operation that needs events, so a thread must read.
     fn begin_group(
         &self,
         infos: &[Info<'_>],

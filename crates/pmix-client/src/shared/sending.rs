@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How what the core packs gets to the server, while the server may wait for its own answers to be read.
+//! Sending, without a deadlock with a server that waits for its own messages to be read.
 
 use std::sync::PoisonError;
 
@@ -10,23 +10,23 @@ use rustix::net::{RecvFlags, SendFlags};
 use super::{Shared, lock};
 use crate::Error;
 
-/// Who has something sent.
+/// The kind of a sending thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Sender {
-    /// The thread that reads, which waits for nobody.
+    /// The thread that reads. It must not wait for another sender.
     Reader,
     Other,
 }
 
-/// How long a thread waits for room before it looks whether anybody reads.
+/// The time after which a thread that waits to send checks if another thread still reads.
 const ROOM_TIME: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 20_000_000,
 };
 
 impl Shared {
-    /// Sends what there is, in the order in which it was packed. One thread sends at a time; who reads leaves
-    /// it to that one.
+    /// Sends all messages in the order in which they were packed. One thread sends at a time. The thread that reads
+    /// returns if another one sends.
     pub(super) fn transmit(&self, sender: Sender) -> Result<(), Error> {
         let mut state = lock(&self.state);
         while state.is_sent {
@@ -47,7 +47,7 @@ impl Shared {
             state = lock(&self.state);
             if let Err(error) = &outcome {
                 state.broken = Some(error.clone());
-                // What the server has sent can still be read; then the stream ends.
+                // Messages from the server can still be read; then the stream ends.
                 let _ = self.socket.shutdown();
             }
         }
@@ -77,8 +77,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Waits until the server takes more. A server that is owed the reading of its answers takes none, so
-    /// they are read meanwhile if nobody else does.
+    /// Waits until the socket accepts more data. A server may stop reading until its own messages are read. So this
+    /// thread reads them if no other does.
     fn wait_for_room(&self, sender: Sender) -> Result<(), Error> {
         let is_reader = sender == Sender::Reader;
         let reads = {
@@ -88,13 +88,13 @@ impl Shared {
             }
             is_reader || !std::mem::replace(&mut state.is_read, true)
         };
-        // What goes wrong shows when more is sent.
+        // The next send reports an error of the connection.
         let _ = match reads {
             true => {
                 let wanted = PollFlags::IN | PollFlags::OUT;
                 poll(&mut [PollFd::new(&self.socket, wanted)], None)
             }
-            // Who reads may stop, and have nobody else to wake.
+            // The thread that reads may stop without another thread to wake, so this wait has a limit.
             false => poll(
                 &mut [PollFd::new(&self.socket, PollFlags::OUT)],
                 Some(&ROOM_TIME),

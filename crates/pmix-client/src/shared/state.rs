@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all threads share behind one lock: the core, who waits for which operation, who reads and who sends.
+//! The state behind one lock: the core, the waiters of each operation, and the threads that read and send.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -9,52 +9,52 @@ use std::time::Instant;
 use crate::Error;
 use crate::core::{Answer, Core, OperationId};
 
-/// How an operation ended.
+/// The outcome of an operation.
 pub(super) type Outcome = Result<Answer, Error>;
 
-/// Takes how an operation ended; called by the thread for callbacks.
+/// A callback for the outcome of an operation, called on the callback thread.
 pub(super) type Then = Box<dyn FnOnce(Outcome) + Send>;
 
-/// What a client is: its core, and who waits for what. One lock is around it.
+/// The state of a client that its lock protects.
 pub(super) struct State {
     pub(super) core: Core,
     pub(super) slots: HashMap<OperationId, Slot>,
-    /// Whether a thread reads, or is about to.
+    /// `true` while a thread reads or is about to.
     pub(super) is_read: bool,
-    /// Whether there is a thread that does nothing else.
+    /// `true` if there is a reader thread.
     pub(super) has_reader: bool,
-    /// Whether a thread sends, which sends whatever there is.
+    /// `true` while a thread sends. It sends all queued messages.
     pub(super) is_sent: bool,
-    /// How many threads wait for that one.
+    /// The number of threads that wait for the sending thread.
     pub(super) num_senders: usize,
-    /// Whether this end closes the connection.
+    /// `true` once this client closes the connection.
     pub(super) is_closing: bool,
-    /// Why nothing can be sent any longer.
+    /// The error after which nothing can be sent.
     pub(super) broken: Option<Error>,
-    /// Whether the program was told that the server is lost.
+    /// `true` once the program was notified of the loss of the server.
     is_lost: bool,
-    /// How many calls are queued for what came unasked.
+    /// The number of queued calls for unsolicited input.
     pub(super) num_told: usize,
-    /// When the thread for callbacks is to look at the time.
+    /// The next time at which the callback thread checks the time limits of the core.
     pub(super) alarm: Option<Instant>,
 }
 
-/// Who waits for the end of an operation.
+/// The waiter of an operation.
 pub(super) enum Slot {
-    /// A thread, and what wakes it if it sleeps.
+    /// A thread, and the condition variable that wakes it once it sleeps.
     Thread(Option<Arc<Condvar>>),
-    /// A thread, which has not seen yet how it ended.
+    /// The outcome for a thread that has not seen it yet.
     Ended(Outcome),
     /// A callback.
     Callback(Then),
 }
 
-/// What is to be called back, once no lock is held.
+/// The callbacks to queue once no lock is held.
 pub(super) struct Due {
     pub(super) calls: Vec<(Then, Outcome)>,
-    /// How much came unasked.
+    /// The number of new items of unsolicited input.
     pub(super) num_unasked: usize,
-    /// Whether the program is to be told that the server is lost.
+    /// `true` if the program must be notified of the loss of the server.
     pub(super) is_lost: bool,
     pub(super) alarm: Option<Instant>,
 }
@@ -76,7 +76,7 @@ impl State {
         }
     }
 
-    /// Why nothing can be asked, if so.
+    /// Returns the error for new requests, if none are possible.
     pub(super) fn refused(&self) -> Result<(), Error> {
         match (&self.broken, self.core.lost()) {
             (Some(error), _) | (None, Some(error)) => Err(error.clone()),
@@ -85,7 +85,7 @@ impl State {
         }
     }
 
-    /// Wakes the threads whose operations have ended, and takes what is to be called back.
+    /// Wakes the threads whose operations have completed, and returns the due callbacks.
     pub(super) fn settle(&mut self) -> Due {
         let mut calls = Vec::new();
         while let Some((id, outcome)) = self.core.poll_completed() {
@@ -115,7 +115,7 @@ impl State {
         }
     }
 
-    /// Takes how an operation ended, if it has.
+    /// Removes and returns the outcome of an operation if it has completed.
     pub(super) fn take_ended(&mut self, id: OperationId) -> Option<Outcome> {
         match self.slots.get(&id) {
             Some(Slot::Ended(_)) => match self.slots.remove(&id) {
@@ -127,7 +127,7 @@ impl State {
         }
     }
 
-    /// What wakes the thread that waits for an operation.
+    /// Returns the condition variable for the thread that waits for an operation.
     pub(super) fn sleeper(&mut self, id: OperationId) -> Option<Arc<Condvar>> {
         match self.slots.get_mut(&id)? {
             Slot::Thread(there) => Some(Arc::clone(there.get_or_insert_default())),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The callback thread, which is started when it is first needed, or the queue of what the program's own
-//! loop is to call.
+//! The callback thread, which starts on first use, or the queue of callbacks for the program's own loop.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
@@ -16,28 +15,28 @@ use crate::{Error, ThreadStart};
 
 pub(super) use super::ClientEvent;
 
-/// The threads need little: what they call back may be a program's, so it is not less.
+/// The stack size of the threads. Callbacks of the program run on it, so it is not smaller.
 pub(super) const STACK_BYTES: usize = 512 << 10;
 
-/// How much the program's own loop calls back before it goes on.
+/// The largest number of callbacks in one turn of the program's own loop.
 const MOST_CALLS: usize = 4096;
 
-/// How many queued calls are made before one whose time has come.
+/// The number of queued calls that may precede a timer that is due.
 const MOST_BEFORE_TIMERS: u64 = 64;
 
-/// Something to be done by the thread.
+/// A function for the callback thread.
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
-/// What is queued for the thread.
+/// An entry of the queue.
 enum Due {
     Now(Job),
     At(Instant, Job),
 }
 
-/// Takes what comes unasked.
+/// The program's receiver of unsolicited input.
 type Listener = Box<dyn FnMut(ClientEvent) + Send>;
 
-/// Jobs that are due at a time, in the order of their times.
+/// Jobs with a time, in the order of their times.
 #[derive(Default)]
 struct Timers {
     jobs: BTreeMap<(Instant, u64), Job>,
@@ -50,26 +49,26 @@ impl Timers {
         self.jobs.insert((time, self.last), job);
     }
 
-    /// When the next is due.
+    /// Returns the time of the next job.
     fn next(&self) -> Option<Instant> {
         self.jobs.first_key_value().map(|((time, _), _)| *time)
     }
 
-    /// Takes the next that is due by now.
+    /// Removes and returns the next job if its time has come.
     fn take(&mut self, now: Instant) -> Option<Job> {
         let first = self.jobs.first_entry()?;
         (first.key().0 <= now).then(|| first.remove())
     }
 }
 
-/// What there is in place of a thread where the program's own loop calls back.
+/// The state that replaces the thread if the program's own loop makes the callbacks.
 pub(super) struct Loop {
-    /// An event descriptor of the system, readable while something is queued.
+    /// An eventfd, readable while jobs are queued.
     wake: OwnedFd,
-    /// The number of jobs that are queued.
+    /// The number of queued jobs.
     num_queued: AtomicUsize,
     timers: Mutex<Timers>,
-    /// The threads that call back at the moment, one again for each call from a callback.
+    /// The threads that are in a callback; a thread is listed once for each nested call.
     by: Mutex<Vec<ThreadId>>,
 }
 
@@ -84,10 +83,10 @@ impl Loop {
     }
 }
 
-/// What calls back.
+/// The callback thread or its replacement.
 pub(super) struct Worker {
     queue: Mutex<Option<Sender<Due>>>,
-    /// What is queued before the thread begins waits here, and all where there is no thread.
+    /// The receiving end of the queue until the thread starts, or for good if there is no thread.
     due: Mutex<Option<Receiver<Due>>>,
     own_loop: Option<Loop>,
     /// The function that the thread calls first.
@@ -96,14 +95,14 @@ pub(super) struct Worker {
     listener: Mutex<Listening>,
 }
 
-/// The listener, and what it has still to hear.
+/// The listener and its queued input.
 struct Listening {
-    /// None while it is called.
+    /// `None` during a call.
     listener: Option<Listener>,
     waiting: VecDeque<ClientEvent>,
 }
 
-/// Puts the listener back, also where it panics.
+/// Returns the listener to its place when dropped, even after a panic.
 struct Called<'w> {
     worker: &'w Worker,
     listener: Option<Listener>,
@@ -135,7 +134,7 @@ impl Worker {
         })
     }
 
-    /// Starts the thread if it has not begun.
+    /// Starts the thread if it does not run yet.
     pub(super) fn begin(&self) -> Result<(), Error> {
         if self.own_loop.is_some() {
             return Ok(());
@@ -145,7 +144,7 @@ impl Worker {
             return Ok(());
         };
         let named = thread::Builder::new().name("pmix-callbacks".to_owned());
-        // What is queued is not lost with a thread that does not begin.
+        // If the thread cannot start, the receiver and its queue are put back.
         let handed = Arc::new(Mutex::new(Some(receiver)));
         let taken = Arc::clone(&handed);
         let start = self.thread_start.clone();
@@ -173,22 +172,22 @@ impl Worker {
         }
     }
 
-    /// Has something done; tells whether it will be.
+    /// Queues a job. Returns `false` if the thread has ended.
     pub(super) fn post(&self, job: Job) -> bool {
         self.send(Due::Now(job))
     }
 
-    /// Queues a job for a time, before which the thread must not have ended. Returns `false` if the thread has ended.
+    /// Queues a job for a time. Returns `false` if the thread has ended.
     pub(super) fn post_at(&self, time: Instant, job: Job) -> bool {
         self.send(Due::At(time, job))
     }
 
     fn send(&self, due: Due) -> bool {
         let queue = lock(&self.queue);
-        // The thread is there as long as the queue is.
+        // The thread runs as long as the sending end exists.
         let refused = match queue.as_ref() {
             Some(queue) => {
-                // A job is counted before a turn of the program's loop can take it.
+                // The job is counted first, since the program's loop may take it as soon as it is queued.
                 self.count(|num_queued| num_queued.fetch_add(1, Ordering::AcqRel));
                 queue.send(due).err().map(|refused| refused.0)
             }
@@ -196,44 +195,44 @@ impl Worker {
         };
         drop(queue);
         self.wake();
-        // What a refused one holds is dropped with no lock held: it may be the program's.
+        // A rejected job may hold objects of the program, whose drop may call the client. So it is dropped without a
+        // lock.
         refused.is_none()
     }
 
-    /// Changes the number of jobs that are queued for the program's own loop.
+    /// Changes the number of jobs queued for the program's own loop.
     fn count(&self, change: impl FnOnce(&AtomicUsize) -> usize) {
         if let Some(own_loop) = &self.own_loop {
             change(&own_loop.num_queued);
         }
     }
 
-    /// Has the program's own loop call back, and ask when to do so next.
+    /// Wakes the program's own loop, so that it makes callbacks and gets the next time.
     pub(super) fn wake(&self) {
         if let Some(own_loop) = &self.own_loop {
-            // A full counter is readable, too.
+            // The write fails if the counter is full; the descriptor is readable then as well.
             let _ = rustix::io::write(&own_loop.wake, &1_u64.to_ne_bytes());
         }
     }
 
-    /// Calls back what is due, where there is no thread for it, and says when something is due next.
+    /// Makes the due callbacks if there is no thread for them. Returns the time of the next timer.
     pub(super) fn drive(&self, now: Instant) -> Option<Instant> {
         let own_loop = self.own_loop.as_ref()?;
-        // Neither a server that sends without end nor a job that queues itself again keeps the program.
+        // The limit returns control to the program even if the server sends without end or a job queues itself again.
         let most = own_loop.num_queued.load(Ordering::Acquire).min(MOST_CALLS);
         self.call_back(now, most)
     }
 
-    /// Runs at most `most` of the queued jobs, and those whose time has come. The program's loop drives again for the
-    /// others.
+    /// Runs at most `most` queued jobs, and the timers that are due. If jobs are left, the descriptor stays readable.
     fn call_back(&self, now: Instant, most: usize) -> Option<Instant> {
         let own_loop = self.own_loop.as_ref()?;
         let mut num_left = most;
-        // What is queued from here on makes the descriptor readable again.
+        // A job queued from here on makes the descriptor readable again.
         let _ = rustix::io::read(&own_loop.wake, &mut [0; 8]);
         let own = thread::current().id();
         lock(&own_loop.by).push(own);
         loop {
-            // What is queued comes first: it may be what ends the wait of a timer.
+            // Queued jobs precede timers, since a reply among them may make a timeout obsolete.
             let come = match num_left {
                 0 => None,
                 _ => lock(&self.due).as_ref().map(Receiver::try_recv),
@@ -267,7 +266,7 @@ impl Worker {
         lock(&own_loop.timers).next()
     }
 
-    /// Whether the caller is called back.
+    /// Returns `true` if the caller is in a callback.
     pub(super) fn is_current(&self) -> bool {
         let own = thread::current().id();
         match &self.own_loop {
@@ -279,8 +278,8 @@ impl Worker {
         }
     }
 
-    /// Calls the listener; the caller is the thread. A listener that is being called, which may be by
-    /// this thread, hears it when it returns.
+    /// Calls the listener on the current thread. If the listener is in a call, possibly on this thread, the event is
+    /// queued until it returns.
     pub(super) fn tell(&self, event: ClientEvent) {
         lock(&self.listener).waiting.push_back(event);
         loop {
@@ -304,7 +303,7 @@ impl Worker {
         }
     }
 
-    /// Queues a call of the listener, on the thread that this starts if nothing else has.
+    /// Queues a call of the listener, and starts the thread if necessary.
     pub(super) fn client_event(self: &Arc<Self>, event: ClientEvent) {
         if let Err(error) = self.begin() {
             tracing::warn!("an event is lost: {error}");
@@ -316,11 +315,11 @@ impl Worker {
 
     /// Runs all queued calls and ends the thread.
     pub(super) fn end(&self) {
-        // Nothing is queued behind what is called last.
+        // No further job can be queued from here on.
         drop(lock(&self.queue).take());
         self.call_back(Instant::now(), usize::MAX);
         if let Some(own_loop) = &self.own_loop {
-            // What waits for its time holds the client.
+            // Timers may hold references to the client, so they are dropped without the lock.
             let timers = std::mem::take(&mut *lock(&own_loop.timers));
             drop(timers);
         }
@@ -347,7 +346,7 @@ fn run(due: &Receiver<Due>) {
         match come {
             Ok(Due::Now(job)) => {
                 call(job);
-                // What is queued without end does not keep a time from coming.
+                // A queue that is never empty must not delay timers without end.
                 num_calls += 1;
                 if num_calls.is_multiple_of(MOST_BEFORE_TIMERS)
                     && let Some(job) = timers.take(Instant::now())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The client for many threads: everybody who waits is told, whatever the server and the callbacks do.
+//! The client for many threads: every waiting call completes, whatever the server and the callbacks do.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
@@ -20,7 +20,7 @@ fn event() -> Event<'static> {
     }
 }
 
-/// Sends so many events.
+/// Sends `number` events.
 fn raise(peer: &mut Peer, number: usize) {
     let event = event().encode(&peer.form, None).unwrap();
     for _ in 0..number {
@@ -28,7 +28,7 @@ fn raise(peer: &mut Peer, number: usize) {
     }
 }
 
-/// Answers nothing but the last request, the farewell.
+/// Replies only to the last request, that of finalize.
 fn answer_the_last(mut peer: Peer, number: usize) {
     for _ in 0..number {
         peer.next().unwrap();
@@ -38,7 +38,7 @@ fn answer_the_last(mut peer: Peer, number: usize) {
     while peer.next().is_some() {}
 }
 
-/// Fails if it does not end in time: who waits for ever would keep the test.
+/// Fails if the function does not return in time, since an endless wait would block the test.
 fn in_time<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, done) = mpsc::channel();
     std::thread::spawn(move || sender.send(what()));
@@ -102,7 +102,7 @@ fn a_listener_that_finalizes_hears_the_rest_and_waits_for_nobody() {
             let _ = own.set(client.clone());
             client.wait(Ask::fence(Vec::new(), Vec::new())).unwrap();
             client.listen().unwrap();
-            // All events come before the answer to the farewell.
+            // All events precede the reply to finalize.
             let end = Instant::now() + LIMIT;
             while heard.load(Ordering::Relaxed) < 50 && Instant::now() < end {
                 client.drive(Instant::now());
@@ -119,7 +119,7 @@ fn a_listener_that_finalizes_hears_the_rest_and_waits_for_nobody() {
 fn who_waits_for_a_group_is_told_when_another_thread_finalizes() {
     for is_driven in [false, true] {
         let (settings, server) = server(|mut peer| {
-            // All is well, and nobody answers the invitation.
+            // The server acknowledges everything, and no process answers the invitation.
             while let Some(asked) = peer.next() {
                 peer.succeed(asked.header.tag);
             }
@@ -177,7 +177,7 @@ fn who_commits_while_another_does_is_not_told_that_refused_puts_are_stored() {
             let first = commit();
             is_sent.recv().unwrap();
             let second = commit();
-            // It cannot know yet.
+            // The second commit waits for the reply to the first.
             assert!(second.recv_timeout(Duration::from_millis(100)).is_err());
             refuse.send(()).unwrap();
             let refusal = Err(Status::ERR_OUT_OF_RESOURCE);
@@ -198,7 +198,7 @@ fn two_threads_that_drive_at_once_are_both_free_to_wait_afterwards() {
     });
     in_time(move || {
         let client = SharedClient::init_driven(settings, |_| {}).unwrap();
-        // Each drives until its callback has been entered and may leave; the first leaves first.
+        // Each thread is in a callback until it is released; the first is released first.
         let drive = || {
             let (entered, is_in) = mpsc::channel();
             let (leave, leaves) = mpsc::channel::<()>();
@@ -241,7 +241,7 @@ fn two_threads_that_drive_at_once_are_both_free_to_wait_afterwards() {
     server.join().unwrap();
 }
 
-/// An event that is long on the wire.
+/// Returns an event that is long on the wire.
 fn long_event() -> Event<'static> {
     Event {
         infos: vec![Info::new("text", "x".repeat(1 << 20))],
@@ -255,7 +255,7 @@ fn a_server_that_waits_for_its_answers_to_be_read_gets_a_long_request() {
     for is_driven in [false, true] {
         let (settings, server) = server(|mut peer| {
             let first = peer.next().unwrap();
-            // Nothing is read before all of this has been taken.
+            // The server reads nothing until the client has received all events.
             let event = long_event().encode(&peer.form, None).unwrap();
             for _ in 0..LONG {
                 peer.send(Tag::EVENT, &event);
@@ -280,7 +280,7 @@ fn a_server_that_waits_for_its_answers_to_be_read_gets_a_long_request() {
             let (sender, fenced) = mpsc::channel();
             let fence = Ask::fence(Vec::new(), Vec::new());
             let waits = match is_driven {
-                // Nobody but the request itself can read.
+                // Only the request itself can read.
                 true => {
                     client
                         .start(fence, move |ended| sender.send(ended).unwrap())
@@ -347,7 +347,7 @@ fn what_a_slow_listener_does_not_hear_is_bounded_and_counted() {
     server.join().unwrap();
 }
 
-/// Calls the client when it is dropped, as what a program gives to a callback may.
+/// An object that calls the client when it is dropped, as the objects of a program in a callback may.
 struct Caller(SharedClient);
 
 impl Drop for Caller {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A client and a server of a few lines, on the loopback of this machine.
+//! A client and a minimal server over the loopback interface.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -11,21 +11,21 @@ use pmix_client::{Client, Error, Fence, Settings, Uri};
 use pmix_proto::{Command, Event, Header, Hello, Inbox, PeerForm, Request, Tag, Welcome, reply};
 use pmix_types::{DataArray, Info, Kval, Proc, Rank, Scope, Status, Value, keys};
 
-/// Longer than any answer takes here, so that a fault of the test ends it.
+/// A limit beyond every answer of these tests, so that a faulty test ends.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// What the server does with a request.
+/// The reaction of the server to a request.
 enum Answer {
     Reply(Vec<u8>),
-    /// An event first.
+    /// An event, then the reply.
     EventAnd(Event<'static>, Vec<u8>),
-    /// The reply to an earlier request first.
+    /// The reply to an earlier request, then that to this one.
     LateAnd(Tag, Vec<u8>, Vec<u8>),
     Nothing,
     Close,
 }
 
-/// A server for one client: it answers as told and says what it was asked.
+/// Starts a server for one client. It answers by `answer` and returns the commands received.
 fn server(
     mut answer: impl FnMut(&PeerForm, &Request<'_>) -> Answer + Send + 'static,
 ) -> (Uri, JoinHandle<Vec<Command>>) {
@@ -95,7 +95,7 @@ fn done(form: &PeerForm) -> Answer {
     Answer::Reply(reply::status(form, Status::SUCCESS).unwrap())
 }
 
-/// What is known of a job of two processes, as little as that.
+/// Returns minimal job info of a job of two processes.
 fn job_info(layout: Layout) -> Answer {
     let mut out = Vec::new();
     let mut encoder = Encoder::new(layout, &mut out);
@@ -110,7 +110,7 @@ fn job_info(layout: Layout) -> Answer {
     Answer::Reply(out)
 }
 
-/// The data of one process, as the reply to a get.
+/// Returns the data of a process as the reply to a get.
 fn objects(form: &PeerForm, proc: &Proc<'_>, kvals: &[(&str, Value<'static>)]) -> Answer {
     let mut object = Vec::new();
     let mut encoder = Encoder::new(form.layout, &mut object);
@@ -149,7 +149,7 @@ fn a_process_puts_commits_fences_gets_and_leaves() {
     let (uri, server) = server(|form, request| match request {
         Request::JobInfo => job_info(form.layout),
         Request::Commit(commit) => {
-            // A global value stands there for both audiences.
+            // A global value is in the data for local and in those for remote processes.
             let name = commit.blocks.windows(4).filter(|w| *w == b"card").count();
             assert_eq!(name, 2);
             done(form)
@@ -183,7 +183,7 @@ fn a_process_puts_commits_fences_gets_and_leaves() {
     let own = client.proc().clone();
     assert_eq!(client.get(&own, "card", &[]), Ok(Value::from("ib0")));
     assert_eq!(client.get(&peer(), "card", &[]), Ok(Value::from("ib1")));
-    // All that there is of a process came with the first answer.
+    // The first reply had all data of the process.
     assert_eq!(client.get(&peer(), "port", &[]), Ok(Value::Uint32(9)));
     client.finalize().unwrap();
     let expected = [
@@ -311,7 +311,7 @@ fn a_server_that_does_not_answer_costs_the_time_limit_and_no_more() {
     let mut client = client(uri, Duration::from_millis(200)).unwrap();
     let error = client.fence(&Fence::new()).unwrap_err();
     assert_eq!(error.status(), Status::ERR_TIMEOUT);
-    // The connection is as good as before.
+    // The connection remains usable.
     client.finalize().unwrap();
     server.join().unwrap();
 }
@@ -322,7 +322,7 @@ fn the_reply_to_what_was_given_up_is_nobodys() {
         Request::JobInfo => job_info(form.layout),
         Request::Fence(_) => Answer::Nothing,
         Request::Finalize => {
-            // The fence of tag 102 is over now, and did not go well.
+            // The late reply to the fence with tag 102 is an error.
             let late = reply::status(form, Status::ERR_LOST_CONNECTION).unwrap();
             Answer::LateAnd(
                 Tag(102),
@@ -359,7 +359,7 @@ fn a_server_that_is_not_there_or_closes_refuses() {
     let error = client(uri, LIMIT).err().unwrap();
     assert_eq!(error.status(), Status::ERR_UNREACH);
     server.join().unwrap();
-    // Nobody listens at the first port.
+    // No server listens on port 1.
     let address = (Ipv4Addr::LOCALHOST, 1).into();
     let server = Proc::new("server", Rank::new(0));
     let error = client(Uri { server, address }, LIMIT).err().unwrap();
@@ -399,9 +399,9 @@ fn what_came_before_a_join_is_about_an_earlier_group() {
     let sent = complete.clone();
     let (uri, server) = server(move |form, request| match request {
         Request::JobInfo => job_info(form.layout),
-        // One that comes behind the end of the join is about this group, which is left then.
+        // After the end of the join, the event concerns this group, which the client leaves.
         Request::Notify(notify) if notify.status == Status::GROUP_INVITE_DECLINED => done(form),
-        // One is there before the join is sent, one before it is answered.
+        // One event precedes the join, and one its acknowledgment.
         Request::RegisterEvents(_) | Request::Notify(_) => {
             let status = reply::status(form, Status::SUCCESS).unwrap();
             Answer::EventAnd(sent.clone(), status)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clients in front of servers of the tests.
+//! Clients with servers that the tests implement.
 
 mod blocking;
 mod singleton;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A process that no launcher started: a job of one, without a server.
+//! Singletons: each is a job of one process without a server.
 
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use pmix_client::{Answer, Ask, Client, Core, Fence, Settings, SharedClient};
 use pmix_types::{DataRange, Info, Proc, Query, Rank, Scope, Status, Value, keys};
 
-/// Longer than any call takes here, so that one that hangs fails its test.
+/// A limit beyond every call of these tests, so that a call that hangs fails its test.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn settings() -> Settings {
@@ -112,7 +112,7 @@ fn a_singleton_serves_itself_and_nothing_else() {
     client.finalize().unwrap();
 }
 
-/// A request in which all of some processes take part.
+/// A constructor of a collective request.
 type Collective = fn(Vec<Proc<'static>>, Vec<Info<'static>>) -> Ask<'static, ()>;
 
 #[test]
@@ -228,7 +228,7 @@ fn a_singleton_is_driven_by_the_loop_of_its_program() {
     assert_eq!(rustix::event::poll(&mut ready, Some(&limit)), Ok(1));
     client.drive(Instant::now());
     assert_eq!(answers.try_recv(), Ok(true));
-    // Nothing is due any more, so the loop may sleep.
+    // No callback is due, so the program's loop can sleep.
     let now = rustix::event::Timespec::default();
     assert_eq!(rustix::event::poll(&mut ready, Some(&now)), Ok(0));
     client.finalize().unwrap();

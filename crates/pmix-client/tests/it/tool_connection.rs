@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A launcher that connects with a tool which does not answer as it should.
+//! A launcher that connects to a misbehaving tool.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -9,8 +9,8 @@ use pmix_client::{Settings, ToolConnection, Uri};
 use pmix_proto::{Header, Role, Tag, Welcome};
 use pmix_types::{Proc, Rank, Status};
 
-/// The status with which a launcher ends whose tool answers its hello with some bytes, and then closes the connection
-/// or says nothing any more.
+/// Returns the status of a launcher whose tool answers the hello with some bytes. Then the tool closes the connection
+/// or stays silent.
 fn status(answer: &[u8], closes: bool) -> Status {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -26,7 +26,7 @@ fn status(answer: &[u8], closes: bool) -> Status {
         let (mut stream, _) = listener.accept().unwrap();
         let mut hello = [0; 16];
         stream.read_exact(&mut hello).unwrap();
-        // The launcher may have had enough.
+        // The launcher may have closed the connection already.
         let _ = stream.write_all(&answer);
         if !closes {
             drain(stream);

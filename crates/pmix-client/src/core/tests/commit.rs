@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What commits bring to a server, in bytes and in keys.
+//! The size and the keys of commit messages.
 
 use gds_hash::{Codec, ModexStore};
 use pmix_types::Scope;
@@ -7,13 +7,13 @@ use pmix_types::Scope;
 use super::*;
 
 impl Side {
-    /// Puts a number for all.
+    /// Puts a number with global scope.
     fn put(&mut self, key: &str, number: u32) {
         let info = Info::new(key, number);
         self.core.put(Scope::GLOBAL, info).unwrap();
     }
 
-    /// The bytes that the core has for its server, which stores what a commit among them says.
+    /// Returns the number of bytes that the core sends, and stores the commits among them at the server.
     fn sent(&mut self, server: &mut ModexStore) -> usize {
         let mut sent = 0;
         while let Some(bytes) = self.core.poll_transmit() {
@@ -58,7 +58,7 @@ fn a_commit_sends_what_was_put_since_the_last_one() {
     }
     assert_eq!(sent, vec![sent[0]; 200]);
     assert_eq!(server.num_keys(Rank::new(0)), 200);
-    // A key that is put again is sent with its last value, and then there is nothing to send.
+    // A key that is put twice is sent with its last value; after that there is nothing to send.
     side.put("key.000", 1);
     side.put("key.000", 2);
     side.core.commit(None).unwrap();
@@ -129,7 +129,7 @@ fn what_a_commit_that_fails_said_goes_with_the_next_one() {
 #[test]
 fn a_commit_ends_when_all_its_messages_are_answered() {
     let mut side = Side::begun();
-    // Each is more than half of a message.
+    // Each value fills more than half of a message.
     for key in ["first", "second"] {
         let info = Info::new(key, vec![7_u8; 40 << 20]);
         side.core.put(Scope::REMOTE, info).unwrap();
@@ -142,7 +142,7 @@ fn a_commit_ends_when_all_its_messages_are_answered() {
     assert_eq!(side.ended(), []);
     side.succeed(Command::COMMIT);
     assert_eq!(side.ended(), [(commit, Status::ERR_OUT_OF_RESOURCE)]);
-    // What the server refuses goes with the next commit, and what it has stored does not.
+    // Data that the server rejects are part of the next commit, and stored data are not.
     let mut server = ModexStore::default();
     let again = side.core.commit(None).unwrap();
     side.sent(&mut server);
@@ -166,7 +166,7 @@ fn what_is_asked_after_a_commit_comes_behind_all_its_messages() {
     assert_eq!(server.num_keys(Rank::new(0)), 20_000);
     let commits = [Command::COMMIT; 2].as_slice();
     assert_eq!(side.asked(), [commits, &[Command::FENCENB]].concat());
-    // What nobody has answered in time goes with the next commit.
+    // Data without a reply in time are part of the next commit.
     side.succeed(Command::COMMIT);
     side.pass(SECOND);
     assert_eq!(side.ended(), [(commit, Status::ERR_TIMEOUT)]);

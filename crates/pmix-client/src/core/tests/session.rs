@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Gets of what a server says of the session of a job.
+//! Gets about the session of a job.
 
 use super::*;
 
-/// The reply to a get of the own job that brings a value.
+/// Returns the reply to a get of the own job with a value.
 fn told(form: &PeerForm, key: &'static str, value: Value<'static>) -> Vec<u8> {
     let key = key.into();
     let kvals = pmix_proto::reply::pack_kvals(form, None, &[Kval { key, value }]).unwrap();
@@ -25,7 +25,7 @@ fn a_session_of_which_nothing_was_told_is_asked_for() {
     for about in [&numbered[..1], &numbered] {
         let mut side = Side::begun();
         let form = *side.core.form();
-        // What is said of the job is not said of its session.
+        // A value of the job is not one of its session.
         side.core.get(&job, key, &[], None).unwrap();
         side.reply(Command::GETNB, &told(&form, key, Value::Uint32(4)));
         assert!(side.core.known(&job, key, &[]).is_some());
@@ -34,11 +34,11 @@ fn a_session_of_which_nothing_was_told_is_asked_for() {
         side.reply(Command::GETNB, &told(&form, key, Value::Uint32(8)));
         let eight = Ok(Answer::Value(Value::Uint32(8)));
         assert_eq!(side.core.poll_completed(), Some((get, eight)));
-        // Of which session it is has to be known, to be asked no more.
+        // Later gets need no request only if the number of the session is known.
         let again = side.core.known(&job, key, about);
         assert_eq!(again.is_some(), about.len() == 2);
     }
-    // A server that knows no session says so.
+    // A server without sessions returns an error.
     let mut side = Side::begun();
     let form = *side.core.form();
     side.core.get(&job, key, &[], None).unwrap();

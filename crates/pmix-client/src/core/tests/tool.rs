@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A tool, whose job its server makes for it.
+//! A tool with a job that its server creates.
 
 use super::*;
 

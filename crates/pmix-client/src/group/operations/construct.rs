@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Constructions that a process leads: what is asked about one that is lost, and what the server is told.
+//! Questions of the server about constructs, and the events that report the decisions.
 //!
-//! | event of the server | for | is reported back with |
+//! | event of the server | receivers | infos of the report |
 //! | --- | --- | --- |
-//! | `PMIX_GROUP_INVITE_FAILED` | leader | `PMIX_GROUP_OPTIONAL`, or `PMIX_GROUP_ADD_MEMBERS`, or neither: it ends |
-//! | `PMIX_GROUP_LEADER_FAILED` | all who construct | `PMIX_GROUP_LEADER` from one that leads |
+//! | `PMIX_GROUP_INVITE_FAILED` | leader | `PMIX_GROUP_OPTIONAL`, `PMIX_GROUP_ADD_MEMBERS`, or neither to fail |
+//! | `PMIX_GROUP_LEADER_FAILED` | all participants | `PMIX_GROUP_LEADER` if the sender becomes the leader |
 //!
-//! Either has `PMIX_GROUP_LEADER`, who leads or led, and may be answered by `PMIX_GROUP_CONSTRUCT_ABORT`.
+//! Both events have `PMIX_GROUP_LEADER`, the present or lost leader. The report `PMIX_GROUP_CONSTRUCT_ABORT` aborts
+//! either.
 
 use pmix_proto::{Event, request};
 use pmix_types::{Info, Proc, Status, Text, keys};
@@ -17,8 +18,8 @@ use crate::group::Decision;
 use crate::group::said::{about, bad, group_of, notify, value};
 
 impl Question {
-    /// What an event of a server asks about a construction, if it does. `constructs` says whether this process
-    /// waits for the group of a name.
+    /// Returns the question in an event about a construct, if there is one. `constructs` returns `true` if this process
+    /// waits for the construct of that group.
     pub(crate) fn of_construct(
         event: &Event<'static>,
         constructs: impl Fn(&Text<'_>) -> bool,
@@ -33,7 +34,7 @@ impl Question {
         })
     }
 
-    /// What the server is to be told, if this is about a construction.
+    /// Returns the report for the server, if the question is about a construct.
     pub(crate) fn said(&self, decision: Option<&Decision>) -> Option<request::Notify<'static>> {
         let Of::Construct(name, asked) = &self.of else {
             return None;
@@ -59,11 +60,11 @@ impl Question {
     }
 }
 
-/// Whether a decision answers what was asked about a construction.
+/// Checks that a decision fits a question about a construct.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_BAD_PARAM` if it does not, or has nobody or no process take part.
+/// Returns `PMIX_ERR_BAD_PARAM` if it does not, or if it adds no process or one with an invalid rank.
 pub(super) fn check_construct(asked: Status, decision: &Decision) -> Result<(), Error> {
     let is_process = |proc: &Proc<'_>| proc.rank.is_valid();
     match (asked, decision) {

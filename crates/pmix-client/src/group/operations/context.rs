@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The context id of a group that is formed by invitation (`PMIX_GROUP_ASSIGN_CONTEXT_ID`). Hosts assign one where
-//! a group is constructed, so the leader constructs one of itself alone, under the same name, and takes it apart
-//! before it says that all have accepted:
+//! The context id of a group that is formed by invitation (`PMIX_GROUP_ASSIGN_CONTEXT_ID`). Hosts assign one only in a
+//! construct. So the leader constructs a temporary group of the same name with itself as the only member, and destructs
+//! it before it announces the group:
 //!
 //! ```text
 //! all have accepted ── construct of the leader alone ── its context id ── destruct ── CONSTRUCT_COMPLETE, with the id
@@ -13,7 +13,7 @@ use super::{Kind, OpId, Operations};
 use crate::Error;
 
 impl Operations {
-    /// Says which number the group of an invitation has; none if the host assigns none.
+    /// Sets the context id of an invitation; `None` if the host assigns none.
     pub(crate) fn assigned(&mut self, op: OpId, assigned: Result<Option<u64>, Error>) {
         let Some(open) = self.open.get_mut(&op) else {
             return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How invitations and their acceptances end otherwise than with a group: in vain, late, given up or with the
-//! server, and who is told.
+//! The end of invitations and acceptances without a group: on failure, timeout, cancellation or loss of the server,
+//! with the notification of the other processes.
 
 use std::time::Instant;
 
@@ -12,9 +12,9 @@ use crate::group::Group;
 use crate::group::said::notify;
 
 impl Operations {
-    /// Ends the operations that have run out of time.
+    /// Aborts the operations whose time limit has passed.
     pub(crate) fn tick(&mut self, now: Instant) {
-        // What is complete has only the server to answer for it.
+        // A complete invitation waits only for the acknowledgment of the server, which has a limit of its own.
         let is_over = |operation: &Operation| {
             let waits = !matches!(&operation.kind, Kind::Invite(invite) if invite.is_complete());
             waits && operation.limit.is_some_and(|limit| limit <= now)
@@ -28,7 +28,7 @@ impl Operations {
         }
     }
 
-    /// Ends all operations: they would hear of nothing.
+    /// Ends all operations, since no further events arrive.
     pub(crate) fn fail(&mut self, error: &Error) {
         while let Some((op, _)) = self.open.first_key_value() {
             let op = *op;
@@ -36,13 +36,13 @@ impl Operations {
         }
     }
 
-    /// Ends an operation that the program gives up, and tells the others.
+    /// Ends an operation that the program cancels, and notifies the other processes.
     pub(crate) fn cancel(&mut self, op: OpId, error: Error) {
         self.decline(op);
         self.abort(op, error);
     }
 
-    /// Ends an operation that fails, and tells the others.
+    /// Ends a failed operation, and notifies the other processes.
     pub(super) fn abort(&mut self, op: OpId, error: Error) {
         let Some(operation) = self.open.get(&op) else {
             return;
@@ -63,7 +63,7 @@ impl Operations {
         self.end(op, Err(error));
     }
 
-    /// Tells the leader of a join that is given up: it waits for nobody who waits no longer.
+    /// Declines the invitation of a cancelled join, so that the leader does not wait for this process.
     pub(super) fn decline(&mut self, op: OpId) {
         let Some(operation) = self.open.get(&op) else {
             return;
@@ -77,7 +77,7 @@ impl Operations {
         }
     }
 
-    /// Remembers that this process is in no group of this name and leader, whoever says so later.
+    /// Records a cancelled join. If the leader forms the group anyway, this process leaves it.
     pub(super) fn remember(&mut self, given_up: (Text<'static>, Proc<'static>)) {
         if self.given_up.len() >= MAX_GIVEN_UP {
             self.given_up.pop_front();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The invitations that this process heard of and has not answered.
+//! The invitations that this process has received and not answered.
 
 use std::collections::VecDeque;
 
@@ -8,10 +8,10 @@ use pmix_types::{Proc, Status, Text, keys};
 
 use crate::group::said::{about, check_name, group_of, says, value};
 
-/// How many are remembered; with more the oldest are forgotten.
+/// The largest number of invitations kept; the oldest are dropped.
 const MAX_HEARD: usize = 64;
 
-/// Holds the invitations that were not answered.
+/// The unanswered invitations, the newest first.
 #[derive(Debug, Default)]
 pub(super) struct Heard(VecDeque<Invited>);
 
@@ -23,13 +23,14 @@ struct Invited {
 }
 
 impl Heard {
-    /// Takes an event in that passes by.
+    /// Adds or removes an invitation according to an event.
     pub(super) fn hear(&mut self, event: &Event<'static>) {
         let Some(name) = group_of(event).filter(|name| check_name(name).is_ok()) else {
             return;
         };
         match event.status {
-            // Who is added to a construction constructs the group, too.
+            // An invitation with `PMIX_GROUP_ADD_MEMBERS` is to a construct, which the process enters by
+            // `PMIx_Group_construct`.
             Status::GROUP_INVITED if value(&event.infos, keys::GROUP_ADD_MEMBERS).is_none() => {
                 self.remove(name, &event.source);
                 self.0.truncate(MAX_HEARD - 1);
@@ -53,7 +54,7 @@ impl Heard {
         named.next().map(|invited| &invited.leader)
     }
 
-    /// Takes an invitation out that is answered. Tells whether its group is to have a context id.
+    /// Removes an invitation that was answered. Returns `true` if its group gets a context id.
     pub(super) fn answered(&mut self, name: &Text<'_>, leader: &Proc<'_>) -> bool {
         let is_it = |invited: &Invited| invited.name == *name && invited.leader == *leader;
         let place = self.0.iter().position(is_it);

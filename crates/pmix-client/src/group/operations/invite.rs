@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One invitation, where it was made: who was invited, who has answered, who is not to be a member.
+//! The state of an invitation at its leader: the invited processes, their answers, and the members left out.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,14 +10,14 @@ use crate::Error;
 use crate::group::Decision;
 use crate::group::said::{about, bad, membership, notify, says};
 
-/// What is asked for with an invitation, besides a time.
+/// The directives of an invitation, apart from the time limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Directives {
-    /// Whether the group may be smaller.
+    /// `true` if the group may be formed without some processes (`PMIX_GROUP_OPTIONAL`).
     is_optional: bool,
-    /// Whether the loss of members is told.
+    /// `true` if the members are notified of lost members (`PMIX_GROUP_NOTIFY_TERMINATION`).
     notifies: bool,
-    /// Whether the group is to have a number that no other has.
+    /// `true` if the group gets a context id (`PMIX_GROUP_ASSIGN_CONTEXT_ID`).
     pub(super) wants_context_id: bool,
     needs_context_id: bool,
 }
@@ -36,36 +36,36 @@ impl Directives {
     }
 }
 
-/// How far the context id of a group has come.
+/// The state of the context id of a group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Context {
     Wanted,
     Asked,
-    /// It is this, or the host assigns none, or none is wanted.
+    /// The assigned id, or `None` if the host assigns none or none was requested.
     Known(Option<u64>),
 }
 
-/// An invitation that this process made.
+/// An invitation of this process.
 #[derive(Debug)]
 pub(super) struct Invite {
-    /// All who were ever to be members, in the order of their ranks in the group.
+    /// All processes ever invited, in the order of their ranks in the group.
     listed: Vec<Proc<'static>>,
-    /// The same, to look one up.
+    /// The processes of `listed` as a set.
     everyone: HashSet<Proc<'static>>,
-    /// Those who have not answered.
+    /// The processes that have not answered.
     waiting: HashSet<Proc<'static>>,
-    /// Those who do not take part, for as long as nobody has decided what follows; and why.
+    /// The processes that declined or were lost and await a decision, with the status.
     undecided: HashMap<Proc<'static>, Status>,
-    /// Those who do not take part.
+    /// The processes that are left out.
     without: HashSet<Proc<'static>>,
     directives: Directives,
     context: Context,
-    /// Whether all have answered, and the server was told.
+    /// `true` once all have answered and the announcement was sent.
     is_complete: bool,
 }
 
 impl Invite {
-    /// Reads what is asked for. Returns those who are to be invited, too.
+    /// Creates an invitation. Returns the processes to invite as well.
     pub(super) fn new(
         own: &Proc<'static>,
         procs: Vec<Proc<'static>>,
@@ -104,12 +104,12 @@ impl Invite {
         Ok((invite, to))
     }
 
-    /// The invitation of one that leads in the place of another: those who are left, with itself. Returns
-    /// those who are to be invited, too.
+    /// Creates the invitation of a new leader to the remaining processes, which include itself. Returns the processes
+    /// to invite as well.
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// Returns the errors of [`new`](Self::new).
     pub(super) fn in_place(
         own: &Proc<'static>,
         procs: Vec<Proc<'static>>,
@@ -119,19 +119,19 @@ impl Invite {
         Self::of(own, procs, everyone, directives)
     }
 
-    /// What those who are invited hear besides.
+    /// Returns the additional infos of the invitation.
     pub(super) fn said(&self) -> Vec<Info<'static>> {
         let wants = self.directives.wants_context_id;
         let wants = wants.then(|| Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true));
         wants.into_iter().collect()
     }
 
-    /// Whether it is known which context id the group has, if any.
+    /// Returns `true` if the context id is decided, even if there is none.
     pub(super) fn has_context_id(&self) -> bool {
         matches!(self.context, Context::Known(_))
     }
 
-    /// Whether the context id is to be asked for, which it is once.
+    /// Returns `true` if the context id must be requested now, and records the request.
     pub(super) fn asks_for_context_id(&mut self) -> bool {
         let is_wanted = self.context == Context::Wanted;
         if is_wanted {
@@ -140,7 +140,7 @@ impl Invite {
         is_wanted
     }
 
-    /// Whether there is no group without a context id.
+    /// Returns `true` if the group must not be formed without a context id.
     pub(super) const fn needs_context_id(&self) -> bool {
         self.directives.needs_context_id
     }
@@ -156,12 +156,12 @@ impl Invite {
         }
     }
 
-    /// Whether it waits for an event about its group.
+    /// Returns `true` if the invitation needs an event about its group.
     pub(super) fn wants(&self, event: &Event<'static>) -> bool {
         let is_member = |proc: &Proc<'static>| self.everyone.contains(proc) && !self.is_out(proc);
         match event.status {
             Status::GROUP_INVITE_ACCEPTED => self.waiting.contains(&event.source),
-            // Who accepted may think better of it until the group is there.
+            // A process that has accepted may withdraw until the group is formed.
             Status::GROUP_INVITE_DECLINED | Status::GROUP_CONSTRUCT_ABORT => {
                 !self.is_complete && is_member(&event.source)
             }
@@ -183,23 +183,23 @@ impl Invite {
         self.undecided.insert(proc.clone(), why);
     }
 
-    /// Takes a process out about which was decided. Returns why it does not take part.
+    /// Leaves out a process after the decision about it. Returns the status with which it declined or was lost.
     pub(super) fn decided(&mut self, proc: &Proc<'static>) -> Option<Status> {
         let why = self.undecided.remove(proc)?;
         self.without.insert(proc.clone());
         Some(why)
     }
 
-    /// What follows if nobody decides; without it the group is not formed.
+    /// Returns the decision that applies if the program takes none. With `None` the group is not formed.
     pub(super) fn by_default(&self) -> Option<Decision> {
         self.directives.is_optional.then_some(Decision::GoOnWithout)
     }
 
-    /// Whether these processes may be invited in the place of another.
+    /// Checks that these processes can be invited in place of another.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` if there is none, or one twice, or one that was invited before.
+    /// Returns `PMIX_ERR_BAD_PARAM` for an empty list, a duplicate, or a process that was invited before.
     pub(super) fn check_replacement(&self, procs: &[Proc<'static>]) -> Result<(), Error> {
         let mut seen = HashSet::new();
         if procs.is_empty() {
@@ -214,7 +214,7 @@ impl Invite {
         Ok(())
     }
 
-    /// Adds others, who were checked. Returns those who are to be invited.
+    /// Adds checked replacements. Returns the processes to invite.
     pub(super) fn replace(&mut self, procs: Vec<Proc<'static>>) -> Vec<Proc<'static>> {
         let mut to = procs;
         to.retain(|proc| proc.rank.is_valid() && self.everyone.insert(proc.clone()));
@@ -223,7 +223,7 @@ impl Invite {
         to
     }
 
-    /// Whether nobody is waited for.
+    /// Returns `true` if no answer or decision is missing.
     pub(super) fn is_answered(&self) -> bool {
         !self.is_complete && self.waiting.is_empty() && self.undecided.is_empty()
     }
@@ -232,7 +232,7 @@ impl Invite {
         self.is_complete
     }
 
-    /// The members, by their ranks in the group.
+    /// Returns the members in the order of their ranks in the group.
     pub(super) fn members(&self) -> Vec<Proc<'static>> {
         let listed = self.listed.iter();
         listed
@@ -241,13 +241,13 @@ impl Invite {
             .collect()
     }
 
-    /// Those who are to hear that the group is not formed.
+    /// Returns the processes to notify if the group is not formed.
     pub(super) fn others(&self, own: &Proc<'static>) -> Vec<Proc<'static>> {
         let is_other = |proc: &&Proc<'static>| **proc != *own && !self.is_out(proc);
         self.listed.iter().filter(is_other).cloned().collect()
     }
 
-    /// Ends the wait for answers. Returns the event that says so.
+    /// Ends the wait for answers. Returns the event that announces the group.
     pub(super) fn complete(&mut self, name: &Text<'static>) -> request::Notify<'static> {
         self.is_complete = true;
         let members = self.members();
@@ -258,14 +258,14 @@ impl Invite {
         notify(Status::GROUP_CONSTRUCT_COMPLETE, name, members, more)
     }
 
-    /// What the members hear about the group.
+    /// Returns the infos about the group for its members.
     fn about(&self, members: &[Proc<'static>]) -> Vec<Info<'static>> {
         let id = self.context_id().map(Value::Size);
         let id = id.map(|id| Info::new(keys::GROUP_CONTEXT_ID, id));
         [membership(members)].into_iter().chain(id).collect()
     }
 
-    /// The same event as the leader's own program hears of it.
+    /// Returns the announcement as the leader's own program receives it.
     pub(super) fn completed(
         &self,
         own: &Proc<'static>,
@@ -283,7 +283,7 @@ impl Invite {
     }
 }
 
-/// Whether an event answers an invitation.
+/// Returns `true` if an event answers an invitation.
 pub(super) const fn is_answer(event: &Event<'_>) -> bool {
     matches!(
         event.status,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A new leader in the place of one that is lost: what this process says about it, and what follows.
+//! The selection of a new leader after the loss of the old one.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::group::Decision;
 use crate::group::said::{about, members, notify, value};
 
 impl Operations {
-    /// Says to the server of a leader that is lost what the program wants.
+    /// Reports the program's decision to the server of the lost leader.
     pub(super) fn decide_leader(
         &mut self,
         op: OpId,
@@ -21,7 +21,7 @@ impl Operations {
         old: &Proc<'static>,
         decision: Option<&Decision>,
     ) {
-        // Another may lead by now.
+        // A new leader may have been selected while the program decided.
         match self.kind_of(op) {
             Some(Kind::Join { leader, .. }) if leader == old => {}
             _ => return,
@@ -42,7 +42,7 @@ impl Operations {
         }
     }
 
-    /// It is known who leads in the place of one that is lost, if anybody does.
+    /// Handles the selection of a new leader, or the event that there is none.
     pub(super) fn selected(&mut self, op: OpId, event: &Event<'static>) {
         let Some(Value::Proc(new)) = value(&event.infos, keys::GROUP_LEADER) else {
             return self.leaderless(op, Status::GROUP_LEADER_FAILED);
@@ -74,7 +74,7 @@ impl Operations {
         }
     }
 
-    /// Waits for another leader from now on.
+    /// Waits for the group of a new leader.
     pub(super) fn follow(&mut self, op: OpId, new: &Proc<'static>) {
         self.forget_choice(op);
         if let Some(Kind::Join {
@@ -91,7 +91,7 @@ impl Operations {
         }
     }
 
-    /// Accepts the invitation of the leader that this process waits for.
+    /// Accepts the invitation of the current leader.
     pub(super) fn accept(&mut self, op: OpId) {
         if let Some(operation) = self.open.get(&op)
             && let Some(leader) = operation.leader()
@@ -113,13 +113,13 @@ impl Operations {
                 "{} rank {}, the leader of {name}, was lost",
                 who.nspace, who.rank
             );
-            // What the leader said last may still come from another node.
+            // The last message of the leader may still arrive from another node and form the group.
             self.remember((name, who));
             self.end(op, Err(Error::new(status, message)));
         }
     }
 
-    /// Says until when those whose leader is lost wait for another, where that was not said before.
+    /// Sets the time until which joins with a lost leader wait for a new one, unless it is set already.
     pub(crate) fn choose_by(&mut self, until: Option<Instant>) {
         for (op, operation) in &mut self.open {
             if let Kind::Join {
@@ -134,19 +134,19 @@ impl Operations {
         }
     }
 
-    /// When the first of them waits no longer.
+    /// Returns the earliest of these times.
     pub(crate) fn next_choice(&self) -> Option<Instant> {
         self.choices.first().map(|(by, _)| *by)
     }
 
-    /// An operation waits for no other leader any longer.
+    /// Removes the time until which an operation waits for a new leader.
     pub(super) fn forget_choice(&mut self, op: OpId) {
         if let Some(by) = self.open.get(&op).and_then(Operation::chosen_by) {
             self.choices.remove(&(by, op));
         }
     }
 
-    /// Ends those who heard of no leader in time.
+    /// Ends the joins that got no new leader in time.
     pub(crate) fn give_up_leaders(&mut self, now: Instant) {
         while let Some((by, op)) = self.choices.first().copied()
             && by <= now
