@@ -46,7 +46,7 @@ pub enum Security {
 /// | --- | --- |
 /// | `PMIX_NAMESPACE` | the nspace of the job |
 /// | `PMIX_RANK` | the rank in it |
-/// | `PMIX_SERVER_URI61`, `51`, `41`, `4`, `3`, `21`, `2` | the server's [address](Uri); the first selects the packing |
+/// | `PMIX_SERVER_URI61`, `51`, `41`, `4`, `3`, `21`, `2` | the [address](Uri); the first selects the packing |
 /// | `PMIX_SECURITY_MODE` | the security modules that the server accepts, comma-separated |
 /// | `PMIX_BFROP_BUFFER_TYPE` | `PMIX_BFROP_BUFFER_FULLY_DESC` for fully described buffers |
 /// | `PMIX_VERSION` | the release of the server |
