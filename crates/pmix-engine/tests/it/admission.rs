@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who is let in, and who is not.
+//! Admission and refusal of clients and tools.
 
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ fn a_lie_is_answered_with_silence() {
             from(UID),
             Status::ERR_INVALID_CRED,
         ),
-        // The system knows better whose socket it is.
+        // The operating system's information about the socket takes precedence.
         (good(), from(7), denied),
         (forged(Info::new(keys::USERID, 0_u32)), from(UID), denied),
         (forged(Info::new(keys::GRPID, 0_u32)), from(UID), denied),
@@ -134,7 +134,7 @@ fn a_lie_is_answered_with_silence() {
             "a client of 4.2 hangs when it is told why"
         );
         assert_eq!(world.nodes[0].engine.poll_timeout(), None);
-        // Whoever is meant is still let in.
+        // The impersonated process can still connect.
         let who = world.connect_from(0, &good(), from(UID));
         world.run();
         assert!(world.clients[who].is_in());
@@ -262,7 +262,7 @@ fn a_tool_is_given_a_name_that_nobody_has() {
     world.run();
     let names = tools.map(|who| name(&world, who));
     assert_ne!(names[0], names[1]);
-    // It gets its own name back where a client gets its job.
+    // Where a client gets its job info, a tool gets its own name.
     let tag = world.ask(tools[1], &Request::JobInfo);
     world.run();
     let client = &world.clients[tools[1]];
@@ -277,7 +277,7 @@ fn a_tool_is_given_a_name_that_nobody_has() {
 #[test]
 fn no_two_tools_get_one_name() {
     let mut world = World::new(1);
-    // As an earlier server of this name called it.
+    // An earlier server of this name assigned it.
     let given = Proc::new("server0.tool.1", Rank::new(0));
     let brings = || Hello {
         role: Role::TOOL_WITH_ID,
@@ -329,7 +329,7 @@ fn the_host_names_tools_and_turns_them_away() {
     assert!(
         matches!(welcome, Some(Welcome::Assigned { proc, .. }) if *proc == Proc::new("tools", Rank::new(4)))
     );
-    // A tool looks at the reason.
+    // A tool reads the reason of its refusal.
     let fault = world.clients[refused].fault.as_ref();
     assert_eq!(
         fault.map(pmix_proto::Error::status),
@@ -390,7 +390,7 @@ fn every_kind_of_tool_gets_the_welcome_it_reads() {
                 world.status_of(who, &Request::Finalize),
                 Some(Status::SUCCESS)
             );
-            // The name is taken as long as it is there.
+            // The name is taken while the tool is connected.
             world.kill(who);
             let again = world.connect(0, &hello);
             world.run();
@@ -510,14 +510,14 @@ fn a_credential_that_is_verified_later_lets_nobody_wait_and_is_judged_as_one_at_
         world.run();
         assert_eq!(world.nodes[0].engine.recount(), []);
     };
-    // The user that the job was registered for, another user, nobody, a peer that is gone meanwhile,
-    // and none until the time of the handshake is over.
+    // The registered user, another user, an invalid credential, a peer that has disconnected, and no reply before the
+    // handshake times out.
     answer(&mut world, peers[0], proves(UID));
     answer(&mut world, peers[1], proves(UID + 1));
     answer(&mut world, peers[2], denied());
     world.kill(who[3]);
     answer(&mut world, peers[3], proves(UID));
-    // A second answer changes nothing.
+    // A second result is ignored.
     answer(&mut world, peers[0], denied());
     let is_in = |world: &World| {
         who.iter()
@@ -553,7 +553,7 @@ fn a_peer_whose_credential_is_looked_into_waits_and_is_kept_in_little() {
     };
     let hasty = world.connect(0, &later);
     world.run();
-    // Whatever it says before its welcome is too early, a second hello too.
+    // Any message before the welcome is an error, including a second hello.
     let (peer, bytes) = (world.clients[hasty].peer.unwrap(), later.encode().unwrap());
     world.nodes[0].engine.handle_input(peer, &bytes, world.now);
     world.run();

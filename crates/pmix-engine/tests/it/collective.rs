@@ -21,7 +21,7 @@ pub(crate) fn fence_of(procs: Vec<Proc<'static>>, infos: Vec<Info<'static>>) -> 
     Request::Fence(request::Fence { procs, infos })
 }
 
-/// A fence of a whole job.
+/// Creates a fence of a whole job.
 pub(crate) fn fence(infos: Vec<Info<'static>>) -> Request<'static> {
     fence_of(vec![Proc::new("job", Rank::WILDCARD)], infos)
 }
@@ -107,7 +107,7 @@ fn two_nodes_exchange_what_their_processes_put() {
     let last = ask_all(&mut world, &all[3..], &fence(collect()));
     assert_eq!(statuses(&world, &all[..3], &first), [DONE; 3]);
     assert_eq!(statuses(&world, &all[3..], &last), [DONE]);
-    // No direct modex is needed any longer.
+    // The fence delivered the data, so no direct modex is needed.
     world.rule(|_, call| match call {
         Upcall::DirectModex(_) => panic!("the host is asked for what a fence brought"),
         _ => Reaction::Usual,
@@ -147,7 +147,7 @@ fn fences_of_the_same_processes_follow_each_other() {
     let fast: Vec<_> = (0..3).map(|_| world.ask(all[0], &fence(vec![]))).collect();
     world.run();
     for round in 0..3 {
-        // Named another way, they are the same processes.
+        // A different list of the same processes names the same participants.
         let listed = fence_of(procs(&[("job", 1), ("job", 0)]), vec![]);
         assert_eq!(world.status_of(all[1], &listed), DONE);
         let seen: Vec<_> = fast
@@ -210,7 +210,7 @@ fn when_time_is_up_those_who_are_there_are_told_who_is_not() {
         missing(&world, 0),
         [(vec![Rank::new(2)], Status::ERR_TIMEOUT)]
     );
-    // The last one is told the same of that fence, and its next call is another.
+    // The last participant gets the same status for that fence, and its next call belongs to another one.
     assert_eq!(world.status_of(all[2], &fence(vec![])), expected);
     let tags = ask_all(&mut world, &all, &fence(vec![]));
     assert_eq!(statuses(&world, &all, &tags), [DONE; 3]);
@@ -227,7 +227,7 @@ fn a_participant_that_is_lost_ends_the_fence_for_all() {
         let local = ask_all(&mut world, &all[..1], &fence(vec![]));
         let remote = ask_all(&mut world, &all[2..3], &fence(vec![]));
         if has_come {
-            // It comes to another fence of two, where one is missing still.
+            // It has called another fence of two processes, of which one has not called.
             let pair = fence_of(procs(&[("job", 0), ("job", 1)]), vec![]);
             world.ask(there[1], &pair);
             world.run();
@@ -235,11 +235,11 @@ fn a_participant_that_is_lost_ends_the_fence_for_all() {
         world.kill(all[1]);
         let expected = Some(Status::ERR_LOST_CONNECTION);
         assert_eq!(statuses(&world, &all[..1], &local), [expected]);
-        // The other node hears of it as soon as it has something to say itself.
+        // The other node gets the failure once its own participants have called.
         assert_eq!(statuses(&world, &all[2..3], &remote), [None]);
         assert_eq!(world.status_of(all[3], &fence(vec![])), expected);
         assert_eq!(statuses(&world, &all[2..3], &remote), [expected]);
-        // Nobody waits for it again.
+        // The next fence fails at once as well.
         assert_eq!(world.status_of(all[0], &fence(vec![])), expected);
         let lost = world.nodes[0].events.iter().any(|event| {
             matches!(event, EngineEvent::ProcessLost { incarnation: 1, proc, .. }
@@ -259,7 +259,7 @@ fn a_process_that_comes_back_takes_part_again() {
     let lost = Some(Status::ERR_LOST_CONNECTION);
     assert_eq!(statuses(&world, &all[..1], &first), [lost]);
     let back = world.join(0, "job", 2);
-    // One has not heard yet of the fence that failed; the one that came back has no part in it.
+    // One process has not received the failure of the fence yet; the restarted process is no participant of it.
     let again = world.ask(all[0], &fence(vec![]));
     let new = world.ask(back, &fence(vec![]));
     world.run();
@@ -319,7 +319,7 @@ fn a_process_that_has_finalised_is_waited_for_so_long() {
     assert_eq!(world.clients[all[2]].status(far), lost);
     let report = (vec![Rank::new(1)], Status::ERR_LOST_CONNECTION);
     assert_eq!(missing(&world, 0), [report]);
-    // Until it comes nobody waits for it; when it comes, it takes part.
+    // Fences fail without it until it connects, and include it afterwards.
     assert_eq!(world.status_of(all[0], &fence(vec![])), lost);
     assert_eq!(world.status_of(all[2], &fence(vec![])), lost);
     let back = world.join(0, "job", 1);
@@ -428,7 +428,7 @@ fn a_connect_that_fails_on_one_node_fails_on_all() {
         world.kill(all[1]);
         let lost = Some(Status::ERR_LOST_CONNECTION);
         assert_eq!(statuses(&world, &there, &tags), [lost; 2]);
-        // The one that comes back meets the others in the next.
+        // The restarted process joins the others in the next one.
         let there = [all[0], world.join(0, "job", 1), all[2]];
         let tags = ask_all(&mut world, &there, &meet);
         assert_eq!(statuses(&world, &there, &tags), [DONE; 3]);
@@ -446,7 +446,7 @@ fn jobs_that_connect_are_told_of_each_other() {
         Proc::new("job", Rank::WILDCARD),
         Proc::new("other", Rank::WILDCARD),
     ];
-    // The second node knows nothing of the other job.
+    // The second node does not know the other job.
     let infos = vec![];
     let connect = request::Connect {
         procs: both.clone(),
@@ -512,7 +512,7 @@ fn fences_that_fail_without_end_are_not_kept_without_end() {
         }
         world.advance(Duration::from_secs(1));
     }
-    // The latest are kept: the others are told of them, and then meet the first again.
+    // The most recent ones are kept: the other process receives their failure before it meets the first one again.
     let pair = fence_of(procs(sets[0]), vec![]);
     let mut told = 0;
     while world.status_of(all[1], &pair) == Some(Status::ERR_TIMEOUT) {
@@ -538,7 +538,7 @@ fn the_host_is_told_how_much_time_is_left() {
         }
         Reaction::Silence
     });
-    // The first one names no time, and the second comes late.
+    // The first participant gives no time limit, and the second one calls late.
     let mut tags = vec![world.ask(all[0], &fence(vec![]))];
     world.advance(Duration::from_millis(3500));
     tags.push(world.ask(all[1], &fence(limit(60))));
@@ -574,7 +574,7 @@ fn a_participant_that_does_not_exist_is_an_error_at_once() {
             assert_eq!(world.status_of(all[0], &request), not_found);
         }
     }
-    // Nobody waits for it, and the others go on.
+    // The invalid participant is not awaited, and later fences succeed.
     let tags = ask_all(&mut world, &all, &fence(vec![]));
     let done = Some(Status::SUCCESS);
     assert_eq!(statuses(&world, &all, &tags), [done, done]);

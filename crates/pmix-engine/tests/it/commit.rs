@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is told of a process that commits in several messages.
+//! Gets of data of a process that commits in several messages.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use pmix_types::{Info, Rank, Scope, Status};
 use crate::exchange::get;
 use crate::world::{Who, World};
 
-/// A world with two nodes whose servers take so many bytes of a process, and the messages of the first commit of
-/// rank 1: two with a long value each, and one with a short value "last" beside a long one.
+/// Creates two nodes whose servers accept `put_bytes` bytes of a process, and the messages of the first commit of rank
+/// 1: two with a long value each, and one with a short value "last" and a long one.
 fn committing(put_bytes: usize) -> (World, Vec<Who>, Vec<Vec<u8>>) {
     let mut config = Config::default();
     config.put_bytes_per_process = put_bytes;
@@ -83,7 +83,7 @@ fn a_process_that_leaves_between_the_messages_of_its_first_commit_is_waited_for_
     let lost = Some(Status::ERR_LOST_CONNECTION);
     assert_eq!(world.clients[all[0]].status(local), lost);
     assert!(world.clients[all[2]].status(remote).is_some());
-    // What its next incarnation commits is a first commit again, of which nothing is there yet.
+    // The commit of the next incarnation is a first commit again, without data so far.
     world.job("job", &[2, 1]);
     let again = world.join(0, "job", 1);
     let local = world.ask(all[0], &get("job", 1, "last"));
@@ -141,7 +141,7 @@ fn a_key_of_a_later_message_of_the_first_commit_is_waited_for() {
         assert_eq!(client.value(tag, "last"), Some(last.value.clone()));
     }
     assert_eq!(world.clients[all[0]].status(whole), Some(Status::SUCCESS));
-    // From now on a key is waited for a little.
+    // From now on a get waits for a missing key for a short time only.
     let never = world.ask(all[0], &get("job", 1, "never"));
     world.advance(Duration::from_secs(10));
     let status = world.clients[all[0]].status(never);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A tool that the host connected with.
+//! A tool that the host connected to.
 
 use pmix_engine::{Config, EngineEvent, Origin};
 use pmix_proto::{Request, request};
@@ -15,7 +15,7 @@ fn from(uid: u32) -> Origin {
     }
 }
 
-/// A launcher connects with the tool that had it started, which says nothing of itself.
+/// A launcher connects to the tool that started it; the tool sends no hello.
 #[test]
 fn a_tool_that_the_host_connected_with_is_served_and_refused_as_others() {
     let mut config = Config::default();
@@ -54,7 +54,7 @@ fn a_tool_that_the_host_connected_with_is_served_and_refused_as_others() {
     assert!(world.add_tool(0, &name, from(0)).is_ok());
 }
 
-/// A tool goes on with the connection of a launcher that it started and that has asked for its job info.
+/// A tool takes over the connection of a launcher that it started and that has requested its job info.
 #[test]
 fn the_connection_of_a_process_that_waits_for_nothing_is_given_up_and_the_process_is_not_lost() {
     let mut world = World::new(1);
@@ -90,7 +90,7 @@ fn the_connection_of_a_process_that_waits_for_nothing_is_given_up_and_the_proces
     let lost = { world.nodes[0].events.iter() }
         .find(|event| matches!(event, EngineEvent::ProcessLost { .. }));
     assert!(lost.is_none(), "{lost:?}");
-    // Nobody waits for it any more.
+    // No collective waits for the process any more.
     let engine = &mut world.nodes[0].engine;
     engine.deregister_nspace(&"launcher".into()).unwrap();
     assert_eq!(engine.recount(), []);

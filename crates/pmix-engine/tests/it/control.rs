@@ -41,7 +41,7 @@ fn job(num_procs: u32) -> (World, Vec<Who>) {
     (world, all)
 }
 
-/// The only process of a job, of a release that has every command.
+/// Connects the only process of a job, of a release that has every command.
 pub(crate) fn newest() -> (World, Who) {
     let mut world = World::new(1);
     world.job("job", &[1]);
@@ -57,7 +57,7 @@ pub(crate) fn newest() -> (World, Who) {
     (world, who)
 }
 
-/// Takes out the cleanups that the driver was handed.
+/// Removes and returns the cleanups that the driver received.
 fn cleanups(world: &mut World) -> Vec<(Proc<'static>, Vec<String>)> {
     let outcomes = std::mem::take(&mut world.nodes[0].events).into_iter();
     let cleanup = |event| match event {
@@ -74,7 +74,7 @@ fn cleanups(world: &mut World) -> Vec<(Proc<'static>, Vec<String>)> {
     outcomes.filter_map(cleanup).collect()
 }
 
-/// The status and the infos of a reply.
+/// Returns the status and the infos of a reply.
 pub(crate) fn infos(
     world: &mut World,
     who: Who,
@@ -142,7 +142,7 @@ fn what_is_registered_for_removal_is_told_once_as_it_is_registered() {
     assert_eq!(registered(&mut world, cleanup("/t/a")), []);
     let told = files(registered(&mut world, cleanup("/t/a,/t/b")));
     assert_eq!(told[1], ["/t/b"].map(Text::from));
-    // A directory is told again when more of it is to go.
+    // A directory is reported again when more of it is to be removed.
     for (recursive, num_told) in [(false, 2), (false, 0), (true, 2), (false, 0)] {
         let flag = Info::new(keys::CLEANUP_RECURSIVE, recursive);
         let infos = vec![Info::new(keys::REGISTER_CLEANUP_DIR, "/t/d"), flag];
@@ -310,14 +310,14 @@ fn an_alert_that_would_be_taken_for_news_of_the_server_is_refused() {
         }
     }
     assert_eq!(ledger.take("Monitor"), []);
-    // One of the program's own, and one that says what it is about.
+    // A code of the program, and a standard code for its subject.
     for alert in [Status::from_raw(-3001), Status::MONITOR_FILE_ALERT] {
         let asked = world.status_of(all[0], &with(keys::MONITOR_FILE, alert));
         assert_eq!(asked, Some(Status::ERR_NOT_SUPPORTED), "the host is asked");
         let own = world.status_of(all[0], &with(keys::MONITOR_HEARTBEAT, alert));
         assert_eq!(own, Some(Status::SUCCESS));
     }
-    // To cancel it raises nothing.
+    // A cancellation raises no event.
     let cancel = with(keys::MONITOR_CANCEL, Status::EVENT_JOB_END);
     assert_eq!(
         world.status_of(all[0], &cancel),

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a request costs is in proportion to its length, whatever it says and whatever is kept.
+//! The cost of a request is proportional to its length, independent of its contents and of the server's state.
 //!
-//! Three sizes are compared, the second four and the third sixteen times the first: the time that
-//! the thread had the processor, with much room for noise, and how often and how much memory was
-//! asked for, with none.
+//! Three sizes are compared; the second is four times and the third sixteen times the first. The CPU time of the thread
+//! may vary widely, but the number and bytes of allocations may not.
 
 mod commands;
 mod groups;
@@ -24,10 +23,10 @@ use crate::growth;
 use crate::meter;
 use crate::world::{Who, World};
 
-/// What sixteen times the size may cost more in memory for each of its parts.
+/// The greatest ratio of memory for each part between sixteen times the size and the size.
 const MOST: f64 = 1.5;
 
-/// Fails unless a step costs in proportion to what `prepare` makes of a size, in time and memory.
+/// Checks that a step takes time and memory proportional to the size that `prepare` receives.
 fn is_linear<T>(
     what: &str,
     first: usize,
@@ -40,7 +39,7 @@ fn is_linear<T>(
         let each = |number: usize| f64::from(u32::try_from(number).unwrap());
         [cost.calls, cost.peak].map(|number| each(number) / each(size))
     };
-    // Tables grow by doubling, so they are as full at each of these sizes.
+    // Tables grow by doubling, so they are equally full at each of these sizes.
     let (small, large) = (cost(first), cost(16 * first));
     for (small, large) in small.into_iter().zip(large) {
         assert!(
@@ -51,8 +50,7 @@ fn is_linear<T>(
     growth::is_linear(what, first, prepare, run);
 }
 
-/// What a server holds to answer gets of all that a process put, which are 8 MiB in two values: a reply of that
-/// length, once.
+/// For gets of all data of a process, 8 MiB in two values, the server holds one reply of that length.
 #[test]
 fn a_large_reply_is_made_once_for_all_processes_that_wait_for_it() {
     const LEN: usize = 4 << 20;
@@ -71,7 +69,7 @@ fn a_large_reply_is_made_once_for_all_processes_that_wait_for_it() {
     }
     for who in &all[1..] {
         world.ask(*who, &get("job", 0, "a"));
-        // What it is sent stays as the server made it.
+        // The sent chunks remain as the server created them.
         world.clients[*who].is_deaf = true;
     }
     let ((), cost) = meter::of(|| world.run());
@@ -87,7 +85,7 @@ fn count(size: usize) -> u32 {
     u32::try_from(size).unwrap()
 }
 
-/// A process of a job of two, whose host answers everything with success.
+/// Connects a process of a job of two, whose host replies to every upcall with success.
 fn with_client() -> (World, Who) {
     let mut world = World::new(1);
     world.job("job", &[2]);
@@ -95,13 +93,13 @@ fn with_client() -> (World, Who) {
     (world, all[0])
 }
 
-/// Processes of a job that nobody here knows.
+/// Returns processes of an unknown job.
 fn far(size: usize) -> Vec<Proc<'static>> {
     let ranks = (0..count(size)).rev().map(Rank::new);
     ranks.map(|rank| Proc::new("far", rank)).collect()
 }
 
-/// Fails unless requests that are made of a size cost in proportion to it.
+/// Checks that requests of a size have a cost proportional to it.
 fn requests_are_linear(
     what: &str,
     first: usize,
@@ -124,7 +122,7 @@ fn requests_are_linear(
     });
 }
 
-/// Fails unless a request that borrows what is made of a size costs in proportion to it.
+/// Checks that a request that borrows data of a size has a cost proportional to it.
 fn requests_are_linear_of(
     what: &str,
     first: usize,
@@ -317,7 +315,7 @@ fn job_control(targets: Vec<Proc<'static>>, infos: Vec<Info<'static>>) -> Reques
     Request::JobControl(request::JobControl { targets, infos })
 }
 
-/// Paths to be removed, of numbers with commas between them.
+/// Returns a cleanup of comma-separated paths made from numbers.
 fn paths(numbers: impl Iterator<Item = usize>) -> Vec<Info<'static>> {
     let paths: Vec<_> = numbers.map(|number| format!("/t/{number}")).collect();
     vec![Info::new(keys::REGISTER_CLEANUP, paths.join(","))]

@@ -9,7 +9,7 @@ use pmix_types::{Info, Proc, Rank, Status, keys};
 use crate::collective::{DONE, ask_all, fence, fence_of, limit, missing, procs, statuses};
 use crate::world::{Who, World};
 
-/// A job of two processes, of which one is registered and connected.
+/// Registers and connects one of two processes of a job.
 fn half_a_job(world: &mut World) -> Who {
     let infos = [
         Info::new(keys::NODE_MAP, "n00"),
@@ -25,7 +25,7 @@ fn half_a_job(world: &mut World) -> Who {
     world.join(0, "job", 0)
 }
 
-/// The other process is registered, too.
+/// Registers and connects the other process.
 fn the_other_half(world: &mut World) -> Who {
     let proc = Proc::new("job", Rank::new(1));
     let object = HostObject(1);
@@ -84,7 +84,7 @@ fn all_of_a_job_and_its_ranks_are_the_same_before_it_is_registered_too() {
         Info::new(keys::NODE_MAP, "n00"),
         Info::new(keys::PROC_MAP, "0,1"),
     ];
-    // The processes are registered, and nobody knows yet that there are no more of them.
+    // The processes are registered, but the server does not know yet that there are no others.
     for rank in 0..2 {
         let proc = Proc::new("job", Rank::new(rank));
         let object = HostObject(rank.into());
@@ -107,7 +107,7 @@ fn all_of_a_job_and_its_ranks_are_the_same_before_it_is_registered_too() {
     let engine = &mut world.nodes[0].engine;
     engine.register_nspace(&"job".into(), 2, &infos).unwrap();
     world.run();
-    // The first of the one failed, and so does the first of the other.
+    // The first fence of each process failed.
     assert_eq!(world.clients[both[1]].status(second), late);
     assert_eq!(world.clients[both[1]].status(other), None);
     assert_eq!(world.status_of(both[0], &fence(vec![])), DONE);
@@ -128,7 +128,7 @@ fn who_waits_for_a_job_to_be_registered_is_told_of_losses_and_of_the_time() {
         world.clients[first].status(waits),
         Some(Status::ERR_TIMEOUT)
     );
-    // The one that is lost is another incarnation when it comes back, and has no part in what failed.
+    // The lost process returns as another incarnation, which is no participant of the failed fence.
     let mut world = World::new(1);
     let first = half_a_job(&mut world);
     let both = vec![

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which users hear of events, on the node where they are raised and on others.
+//! The users whose processes receive events, on the node of the source and on others.
 
 use pmix_engine::{Answer, Config, Upcall};
 use pmix_proto::{Hello, Request, Role, request};
@@ -11,10 +11,10 @@ use crate::world::{UID, Who, World, hello};
 const CODE: Status = Status::from_raw(-7);
 const FOREIGN: u32 = 7;
 
-/// The key by which servers tell each other, through their hosts, who may hear of an event.
+/// The key by which servers inform each other, through their hosts, about the permitted user of an event.
 const ONLY_USER: &str = "pmixrs.event.user";
 
-/// Nodes whose servers are of one user and let tools of all in.
+/// Creates nodes whose servers belong to one user and admit tools of all users.
 fn world(num_nodes: usize) -> World {
     let mut config = Config::default();
     config.user = Some((UID, UID));
@@ -26,7 +26,7 @@ fn credential(uid: u32) -> Vec<u8> {
     [uid.to_ne_bytes(), uid.to_ne_bytes()].concat()
 }
 
-/// Somebody of a user who is registered for all events.
+/// Connects a peer of a user and registers it for all events.
 pub(crate) fn listens(world: &mut World, node: usize, uid: u32, hello: &Hello<'_>) -> Who {
     let credential = credential(uid);
     let who = world.connect(
@@ -74,7 +74,7 @@ fn an_event_keeps_its_user_on_the_way_to_another_node() {
     let foreign_tool = tool(&mut world, 1, FOREIGN);
     let tools = [tool(&mut world, 1, 0), tool(&mut world, 1, UID)];
     let ledger = Ledger::answering(&mut world, Answer::Done(Status::SUCCESS));
-    // A process cannot say whom it is.
+    // A process cannot set the permitted user itself.
     let lie = Info::new(ONLY_USER, FOREIGN);
     world.ask(source, &notify(vec![lie, Info::new("why", "because")]));
     world.run();

@@ -34,7 +34,7 @@ fn notify(status: Status, range: DataRange, infos: Vec<Info<'static>>) -> Reques
     })
 }
 
-/// A job on one node, all of it registered for codes.
+/// Connects a job on one node, with all processes registered for codes.
 fn listening(num_procs: u32, codes: &[Status]) -> (World, Vec<Who>) {
     let mut world = World::new(1);
     world.job("job", &[num_procs]);
@@ -234,7 +234,7 @@ fn the_environment_is_the_hosts_to_tell_of() {
     assert_eq!(call.codes, [down], "when nobody is left");
 }
 
-/// The host tells of an event.
+/// Raises an event of the host.
 fn tell(world: &mut World, status: Status, source: &Proc<'_>, infos: Vec<Info<'static>>) {
     let now = world.now;
     let engine = &mut world.nodes[0].engine;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What clients are told of jobs and of each other.
+//! Job info and the data of processes.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ fn a_get_waits_for_the_commit_of_a_local_process() {
     );
     let client = &world.clients[all[0]];
     assert_eq!(client.value(tag, "card"), Some(Value::Uint32(7)));
-    // All that the process put comes with it, so that nobody has to ask again.
+    // The reply has all data of the process, so no further get is needed.
     assert_eq!(client.value(tag, "shm"), Some(Value::Uint32(8)));
     assert_eq!(client.objects(tag)[0].0, Rank::new(1));
 }
@@ -252,7 +252,7 @@ fn one_direct_modex_answers_all_who_wait() {
         assert_eq!(world.clients[*who].value(*tag, "shm"), None);
     }
     assert_eq!(calls.get(), 1);
-    // What was brought stays.
+    // The delivered data are stored.
     let again = ask(&mut world, all[0], &get("job", 3, "nic"));
     assert!(world.clients[all[0]].value(again, "nic").is_some());
     assert_eq!(calls.get(), 1);
@@ -306,7 +306,7 @@ fn a_host_that_brings_nothing_leaves_nobody_waiting() {
     }
 }
 
-/// Has the host know nothing of direct modexes.
+/// Makes the host reply that direct modex is not supported.
 fn no_direct_modex(world: &mut World) {
     world.rule(|_, call| match call {
         Upcall::DirectModex(_) => Reaction::Answer(Answer::NotSupported),
@@ -352,7 +352,7 @@ fn a_job_that_is_registered_later_is_waited_for() {
     commit(&mut world, other, 1, &[(Scope::GLOBAL, "card", 4)]);
     let client = &world.clients[who];
     assert_eq!(client.value(put, "card"), Some(Value::Uint32(4)));
-    // What is told first begins with the whole job, processes in the form of a get.
+    // The first reply begins with the whole job, with the processes in the form of a get.
     let (rank, whole) = &client.objects(size)[0];
     assert_eq!(*rank, Rank::WILDCARD);
     assert!(whole.iter().any(|kval| kval.key.is(keys::PROC_DATA)));
@@ -404,7 +404,7 @@ fn a_job_that_a_session_describes_is_answered_and_goes_with_the_one_that_describ
 
 #[test]
 fn the_first_answer_about_another_job_brings_the_whole_of_it() {
-    // A client of 4.2 asks about the job where it wants to know of a process of it.
+    // A client of 4.2 sends a request about the job when it needs a value of one of its processes.
     for (key, rank) in [
         (keys::JOB_SIZE, Rank::WILDCARD),
         (keys::LOCAL_RANK, Rank::WILDCARD),
@@ -533,7 +533,7 @@ fn prefetch(rank: u32, bytes: u32) -> Request<'static> {
     get_with("job", Rank::new(rank), "card", more)
 }
 
-/// The ranks that an answer to a get tells of.
+/// Returns the ranks in the reply to a get.
 pub(crate) fn told(world: &mut World, who: Who, get: &Request<'_>) -> Vec<u32> {
     let tag = ask(world, who, get);
     let objects = world.clients[who].objects(tag);
@@ -553,7 +553,7 @@ fn who_asks_for_more_gets_what_others_put() {
         let data = [(scope, "card", rank)];
         commit(&mut world, all[rank as usize], rank, &data);
     }
-    // Rank 3 has not committed, and what rank 4 put is for other nodes.
+    // Rank 3 has not committed, and the data of rank 4 are for other nodes.
     assert_eq!(told(&mut world, all[0], &prefetch(2, 1 << 20)), [2, 5, 1]);
     assert_eq!(told(&mut world, all[5], &prefetch(2, 1 << 20)), [2, 1]);
     assert_eq!(told(&mut world, all[0], &prefetch(5, 30)), [5, 1]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups: made and taken apart, used by name, and what happens when a member fails.
+//! Groups: constructed and destructed, used by name, and the failures of members.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -53,7 +53,7 @@ pub(crate) fn context() -> Vec<Info<'static>> {
     vec![Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true)]
 }
 
-/// A job on nodes with so many processes each, and all of them.
+/// Connects a job with the given numbers of processes on its nodes.
 pub(crate) fn world(per_node: &[u32]) -> (World, Vec<Who>) {
     world_with(per_node, &Config::default())
 }
@@ -65,14 +65,14 @@ pub(crate) fn world_with(per_node: &[u32], config: &Config) -> (World, Vec<Who>)
     (world, all)
 }
 
-/// What a client is told about the group that it is in now.
+/// Returns the description of its group that a client received.
 fn described(world: &World, who: Who, tag: pmix_proto::Tag) -> reply::Group<'_> {
     let client = &world.clients[who];
     let response = client.reply(tag).expect("no reply");
     reply::Group::decode(client.session.form(), None, &response.payload).unwrap()
 }
 
-/// Makes a group of these processes, which are all that there are of it.
+/// Constructs a group of these processes, which are all of its members.
 pub(crate) fn make(world: &mut World, all: &[Who], name: &'static str, ranks: &[u32]) {
     make_with(world, all, name, ranks, &[]);
 }
@@ -107,7 +107,7 @@ pub(crate) fn listen(world: &mut World, all: &[Who], codes: &[Status]) {
     }
 }
 
-/// The events that a client got: the status, the group, and the process that it is about.
+/// Returns the events that a client received: status, group, and affected process.
 pub(crate) fn heard(world: &World, who: Who) -> Vec<(Status, String, Option<Rank>)> {
     let client = &world.clients[who];
     let form = client.session.form();
@@ -136,7 +136,7 @@ fn all_members_are_told_who_they_are_and_their_context_id() {
     for per_node in [&[4][..], &[2, 2]] {
         let (mut world, all) = world(per_node);
         let mut first = None;
-        // The order of the list is the order of the ranks in the group.
+        // The order of the list is the order of the group ranks.
         let tags = ask_all(&mut world, &all, &construct("g", &[3, 0, 2, 1], context()));
         for (who, tag) in all.iter().zip(&tags) {
             let group = described(&world, *who, *tag);
@@ -295,7 +295,7 @@ fn when_time_is_up_a_group_is_not_made() {
         missing(&world, 0),
         [(vec![Rank::new(1)], Status::ERR_TIMEOUT)]
     );
-    // Who comes later is told the same.
+    // Later callers get the same status.
     assert_eq!(world.status_of(all[1], &group), late);
     assert_eq!(world.status_of(all[2], &group), late);
 }
@@ -311,14 +311,14 @@ fn what_the_host_cannot_do_is_answered_at_once() {
     let refused = Some(Status::ERR_NOT_SUPPORTED);
     assert_eq!(statuses(&world, &all, &tags), [refused; 2]);
     let local = [Info::new(keys::GROUP_LOCAL_ONLY, true)];
-    // One of them does not say that it needs nobody else, or wants a number of the host.
+    // One of the members does not restrict the group to this node, or requests a context id of the host.
     for second in [vec![], [&local[..], &context()].concat()] {
         let first = world.ask(all[0], &construct("g", &[0, 1], local.to_vec()));
         let second = world.ask(all[1], &construct("g", &[0, 1], second));
         world.run();
         assert_eq!(statuses(&world, &all, &[first, second]), [refused; 2]);
     }
-    // What needs nobody else needs no host.
+    // A group restricted to this node needs no host.
     make_with(&mut world, &all, "g", &[0, 1], &local);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups whose members do not all know each other: leaders add others, or know only how many they are.
+//! Groups whose members do not all know each other: leaders add others, or know only their number.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -35,7 +35,7 @@ fn joins(infos: Vec<Info<'static>>) -> Request<'static> {
     construct_of("g", vec![], infos)
 }
 
-/// The members of the group that a client was told, and its context id.
+/// Returns the status, members and context id that a client received.
 fn told(world: &World, who: Who, tag: Tag) -> (Status, Vec<u32>, Option<u64>) {
     let client = &world.clients[who];
     let response = client.reply(tag).expect("no reply");
@@ -44,7 +44,7 @@ fn told(world: &World, who: Who, tag: Tag) -> (Status, Vec<u32>, Option<u64>) {
     (group.status, ranks.collect(), group.context_id)
 }
 
-/// All fence by the name of the group, and take it apart.
+/// Fences by the name of the group, and destructs it.
 fn use_and_part(world: &mut World, all: &[Who]) {
     let fence = fence_of(procs(&[("g", Rank::WILDCARD.as_raw())]), vec![]);
     let tags = ask_all(world, all, &fence);
@@ -119,7 +119,7 @@ fn members_of_a_list_are_in_the_order_that_one_of_them_asks_for() {
             assert_eq!(told(&world, *who, tag), expected, "{per_node:?}");
         }
         use_and_part(&mut world, &all);
-        // Two that want different orders.
+        // Two members request different orders.
         let tags = [
             world.ask(all[0], &construct("g", &[0, 1], vec![order(&[0, 1])])),
             world.ask(all[1], &construct("g", &[0, 1], vec![order(&[1, 0])])),
@@ -145,7 +145,7 @@ fn the_host_is_told_who_calls_for_itself() {
     });
     world.ask(all[1], &joins(vec![]));
     world.run();
-    // Nobody says whose process it is but its server.
+    // Only the server of a process states its user.
     let claimed = Info::new(keys::USERID, UID + 1);
     let led = vec![one_of(1), adds(&[1]), claimed];
     world.ask(all[0], &construct("g", &[0], led));
@@ -190,7 +190,7 @@ fn a_process_of_another_user_or_job_does_not_disturb_leaders_that_count_themselv
             let expected = (Status::SUCCESS, vec![0, 3], None);
             assert_eq!(told(&world, all[rank], tag), expected, "{uid} {count}");
         }
-        // It waits for its own.
+        // It waits for its own group.
         assert!(world.clients[others[0]].reply(other).is_none());
         if count == 2 {
             let last = world.ask(others[1], &own(1, count));
@@ -206,7 +206,7 @@ fn a_process_of_another_user_or_job_does_not_disturb_leaders_that_count_themselv
 #[test]
 fn members_of_several_users_that_list_each_other_are_refused() {
     let local = Info::new(keys::GROUP_LOCAL_ONLY, true);
-    // All on one node, with the host and without it; and where another node has a member.
+    // All members on one node, with and without the host; and a member on another node.
     for (per_node, infos) in [
         (&[3][..], vec![]),
         (&[3], vec![local]),
@@ -297,7 +297,7 @@ fn a_leader_or_one_that_is_added_that_is_started_again_calls_in_its_place() {
             }
             all[lost] = world.join(0, "job", rank);
             tags[lost] = world.ask(all[lost], &call(rank));
-            // It has called now, and a second time is once too often.
+            // The process has called; a second call is refused.
             let bad = Some(Status::ERR_BAD_PARAM);
             assert_eq!(world.status_of(all[lost], &call(rank)), bad);
             let last = world.ask(all[2], &call(2));
@@ -418,7 +418,7 @@ fn what_cannot_be_added_is_refused() {
     let (mut world, all) = world(&[3]);
     let list = |key: &'static str, value: Value<'static>| vec![Info::new(key, value)];
     for (request, expected) in [
-        // A leader that knows how many there are names itself alone.
+        // A leader that gives the number of leaders lists only itself.
         (
             construct("g", &[0, 1], vec![one_of(2)]),
             Status::ERR_BAD_PARAM,
@@ -454,7 +454,7 @@ fn a_leader_that_is_lost_where_none_has_called_ends_it_on_other_nodes() {
     world.end_proc("job", 4);
     let lost = Status::ERR_LOST_CONNECTION;
     assert_eq!(told(&world, all[0], led).0, lost);
-    // Whom nobody has added by then is not concerned.
+    // A process that no leader has added so far is not affected.
     assert!(world.clients[all[1]].reply(added).is_none());
     assert_eq!(num_groups(&world), 0);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many bytes the groups of a job take.
+//! The memory limit of the groups of a job.
 
 use pmix_engine::Config;
 use pmix_proto::{Request, request};
@@ -9,7 +9,7 @@ use crate::collective::{DONE, ask_all, procs, statuses};
 use crate::group::{construct, destruct, make, make_with, num_groups, world, world_with};
 use crate::world::{Who, World};
 
-/// A world whose servers have room for so many groups of ranks 0 and 1 with names of one letter.
+/// Creates servers with room for `num_groups` groups of ranks 0 and 1 with names of one letter.
 fn world_for(per_node: &[u32], num_groups: usize) -> (World, Vec<Who>) {
     let (mut roomy, all) = world(&[2]);
     make(&mut roomy, &all, "x", &[0, 1]);
@@ -36,7 +36,7 @@ fn groups_of_a_job_take_so_many_bytes_and_no_more() {
     assert_eq!(num_groups(&world), 2);
     let tags = ask_all(&mut world, &all, &destruct("a", vec![]));
     assert_eq!(statuses(&world, &all, &tags), [DONE; 2]);
-    // A longer name does not fit where a shorter one does.
+    // A group with a longer name does not fit into the remaining room.
     let tags = ask_all(&mut world, &all, &construct("cc", &[0, 1], vec![]));
     assert_eq!(statuses(&world, &all, &tags), [full; 2]);
     make(&mut world, &all, "c", &[0, 1]);
@@ -86,7 +86,7 @@ fn groups_by_invitation_take_no_more_on_any_node() {
     make_with(&mut world, &all[1..], "l", &[1], &local);
     assert_eq!(world.status_of(all[0], &complete("a")), DONE);
     assert_eq!(num_groups(&world), 3);
-    // The first node has room for one more, the second one has not.
+    // The first node has room for one more, the second one does not.
     assert_eq!(world.status_of(all[0], &complete("b")), DONE);
     assert_eq!(num_groups(&world), 4);
     let full = Some(Status::ERR_OUT_OF_RESOURCE);
@@ -111,7 +111,7 @@ fn a_process_is_in_so_many_groups_and_no_more() {
     assert_eq!(statuses(&world, &all, &tags), [full; 2]);
     let tags = ask_all(&mut world, &all, &destruct("a", vec![]));
     assert_eq!(statuses(&world, &all, &tags), [DONE; 2]);
-    // Of two that are constructed at once one is made.
+    // Of two simultaneous constructs, one succeeds.
     let requests = ["d", "e"].map(|name| construct(name, &[0, 1], vec![]));
     let mut tags = Vec::new();
     for who in &all {
@@ -146,7 +146,7 @@ fn a_process_leads_so_many_invitations_and_no_more() {
     for (name, expected) in [("a", DONE), ("b", DONE), ("c", full), ("a", DONE)] {
         assert_eq!(world.status_of(all[0], &invite(name)), expected, "{name}");
     }
-    // The limit of another process is its own.
+    // Each process has its own limit.
     assert_eq!(world.status_of(all[1], &invite("d")), DONE);
     world.kill(all[0]);
     world.kill(all[1]);

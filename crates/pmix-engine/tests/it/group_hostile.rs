@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that use groups to take the time or the memory of their server, or names of others.
+//! Processes that misuse groups to consume time or memory of their server, or to take names of others.
 
 use pmix_engine::Config;
 use pmix_proto::{Request, request};
@@ -13,7 +13,7 @@ use crate::world::{Who, World};
 
 const WHOLE: u32 = Rank::WILDCARD.as_raw();
 
-/// A group of a process and a thousand of another job.
+/// Constructs a group of a process and a thousand of another job.
 fn with_many(world: &mut World, who: Who, name: &'static str) {
     let far = (0..1000).map(|rank| Proc::new("far", Rank::new(rank)));
     let members = procs(&[("job", 0)]).into_iter().chain(far);
@@ -98,13 +98,13 @@ fn a_process_does_not_take_members_of_another_group_into_one_of_the_same_name() 
         assert_eq!(world.status_of(all[0], &first), DONE);
         let second = complete("g", &[("job", 1), ("job", 2)]);
         assert_eq!(world.status_of(all[1], &second), Some(Status::ERR_EXISTS));
-        // Others may have the name.
+        // Other processes may use the name.
         let third = complete("g", &[("job", 1), ("job", 3)]);
         assert_eq!(world.status_of(all[1], &third), DONE);
         let pair = [all[0], all[2]];
         let tags = ask_all(&mut world, &pair, &destruct("g", vec![]));
         assert_eq!(statuses(&world, &pair, &tags), [DONE; 2]);
-        // Who has left is free.
+        // A process that has left is free to join another group.
         assert_eq!(world.status_of(all[0], &first), DONE);
         let leave = Request::GroupLeave(request::GroupLeave {
             group: Some("g".into()),
@@ -157,7 +157,7 @@ fn nobody_elsewhere_says_of_a_process_of_this_node_that_it_left_or_failed() {
     for status in [Status::GROUP_LEFT, Status::GROUP_MEMBER_FAILED] {
         assert!(tell(&mut world, status, process.clone(), 0), "{status}");
     }
-    // A server knows better of its own processes than another one does, and of one that may be a process elsewhere.
+    // Only the server of a process may report its loss; this source may be a process of another node.
     let server = Proc::new("server", Rank::new(1));
     assert!(tell(&mut world, Status::GROUP_MEMBER_FAILED, server, 0));
 }
@@ -170,7 +170,7 @@ fn the_name_of_a_job_that_comes_later_is_that_of_the_job() {
     world.job("later", &[1]);
     let fence = fence_of(procs(&[("later", WHOLE)]), limit(9));
     assert_eq!(world.status_of(all[1], &fence), Some(Status::ERR_BAD_PARAM));
-    // It can still be taken apart.
+    // It can still be destructed.
     let tags = ask_all(&mut world, &all, &destruct("later", vec![]));
     assert_eq!(statuses(&world, &all, &tags), [DONE; 2]);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What members of a group do together while one of them leaves it, or is lost.
+//! Collectives of group members while one of them leaves or is lost.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::group::{construct, destruct, heard, leave, listen, make, make_with, n
 use crate::group_led_steps::{LOST, members};
 use crate::ledger::tool;
 
-/// Asks of those who are left what they wait for, once one of them has left the group.
+/// Returns the results of the remaining members, after one has left the group.
 fn outcome(
     per_node: &[u32],
     what: &Request<'static>,
@@ -49,13 +49,13 @@ fn a_fence_goes_on_without_who_leaves_if_it_may_and_a_destruct_always_does() {
                 infos: with,
             });
             for what in [fence, connect, destruct("g", limit())] {
-                // A server all of whose members have called has told the host of the one that leaves.
+                // A server whose members have all called has already passed the departing member to the host.
                 let is_destruct = matches!(what, Request::GroupDestruct(_));
                 let has_told = per_node.len() > 1 && is_alone(per_node, first) && !is_destruct;
                 let seen = outcome(per_node, &what, first, leaver);
                 match has_told {
                     false => assert_eq!(seen, [DONE; 4], "{per_node:?} {first} {leaver} {what:?}"),
-                    // It ends for all alike.
+                    // All members get the same result.
                     true => assert_eq!(seen[2], seen[3], "{per_node:?} {first} {leaver} {what:?}"),
                 }
                 assert!(seen[2].is_some() && seen[3].is_some());
@@ -66,7 +66,7 @@ fn a_fence_goes_on_without_who_leaves_if_it_may_and_a_destruct_always_does() {
     }
 }
 
-/// Whether a process is the only one of its node.
+/// Returns `true` if a process is the only one of its node.
 fn is_alone(per_node: &[u32], rank: usize) -> bool {
     let mut first = 0;
     let node = per_node.iter().find(|count| {
@@ -231,7 +231,7 @@ fn a_destruct_does_not_wait_for_a_node_whose_members_are_lost() {
             make_with(&mut world, &all, "g", &ranks, &more);
             let (last, first) = lost.split_last().unwrap();
             first.iter().for_each(|rank| world.kill(all[*rank]));
-            // Of one that leaves nobody waits for anything.
+            // After a departure, no event is expected.
             match leaves {
                 true => assert_eq!(world.status_of(all[*last], &leave("g")), DONE),
                 false => world.kill(all[*last]),
@@ -245,7 +245,7 @@ fn a_destruct_does_not_wait_for_a_node_whose_members_are_lost() {
             let seen = statuses(&world, &rest, &tags);
             let case = format!("{per_node:?} {lost:?} {notifies} {leaves}");
             assert_eq!(seen, vec![expected; rest.len()], "{case}");
-            // The host has answered all that it was told.
+            // The host has replied to all upcalls.
             for node in &world.nodes {
                 let stats = node.engine.stats();
                 let left = (stats.num_groups, stats.num_host_calls);
@@ -293,7 +293,7 @@ fn a_destruct_waits_for_its_members_as_long_as_it_says() {
         world.advance(Duration::from_secs(4));
         let late = Some(Status::ERR_TIMEOUT);
         assert_eq!(statuses(&world, &all[..2], &tags), [late; 2]);
-        // Who comes later is told the same, and then nobody has such a group.
+        // Later callers get the same status; then the group is removed for all.
         assert_eq!(world.status_of(all[2], &destruct("g", vec![])), late);
         assert_eq!(num_groups(&world), 0);
     }

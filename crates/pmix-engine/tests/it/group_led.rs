@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Constructions of groups that one of the members leads: it decides what follows when one is lost, and another
-//! leads when it is lost itself.
+//! Constructs with a leader: the leader decides after a loss, and another process leads after the loss of the leader.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -19,7 +18,7 @@ use crate::world::{Reaction, UID};
 
 #[test]
 fn the_leader_alone_hears_who_is_lost_and_goes_on_without() {
-    // Rank 3 is where rank 0 is.
+    // Rank 3 is on the node of rank 0.
     for per_node in [&[4][..], &[4, 2]] {
         let (mut world, all) = world(per_node);
         let tags = called(&mut world, &all, &[0, 1, 2]);
@@ -110,7 +109,8 @@ fn who_is_registered_anew_while_the_host_is_asked_is_a_member_if_it_had_called()
     }
 }
 
-/// Who is in the group as the host is told, and as rank 0 is, if one is lost and removed before the host is called.
+/// Returns the members passed to the host, and those that rank 0 receives, if a process is lost and deregistered before
+/// the host is called.
 fn without_one_removed(
     infos: fn() -> Vec<Info<'static>>,
     has_called: bool,
@@ -213,7 +213,7 @@ fn nobody_but_the_leader_decides_about_others() {
         assert_eq!(world.status_of(all[1], &said), DONE);
         assert_eq!(world.clients[all[0]].status(tags[0]), None);
     }
-    // Nor the leader about one that is there.
+    // The leader cannot decide about a process that is connected either.
     assert_eq!(world.status_of(all[0], &without(1)), DONE);
     assert_eq!(world.clients[all[0]].status(tags[0]), None);
 }
@@ -246,7 +246,7 @@ fn a_leader_has_another_take_part_in_the_place_of_one_that_is_lost() {
     tags.push(added);
     let asked = [0, 1, 2, 4].into_iter().zip(tags);
     check_members(&world, &all, asked, &[0, 1, 2, 4]);
-    // Of a job that there is not, nobody can be added.
+    // Processes of an unknown job cannot be added.
     let (mut world, all) = self::world(&[4]);
     let tags = called(&mut world, &all, &[0, 1, 2]);
     lose(&mut world, &all, 3);
@@ -259,7 +259,7 @@ fn a_leader_has_another_take_part_in_the_place_of_one_that_is_lost() {
 
 #[test]
 fn the_first_that_says_so_leads_in_the_place_of_a_leader_that_is_lost() {
-    // Servers of other nodes wait at the host meanwhile, and their processes may lead, too.
+    // The host has the calls of the other servers, and their processes may lead, too.
     for (per_node, new) in [(&[4][..], 2), (&[2, 2], 1), (&[2, 2], 3)] {
         let (mut world, all) = world(per_node);
         let tags = called(&mut world, &all, &[0, 2, 3]);
@@ -313,7 +313,7 @@ fn without_a_new_leader_it_ends_for_all() {
     for (said, tells, expected) in ends {
         let (mut world, all) = world(&[4]);
         let tags = called(&mut world, &all, &[0, 1, 2]);
-        // All have called, so that the group is formed.
+        // All have called, so the group is formed.
         let last = call(&mut world, all[3]);
         assert_eq!(world.clients[all[3]].status(last), DONE);
         drop((world, all, tags));

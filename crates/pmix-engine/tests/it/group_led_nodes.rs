@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A construction that one of the members leads, and processes that are lost on other nodes than the leader's.
+//! A construct with a leader, and processes that are lost on other nodes than the leader's.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::world::{Reaction, Who, World};
 
 #[test]
 fn a_leader_decides_about_one_that_is_lost_on_another_node() {
-    // Others of that node have called, are still to call, or are not there.
+    // Other processes of that node have called, have not called yet, or do not exist.
     for (per_node, early, late) in [
         (&[2, 2][..], &[0, 1, 2][..], None),
         (&[2, 2], &[0, 1], Some(2)),
@@ -75,7 +75,7 @@ fn a_server_without_any_other_process_adds_those_whom_the_leader_names() {
     check_over(&world);
 }
 
-/// All of the first node have called and the leader is lost, while the other node gathers.
+/// Loses the leader after all processes of its node have called, while the other node still gathers.
 fn leader_lost_late() -> (World, Vec<Who>, Vec<Tag>) {
     let (mut world, all) = world(&[2, 2]);
     let tags = called(&mut world, &all, &[0, 1, 2]);
@@ -102,7 +102,7 @@ fn another_leads_where_the_leader_is_lost_after_its_server_called() {
         assert_eq!(world.clients[all[1]].status(tags[1]), None);
         assert_eq!(world.status_of(all[new], &without(3)), DONE);
         for rank in [1, 2] {
-            // The host had been told of the one that led.
+            // The host had received the previous leader.
             check_members(&world, &all, [(rank, tags[rank])], &[0, 1, 2]);
             let heard = codes(&world, all[rank]);
             let selected = (Status::GROUP_LEADER_SELECTED, Some(0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Steps of tests about constructions of a group of four that one of the members leads.
+//! Steps of tests of constructs of a group of four with a leader.
 
 use pmix_proto::{Request, Tag, reply, request};
 use pmix_types::{DataRange, Info, Proc, Rank, Status, keys};
@@ -15,7 +15,7 @@ pub(crate) fn leads() -> Vec<Info<'static>> {
     vec![Info::new(keys::GROUP_LEADER, true)]
 }
 
-/// What one says about another that is lost.
+/// Creates a report about a lost process.
 pub(crate) fn about(status: Status, lost: u32, more: &[Info<'static>]) -> Request<'static> {
     let lost = Proc::new("job", Rank::new(lost));
     let mut infos = vec![
@@ -37,7 +37,7 @@ pub(crate) fn without(lost: u32) -> Request<'static> {
     about(Status::GROUP_INVITE_FAILED, lost, &[optional])
 }
 
-/// Some call for a group of four, the first of them as its leader.
+/// Calls for a group of four; the first caller leads.
 pub(crate) fn called(world: &mut World, all: &[Who], ranks: &[usize]) -> Vec<Tag> {
     let codes = [
         Status::GROUP_INVITE_FAILED,
@@ -50,7 +50,7 @@ pub(crate) fn called(world: &mut World, all: &[Who], ranks: &[usize]) -> Vec<Tag
     called_unheard(world, all, ranks)
 }
 
-/// The same where nobody hears of losses.
+/// Calls for a group of four without event handlers for losses.
 pub(crate) fn called_unheard(world: &mut World, all: &[Who], ranks: &[usize]) -> Vec<Tag> {
     let tags = ranks.iter().enumerate().map(|(place, rank)| {
         let infos = if place == 0 { leads() } else { vec![] };
@@ -61,25 +61,25 @@ pub(crate) fn called_unheard(world: &mut World, all: &[Who], ranks: &[usize]) ->
     tags
 }
 
-/// A call for that group.
+/// Creates a call for that group.
 pub(crate) fn of_four(infos: Vec<Info<'static>>) -> Request<'static> {
     construct("g", &[0, 1, 2, 3], infos)
 }
 
-/// One that does not lead calls for it, too.
+/// Calls for the group without leading.
 pub(crate) fn call(world: &mut World, who: Who) -> Tag {
     let tag = world.ask(who, &of_four(vec![]));
     world.run();
     tag
 }
 
-/// The process of a rank is lost, which the host knows.
+/// Loses the process of a rank and informs the host.
 pub(crate) fn lose(world: &mut World, all: &[Who], rank: u32) {
     world.kill(all[usize::try_from(rank).unwrap()]);
     world.end_proc("job", rank);
 }
 
-/// All of them are told that these are the members.
+/// Checks that all callers received these members.
 pub(crate) fn check_members(
     world: &World,
     all: &[Who],
@@ -91,7 +91,7 @@ pub(crate) fn check_members(
     }
 }
 
-/// Nothing of it is left on any node.
+/// Checks that no node holds a collective.
 pub(crate) fn check_over(world: &World) {
     for node in &world.nodes {
         let stats = node.engine.stats();

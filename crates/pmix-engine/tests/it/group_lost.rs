@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Members that are lost, started again, or leave while their group is constructed or destructed.
+//! Members that are lost, restarted, or leave while their group is constructed or destructed.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::group::{
 use crate::group_led_steps::LOST;
 use crate::world::{Reaction, UID, Who, World};
 
-/// Says that rank 2 is lost to the group "g".
+/// Returns the event of a lost member of the group "g".
 fn failed(rank: u32) -> (Status, String, Option<Rank>) {
     let status = Status::GROUP_MEMBER_FAILED;
     (status, "g".to_owned(), Some(Rank::new(rank)))
@@ -24,7 +24,7 @@ fn notifies(is_so: bool) -> Info<'static> {
     Info::new(keys::GROUP_NOTIFY_TERMINATION, is_so)
 }
 
-/// Registers a process of a node anew.
+/// Registers a process of a node again.
 fn register(world: &mut World, node: usize, rank: u32) {
     let (proc, user) = (
         Proc::new("job", Rank::new(rank)),
@@ -35,7 +35,7 @@ fn register(world: &mut World, node: usize, rank: u32) {
     engine.register_client(&proc, user, object).unwrap();
 }
 
-/// How many calls of the host each node waits for.
+/// Returns the number of open upcalls of each node.
 fn num_host_calls(world: &World) -> Vec<usize> {
     let nodes = world.nodes.iter();
     nodes
@@ -114,7 +114,7 @@ fn members_that_are_lost_and_removed_while_the_host_is_asked_are_told_to_the_oth
             for who in &all[..2] {
                 assert_eq!(heard(&world, *who), [failed(2)], "{case}");
             }
-            // The one that is started again is no member.
+            // The restarted process is no member.
             if let Some(back) = back {
                 let absent = Some(Status::ERR_NOT_FOUND);
                 assert_eq!(world.status_of(back, &destruct("g", vec![])), absent);
@@ -197,7 +197,7 @@ fn members_that_are_answered_one_by_one_and_lost_meanwhile_are_told_of_once() {
     world.answer("Group", answer);
     assert_eq!(num_groups(&world), 0);
     assert_eq!(heard(&world, all[0]), told);
-    // The one call for the destruct.
+    // The only call for the destruct.
     assert_eq!(num_host_calls(&world), [0, 1]);
 }
 
@@ -218,7 +218,7 @@ fn the_host_is_called_for_so_many_destructs_without_participants_and_no_more() {
         assert_eq!(world.status_of(all[0], &leave(name)), DONE);
     }
     assert_eq!(num_host_calls(&world), [4_096, 0]);
-    // When the job is gone, they are, too.
+    // Deregistering the job removes them.
     for node in &mut world.nodes {
         node.engine.deregister_nspace(&"job".into()).unwrap();
     }

@@ -41,7 +41,7 @@ fn a_group_fences_by_its_name_and_its_ranks() {
         world.status_of(all[1], &beyond),
         Some(Status::ERR_NOT_FOUND)
     );
-    // The name says nothing to others.
+    // For other processes, the name is unknown.
     let by_name = fence_of(procs(&[("g", whole)]), vec![]);
     assert_eq!(
         world.status_of(all[0], &by_name),
@@ -80,7 +80,7 @@ fn the_host_is_told_processes_where_a_connect_or_disconnect_names_a_group() {
     };
     let requests: [&dyn Fn(Vec<Proc<'static>>) -> Request<'static>; 2] = [&connect, &disconnect];
     for request in requests {
-        // Each names them in another way.
+        // Each member names them differently.
         let mut tags = Vec::new();
         for (who, list) in three.iter().zip(lists) {
             assert_eq!(statuses(&world, &three, &tags), vec![None; tags.len()]);
@@ -93,7 +93,7 @@ fn the_host_is_told_processes_where_a_connect_or_disconnect_names_a_group() {
         let beyond = request(procs(&[("g", 3)]));
         let refused = Some(Status::ERR_NOT_FOUND);
         assert_eq!(world.status_of(all[1], &beyond), refused);
-        // To one that is in no group the name says nothing.
+        // For a process in no group, the name is unknown.
         let named = request(procs(&[("g", whole)]));
         assert!(
             world
@@ -157,7 +157,7 @@ fn query(key: &'static str, qualifiers: Vec<Info<'static>>) -> Request<'static> 
     Request::Query(request::Query { queries })
 }
 
-/// The answer to a query of one key.
+/// Returns the value in the reply to a query of one key.
 fn asked(world: &mut World, who: Who, request: &Request<'_>) -> Option<Value<'static>> {
     let tag = world.ask(who, request);
     world.run();
@@ -232,7 +232,7 @@ fn what_a_member_put_is_found_by_its_rank_in_the_group() {
     for (place, rank) in [(0, 2), (1, 0), (2, 1)] {
         let tag = world.ask(all[0], &get("g", place, "card"));
         world.run();
-        // The answer names it as the client does, which looks for it there.
+        // The reply has the name of the request, under which the client searches.
         let objects = world.clients[all[0]].objects(tag);
         assert_eq!(objects.last().unwrap().0, Rank::new(place));
         let value = world.clients[all[0]].value(tag, "card");
@@ -278,20 +278,20 @@ fn members_read_what_holds_for_the_jobs_of_the_others_and_what_these_put() {
         DONE
     );
     assert_eq!(world.clients[own[1]].status(first), DONE);
-    // The job of the other, whose processes are all on another node.
+    // The job of the other member, whose processes are all on another node.
     let whole = Rank::WILDCARD.as_raw();
     let tag = world.ask(own[1], &get("other", whole, keys::JOB_SIZE));
     world.run();
     let size = world.clients[own[1]].value(tag, keys::JOB_SIZE);
     assert_eq!(size, Some(Value::Uint32(3)));
-    // By its own name and by that in the group.
+    // By its own name and by its group rank.
     for (nspace, rank) in [("other", 2), ("g", 1)] {
         let tag = world.ask(own[1], &get(nspace, rank, "card"));
         world.run();
         let card = world.clients[own[1]].value(tag, "card");
         assert_eq!(card, Some(Value::Uint32(7)), "{nspace} {rank}");
     }
-    // The name of the group stands for both in a connect.
+    // In a connect, the name of the group stands for both.
     let connect = Request::Connect(request::Connect {
         procs: procs(&[("g", whole)]),
         infos: vec![],

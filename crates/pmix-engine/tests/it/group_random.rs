@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Constructions that are led, and those whose members do not all know each other, in random orders: processes
-//! call, are lost, and decide or say nothing. A seed says all of it; `PMIX_SEED` tries one alone.
+//! Constructs with a leader, or with members that do not all know each other, in random orders. Processes call, are
+//! lost, and decide or do not reply. A seed determines the run; `PMIX_SEED` runs one seed alone.
 //!
-//! - Every call ends, and all who take part in one are told the same: whether the group is formed, the members in their
-//!   order, and those of one node the status.
-//! - Members are those who called and whom nobody decided to do without. Nobody who is lost before it calls is
-//!   done without unless the leader of that moment, or the one that leads in its place, said so.
-//! - Each failure has its reason: a loss, the loss of a leader, somebody who gave up.
-//! - All hear of the same leader in the place of one that is lost.
-//! - What a server counts is what it holds, and each of its timers is that of something it holds.
-//! - A server knows the group if it was formed and processes of the server are in it, and nothing otherwise.
+//! - Every call ends, and all participants get the same result: the formation of the group, the members in order, and
+//!   on each node the status.
+//! - The members are the callers except those dropped by a decision. A process lost before its call is dropped only if
+//!   the current leader, or its successor, decides so.
+//! - Each failure has a reason: a loss, the loss of a leader, an abort.
+//! - All participants receive the same successor of a lost leader.
+//! - The counters and timers of a server match its contents.
+//! - A server knows the group if it was formed and has members on its node, and holds nothing otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ use crate::world::{Who, World};
 
 const SEEDS: u64 = 1000;
 
-/// Numbers that follow from a seed.
+/// Numbers determined by a seed.
 struct Numbers(u64);
 
 impl Numbers {
@@ -39,7 +39,7 @@ impl Numbers {
         self.below(times) == 0
     }
 
-    /// Some of these, in any order.
+    /// Returns up to `count` of the given elements, in random order.
     fn some(&mut self, from: &[usize], count: usize) -> Vec<usize> {
         let mut left = from.to_vec();
         let picks = (0..count.min(from.len())).map(|_| left.swap_remove(self.below(left.len())));
@@ -47,14 +47,14 @@ impl Numbers {
     }
 }
 
-/// What the processes do.
+/// The behavior of the processes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
-    /// All list all, and the first leads.
+    /// All list all members, and the first leads.
     Led,
-    /// Leaders that list each other add the rest.
+    /// Leaders that list each other add the others.
     Listed,
-    /// Leaders that know their number add the rest.
+    /// Leaders that know their number add the others.
     Counted,
 }
 
@@ -63,18 +63,18 @@ struct Run {
     kind: Kind,
     world: World,
     all: Vec<Who>,
-    /// Those who are to be members; those of them who lead, or the one that leads.
+    /// The intended members, and the leaders or the single leader among them.
     part: Vec<usize>,
     leaders: Vec<usize>,
-    /// Whom each leader adds.
+    /// The processes that each leader adds.
     adds: BTreeMap<usize, Vec<usize>>,
     tags: BTreeMap<usize, Tag>,
-    /// Those who are lost; and those of them who had not called.
+    /// The lost processes, and those of them that had not called.
     lost: BTreeSet<usize>,
     never: BTreeSet<usize>,
-    /// Those of whom it was decided to do without, and what else was said.
+    /// The processes dropped by a decision, and the other decisions.
     without: BTreeSet<usize>,
-    /// Those in whose place another leads; one whose server had called the host stays a member.
+    /// The lost leaders with a successor; one whose server had called the host remains a member.
     replaced: BTreeSet<usize>,
     said: BTreeSet<Status>,
     read: BTreeMap<usize, usize>,
@@ -189,7 +189,7 @@ impl Run {
         self.world.end_proc("job", u32::try_from(rank).unwrap());
     }
 
-    /// Those who are asked answer, or not.
+    /// Replies, or does not reply, to the questions to processes.
     fn decide(&mut self) {
         self.world.run();
         for node in &self.world.nodes {
@@ -213,7 +213,7 @@ impl Run {
                 .collect();
             *read = client.notices.len();
             for (status, about) in asked {
-                // Who has not called has nothing that its library could decide about.
+                // The library of a process that has not called has nothing to decide.
                 if status != Status::GROUP_LEADER_SELECTED && self.tags.contains_key(&rank) {
                     self.answer(rank, status, about);
                 }
@@ -270,7 +270,7 @@ impl Run {
         members.collect()
     }
 
-    /// Everything happens, in any order.
+    /// Performs all calls and losses in random order.
     fn happen(&mut self) {
         let mut left = self.numbers.some(&self.part.clone(), self.part.len());
         let most_lost = [0, 1, 1, 2][self.numbers.below(4)];
@@ -293,7 +293,7 @@ impl Run {
         }
     }
 
-    /// Those who are left, and what they were told.
+    /// Returns the remaining processes with their statuses.
     fn told(&self) -> Vec<(usize, Option<Status>)> {
         let left = self.part.iter().filter(|rank| !self.lost.contains(rank));
         left.map(|rank| (*rank, self.status(*rank))).collect()
@@ -303,7 +303,7 @@ impl Run {
         let mut waiting = self.told();
         waiting.retain(|(_, status)| status.is_none());
         if let Some((last, _)) = waiting.first().copied() {
-            // Whom nobody adds may wait for as long as anybody else is there.
+            // A process that no leader adds may wait as long as any other process is connected.
             assert_ne!(self.kind, Kind::Led, "{last} waits");
             let first_led = !self.lost.iter().any(|rank| self.leaders.contains(rank));
             assert!(!first_led, "{last} waits and all leaders are there");
@@ -315,7 +315,7 @@ impl Run {
         }
         let told = self.told();
         let first = told.first().and_then(|(_, status)| *status);
-        // Where two things fail on two nodes, each node has its own reason.
+        // If failures on two nodes coincide, each node may report its own.
         let node_of = |rank: &usize| self.world.clients[self.all[*rank]].node;
         let told_alike = |(rank, status): &(usize, Option<Status>)| {
             let own = told
@@ -380,7 +380,7 @@ impl Run {
         assert_eq!(num_groups(&self.world), nodes.len());
     }
 
-    /// Whether the group was formed without one that never called and was on another node than the leader.
+    /// Returns `true` if the group was formed without a process on another node than the leader's that never called.
     fn is_formed_without_one_of_another_node(&self) -> bool {
         let node_of = |rank: &usize| self.world.clients[self.all[*rank]].node;
         let is_elsewhere = |rank: &usize| node_of(rank) != node_of(&self.leaders[0]);
@@ -388,7 +388,7 @@ impl Run {
         self.kind == Kind::Led && is_formed && self.never.iter().any(is_elsewhere)
     }
 
-    /// In the place of each that is lost the same process leads, whoever tells of it.
+    /// Checks that all events name the same successor of each lost leader.
     fn check_leaders(&self) {
         let mut chosen = BTreeMap::new();
         for who in &self.all {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests that the host serves: each reaches the host, and the peer is sent the answer of the host.
+//! Requests that the host serves: each reaches the host, and the peer receives the reply of the host.
 
 use pmix_engine::{Answer, Upcall};
 use pmix_proto::{Request, reply, request};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Peers that do what no peer should.
+//! Peers that violate the protocol.
 
 use std::time::Duration;
 
@@ -110,7 +110,7 @@ fn a_peer_that_does_not_read_is_closed() {
         assert_eq!(world.status_of(*who, &register), Some(Status::SUCCESS));
     }
     world.clients[all[1]].is_deaf = true;
-    // Requests of it wait until it reads; events cannot.
+    // Requests of the peer wait until it reads; events cannot wait.
     for _ in 0..1000 {
         let engine = &mut world.nodes[0].engine;
         let (status, source) = (Status::ERR_LOST_CONNECTION, Proc::new("far", Rank::new(0)));
@@ -136,10 +136,10 @@ fn a_request_takes_so_much_memory_and_no_more() {
     };
     let refused = world.status_of(who, &fence(2_000_000));
     assert_eq!(refused, Some(Status::ERR_OUT_OF_RESOURCE));
-    // The caller is not among the participants, which is seen when all of the request is read.
+    // The caller is not among the participants, which is checked after the whole request was decoded.
     let read = world.status_of(who, &fence(30_000));
     assert_eq!(read, Some(Status::ERR_BAD_PARAM));
-    // What is borrowed is not limited so.
+    // Borrowed data do not count against this limit.
     let infos = vec![Info::new("large", vec![7_u8; 40 << 20])];
     let large = Request::Publish(request::Publish { uid: 0, infos });
     let relayed = world.status_of(who, &large);
@@ -174,7 +174,7 @@ fn who_asks_little_is_served_where_others_have_asked_too_much() {
     assert_eq!(world.clients[all[1]].status(own), None, "it waits");
     commit(&mut world, all[2], 2, &[(Scope::GLOBAL, "card", 5)]);
     assert_eq!(world.clients[all[1]].status(own), Some(Status::SUCCESS));
-    // What was asked is answered, and there is room again.
+    // The earlier requests have replies, so there is room again.
     assert_eq!(world.status_of(all[0], &large()), Some(Status::SUCCESS));
 }
 
@@ -228,13 +228,13 @@ fn requests_that_wait_have_so_many_bytes_and_no_more() {
         procs: vec![Proc::new("job", Rank::WILDCARD); 600],
         infos: vec![],
     });
-    // What is over the limit alone is taken, for it may be what is needed.
+    // A single request beyond the limit is accepted, because it may be necessary.
     let tags = [(); 3].map(|()| world.ask(all[0], &long));
     world.run();
     let client = &world.clients[all[0]];
     let seen = tags.map(|tag| client.status(tag));
     assert_eq!(seen, [None, None, Some(Status::ERR_OUT_OF_RESOURCE)]);
-    // Leaving is always possible, and the other goes on.
+    // A finalize is always accepted, and other peers are not affected.
     assert_eq!(
         world.status_of(all[0], &Request::Finalize),
         Some(Status::SUCCESS)
@@ -249,7 +249,7 @@ fn a_process_puts_so_much_and_no_more() {
     let mut world = World::with(1, &config);
     world.job("job", &[1]);
     let who = world.join(0, "job", 0);
-    // The same again is not more: clients up to 5.0 repeat everything.
+    // A repeated commit adds nothing: clients up to 5.0 repeat all data.
     for _ in 0..100 {
         commit(
             &mut world,
@@ -300,12 +300,12 @@ fn the_processes_of_a_job_put_so_much_together_and_no_more() {
     assert_eq!(put(&mut world, all[1], 1, 4_000), Some(Status::SUCCESS));
     let refused = Some(Status::ERR_OUT_OF_RESOURCE);
     assert_eq!(put(&mut world, all[2], 2, 4_000), refused);
-    // What is there of another one, and of this one, is as it was.
+    // The data of both processes are unchanged.
     let tag = world.ask(all[3], &get("job", 1, "card"));
     world.run();
     let value = Some(Value::from("x".repeat(4_000)));
     assert_eq!(world.clients[all[3]].value(tag, "card"), value);
-    // Saying the same again is not more; another job has room of its own; who puts less makes room.
+    // Repeated data add nothing; another job has its own limit; smaller data make room.
     for _ in 0..100 {
         assert_eq!(put(&mut world, all[0], 0, 4_000), Some(Status::SUCCESS));
     }
@@ -313,7 +313,7 @@ fn the_processes_of_a_job_put_so_much_together_and_no_more() {
     assert_eq!(put(&mut world, other, 0, 9_000), Some(Status::SUCCESS));
     assert_eq!(put(&mut world, all[1], 1, 10), Some(Status::SUCCESS));
     assert_eq!(put(&mut world, all[2], 2, 4_000), Some(Status::SUCCESS));
-    // What a process put that is deregistered still counts, as it is still there.
+    // The data of a deregistered process are still stored, so they count.
     let gone = Proc::new("job", Rank::new(0));
     world.nodes[0].engine.deregister_client(&gone).unwrap();
     assert_eq!(put(&mut world, all[3], 3, 4_000), refused);
@@ -338,7 +338,7 @@ fn a_commit_of_more_keys_than_a_process_may_put_changes_nothing() {
         world.status_of(who, &Request::Commit(request::Commit { blocks: &blocks }))
     };
     assert_eq!(put(&mut world, 10), Some(Status::SUCCESS));
-    // One of them is new, and 10 are said anew.
+    // One key is new, and ten are repeated.
     assert_eq!(put(&mut world, 11), Some(Status::ERR_OUT_OF_RESOURCE));
     let tag = world.ask(who, &get("job", 0, "k3"));
     world.run();
@@ -391,7 +391,7 @@ fn collectives_that_failed_take_so_much_memory_in_whatever_order_they_come() {
         world.nodes[0].engine.stats().num_collectives
     };
     assert_eq!(fail(&[1, 2, 3, 4, 5, 6]), 6);
-    // These have 4 MiB together, so that the last of them takes the place of all small ones and of a large one.
+    // These take 4 MiB together, so the last one displaces all small ones and a large one.
     let large: Vec<_> = (30_000..30_036).collect();
     assert_eq!(fail(&large), 34);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Invitations to groups that pass by: who waits for a process that is gone is told, whenever it went.
+//! Invitations to groups: processes that wait for a lost process are notified, whenever it was lost.
 
 use pmix_engine::Config;
 use pmix_proto::{Request, request};
@@ -38,7 +38,7 @@ fn accept_of(leader: u32) -> Request<'static> {
     let leader = Proc::new("job", Rank::new(leader));
     let mut accept = say(Status::GROUP_INVITE_ACCEPTED, &[], vec![]);
     if let Request::Notify(accept) = &mut accept {
-        // Libraries say one process, and no list.
+        // Libraries send one process, not a list.
         accept.infos[0] = Info::new(keys::EVENT_CUSTOM_RANGE, leader);
     }
     accept
@@ -57,7 +57,7 @@ fn all_hear(world: &mut World, all: &[Who]) {
     listen(world, all, &codes);
 }
 
-/// What is said of a process, if anything is.
+/// Returns the events about processes that a client received.
 fn told(world: &World, who: Who) -> Vec<(Status, Option<Rank>)> {
     let heard = heard(world, who).into_iter();
     heard.map(|(status, _, about)| (status, about)).collect()
@@ -76,7 +76,7 @@ fn the_leader_hears_of_each_that_is_lost_and_each_hears_of_the_leader() {
         let to = [("job", 1), ("job", 2), ("job", 3)];
         assert_eq!(world.status_of(all[0], &invite(&to)), DONE);
         assert_eq!(world.status_of(all[1], &accept()), DONE);
-        // One that has accepted, one that has not.
+        // One process that has accepted, and one that has not.
         for lost in [1, 3] {
             world.kill(all[lost]);
             world.run();
@@ -129,7 +129,7 @@ fn an_invitation_that_has_ended_is_accepted_by_nobody() {
         for end in [abort, complete(&[("job", 0), ("job", 1)])] {
             assert_eq!(world.status_of(all[0], &invite(&to)), DONE);
             assert_eq!(world.status_of(all[1], &accept()), DONE);
-            // This one was not invited.
+            // This process was not invited.
             assert_eq!(world.status_of(all[2], &accept()), ABORTED);
             assert_eq!(world.status_of(all[0], &end), DONE);
             assert_eq!(world.status_of(all[1], &accept()), ABORTED);
@@ -148,7 +148,7 @@ fn what_cannot_be_an_invitation_is_refused() {
     let (mut world, all) = world_with(&[3], &config);
     let beyond = world.status_of(all[0], &invite(&[("job", 1), ("job", 7)]));
     assert_eq!(beyond, Some(Status::ERR_NOT_FOUND));
-    // Who is invited again takes nothing more.
+    // A repeated invitation takes no more memory.
     for _ in 0..100 {
         assert_eq!(world.status_of(all[0], &invite(&[("job", 1)])), DONE);
     }
@@ -245,7 +245,7 @@ fn the_end_of_an_invitation_that_came_before_the_last_of_it_ends_that_too() {
             brings(&mut world, status, to);
         }
         assert_eq!(world.status_of(all[2], &accept()), ABORTED);
-        // The next one is another.
+        // The next invitation is another one.
         brings(&mut world, invited, &all_of_them);
         assert_eq!(world.status_of(all[2], &accept()), DONE);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that leave.
+//! Processes that disconnect.
 
 use std::time::Duration;
 
@@ -125,7 +125,7 @@ fn what_a_lost_process_put_is_not_taken_for_that_of_its_next_life() {
     let all = world.join_all("job", &[2]);
     commit(&mut world, all[1], 1, &[(Scope::GLOBAL, "card", 1)]);
     world.kill(all[1]);
-    // Its last words are still known.
+    // Its last data are still known.
     let tag = world.ask(all[0], &get("job", 1, "card"));
     world.run();
     assert_eq!(
@@ -148,7 +148,7 @@ fn nobody_waits_for_data_of_a_process_that_is_gone() {
     let mut world = World::new(2);
     world.job("job", &[3, 1]);
     let all = world.join_all("job", &[3, 1]);
-    // Nor for a key that a process has not put among others.
+    // A get of a further key of a process that has committed ends as well.
     commit(&mut world, all[1], 1, &[(Scope::GLOBAL, "other", 1)]);
     let of_lost = world.ask(all[0], &get("job", 1, "card"));
     let of_left = world.ask(all[0], &get("job", 2, "card"));
@@ -165,7 +165,7 @@ fn nobody_waits_for_data_of_a_process_that_is_gone() {
     assert_eq!(world.clients[all[3]].status(from_far), lost);
     let left = Some(Status::ERR_NOT_FOUND);
     assert_eq!(world.clients[all[0]].status(of_left), left);
-    // Nor does anybody begin to.
+    // New gets fail at once.
     assert_eq!(world.status_of(all[0], &get("job", 1, "card")), lost);
     assert_eq!(world.status_of(all[3], &get("job", 2, "card")), left);
 }
@@ -246,7 +246,7 @@ fn what_a_removed_process_put_is_not_taken_for_that_of_the_next_of_its_name() {
     let engine = &mut world.nodes[0].engine;
     engine.deregister_client(&proc).unwrap();
     world.run();
-    // What it put for its node stays there as long as the job does.
+    // Data that it put for its node remain until the job is deregistered.
     for key in ["card", "shm"] {
         let tag = world.ask(all[0], &get("job", 1, key));
         world.run();
@@ -294,7 +294,7 @@ fn what_a_lost_process_put_is_not_taken_for_that_of_its_next_life_elsewhere_eith
         engine.notify(status, &server, range, &infos, now).unwrap();
         let back = world.join(1, "job", 1);
         commit(&mut world, back, 1, &[(Scope::GLOBAL, "card", 2)]);
-        // What the host was about to bring is that of the life before.
+        // The data in flight belong to the previous incarnation.
         world.slow_host(false);
         world.run();
         let expected = if is_told_late { 2 } else { 1 };

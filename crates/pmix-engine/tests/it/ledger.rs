@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host was asked, and what clients were told without asking.
+//! Records of upcalls, and of messages that clients receive without a request.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,12 +10,12 @@ use pmix_types::{Info, IntoOwned, Proc, Status};
 
 use crate::world::{Reaction, Who, World, hello};
 
-/// The calls that a host was made.
+/// The upcalls made to a host.
 #[derive(Clone, Default)]
 pub(crate) struct Ledger(Rc<RefCell<Vec<Upcall>>>);
 
 impl Ledger {
-    /// Writes down all calls from now on, which the host answers by a rule.
+    /// Records all upcalls from now on; the host replies according to a rule.
     pub(crate) fn open(
         world: &mut World,
         mut rule: impl FnMut(&Upcall) -> Reaction + 'static,
@@ -29,12 +29,12 @@ impl Ledger {
         ledger
     }
 
-    /// The same with one answer for all.
+    /// Records all upcalls; the host sends the same reply to each.
     pub(crate) fn answering(world: &mut World, answer: Answer) -> Self {
         Self::open(world, move |_| Reaction::Answer(answer.clone()))
     }
 
-    /// Takes out the calls of a name.
+    /// Removes and returns the upcalls with a name.
     pub(crate) fn take(&self, name: &str) -> Vec<Upcall> {
         let mut pages = self.0.borrow_mut();
         let (taken, left) = pages.drain(..).partition(|call| call.name() == name);
@@ -42,7 +42,7 @@ impl Ledger {
         taken
     }
 
-    /// Takes out the only call of a name.
+    /// Removes and returns the only upcall with a name.
     pub(crate) fn one(&self, name: &str) -> Upcall {
         let mut calls = self.take(name);
         assert_eq!(calls.len(), 1, "{calls:?}");
@@ -50,7 +50,7 @@ impl Ledger {
     }
 }
 
-/// An event as a client reads it.
+/// A decoded event of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Told {
     pub(crate) status: Status,
@@ -58,7 +58,7 @@ pub(crate) struct Told {
     pub(crate) infos: Vec<Info<'static>>,
 }
 
-/// Takes out the events that a client was sent.
+/// Removes and returns the events that a client received.
 pub(crate) fn events(world: &mut World, who: Who) -> Vec<Told> {
     let client = &mut world.clients[who];
     let form = *client.session.form();
@@ -76,13 +76,13 @@ pub(crate) fn events(world: &mut World, who: Who) -> Vec<Told> {
     told.collect()
 }
 
-/// The same, the codes alone.
+/// Removes the events that a client received and returns their codes.
 pub(crate) fn codes(world: &mut World, who: Who) -> Vec<i32> {
     let events = events(world, who).into_iter();
     events.map(|event| event.status.as_raw()).collect()
 }
 
-/// Takes out the output that a client was sent: under which number, whose, and what.
+/// Removes and returns the output that a client received: number of the pull, rank, data.
 pub(crate) fn output(world: &mut World, who: Who) -> Vec<(u64, u32, Vec<u8>)> {
     let client = &mut world.clients[who];
     let form = *client.session.form();
@@ -97,7 +97,7 @@ pub(crate) fn output(world: &mut World, who: Who) -> Vec<(u64, u32, Vec<u8>)> {
     output.collect()
 }
 
-/// Connects a tool, whose name is left to the engine.
+/// Connects a tool that the engine names.
 pub(crate) fn tool(world: &mut World, node: usize) -> Who {
     let who = world.connect(node, &tool_hello());
     world.run();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists of processes in requests have one bound, and a request beyond it is refused before it is looked at.
+//! All lists of processes in requests have one limit, and a longer request is refused before it is decoded.
 
 use pmix_engine::{Config, EngineEvent};
 use pmix_proto::{Request, request};
@@ -9,7 +9,7 @@ use pmix_types::{
 
 use crate::world::{Reaction, Who, World};
 
-/// Returns this many processes of a job that the server does not know, and the caller.
+/// Returns `count` processes: those of an unknown job, and the caller.
 fn named(count: usize) -> Vec<Proc<'static>> {
     let ranks = (0..u32::try_from(count - 1).unwrap()).map(Rank::new);
     let mut procs: Vec<_> = ranks.map(|rank| Proc::new("far", rank)).collect();
@@ -17,7 +17,7 @@ fn named(count: usize) -> Vec<Proc<'static>> {
     procs
 }
 
-/// Returns the requests that have a list of processes as a field.
+/// Returns the requests with a list of processes as a field.
 fn with_field(procs: &[Proc<'static>]) -> Vec<(&'static str, Request<'static>)> {
     let procs = || procs.to_vec();
     let infos = Vec::new;
@@ -86,7 +86,7 @@ fn with_field(procs: &[Proc<'static>]) -> Vec<(&'static str, Request<'static>)> 
     ]
 }
 
-/// Returns requests that have infos, with these.
+/// Returns the requests with infos.
 fn with_infos(infos: &[Info<'static>]) -> Vec<(&'static str, Request<'static>)> {
     let own = || vec![Proc::new("job", Rank::new(0))];
     let infos = || infos.to_vec();
@@ -172,7 +172,7 @@ fn with_infos(infos: &[Info<'static>]) -> Vec<(&'static str, Request<'static>)> 
     ]
 }
 
-/// A process of a job of two, and a host that takes note of every call.
+/// Connects a process of a job of two, with a host that panics on any upcall.
 fn world() -> (World, Who) {
     let mut world = World::new(1);
     world.job("job", &[2]);
@@ -245,7 +245,7 @@ fn a_request_that_lists_as_many_processes_as_it_may_is_looked_at() {
     world.rule(|_, _| Reaction::Usual);
     for (what, request) in with_field(&procs) {
         let status = world.status_of(who, &request);
-        // A pull has a limit of its own, as what it names is kept.
+        // A pull has its own limit, because its list is stored.
         let is_refused = status == Some(Status::ERR_OUT_OF_RESOURCE);
         assert_eq!(is_refused, what == "pull", "{what}: {status:?}");
     }
@@ -265,7 +265,7 @@ fn a_request_may_list_each_process_of_the_jobs_that_the_server_knows() {
             infos: Vec::new(),
         })
     };
-    // One more than there are, so that the whole list has to be looked at before it is refused.
+    // There is one more than exist, so the whole list is examined before the refusal.
     let refused = world.status_of(who, &connect(size + 1));
     assert_eq!(refused, Some(Status::ERR_OUT_OF_RESOURCE));
     // The call waits for the other processes.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Engines, clients and a host in one process, with a clock that tests turn.
+//! Tests with engines, clients and a host in one process, and a simulated clock.
 #![allow(clippy::disallowed_methods, reason = "a test begins at some instant")]
 
 mod admission;

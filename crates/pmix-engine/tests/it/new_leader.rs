@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The leader of an invitation is lost: those who accepted choose another, one and no more.
+//! The loss of an invitation's leader: the processes that accepted elect exactly one new leader.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn say_to(
     })
 }
 
-/// What is said about a leader that is lost.
+/// Creates a reply to the loss of a leader.
 fn answer(status: Status, old: u32, leads: bool) -> Request<'static> {
     let mut more = vec![Info::new(keys::EVENT_AFFECTED_PROC, proc(old))];
     if leads {
@@ -47,7 +47,7 @@ fn answer(status: Status, old: u32, leads: bool) -> Request<'static> {
     say(status, &[old], more)
 }
 
-/// What is heard about leaders: who is lost, and who is chosen.
+/// Returns the events about leaders that a client received: lost and elected ones.
 fn heard(world: &World, who: Who) -> Vec<(Status, Option<Proc<'static>>)> {
     let client = &world.clients[who];
     let form = client.session.form();
@@ -70,7 +70,7 @@ fn heard(world: &World, who: Who) -> Vec<(Status, Option<Proc<'static>>)> {
     heard.collect()
 }
 
-/// The first of four invites the others, who accept, and is lost.
+/// Lets the first of four processes invite the others, which accept, and loses it.
 fn leaderless(per_node: &[u32]) -> (World, Vec<Who>) {
     let (mut world, all) = world(per_node);
     let codes = [
@@ -115,7 +115,7 @@ fn the_first_that_wants_to_lead_does_and_all_hear_the_same() {
         for who in &all[1..] {
             assert_eq!(heard(&world, *who), selected(Some(3)), "{per_node:?}");
         }
-        // It invites the others again, and the group is formed.
+        // The new leader invites the others again, and the group is formed.
         let invite = say(Status::GROUP_INVITED, &[1, 2], vec![]);
         assert_eq!(world.status_of(all[3], &invite), DONE);
         for rank in [1, 2] {
@@ -136,7 +136,7 @@ fn the_first_that_wants_to_lead_does_and_all_hear_the_same() {
 fn all_hear_at_once_that_nobody_leads() {
     for per_node in NODES {
         let (mut world, all) = leaderless(per_node);
-        // Who is lost is not waited for.
+        // A lost process is not awaited.
         world.kill(all[3]);
         world.run();
         for rank in [1, 2] {
@@ -233,14 +233,14 @@ fn processes_choose_no_leader_for_others() {
     let chosen = say(Status::GROUP_LEADER_SELECTED, &[0, 2], vec![]);
     let denied = Some(Status::ERR_NO_PERMISSIONS);
     assert_eq!(world.status_of(all[1], &chosen), denied);
-    // Nobody chooses one for a leader that is there.
+    // A leader that is connected cannot be replaced.
     let (mut world, all) = leaderless(&[2, 2]);
     let lead = answer(Status::GROUP_LEADER_FAILED, 3, true);
     assert_eq!(world.status_of(all[1], &lead), DONE);
     assert_eq!(heard(&world, all[2]).len(), 1);
 }
 
-/// As [`leaderless`], where the last of those who were invited has not accepted.
+/// Works as [`leaderless`], but the last invited process has not accepted.
 fn leaderless_but_one(per_node: &[u32]) -> (World, Vec<Who>) {
     let (mut world, all) = world(per_node);
     let codes = [Status::GROUP_LEADER_FAILED, Status::GROUP_LEADER_SELECTED];
@@ -274,7 +274,7 @@ fn one_that_has_not_accepted_does_not_lead_whatever_it_says() {
 fn one_that_gives_up_what_it_accepted_does_not_lead() {
     for per_node in NODES {
         let (mut world, all) = leaderless(per_node);
-        // It gives up before the others have said anything; then it still says that it leads.
+        // The process declines before the others reply; its later offer to lead has no effect.
         let declined = say(Status::GROUP_INVITE_DECLINED, &[0], vec![]);
         assert_eq!(world.status_of(all[3], &declined), DONE);
         for (rank, leads) in [(3, true), (1, false)] {
@@ -310,7 +310,7 @@ fn one_that_is_chosen_and_gives_up_before_it_invites_counts_as_lost() {
         let (mut world, all) = leaderless(per_node);
         let leads = answer(Status::GROUP_LEADER_FAILED, 0, true);
         assert_eq!(world.status_of(all[3], &leads), DONE);
-        // It has given up before it hears that it leads.
+        // The process declined before it received its election.
         let declined = say(Status::GROUP_INVITE_DECLINED, &[0], vec![]);
         assert_eq!(world.status_of(all[3], &declined), DONE);
         for (rank, leads) in [(1, false), (2, true)] {
@@ -357,7 +357,7 @@ fn one_that_is_chosen_while_it_finalizes_ends_its_other_invitations_itself() {
         let lead = answer(Status::GROUP_LEADER_FAILED, 0, true);
         assert_eq!(world.status_of(all[1], &lead), DONE);
         assert_eq!(world.clients[all[1]].status(finalize), None);
-        // It leads no longer in the place of the one that is lost, and nothing was said of the other group.
+        // The process does not lead in place of the lost leader any more; the other group is not affected.
         let mut expected = selected(Some(1));
         expected.push((Status::GROUP_LEADER_FAILED, Some(proc(1))));
         for who in &all[2..] {

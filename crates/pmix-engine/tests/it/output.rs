@@ -46,7 +46,7 @@ fn deliver(world: &mut World, rank: u32, channel: IofChannel, data: &[u8]) {
     world.run();
 }
 
-/// A pull that the host agrees to: its status and its number.
+/// Pulls output with the consent of the host, and returns the status and the number.
 fn pulled(world: &mut World, who: Who, request: &Request<'_>) -> (Status, Option<u64>) {
     let tag = world.ask(who, request);
     world.run();
@@ -57,7 +57,7 @@ fn pulled(world: &mut World, who: Who, request: &Request<'_>) -> (Status, Option
     (pulled.status, pulled.remote_id)
 }
 
-/// A node with a job and a tool, and a host that forwards.
+/// Creates a node with a job and a tool, and a host that forwards.
 fn forwarding() -> (World, Who, Ledger) {
     let mut world = World::new(1);
     world.job("job", &[2]);
@@ -228,7 +228,7 @@ fn what_is_held_back_for_a_peer_that_does_not_read_is_bounded() {
         let line = vec![b'x'; 1000];
         engine.iof_deliver(&proc(0), OUT, line, &[]).unwrap();
     }
-    // The second pull has 64 KiB, as the first one left less to it.
+    // The second pull gets 64 KiB, because the first one used most of the limit.
     let held = engine.stats().output_bytes;
     assert!((200 << 10..=214 << 10).contains(&held), "{held}");
     assert!(world.clients[who].is_in());
@@ -338,7 +338,7 @@ fn a_described_tool_reads_output_too() {
     assert_eq!(output(&mut world, who), [(3, 0, b"x".to_vec())]);
 }
 
-/// The input that the host was handed, in its order.
+/// Returns the input that the host received, in order.
 fn input(ledger: &Ledger) -> Vec<Vec<u8>> {
     let taken = ledger.take("PushStdin").into_iter();
     let data = taken.map(|call| match call {
@@ -397,7 +397,7 @@ fn a_host_that_takes_input_and_wants_no_more_suspends_its_source() {
             .iof_flow_control(Some(&all), IofChannel::STDIN_CHANNEL, false)
             .unwrap();
         world.run();
-        // The host suspends it again with each piece.
+        // The host suspends the input again with each piece.
         assert_eq!(input(&ledger), [[b'2' + u8::try_from(place).unwrap()]]);
         assert_eq!(world.clients[who].status(tag), Some(Status::SUCCESS));
     }

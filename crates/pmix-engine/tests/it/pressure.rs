@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Peers are served in turn, and answers are made when there is room to send them.
+//! Peers are served in turn, and replies are packed when there is room to send them.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::world::{Who, World};
 
 const VALUE: usize = 100 << 10;
 
-/// Puts a large value and asks to commit it.
+/// Puts a large value and sends its commit.
 fn put(world: &mut World, who: Who, rank: u32) -> Tag {
     let mut puts = ModexStore::default();
     let info = Info::new("card", vec![7_u8; VALUE]);
@@ -32,7 +32,7 @@ fn job(num_procs: u32, config: &Config) -> (World, Vec<Who>) {
     (world, all)
 }
 
-/// Less than two of the values.
+/// Limits the window to less than two of the values.
 fn narrow() -> Config {
     {
         let mut config = Config::default();
@@ -58,7 +58,7 @@ fn answers_that_are_due_at_once_are_made_as_they_are_read() {
         world.run();
         assert_eq!(world.clients[*who].status(tag), Some(Status::SUCCESS));
     }
-    // One is made, the others wait for it to be read.
+    // One reply is packed; the others wait until it is read.
     for answered in 1..=asked.len() {
         assert_eq!(world.clients[*reader].unread.len(), 1);
         let stats = world.nodes[0].engine.stats();
@@ -147,7 +147,7 @@ fn requests_of_a_peer_that_does_not_read_wait_until_it_does() {
     assert_eq!(world.nodes[0].refusals(), []);
 }
 
-/// Hands an engine what a client has to say, to be handled later.
+/// Queues the messages of a client in the engine without handling them.
 fn queue(world: &mut World, who: Who) {
     let client = &mut world.clients[who];
     let peer = client.peer.unwrap();
@@ -224,7 +224,7 @@ fn what_a_process_said_before_it_ended_is_handled_before_it_is_lost() {
     world.run();
     put(&mut world, all[0], 0);
     queue(&mut world, all[0]);
-    // Somebody who asks much is not in its way.
+    // Another process with many requests does not delay it.
     for _ in 0..10 {
         world.ask(all[2], &Request::JobInfo);
     }
@@ -264,12 +264,12 @@ fn a_process_that_ended_is_finished_first_whatever_its_messages_cost() {
     assert_eq!(engine.handle_queued(now), peers[1]);
 }
 
-/// The bytes of a request of half a megabyte.
+/// Returns the bytes of a request of half a megabyte.
 fn long_request(world: &mut World, who: Who) -> (Tag, Vec<u8>) {
     request_of(world, who, 512 << 10)
 }
 
-/// The bytes of a request of a little more than so many bytes.
+/// Returns the bytes of a request of slightly more than `num_bytes`.
 fn request_of(world: &mut World, who: Who, num_bytes: usize) -> (Tag, Vec<u8>) {
     let infos = vec![Info::new("blob", vec![7_u8; num_bytes])];
     let publish = Request::Publish(request::Publish { uid: 0, infos });
@@ -279,8 +279,8 @@ fn request_of(world: &mut World, who: Who, num_bytes: usize) -> (Tag, Vec<u8>) {
     (tag, bytes.flat_map(|bytes| bytes.to_vec()).collect())
 }
 
-/// Hands an engine bytes of clients while it wants them, piece by piece, and what it answers to
-/// the clients; the bytes that are left.
+/// Passes bytes of clients to the engine while it accepts them, and its replies to the clients. Leaves the remaining
+/// bytes in `left`.
 fn feed(world: &mut World, all: &[Who], left: &mut [Vec<u8>]) {
     loop {
         let mut moved = false;
@@ -314,7 +314,7 @@ fn long_messages_come_when_there_is_room_for_them_and_short_ones_always() {
         .iter()
         .map(|who| long_request(&mut world, *who))
         .unzip();
-    // None of them is sent to its end.
+    // The end of each message is held back.
     let ends: Vec<_> = left
         .iter_mut()
         .map(|bytes| bytes.split_off(bytes.len() - 10))
@@ -322,7 +322,7 @@ fn long_messages_come_when_there_is_room_for_them_and_short_ones_always() {
     feed(&mut world, long, &mut left);
     let unread: Vec<_> = left.iter().map(Vec::len).collect();
     assert_eq!(unread[..2], [0, 0]);
-    // The beginning of the others is there.
+    // The beginnings of the other messages have been read.
     assert!(unread[2..].iter().all(|len| *len > 300 << 10), "{unread:?}");
     let status = world.status_of(all[4], &Request::JobInfo);
     assert_eq!(status, Some(Status::SUCCESS));
@@ -356,7 +356,7 @@ fn who_does_not_go_on_with_a_long_message_makes_room_for_others() {
     world.advance(2 * MOMENT);
     feed(&mut world, &all, &mut left);
     assert!(world.clients[all[2]].status(tags[2]).is_some());
-    // Nobody waits any longer, and nothing is left that looks after that. Whoever was slow may go on.
+    // No message waits, so no timer is set. The slow peers can continue.
     world.advance(2 * config.input_time);
     let stats = world.nodes[0].engine.stats();
     assert_eq!((stats.num_peers, stats.num_timers), (3, 0));
@@ -389,7 +389,7 @@ fn a_turn_in_which_the_server_did_not_run_is_not_counted() {
             .map(|peer| world.nodes[0].engine.wants_input(peer))
             .collect::<Vec<_>>()
     };
-    // What comes at this time is read after the timers have run.
+    // Input that arrives at this time is read after the timers have run.
     world.oversleep(2 * config.input_turn);
     assert_eq!(wants(&world), [true, true, false]);
     left[0].append(&mut ends[0]);
@@ -418,11 +418,11 @@ fn a_server_that_is_always_late_counts_every_second_turn() {
     }
 }
 
-/// A little time, as the time of the world goes.
+/// A short time of the simulated clock.
 const MOMENT: Duration = Duration::from_millis(1);
 
-/// In how many turns a long message comes that is announced behind those of others, of which so many bytes come
-/// before they stop.
+/// Returns the number of turns until a long message is received that was announced after those of others, which stop
+/// after `num_bytes` bytes.
 fn turns_behind(num_others: u32, num_bytes: usize) -> usize {
     let mut config = Config::default();
     config.input_bytes = 16 << 20;
@@ -451,11 +451,11 @@ fn turns_behind(num_others: u32, num_bytes: usize) -> usize {
 
 #[test]
 fn a_long_message_comes_in_time_however_many_hardly_send_theirs() {
-    // Whoever has sent less than the beginning is behind it.
+    // Messages with less than the beginning come after it.
     for num_others in [1, 50] {
         assert_eq!(turns_behind(num_others, 64 << 10), 1, "{num_others}");
     }
-    // Whoever has sent that has a turn.
+    // Messages with the beginning get one turn each.
     for num_others in [1, 10, 20] {
         let most = usize::try_from(num_others + 1).unwrap();
         assert!(turns_behind(num_others, 200 << 10) <= most, "{num_others}");
@@ -485,7 +485,7 @@ fn a_message_of_a_share_does_not_wait_for_longer_ones_that_hardly_come() {
         let status = world.clients[all[number]].status(tags[number]);
         assert!(status.is_some(), "{number} of {lens:?}");
     }
-    // A message that comes on keeps its place.
+    // A message that makes progress keeps its room.
     for _ in 0..10 {
         left[0].extend(ends[0].drain(..256 << 10));
         feed(&mut world, &all, &mut left);
@@ -509,7 +509,7 @@ fn who_does_not_read_its_replies_makes_room_for_the_long_messages_of_others() {
     config.input_bytes = 4_800 << 10;
     config.reply_window = 1;
     let (mut world, all) = job(5, &config);
-    // Four are owed a reply that they do not read, so that nothing more of them is handled.
+    // Four peers do not read a reply, so their further messages are not handled.
     for who in &all[..4] {
         world.clients[*who].is_deaf = true;
         world.ask(*who, &Request::JobInfo);
@@ -520,7 +520,7 @@ fn who_does_not_read_its_replies_makes_room_for_the_long_messages_of_others() {
     feed(&mut world, &all, &mut left);
     assert_eq!([left[0].len(), left[1].len()], [0, 0]);
     assert!(left[2..].iter().all(|bytes| bytes.len() > 300 << 10));
-    // They came in this turn. In the next one there is room for what is there of two, and then for two more.
+    // The messages arrived in this turn. The next turn makes room for two messages, and then for two more.
     world.advance(2 * config.input_turn + MOMENT);
     feed(&mut world, &all, &mut left);
     assert_eq!([left[2].len(), left[3].len()], [0, 0]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Published data, with a host that keeps it.
+//! Published data, with a host that stores them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -35,7 +35,7 @@ fn unpublish(names: &[&'static str]) -> Request<'static> {
     })
 }
 
-/// A job whose host keeps published data.
+/// Connects a job whose host stores published data.
 fn with_pubsub(num_procs: u32) -> (World, Vec<Who>) {
     let mut world = World::new(1);
     world.job("job", &[num_procs]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Queries, and peers and nodes resolved.
+//! Queries, and resolved peers and nodes.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub(crate) fn asked(
     (reply.status, reply.infos.unwrap_or_default().into_owned())
 }
 
-/// The value of one key that is found.
+/// Returns the value of a key, which must exist.
 pub(crate) fn value(
     world: &mut World,
     who: Who,
@@ -51,7 +51,7 @@ pub(crate) fn value(
     info.value
 }
 
-/// Two jobs on two nodes and a tool, with a host that knows nothing.
+/// Creates two jobs on two nodes and a tool, with a host without any information.
 pub(crate) fn two_jobs() -> (World, Who) {
     let mut world = World::new(2);
     world.job("b", &[2, 2]);
@@ -69,7 +69,7 @@ fn the_server_knows_its_jobs() {
     let jobs = infos.as_infos().unwrap();
     assert_eq!(jobs.len(), 1);
     let about = jobs[0].value.as_infos().unwrap();
-    // Programs read these by their place, as strings.
+    // Programs read these by position, as strings.
     let expected = [Info::new(keys::NSPACE, "b"), Info::new(keys::CMD_LINE, "")];
     assert_eq!(about, expected);
     let all = value(&mut world, who, keys::QUERY_NAMESPACE_INFO, vec![]);
@@ -168,7 +168,7 @@ fn the_process_table_tells_what_connections_tell() {
     let of_rank = vec![Info::new(keys::PROCID, Proc::new("b", Rank::new(0)))];
     let state = value(&mut world, who, keys::PROC_STATE_STATUS, of_rank);
     assert_eq!(state, Value::ProcState(ProcState::TERMINATED));
-    // So it stays when the host has said that it ended.
+    // The state remains after the host deregistered the process.
     let proc = Proc::new("b", Rank::new(0));
     let engine = &mut world.nodes[0].engine;
     engine.deregister_client(&proc).unwrap();
@@ -307,7 +307,7 @@ fn jobs_of_another_user_are_not_there() {
     }
     let peers = peers(&mut world, foreign, Some("n00"), "b");
     assert_eq!(peers, (Status::ERR_NO_PERMISSIONS, None));
-    // Nor are sets of their processes alone.
+    // Process sets with members of that job only are hidden as well.
     let (own, other) = (
         Proc::new("foreign", Rank::new(0)),
         Proc::new("b", Rank::new(1)),
@@ -457,7 +457,7 @@ fn one_request_asks_for_so_much() {
     assert_eq!(refused, (Status::ERR_OUT_OF_RESOURCE, vec![]));
 }
 
-/// Asks a host that never answers, and returns the status and the number of infos after the time.
+/// Sends queries to a host that never replies, and returns the status and the number of infos after `time`.
 fn asked_in_time(
     world: &mut World,
     who: Who,
@@ -492,7 +492,7 @@ fn a_host_that_never_answers_holds_a_query_for_its_time_limit() {
             (Status::ERR_PARTIAL_SUCCESS, 1),
         ),
         (vec![query(&names[1..], limit(3))], (Status::ERR_TIMEOUT, 0)),
-        // The shortest limit is that of the request.
+        // The shortest limit applies to the request.
         (
             vec![query(&names, limit(60)), known()],
             (Status::ERR_PARTIAL_SUCCESS, 2),
@@ -501,7 +501,7 @@ fn a_host_that_never_answers_holds_a_query_for_its_time_limit() {
         let told = asked_in_time(&mut world, who, queries, 3 * second);
         assert_eq!(told, Some(expected));
     }
-    // A peer that leaves takes its limit of time with it.
+    // The disconnection of a peer removes its time limit.
     assert_eq!(asked_in_time(&mut world, who, vec![known()], second), None);
     world.kill(who);
     world.run();

@@ -45,7 +45,7 @@ fn processes_of_several_nodes_are_one_answer() {
     let resolved = [of_job("b"), names.to_vec()].concat();
     let peers = value(&mut world, who, keys::QUERY_RESOLVE_PEERS, resolved);
     assert_eq!(peers, named(&[("b", 2), ("b", 3), ("b", 0), ("b", 1)]));
-    // Of what differs there is not one value; where it does not, there is.
+    // Different values give no result; equal ones give one.
     let size = value(&mut world, client, keys::LOCAL_SIZE, on(&[0, 1]));
     assert_eq!(size, Value::Uint32(2));
     let name = asked(
@@ -66,7 +66,7 @@ fn a_query_names_a_bounded_number_of_nodes() {
         vec![query(&[keys::LOCAL_PROCS], on(&many))],
     );
     assert_eq!(refused, (Status::ERR_OUT_OF_RESOURCE, vec![]));
-    // So do all of its queries together: each key is looked at for each node.
+    // The limit applies to all queries of a request: each key is looked up for each node.
     let ask = |world: &mut World, num_keys| {
         let one = query(&vec![keys::LOCAL_SIZE; num_keys], on(&many[..4096]));
         asked(world, who, vec![one.clone(), one]).0
@@ -109,7 +109,7 @@ fn a_tool_that_names_no_job_asks_about_all() {
     world.kill(lost);
     let status = value(&mut world, who, keys::QUERY_JOB_STATUS, vec![]);
     assert_eq!(status, Value::Status(Status::ERR_PROC_TERM_WO_SYNC));
-    // Jobs of two sizes have no size together.
+    // Jobs of different sizes have no common size.
     let size = asked(&mut world, who, vec![query(&[keys::JOB_SIZE], vec![])]);
     assert_eq!(size.1, []);
     let mut world = World::new(1);

@@ -8,14 +8,14 @@ use crate::collective::{DONE, ask_all, collect, fence, statuses};
 use crate::exchange::{commit, get};
 use crate::world::{Reaction, World};
 
-/// What a server of 4.2.2 contributes of ranks 1 and 0, with a global and a remote key each.
+/// The contribution of a 4.2.2 server for ranks 1 and 0, with a global and a remote key each.
 const OF_A_RELEASE: &[u8] = b"\x02\x5c\x02\x03\x02\x02\x04\x10my.glob\0\x0emy.rem\0\
     \x02\x21\x02\x01\x02\x00\x02\x0f\x89\xef\x99\xab\xc5\xe8\x8c\x91\x11\
     \x02\x01\x02\x03\x1ahello-remote\0\
     \x02\x21\x02\x00\x02\x00\x02\x0f\x88\xef\x99\xab\xc5\xe8\x8c\x91\x11\
     \x02\x01\x02\x03\x1ahello-remote\0";
 
-/// A world of servers that contribute in the form of OpenPMIx 4.2 and 5.0.
+/// Creates servers that contribute in the form of OpenPMIx 4.2 and 5.0.
 fn numbered(num_nodes: usize) -> World {
     let mut config = Config::default();
     config.fence_form = ModexForm::Numbered;
@@ -38,7 +38,7 @@ fn a_server_of_a_release_can_be_on_the_other_node() {
             Reaction::Answer(Answer::Data(Ok(Vec::new())))
         }
         Upcall::Fence(fence) => {
-            // Flag 1, then rank 2 with one key, which is named: so a release reads it.
+            // Flag 1, then rank 2 with one named key, as a release decodes it.
             let expected = b"\x02\x0e\x02\x01\x02\x0a\x02\x02\x02\x08nic\0\x0e\x07";
             assert_eq!(fence.data, expected);
             Reaction::Answer(Answer::Data(Ok([OF_A_RELEASE, &fence.data].concat())))

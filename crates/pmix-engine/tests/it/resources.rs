@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host registers of no job in particular, and the inventory of nodes.
+//! Resources for all jobs, and the inventory of nodes.
 
 use pmix_engine::Engine;
 use pmix_proto::{Request, request};
@@ -9,7 +9,7 @@ use crate::ledger::tool;
 use crate::query::{asked, query};
 use crate::world::{Who, World};
 
-/// A key that no release has.
+/// A key that no release defines.
 const SITE: &str = "site.name";
 
 fn of_node(name: &'static str) -> Vec<Info<'static>> {
@@ -33,7 +33,7 @@ fn engine(world: &mut World) -> &mut Engine {
     &mut world.nodes[0].engine
 }
 
-/// What the server itself reads.
+/// Returns a value that the server itself reads.
 fn get(
     world: &mut World,
     nspace: &'static str,
@@ -44,7 +44,7 @@ fn get(
     engine(world).get(&proc, key, of).ok()
 }
 
-/// What a client is answered about its job, under the key that stands in the reply.
+/// Returns the value under a key in the reply to a client's get about its job.
 fn told(
     world: &mut World,
     who: Who,

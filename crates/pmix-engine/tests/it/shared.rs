@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the engine says is to be shared in memory, and when.
+//! The contents and times of changes of shared data.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use pmix_types::{Info, IntoOwned as _, Proc, Rank, Scope, Value, keys};
 use crate::exchange::commit;
 use crate::world::{Who, World, hello};
 
-/// What stands in the memory of a node.
+/// The shared memory of a node.
 #[derive(Default)]
 struct Table(BTreeMap<Vec<u8>, Vec<u8>>);
 
 impl Table {
-    /// Makes the changes that the engine of a node asks for, and returns how many there were.
+    /// Applies the changes of a node's engine and returns their number.
     fn change(&mut self, world: &mut World, node: usize) -> usize {
         let mut count = 0;
         while let Some(change) = world.nodes[node].engine.poll_shared() {
@@ -52,7 +52,7 @@ impl Table {
     }
 }
 
-/// Two nodes with two processes each, of which those on the first read what is shared.
+/// Creates two nodes with two processes each; those on the first read shared data.
 fn world() -> (World, Vec<Who>) {
     let mut world = World::new(2);
     world.job("job", &[2, 2]);
@@ -143,11 +143,11 @@ fn what_is_put_again_is_removed_before_the_reply() {
     let (peer, now) = (client.peer.unwrap(), world.now);
     let engine = &mut world.nodes[0].engine;
     engine.handle_input(peer, &bytes, now);
-    // The reply waits to be sent, and the change was made.
+    // The change precedes the reply, which is still queued.
     assert_eq!(table.change(&mut world, 0), 1);
     assert!(!table.has(1) && table.has(0));
     assert!(world.nodes[0].engine.poll_transmit().is_some());
-    // Without a fence it stays so; with one it is there anew, and the others are as they were.
+    // The data return with the next collecting fence; data of others are unchanged.
     fence(&mut world, &all, false);
     assert_eq!(table.change(&mut world, 0), 0);
 }
@@ -198,7 +198,7 @@ fn what_is_known_of_a_job_is_shared_as_it_changes() {
     assert_eq!(world.nodes[0].engine.stats().num_shared_jobs, 0);
 }
 
-/// Says that there was no room for what processes put, and returns of which there was something to leave out.
+/// Reports that there was no room for data of processes, and returns the processes whose data were packed.
 fn leave_out_puts(world: &mut World, table: &mut Table) -> Vec<Rank> {
     let engine = &mut world.nodes[0].engine;
     let mut left_out = Vec::new();
@@ -235,7 +235,7 @@ fn what_there_is_no_room_for_is_not_packed_again() {
         }
         fence(&mut world, &all, true);
         let left_out = leave_out_puts(&mut world, &mut table);
-        // Once it is tried; who has a place keeps it.
+        // The data are packed once; a process with reserved room keeps it.
         assert_eq!(
             left_out,
             if round == 0 {
@@ -266,7 +266,7 @@ fn nothing_of_a_job_is_shared_whose_job_info_has_no_room() {
     let engine = &mut world.nodes[0].engine;
     engine.register_nspace(&"job".into(), 2, &more).unwrap();
     assert_eq!(Table::default().change(&mut world, 0), 0);
-    // Nor when another of its processes that read it comes.
+    // The next reader of the job does not change this.
     world.kill(all[1]);
     world.run();
     let mut again = hello("job", 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What clients find of large jobs, of which they are not told all when they connect: they look
-//! into what they have and ask for some of the rest, each release by its own rules.
+//! Values of large jobs, whose clients get only a part of the job info when they connect. They search their cache and
+//! request some of the rest; each release has its own rules.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use pmix_types::{DataArray, Info, IntoOwned, Key, Kval, Rank, Release, Scope, Te
 use crate::exchange::commit;
 use crate::world::{Who, World, hello};
 
-/// Ten processes on three nodes, in two applications.
+/// The numbers of processes on three nodes, ten in two applications.
 const PER_NODE: [u32; 3] = [3, 4, 3];
 const NUM_RANKS: u32 = 10;
 
@@ -40,7 +40,7 @@ fn array(key: &'static str, infos: Infos) -> Info<'static> {
     Info::new(key, Value::DataArray(DataArray::Info(infos)))
 }
 
-/// The job on nodes whose engines tell so much.
+/// Creates the job on nodes with the given reply limits.
 fn world(reply: ReplyLimits) -> World {
     let mut world = World::with(3, &{
         let mut config = Config::default();
@@ -66,12 +66,12 @@ fn world(reply: ReplyLimits) -> World {
     world
 }
 
-/// A client of a release with what it was told.
+/// A client of a release with its received data.
 struct Client<'w> {
     world: &'w mut World,
     who: Who,
     release: Release,
-    /// Data of the job, its nodes and its applications.
+    /// The data of the job, its nodes and its applications.
     kvals: Vec<Kval<'static>>,
     procs: BTreeMap<Rank, Vec<Kval<'static>>>,
 }
@@ -122,7 +122,7 @@ impl<'w> Client<'w> {
         client
     }
 
-    /// Asks the server; what comes is kept, and then looked for again.
+    /// Sends a request and stores the reply for later lookups.
     fn ask(&mut self, rank: Rank, key: &'static str, infos: Infos) {
         let request = request::Get {
             nspace: "job".into(),
@@ -148,7 +148,7 @@ impl<'w> Client<'w> {
         find(self.procs.get(&rank)?, key)
     }
 
-    /// A key in the arrays that also say this.
+    /// Returns the value of a key in the arrays that also contain the given info.
     fn held_in(&self, array: &str, says: &Info<'_>, key: &str) -> Option<Value<'static>> {
         let arrays = self.kvals.iter().filter(|kval| kval.key.is(array));
         let mut infos = arrays.filter_map(|kval| match &kval.value {
@@ -164,7 +164,7 @@ impl<'w> Client<'w> {
         })
     }
 
-    /// A key of a process. Nobody asks where it is; 4.2 does not even look at the number.
+    /// Returns a value of a process. Clients do not request its location; 4.2 does not look up the node number at all.
     fn of_proc(&mut self, rank: Rank, key: &'static str) -> Option<Value<'static>> {
         match key {
             keys::NODEID if self.release == Release::V4_2_2 => return None,
@@ -178,14 +178,14 @@ impl<'w> Client<'w> {
         self.held_of(rank, key)
     }
 
-    /// A key of the node of a process: 4.2 does not ask for it.
+    /// Returns a value of the node of a process, which 4.2 does not request.
     fn of_its_node(&mut self, rank: Rank, key: &'static str) -> Option<Value<'static>> {
         let name = self.held_of(rank, keys::HOSTNAME)?;
         let asks = self.release != Release::V4_2_2;
         self.of_node(Info::new(keys::HOSTNAME, name), key, asks)
     }
 
-    /// A key of a node that is named.
+    /// Returns a value of a named node.
     fn of_node(
         &mut self,
         name: Info<'static>,
@@ -206,8 +206,8 @@ impl<'w> Client<'w> {
         self.held_in(keys::NODE_INFO_ARRAY, &name, key)
     }
 
-    /// A key of the application of a process: 5.0 has to know which one that is, 4.2 takes the
-    /// first. Nobody asks.
+    /// Returns a value of the application of a process. 5.0 must know the application, 4.2 uses the first one. Clients
+    /// do not request it.
     fn of_its_app(&self, rank: Rank, key: &'static str) -> Option<Value<'static>> {
         let number = match self.release {
             Release::V4_2_2 => Value::Uint32(0),
@@ -223,7 +223,7 @@ impl<'w> Client<'w> {
         find(&self.kvals, key)
     }
 
-    /// The answers to all questions, by what was asked.
+    /// Returns all values by their keys and subjects.
     fn all(&mut self) -> BTreeMap<String, Option<Value<'static>>> {
         let mut all = BTreeMap::new();
         for rank in (0..NUM_RANKS).map(Rank::new) {
@@ -307,14 +307,14 @@ fn who_was_not_told_where_a_process_is_learns_it_with_the_first_answer_about_it(
         let mut client = Client::join(&mut world, 0, release);
         assert_eq!(client.procs.len(), 3);
         assert_eq!(client.of_proc(Rank::new(5), keys::HOSTNAME), None);
-        // Job information leads to the place, and so does what the process put.
+        // The reply has the location with a value of the job info as well as with data of the process.
         for (rank, key, place) in [(5, keys::LOCAL_RANK, "n01"), (9, "card", "n02")] {
             let rank = Rank::new(rank);
             assert!(client.of_proc(rank, key).is_some(), "{key} of {rank}");
             assert_eq!(client.of_proc(rank, keys::HOSTNAME), name(place));
             assert!(client.held_of(rank, keys::NODEID).is_some());
         }
-        // A process of this node needs no second word.
+        // The location of a process on this node is not repeated.
         client.of_proc(Rank::new(1), keys::GLOBAL_RANK);
         let names = client.procs[&Rank::new(1)].iter();
         assert_eq!(names.filter(|kval| kval.key.is(keys::HOSTNAME)).count(), 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What answers bring of processes that a client did not ask about.
+//! Data of processes that a reply has without a request of the client.
 
 use gds_hash::{Codec, ModexStore};
 use pmix_engine::Config;
@@ -9,7 +9,7 @@ use pmix_types::{DataRange, Info, IntoOwned, Proc, Rank, Scope, Status, Value, k
 use crate::exchange::{commit, get, get_with, told};
 use crate::world::{Who, World, hello};
 
-/// A process puts so many bytes under a key and commits them.
+/// Commits a text of `len` bytes of a process.
 fn commit_text(world: &mut World, who: Who, rank: u32, scope: Scope, len: usize) {
     let (mut puts, rank) = (ModexStore::default(), Rank::new(rank));
     let text = "x".repeat(len);
@@ -21,7 +21,7 @@ fn commit_text(world: &mut World, who: Who, rank: u32, scope: Scope, len: usize)
     assert_eq!(world.status_of(who, &commit), Some(Status::SUCCESS));
 }
 
-/// Nodes whose processes have all put so many bytes; those of other nodes were told to the first one.
+/// Creates nodes whose processes have all put `len` bytes; the first node has those of other nodes.
 fn exchanged(per_node: &[u32], len: usize, config: &Config) -> (World, Vec<Who>) {
     let mut world = World::with(per_node.len(), config);
     world.job("job", per_node);
@@ -47,9 +47,9 @@ fn card(rank: u32) -> Request<'static> {
 fn one_answer_brings_all_local_processes_and_no_other() {
     let (mut world, all) = exchanged(&[5, 3], 10, &Config::default());
     assert_eq!(told(&mut world, all[1], &card(3)), [3, 4, 0, 2]);
-    // A process of another node brings those of other nodes.
+    // The reply for a process of another node has data of other nodes.
     assert_eq!(told(&mut world, all[1], &card(6)), [6, 7, 5]);
-    // Who reads one of another node first, reads all.
+    // A client that first reads a process of another node gets all.
     assert_eq!(told(&mut world, all[6], &card(2)), [2, 5, 7, 3, 4, 0, 1]);
 }
 
@@ -70,10 +70,10 @@ fn portions_grow_and_nothing_comes_twice() {
         }
         lens.push(ranks.len() - 1);
     }
-    // 16 KiB, 64 KiB, and the rest of them.
+    // 16 KiB, 64 KiB, and the rest.
     assert_eq!(lens, [16, 64, 216]);
     assert!(seen[1..].iter().all(|seen| *seen));
-    // Who asks again is told of that process alone.
+    // A repeated request returns that process only.
     assert_eq!(told(&mut world, all[0], &card(7)), [7]);
 }
 
@@ -148,7 +148,7 @@ fn who_asks_for_all_at_once_is_told_of_each_once() {
     let ranks = tags.map(|tag| client.objects(tag)[0].0.as_raw());
     assert_eq!(ranks, [1, 2, 3, 4]);
     let num_told: usize = tags.iter().map(|tag| client.objects(*tag).len()).sum();
-    // The last one, behind which no other waits, brings the one that is left.
+    // The reply to the last open request has the remaining one.
     assert_eq!(num_told, 5);
 }
 
@@ -176,7 +176,7 @@ fn clients_that_are_not_known_to_keep_it_are_told_one_by_one() {
     }
 }
 
-/// The value of a key in the last of the answers that a client was given about a process.
+/// Returns the value of a key in the last of the replies that a client got about a process.
 fn kept(world: &World, who: Who, answers: &[pmix_proto::Tag], rank: u32) -> Option<Value<'static>> {
     let mut kept = None;
     for tag in answers {
@@ -206,9 +206,9 @@ fn what_is_put_again_is_read_old_by_who_was_brought_it() {
     };
     let first = ask(&mut world, all[0], &card(1));
     commit(&mut world, all[2], 2, &[(Scope::GLOBAL, "card", 20)]);
-    // The client finds the old value and does not ask.
+    // The client finds the old value in its cache and sends no request.
     assert_eq!(kept(&world, all[0], &[first], 2), Some(Value::Uint32(2)));
-    // A program that wants the new one says so.
+    // A program can request the new value.
     let refresh = vec![Info::new(keys::GET_REFRESH_CACHE, true)];
     let again = get_with("job", Rank::new(2), "card", refresh);
     let again = ask(&mut world, all[0], &again);
@@ -216,7 +216,7 @@ fn what_is_put_again_is_read_old_by_who_was_brought_it() {
         kept(&world, all[0], &[first, again], 2),
         Some(Value::Uint32(20))
     );
-    // From now on nobody is brought what it has not asked for, so nobody else reads an old value.
+    // From now on no client gets data without a request, so no further client reads an old value.
     for (who, rank) in [(0, 3), (1, 2), (1, 3), (3, 1)] {
         assert_eq!(told(&mut world, all[who], &card(rank)), [rank]);
     }
@@ -241,7 +241,7 @@ fn nothing_of_a_lost_process_or_an_old_life_is_brought() {
     let (mut world, all) = exchanged(&[4], 10, &Config::default());
     world.kill(all[2]);
     assert_eq!(told(&mut world, all[0], &card(1)), [1, 3]);
-    // The next life has committed nothing, and who was brought the old one cannot be told.
+    // The next incarnation has committed nothing, and clients with the old data cannot be notified.
     world.join(0, "job", 2);
     assert_eq!(told(&mut world, all[1], &card(3)), [3]);
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A small world: nodes with an engine each, clients in memory, one host for all nodes.
+//! A simulated environment: nodes with an engine each, clients in memory, one host for all nodes.
 //!
-//! Nothing happens by itself: [`World::run`] moves bytes, calls and answers until nobody has more
-//! to say, [`World::advance`] lets time pass. What the host does about a call is a rule that a test
-//! may replace.
+//! [`World::run`] moves bytes, upcalls and replies until all are delivered, and [`World::advance`] advances the clock.
+//! A rule that a test may replace determines the host's reaction to each upcall.
 
 mod client;
 mod host;
@@ -28,11 +27,11 @@ pub(crate) struct World {
     host: Host,
 }
 
-/// The place of a client in the world.
+/// The index of a client in the world.
 pub(crate) type Who = usize;
 
 impl World {
-    /// So many nodes without jobs.
+    /// Creates nodes without jobs.
     pub(crate) fn new(num_nodes: usize) -> Self {
         Self::with(num_nodes, &Config::default())
     }
@@ -48,7 +47,7 @@ impl World {
         }
     }
 
-    /// What the host does about calls, where it is not to do the usual.
+    /// Replaces the reactions of the host.
     pub(crate) fn rule(
         &mut self,
         rule: impl FnMut(usize, &pmix_engine::Upcall) -> Reaction + 'static,
@@ -57,18 +56,18 @@ impl World {
         self.host.rule = rule;
     }
 
-    /// The host answers the first of the calls of a name that it left for later.
+    /// Sends the host's reply to the first postponed upcall with a name.
     pub(crate) fn answer(&mut self, name: &str, answer: pmix_engine::Answer) {
         self.host.answer(name, answer);
         self.run();
     }
 
-    /// From now on answers of the host arrive when they are released, or again at once.
+    /// Delays the replies of the host until they are released, or stops the delay.
     pub(crate) fn slow_host(&mut self, is_slow: bool) {
         self.host.is_slow = is_slow;
     }
 
-    /// Registers a job of consecutive ranks, so many on each node, and its processes.
+    /// Registers a job with the given numbers of consecutive ranks on its nodes, and its processes.
     pub(crate) fn job(&mut self, nspace: &'static str, per_node: &[u32]) {
         self.job_of(nspace, per_node, UID);
     }
@@ -106,7 +105,7 @@ impl World {
         }
     }
 
-    /// Connects a process of a job to its node and lets it have its job information.
+    /// Connects a process of a job to its node and requests its job info.
     pub(crate) fn join(&mut self, node: usize, nspace: &'static str, rank: u32) -> Who {
         let who = self.connect(node, &hello(nspace, rank));
         self.run();
@@ -119,7 +118,7 @@ impl World {
         who
     }
 
-    /// All processes of a job, in the order of their ranks.
+    /// Connects all processes of a job, in the order of their ranks.
     pub(crate) fn join_all(&mut self, nspace: &'static str, per_node: &[u32]) -> Vec<Who> {
         let nodes = per_node.iter().enumerate();
         let nodes = nodes.flat_map(|(node, count)| (0..*count).map(move |_| node));
@@ -130,7 +129,7 @@ impl World {
             .collect()
     }
 
-    /// Connects a peer that begins with a hello.
+    /// Connects a peer that sends a hello.
     pub(crate) fn connect(&mut self, node: usize, hello: &Hello<'_>) -> Who {
         self.connect_from(node, hello, Origin::default())
     }
@@ -141,7 +140,7 @@ impl World {
         self.clients.len() - 1
     }
 
-    /// Has a node serve a tool that the host connected with.
+    /// Adds a tool to which the host connected to a node.
     pub(crate) fn add_tool(
         &mut self,
         node: usize,
@@ -155,19 +154,19 @@ impl World {
         Ok(self.clients.len() - 1)
     }
 
-    /// Makes a request; it is on its way with the next run.
+    /// Creates a request, which the next run delivers.
     pub(crate) fn ask(&mut self, who: Who, request: &Request<'_>) -> Tag {
         self.clients[who].ask(request)
     }
 
-    /// Makes a request and returns the status of its reply, if it has one by now.
+    /// Sends a request and returns the status of its reply, if there is one.
     pub(crate) fn status_of(&mut self, who: Who, request: &Request<'_>) -> Option<Status> {
         let tag = self.ask(who, request);
         self.run();
         self.clients[who].status(tag)
     }
 
-    /// The process of a client ends without a word.
+    /// Closes the connection of a client without a finalize.
     pub(crate) fn kill(&mut self, who: Who) {
         let client = &mut self.clients[who];
         if let Some(peer) = client.peer.take() {
@@ -178,14 +177,14 @@ impl World {
         self.run();
     }
 
-    /// The host takes note that a process will not call any longer.
+    /// Informs the host that a process has terminated.
     pub(crate) fn end_proc(&mut self, nspace: &'static str, rank: u32) {
         let proc = Proc::new(nspace, Rank::new(rank));
         self.host.proc_ended(&proc, &self.nodes);
         self.run();
     }
 
-    /// Lets time pass: every alarm on the way goes off at its time.
+    /// Advances the clock, with every timer at its time.
     pub(crate) fn advance(&mut self, time: Duration) {
         self.run();
         let end = self.now + time;
@@ -207,7 +206,7 @@ impl World {
         self.run();
     }
 
-    /// So much time passes in which nothing runs; then the timers run, before anything is read.
+    /// Advances the clock without running anything; then runs the timers before any input.
     pub(crate) fn oversleep(&mut self, time: Duration) {
         self.run();
         self.now += time;
@@ -217,7 +216,7 @@ impl World {
         self.run();
     }
 
-    /// Moves bytes, calls and answers until nobody has more to say.
+    /// Moves bytes, upcalls and replies until all are delivered.
     pub(crate) fn run(&mut self) {
         loop {
             let mut moved = false;
@@ -236,7 +235,7 @@ impl World {
         }
     }
 
-    /// What a client has to say goes to its engine.
+    /// Passes a client's bytes to its engine.
     fn carry_up(&mut self, who: Who) -> bool {
         let client = &mut self.clients[who];
         let Some(peer) = client.peer else {
@@ -251,7 +250,7 @@ impl World {
         true
     }
 
-    /// What an engine has to say goes to its clients.
+    /// Passes an engine's bytes to its clients.
     fn carry_down(&mut self, place: usize) -> bool {
         let mut moved = false;
         while let Some(transmit) = self.nodes[place].engine.poll_transmit() {
@@ -273,7 +272,7 @@ impl World {
         moved
     }
 
-    /// A client that does not read reads one of the messages that wait for it.
+    /// Lets a client that does not read read one of its waiting messages.
     pub(crate) fn read_one(&mut self, who: Who) {
         let client = &mut self.clients[who];
         let bytes = client.unread.pop_front().expect("nothing to read");
@@ -308,7 +307,7 @@ impl World {
 }
 
 impl Drop for World {
-    /// However a test ends that found no fault, what its engines count is what they hold.
+    /// Checks the counters of all engines after each successful test.
     fn drop(&mut self) {
         if !std::thread::panicking() {
             for node in &self.nodes {

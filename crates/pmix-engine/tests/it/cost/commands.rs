@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The commands that clients have, each with a list that becomes longer.
+//! The commands of clients, each with a list that grows.
 
 use gds_hash::{Codec, ModexStore};
 use pmix_engine::Answer;
@@ -12,13 +12,13 @@ use pmix_types::{
 use super::{count, far, is_linear, requests_are_linear, requests_are_linear_of, with_client};
 use crate::world::{Reaction, World};
 
-/// Infos that say nothing to anybody.
+/// Returns infos without a meaning.
 fn infos(size: usize) -> Vec<Info<'static>> {
     let info = |number: usize| Info::new(format!("key{number}"), Value::Uint32(count(number)));
     (0..size).map(info).collect()
 }
 
-/// Other jobs that nobody here knows, and the process that asks.
+/// Returns processes of unknown jobs, and the caller.
 fn far_jobs(size: usize) -> Vec<Proc<'static>> {
     let job = |number: usize| Proc::new(format!("far{number}"), Rank::new(0));
     let mut procs: Vec<_> = (0..size).map(job).collect();

@@ -106,7 +106,7 @@ fn processes_that_are_lost_where_others_were_invited() {
             world.ask(who, &Request::Notify(invite));
         }
         world.run();
-        // The job is known, so that nothing is kept for when it comes.
+        // The job is known, so no losses are kept for its later registration.
         let lost = (0..count(size)).map(|n| Proc::new("job", Rank::new(2 + n)));
         let lost: Vec<_> = lost.collect();
         (world, [Info::new(keys::EVENT_AFFECTED_PROCS, lost)])
@@ -178,7 +178,7 @@ fn constructions_that_wait_beside_each_other() {
     }
 }
 
-/// A construct of so many processes of one node, of which all but the last have called and the first leads.
+/// Starts a construct of `size` processes of one node, of which the first leads and all but the last have called.
 fn led(size: usize) -> (World, Vec<Who>) {
     let (mut world, all) = group::world(&[count(size)]);
     let codes = [Status::GROUP_INVITE_FAILED, Status::GROUP_LEADER_FAILED];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What waits for a process, or is registered, costs those nothing who bring and ask for something else.
+//! Waiting requests and registrations add no cost to requests for other processes or keys.
 
 use gds_hash::{Codec, ModexStore};
 use pmix_engine::{Config, Credentials, HostObject};
@@ -9,7 +9,7 @@ use pmix_types::{Info, Key, Proc, Rank, Scope, Status, keys};
 use super::{count, is_linear};
 use crate::world::{Reaction, UID, Who, World};
 
-/// A job of two processes on one node, both connected.
+/// Connects two processes of a job on one node.
 fn two() -> (World, Vec<Who>) {
     let mut world = World::new(1);
     world.job("job", &[2]);
@@ -17,12 +17,12 @@ fn two() -> (World, Vec<Who>) {
     (world, all)
 }
 
-/// Rank 0 commits a key.
+/// Commits a key of rank 0.
 fn commit(world: &mut World, who: Who, key: String) -> Tag {
     commit_again(world, who, key, 1)
 }
 
-/// Rank 0 commits a key that the commit says so many times.
+/// Commits a key of rank 0 that the commit repeats `count` times.
 fn commit_again(world: &mut World, who: Who, key: String, count: usize) -> Tag {
     let rank = Rank::new(0);
     let mut puts = ModexStore::default();
@@ -33,7 +33,7 @@ fn commit_again(world: &mut World, who: Who, key: String, count: usize) -> Tag {
     world.ask(who, &Request::Commit(request::Commit { blocks: &blocks }))
 }
 
-/// The same, and rank 0 has committed.
+/// Connects two processes, of which rank 0 has committed.
 fn begun() -> (World, Vec<Who>) {
     let (mut world, all) = two();
     commit(&mut world, all[0], "first".to_owned());
@@ -41,7 +41,7 @@ fn begun() -> (World, Vec<Who>) {
     (world, all)
 }
 
-/// Rank 0 commits one key after the other, and the last that somebody waits for.
+/// Commits one key of rank 0 after the other, and finally the key that a get waits for.
 fn commit_each(world: &mut World, who: Who, size: usize) {
     for number in 0..size {
         commit(world, who, format!("key{number}"));
@@ -49,7 +49,7 @@ fn commit_each(world: &mut World, who: Who, size: usize) {
     commit(world, who, "last".to_owned());
 }
 
-/// Rank 1 asks for a key of rank 0, and waits for an hour.
+/// Requests a key of rank 0 with a time limit of an hour.
 fn get(world: &mut World, who: Who, key: String) -> Tag {
     world.ask(
         who,
@@ -143,7 +143,7 @@ fn processes_that_are_registered_one_by_one_while_others_are_asked_about() {
                     .unwrap();
             }
             assert_eq!(num_gets(world), *size);
-            // Who asked about one that is taken back waits no longer.
+            // A get for a deregistered process ends.
             for number in 1..*size {
                 let engine = &mut world.nodes[0].engine;
                 engine.deregister_client(&proc(number)).unwrap();
@@ -199,7 +199,7 @@ fn direct_modex_requests_of_the_host_for_one_process() {
     );
 }
 
-/// A process that may register for any number of codes.
+/// Connects a process without a limit of event codes.
 fn registering() -> (World, Who) {
     let mut config = Config::default();
     config.events.codes_per_peer = usize::MAX;

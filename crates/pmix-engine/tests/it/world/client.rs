@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A client that says what a test tells it.
+//! A client that a test controls.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,16 +10,16 @@ use pmix_proto::{
 };
 use pmix_types::{Kval, Proc, Rank, Status, Value};
 
-/// The user and the group of jobs, where a test says nothing else.
+/// The default user and group of jobs.
 pub(crate) const UID: u32 = 1000;
 
-/// Its credential.
+/// The credential of that user.
 const CREDENTIAL: [u8; 8] = {
     let [a, b, c, d] = UID.to_ne_bytes();
     [a, b, c, d, a, b, c, d]
 };
 
-/// A client of 5.0.
+/// Creates the hello of a 5.0 client.
 pub(crate) fn hello(nspace: &'static str, rank: u32) -> Hello<'static> {
     Hello {
         psec: "native".into(),
@@ -35,17 +35,17 @@ pub(crate) fn hello(nspace: &'static str, rank: u32) -> Hello<'static> {
     }
 }
 
-/// One end of a connection.
+/// The client's end of a connection.
 pub(crate) struct Client {
     pub(crate) node: usize,
-    /// The other end; none when it is closed.
+    /// The server's end; `None` when closed.
     pub(crate) peer: Option<PeerId>,
     pub(crate) session: ClientConnection,
-    /// What the server did wrong.
+    /// The first protocol error of the server.
     pub(crate) fault: Option<Error>,
-    /// Whether it does not read what it is sent.
+    /// `true` if it does not read.
     pub(crate) is_deaf: bool,
-    /// What it has not read.
+    /// The unread chunks.
     pub(crate) unread: VecDeque<Chunk>,
     pub(crate) notices: Vec<Frame>,
     replies: HashMap<Tag, Response>,
@@ -65,7 +65,7 @@ impl Client {
         }
     }
 
-    /// A tool that said no hello, since the host connected with it.
+    /// Creates a tool to which the host connected, without a hello.
     pub(super) fn admitted(node: usize, peer: PeerId, hello: &Hello<'_>) -> Self {
         let mut client = Self::new(node, peer, hello);
         let _ = client.session.poll_transmit();
@@ -78,8 +78,7 @@ impl Client {
         self.session.request(request, None).unwrap()
     }
 
-    /// Takes bytes of the server. An answer that nobody asked for is a fault, so that no request
-    /// is answered twice unnoticed.
+    /// Processes bytes of the server. An unexpected reply is an error, so that a second reply to a request is noticed.
     pub(super) fn hear(&mut self, bytes: &[u8]) {
         if let Err(error) = self.session.handle_input(bytes) {
             self.fault = Some(error);
@@ -97,17 +96,17 @@ impl Client {
         }
     }
 
-    /// Whether it was let in.
+    /// Returns `true` if the server admitted it.
     pub(crate) fn is_in(&self) -> bool {
         self.peer.is_some() && self.session.welcome().is_some()
     }
 
-    /// The reply to a request, if it is there.
+    /// Returns the reply to a request, if it has arrived.
     pub(crate) fn reply(&self, tag: Tag) -> Option<&Response> {
         self.replies.get(&tag)
     }
 
-    /// The status of the reply to a request, if it is there.
+    /// Returns the status of the reply to a request, if it has arrived.
     pub(crate) fn status(&self, tag: Tag) -> Option<Status> {
         let response = self.reply(tag)?;
         let form = self.session.form();
@@ -115,7 +114,7 @@ impl Client {
         Some(reply.unwrap().status())
     }
 
-    /// The objects of the reply to a get: whose they are, and what is in them.
+    /// Returns the objects of the reply to a get: ranks and values.
     pub(crate) fn objects(&self, tag: Tag) -> Vec<(Rank, Vec<Kval<'_>>)> {
         let form = self.session.form();
         let response = self.reply(tag).expect("no reply");
@@ -126,7 +125,7 @@ impl Client {
         objects.collect()
     }
 
-    /// The value of a key in the reply to a get.
+    /// Returns the value of a key in the reply to a get.
     pub(crate) fn value(&self, tag: Tag, key: &str) -> Option<Value<'_>> {
         let kvals = self.objects(tag).into_iter().flat_map(|(_, kvals)| kvals);
         let mut kvals = kvals.filter(|kval| kval.key.is(key));

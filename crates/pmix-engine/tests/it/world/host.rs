@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host of all nodes: it carries fences and direct modexes between them and declines the rest.
+//! The host of all nodes, which performs collectives and direct modexes between them and refuses other upcalls.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Instant;
@@ -13,54 +13,54 @@ use pmix_types::{
 
 use super::node::Node;
 
-/// What the host does about a call.
+/// The reaction of the host to an upcall.
 pub(crate) enum Reaction {
-    /// The usual.
+    /// The default.
     Usual,
-    /// It answers this.
+    /// This reply.
     Answer(Answer),
-    /// Nothing, for ever.
+    /// No reply.
     Silence,
-    /// What [`World::answer`](super::World::answer) says, later.
+    /// The reply of a later [`World::answer`](super::World::answer).
     Later,
 }
 
 pub(super) type Rule = Box<dyn FnMut(usize, &Upcall) -> Reaction>;
 
-/// What makes calls of several nodes one: what is to be done, and by whom.
+/// The operation and participants, which match the calls of several nodes.
 type Key = (&'static str, Vec<Proc<'static>>);
 
 /// The host of all nodes.
 pub(super) struct Host {
     pub(super) rule: Rule,
-    /// Calls that wait for those of other nodes, by node.
+    /// Calls that wait for other nodes, by node.
     gathering: BTreeMap<Key, Vec<Round>>,
-    /// Calls about groups that wait for those of other nodes.
+    /// Group calls that wait for other nodes.
     groups: HashMap<GroupKey, Vec<GroupRound>>,
     last_context: u64,
     constructions: GroupAssembler<(usize, CallId)>,
-    /// The processes that will not call any longer.
+    /// The processes that have terminated.
     gone: HashSet<Proc<'static>>,
-    /// Direct modexes that are asked of the engine of another node.
+    /// Direct modexes that wait for the engine of another node.
     asked: HashMap<(usize, DirectModexId), (usize, CallId)>,
     answers: Vec<(usize, CallId, Answer)>,
-    /// Whether answers are on their way until they are released one by one.
+    /// `true` while replies wait until they are released one by one.
     pub(super) is_slow: bool,
-    /// Calls that are to be answered later, by the names of their upcalls.
+    /// Postponed upcalls with their names.
     later: Vec<(usize, CallId, &'static str)>,
 }
 
-/// What makes calls about groups of several nodes one.
+/// The operation, name and members, which match the group calls of several nodes.
 type GroupKey = (GroupOperation, Vec<u8>, Vec<Proc<'static>>);
 
-/// The calls about one group, by node.
+/// The calls for one group, by node.
 type GroupRound = BTreeMap<usize, (CallId, Group)>;
 
-/// One collective.
+/// A collective.
 #[derive(Default)]
 struct Round(BTreeMap<usize, (CallId, Part)>);
 
-/// What a node has to say: its data, or how it failed there.
+/// The contribution of a node: its data, or its failure.
 type Part = Result<Vec<u8>, Status>;
 
 impl Default for Host {
@@ -81,7 +81,7 @@ impl Default for Host {
 }
 
 impl Host {
-    /// Takes the calls of a node and hands out answers.
+    /// Handles the upcalls of a node and sends replies.
     pub(super) fn serve(&mut self, place: usize, nodes: &mut [Node], now: Instant) -> bool {
         let mut moved = false;
         while let Some(call) = nodes[place].engine.poll_host_call() {
@@ -104,7 +104,7 @@ impl Host {
         moved
     }
 
-    /// Answers the first of the calls of a name that were left for later.
+    /// Replies to the first postponed upcall with a name.
     pub(super) fn answer(&mut self, name: &str, answer: Answer) {
         let mut later = self.later.iter();
         let first = later.position(|(_, _, known)| *known == name);
@@ -112,7 +112,7 @@ impl Host {
         self.answers.push((place, call, answer));
     }
 
-    /// An engine brought what another one wants.
+    /// Handles the data that an engine returned for another one.
     pub(super) fn notice(&mut self, place: usize, event: &EngineEvent) {
         if let EngineEvent::DirectModex { request, result } = event
             && let Some((asker, call)) = self.asked.remove(&(place, *request))
@@ -141,7 +141,7 @@ impl Host {
                 let part = end.failed.map_or(Ok(Vec::new()), Err);
                 self.gather(place, call.id, ("disconnect", end.procs), part, nodes);
             }
-            // An event about a group reaches the other nodes, as its processes may be there.
+            // An event about a group is sent to the other nodes, which may have members of it.
             Upcall::NotifyEvent(event)
                 if event.infos.iter().any(|info| info.key.is(keys::GROUP_ID)) =>
             {
@@ -166,7 +166,7 @@ impl Host {
         }
     }
 
-    /// Waits for all nodes on which participants are.
+    /// Waits for all nodes with participants.
     fn gather(&mut self, place: usize, id: CallId, key: Key, part: Part, nodes: &[Node]) {
         let has_part = |node: &Node| {
             let mut procs = key.1.iter();
@@ -198,8 +198,7 @@ impl Host {
         rounds.remove(open);
     }
 
-    /// Waits for all nodes on which members of a group are. The order of the members is that of the
-    /// first node.
+    /// Waits for all nodes with members of a group. The first node determines the order of the members.
     fn gather_group(&mut self, place: usize, id: CallId, call: Group, nodes: &[Node]) {
         let has_part = |node: &Node| call.procs.iter().any(|proc| node.hosts(proc));
         let expected = nodes.iter().filter(|node| has_part(node)).count();
@@ -227,7 +226,7 @@ impl Host {
                 let (_, (_, first)) = round.first_key_value().expect("nobody called");
                 let order = listed(first);
                 let mut members: Vec<_> = order.iter().flat_map(|list| list.to_vec()).collect();
-                // Each node leaves out those of its own that do not take part.
+                // Each node leaves out its own absent members.
                 for other in round.values().filter_map(|(_, call)| listed(call)) {
                     members.retain(|proc| other.contains(proc));
                 }
@@ -245,7 +244,7 @@ impl Host {
         }
     }
 
-    /// A process will not call any longer.
+    /// Records the termination of a process.
     pub(super) fn proc_ended(&mut self, proc: &Proc<'static>, nodes: &[Node]) {
         self.gone.insert(proc.clone());
         let jobs = Jobs(nodes, &self.gone);
@@ -272,7 +271,7 @@ impl Host {
         }
     }
 
-    /// Asks the engine of the node of a process.
+    /// Requests data from the engine of a process's node.
     fn direct(
         &mut self,
         place: usize,
@@ -299,7 +298,7 @@ impl Host {
     }
 }
 
-/// The members that a server lists.
+/// Returns the members that a server lists.
 fn listed(call: &Group) -> Option<&[Proc<'static>]> {
     let mut infos = call.directives.iter();
     match &infos
@@ -311,7 +310,7 @@ fn listed(call: &Group) -> Option<&[Proc<'static>]> {
     }
 }
 
-/// The processes of all nodes, and those that have ended.
+/// The processes of all nodes, and the terminated ones.
 struct Jobs<'n>(&'n [Node], &'n HashSet<Proc<'static>>);
 
 impl Processes for Jobs<'_> {

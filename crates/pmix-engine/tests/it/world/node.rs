@@ -8,11 +8,11 @@ use pmix_engine::{Claim, Config, Engine, EngineEvent, Error, Psec, Verification,
 use pmix_types::{Proc, Rank, Status};
 use preg_core::Params;
 
-/// A node, and what its engine said to its driver.
+/// A node with the events of its engine.
 pub(crate) struct Node {
     pub(crate) engine: Engine,
     pub(crate) events: Vec<EngineEvent>,
-    /// The processes that were registered here.
+    /// The processes registered here.
     pub(super) procs: Vec<Proc<'static>>,
 }
 
@@ -33,13 +33,13 @@ impl Node {
         }
     }
 
-    /// Whether a process runs here, or one that a wildcard means.
+    /// Returns `true` if the process, or one selected by a wildcard, is on this node.
     pub(super) fn hosts(&self, proc: &Proc<'_>) -> bool {
         let mut procs = self.procs.iter();
         procs.any(|own| own.nspace == proc.nspace && own.rank.matches(proc.rank))
     }
 
-    /// Why peers were refused, in the order in which they were.
+    /// Returns the statuses of refused peers, in order.
     pub(crate) fn refusals(&self) -> Vec<Status> {
         let refused = self.events.iter().filter_map(|event| match event {
             EngineEvent::Refused { reason, .. } => Some(reason.status()),
@@ -49,12 +49,12 @@ impl Node {
     }
 }
 
-/// The name of a node.
+/// Returns the name of a node.
 pub(super) fn name(place: usize) -> String {
     format!("n{place:02}")
 }
 
-/// Credentials of two numbers that are believed.
+/// A security module that accepts any pair of numbers.
 struct Native;
 
 impl Psec for Native {
@@ -74,7 +74,7 @@ impl Psec for Native {
     }
 }
 
-/// Credentials that somebody else is asked about: a test says what the answer is.
+/// A security module whose results a test supplies.
 struct Later;
 
 impl Psec for Later {
