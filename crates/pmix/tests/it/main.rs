@@ -3,7 +3,6 @@
 #![cfg(all(feature = "client", feature = "server"))]
 
 mod devices;
-mod driven;
 mod examples;
 mod groups;
 mod groups_of_nodes;
@@ -13,4 +12,3 @@ mod prefetch;
 mod served;
 mod shared;
 mod shared_nodes;
-mod threads;

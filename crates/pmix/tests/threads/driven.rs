@@ -11,6 +11,7 @@ use pmix::prelude::*;
 use pmix::types::{DataRange, Query};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::alone;
 use crate::served::{JOB, Result, serve};
 
 const SIZE: u32 = 2;
@@ -53,6 +54,7 @@ fn threads() -> Result<Vec<String>> {
 
 #[test]
 fn a_loop_of_the_program_reads_and_calls_back() -> Result<()> {
+    let _alone = alone();
     let folder = tempfile::tempdir()?;
     let (server, settings) = serve(folder.path(), SIZE)?;
     let (sender, events) = mpsc::channel::<(ThreadId, ClientEvent)>();

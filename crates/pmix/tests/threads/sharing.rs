@@ -3,7 +3,6 @@
 //! blocks another one.
 
 use std::sync::mpsc;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -11,15 +10,10 @@ use pmix::client::{Ask, ClientEvent, SharedClient};
 use pmix::prelude::*;
 use pmix::types::Query;
 
+use crate::alone;
 use crate::served::{Result, serve};
 
 const SIZE: u32 = 2;
-
-/// The tests count threads of this process, so one runs at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Returns the number of threads that a client has started in this process.
 fn num_threads() -> Result<usize> {

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A program of its own: its tests count the threads of their process, so no other test may start a client in it.
+#![cfg(all(feature = "client", feature = "server"))]
+
+mod driven;
+#[path = "../it/served/mod.rs"]
+mod served;
+mod sharing;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Returns a guard that lets one test run at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
