@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Delays a callback until the call that registered it has returned to the program.
 //!
-//! The specification of this library forbids invoking a callback before the function has returned: a program may
+//! The PMIx Standard forbids the library to invoke a callback before the function has returned: a program may
 //! store the result of the function, or take a lock, right after the call. A call leaves the library with a store to
 //! [`Call::left`]. No later instruction of this library can be observed from another thread. The thread that runs the
 //! callback therefore observes the calling thread. It waits until that thread calls another function of the library,
@@ -108,6 +108,8 @@ impl Drop for Entered {
             let Some(call) = caller.current.replace(self.outer.take()) else {
                 return;
             };
+            // The store is the last action, after which a callback may run. Nothing may be freed after it, so `last`
+            // keeps the call.
             let left: *const AtomicU64 = &raw const call.left;
             let _ = call.left_at.set(Instant::now());
             drop(caller.last.replace(Some(call)));
@@ -203,6 +205,7 @@ impl Call {
             }
         };
         let left_at = *self.left_at.get_or_init(Instant::now);
+        // A call that left so long ago has returned, whatever state its thread has now.
         if left_at.elapsed() > RUNNABLE_LIMIT {
             return true;
         }

@@ -174,7 +174,7 @@ exported! {
     fn PMIx_Init(proc: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
         code((|| {
             // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
-            // as its count says. The server already has all that the launcher knows, so the infos are checked only.
+            // as its count says.
             let infos = unsafe { infos_at(info, ninfo)? };
             let own = init(&infos)?;
             // SAFETY: the header requires `proc` to be NULL or valid for writes.

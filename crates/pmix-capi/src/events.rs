@@ -89,6 +89,7 @@ fn tell_and_ask(event: Happened, decision: Option<GroupDecision>) {
         }
         told
     };
+    // The lock is released before the handlers run, because a handler may register another one.
     Chain::begin(event, told, decision);
 }
 
@@ -265,6 +266,7 @@ fn forget(id: usize) -> Result<()> {
             return Ok(());
         }
         let is_default = gone.codes.is_empty();
+        // The server keeps sending the codes that another handler of this process still needs.
         let unwanted = gone.codes.into_iter();
         let codes: Vec<_> = unwanted.filter(|code| !handlers.has_code(*code)).collect();
         if codes.is_empty() && !is_default {
@@ -286,7 +288,7 @@ exported! {
         let made = unsafe { register(codes, ncodes, info, ninfo, evhdlr) };
         let (id, ask) = match (made, cbfunc) {
             (Ok(made), _) => made,
-            // OpenPMIx reports a full or conflicting place in the order of handlers by the callback, if there is one.
+            // The requested place in the order of handlers is not available. The callback reports it, if there is one.
             (Err(status @ Status::ERR_EVENT_REGISTRATION), Some(callback)) => {
                 let callback = Callback::new(callback, cbdata);
                 return code(later(move || callback.call(move |callback, data| {
@@ -373,7 +375,7 @@ exported! {
             };
             if let Ok(server) = server() {
                 server.notify(status, &source, range, &infos).map_err(|error| error.status())?;
-                // A tool that started its launcher has a server, but it may have no client connection.
+                // Without a connection there is no other server to notify, as in a tool whose launcher has exited.
                 if client().is_err() {
                     later(tell_here)?;
                     return answer_now(cbfunc, cbdata);

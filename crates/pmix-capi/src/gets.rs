@@ -102,6 +102,7 @@ pub(crate) fn known_to_server(
         return Some(Ok(known));
     }
     let qualifiers = SharedClient::qualifiers(infos);
+    // Stored values come first: the process may have replaced a registered value by its own.
     let registered = server.get(of, &name, &qualifiers).or_else(|error| {
         // A server is not part of a job, so data about its own process may be registered for the namespace as a
         // whole.

@@ -64,7 +64,7 @@ macro_rules! fallbacks {
 
 fallbacks! {
     () = ();
-    // The values of C enumerations: not a truth value (`PMIX_BOOL_...`), and not comparable (`PMIX_VALUE_...`).
+    // The values of C enumerations: `PMIX_NON_BOOL`, and `PMIX_VALUE2_GREATER`, which at least is not `PMIX_EQUAL`.
     u32 = 2;
     usize = 0;
     bool = false;

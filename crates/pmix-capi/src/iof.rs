@@ -89,6 +89,7 @@ exported! {
             }
         };
         if !begun.is_success() {
+            // The server or the host did not register the pull, so no output will arrive for it.
             answered(id, &Err(begun));
             return begun.as_raw();
         }

@@ -151,6 +151,8 @@ pub(crate) fn end() {
         let Some(Worker { queue, thread }) = ended else {
             return;
         };
+        // Closing the queue ends the thread after its last job. A callback that calls finalize runs on that thread,
+        // which must not join itself.
         drop(queue);
         if thread.thread().id() != thread::current().id() && thread.join().is_err() {
             tracing::error!("the thread of the callbacks panicked");

@@ -150,6 +150,8 @@ impl Log {
     }
 
     fn write(&self, line: &[u8]) {
+        // Other users may write to the directory of the file: follow no link, do not block on a FIFO, and adopt no
+        // terminal.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         let is_written = self.file.as_ref().is_some_and(|path| {
             let mut options = OpenOptions::new();

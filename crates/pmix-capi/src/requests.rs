@@ -170,7 +170,7 @@ macro_rules! answered {
 unsafe fn published(info: *const pmix_info_t, ninfo: usize) -> Result<Vec<Info<'static>>> {
     // SAFETY: the caller guarantees `ninfo` valid infos, or NULL.
     let infos = unsafe { infos_at(info, ninfo)? };
-    // The Standard requires data to publish.
+    // As in OpenPMIx, a publish without data is an error.
     if infos.is_empty() {
         return Err(Status::ERR_BAD_PARAM);
     }

@@ -140,10 +140,13 @@ pub(crate) fn finalize() -> Result<()> {
         }
     }
     show_to_children(None);
+    // The state is not locked here, because the host may call the library until its server has ended.
     let ended = last.map_or(Ok(()), |(server, _)| server.finalize());
     attributes::forget();
+    // The host receives no more calls, so all that are still open can be completed.
     pending::end_all();
     modexes::end_all();
+    // Runs the callbacks that the completions above have queued, before the thread ends.
     end();
     crate::events::forget_all();
     ended.map_err(|error| refused(&error))
@@ -193,7 +196,7 @@ exported! {
             // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
             // as its count says.
             let (nspace, infos) = unsafe { (job_at(nspace)?, infos_at(info, ninfo)?) };
-            // OpenPMIx hosts pass a negative number for a job without local processes.
+            // A host may pass a negative number for a job without local processes.
             let local = u32::try_from(nlocalprocs).unwrap_or(0);
             let made = server.register_nspace(&nspace, local, &infos);
             answer(made.map_err(|error| refused(&error)), cbfunc, cbdata)

@@ -244,6 +244,7 @@ pub(crate) fn finalize() -> Option<Result<()>> {
         return Some(Ok(()));
     };
     changed();
+    // First the launchers, some of which are servers of the tool: this removes them from it.
     own.launchers.end(&mut own.tool);
     let left = own.tool.finalize().map_err(|error| refused(&error));
     let ended = match own.has_server && state().server.is_some() {
@@ -295,6 +296,7 @@ fn attach(infos: &[Info<'_>], replaces: bool) -> Result<(Proc<'static>, Proc<'st
     let made = attached(&identity, &wishes)?;
     let server = made.server().clone();
     take(made, wishes.is_primary)?;
+    // The old server is disconnected last, so that the tool keeps it if the new connection fails.
     if replaces && let Some((old, _)) = before {
         disconnect(&old)?;
     }
@@ -346,6 +348,7 @@ fn set_server(server: &Proc<'_>, wishes: &Wishes) -> Result<()> {
         if left == Some(Duration::ZERO) {
             return Err(Status::ERR_TIMEOUT);
         }
+        // Wakes up for each event that decides the next attempt: the connection of the server, or its exit.
         let is_there = |state: &State| {
             let own = state.tool.as_ref();
             own.is_none_or(|own| {

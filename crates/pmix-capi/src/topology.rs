@@ -65,6 +65,7 @@ fn this_node() -> Result<Arc<Topology>> {
         }
         state.connection().cloned()
     };
+    // The state is not locked while the topology is read, because reading takes time.
     let told = client.and_then(|client| {
         let optional = [Info::new(keys::OPTIONAL, true)];
         match client.find(&client.job(), &Key::from(keys::HWLOC_XML_V2), &optional) {

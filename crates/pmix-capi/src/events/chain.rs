@@ -133,6 +133,7 @@ impl Chain {
         let (status, source) = (self.event.status.as_raw(), ptr::from_ref(&self.source));
         let (info, ninfo) = list_of(&mut self.shown);
         let (results, nresults) = list_of(&mut self.results);
+        // Stored before the call: the handler may complete on another thread before it returns.
         let number = {
             let mut open = open();
             open.last += 1;

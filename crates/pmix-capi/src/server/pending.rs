@@ -114,6 +114,7 @@ pub(super) fn call(
         calls.open.insert(number, Pending { answering, shown });
         number
     };
+    // The call was stored first: the host may call back from another thread before its function returns.
     let status = Status::from_raw(host(ptr::without_provenance_mut(number)));
     if status == Status::SUCCESS {
         return;

@@ -55,7 +55,7 @@ impl CHost {
         let Some(function) = self.module().client_connected else {
             return done.succeed(());
         };
-        // Hosts of releases that have only this slot do not call back, so no callback is passed.
+        // OpenPMIx releases that have only this slot pass no callback, and hosts do not call one.
         // SAFETY: the host declared `function` for this slot; `proc` lives until it returns.
         let status = Status::from_raw(unsafe { function(at, object, None, ptr::null_mut()) });
         match status {

@@ -151,6 +151,7 @@ fn run(
             }
         });
     }
+    // The server knows what to do with the connection before the launcher can make it.
     let child = command.spawn().map_err(|error| {
         let program = command.get_program().to_string_lossy();
         tracing::warn!("cannot start {program}: {error}");

@@ -30,7 +30,7 @@ pub(super) struct Wishes {
     /// The time limit for the connection.
     pub(super) limit: Option<Duration>,
     pub(super) is_launcher: bool,
-    /// The name that the launcher of the tool assigned to it.
+    /// The name of the tool (`PMIX_TOOL_NSPACE`, `PMIX_TOOL_RANK`).
     pub(super) name: Option<Proc<'static>>,
 }
 
