@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The environment of a child: what the launcher has, less what another launcher left in it.
+//! The environment of a child: the launcher's own, without the variables that an outer launcher set in it.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -9,36 +9,36 @@ use std::sync::Arc;
 
 use crate::Error;
 
-/// The longest variable that Linux hands to a program: its name, `=` and its value, in bytes (`MAX_ARG_STRLEN`
+/// The longest variable that Linux passes to a program: its name, `=` and its value, in bytes (`MAX_ARG_STRLEN`
 /// without the NUL).
 const LONGEST: usize = (128 << 10) - 1;
 
-/// Bytes that the environments of all applications of a job may take together.
+/// The limit in bytes for the environments of all applications of a job together.
 const MOST_BYTES: usize = 64 << 20;
 
-/// Bytes that a variable takes in each environment that has it, beside its text, which is shared.
+/// The bytes that are counted for a variable in each environment that contains it, in addition to its shared text.
 const ENTRY_BYTES: usize = 64;
 
-/// Variables to set or to pass on whatever they are.
+/// A change to the environment of an application.
 ///
-/// Names and values are shared: the environments of all applications have one copy of them.
+/// Names and values are shared: the environments of all applications refer to one copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Export {
-    /// This variable with this value.
+    /// Sets this variable to this value.
     Set(Arc<OsStr>, Arc<OsStr>),
-    /// The variable of this name as the launcher has it.
+    /// Passes on the launcher's variable of this name.
     Pass(OsString),
-    /// All variables that begin so.
+    /// Passes on all of the launcher's variables with this prefix.
     PassAll(OsString),
-    /// This variable with this value unless there is one of its name.
+    /// Sets this variable to this value unless the environment already contains the name.
     Default(Arc<OsStr>, Arc<OsStr>),
-    /// This value in front of that of a variable, with this byte between them.
+    /// Puts this value before that of the variable, separated by this byte.
     Prepend(Arc<OsStr>, Arc<OsStr>, u8),
-    /// This value after that of a variable, with this byte between them.
+    /// Puts this value after that of the variable, separated by this byte.
     Append(Arc<OsStr>, Arc<OsStr>, u8),
-    /// No variable of this name.
+    /// Removes the variable of this name.
     Unset(OsString),
-    /// All of these in their order: one list for all applications of a job.
+    /// Applies these changes in order. All applications of a job share the list.
     All(Arc<[Self]>),
 }
 
@@ -49,7 +49,7 @@ impl Export {
         Self::Set(name.as_ref().into(), value.as_ref().into())
     }
 
-    /// Reads `NAME`, `NAME=VALUE` or `PREFIX*`; none if there is no name.
+    /// Parses `NAME`, `NAME=VALUE` or `PREFIX*`. Returns `None` if the name is empty.
     #[must_use]
     pub fn parse(word: &OsStr) -> Option<Self> {
         let bytes = word.as_bytes();
@@ -65,25 +65,25 @@ impl Export {
     }
 }
 
-/// Variables and their values.
+/// The variables of an environment with their values.
 pub(crate) type Variables = BTreeMap<Arc<OsStr>, Arc<OsStr>>;
 
-/// Makes the environments of the applications of a job on a node where they do or do not have a processor each.
+/// The builder of the environments of the applications of a job on this node.
 ///
-/// Texts are shared, and so is the whole environment of applications with the same exports. What one request makes
-/// the launcher keep is therefore bounded by [`MOST_BYTES`], however its variables and applications multiply.
+/// Texts are shared, and so is the whole environment of applications with the same exports. [`MOST_BYTES`] therefore
+/// bounds the memory that one request can make the launcher keep, however many variables and applications it names.
 pub(crate) struct Environments<'a> {
     inherited: &'a [(OsString, OsString)],
     /// The environment of an application without exports.
     base: Arc<Variables>,
-    /// The environment of the applications with this list of exports alone.
+    /// The environment of the applications whose only exports are this list.
     last: Option<(Arc<[Export]>, Arc<Variables>)>,
-    /// How many bytes more the environments may take.
+    /// The bytes that the environments may still take.
     room: usize,
 }
 
 impl<'a> Environments<'a> {
-    /// Takes the variables of the launcher, less what another launcher left in them.
+    /// Builds the base environment from the launcher's variables, without those that another launcher set.
     pub(crate) fn new(inherited: &'a [(OsString, OsString)], oversubscribed: bool) -> Self {
         let mut base: Variables = for_open_mpi_4(oversubscribed)
             .map(|(name, value)| (OsStr::new(name).into(), OsStr::new(value).into()))
@@ -103,7 +103,8 @@ impl<'a> Environments<'a> {
     /// Returns the environment of an application.
     ///
     /// # Errors
-    /// A variable is longer than the system allows, or the environments of all applications take too much memory.
+    /// Returns [`Error`] if a variable is longer than the system allows, or if the environments of all applications
+    /// exceed [`MOST_BYTES`].
     pub(crate) fn of(&mut self, exports: &[Export]) -> Result<Arc<Variables>, Error> {
         let alone = match exports {
             [] => return Ok(Arc::clone(&self.base)),
@@ -127,7 +128,7 @@ impl<'a> Environments<'a> {
         Ok(vars)
     }
 
-    /// Adds what an export says to an environment.
+    /// Applies one export to an environment.
     fn apply(&mut self, export: &Export, vars: &mut Variables) -> Result<(), Error> {
         self.take(ENTRY_BYTES)?;
         let before = vars.len();
@@ -136,7 +137,7 @@ impl<'a> Environments<'a> {
                 for export in &**all {
                     self.apply(export, vars)?;
                 }
-                // Each has been counted.
+                // The recursive calls have already counted the new variables.
                 return Ok(());
             }
             Export::Set(name, value) => {
@@ -176,7 +177,7 @@ impl<'a> Environments<'a> {
         self.take(vars.len().saturating_sub(before) * ENTRY_BYTES)
     }
 
-    /// Joins a value with that of a variable, if there is one.
+    /// Joins a value with the current value of a variable, or sets the variable if it is missing.
     fn join(
         &mut self,
         vars: &mut Variables,
@@ -202,7 +203,7 @@ impl<'a> Environments<'a> {
         Ok(())
     }
 
-    /// Takes room for some bytes.
+    /// Subtracts these bytes from the room that is left.
     fn take(&mut self, num_bytes: usize) -> Result<(), Error> {
         let Some(room) = self.room.checked_sub(num_bytes) else {
             return Err(Error::no_room(format!(
@@ -216,18 +217,18 @@ impl<'a> Environments<'a> {
     }
 }
 
-/// A variable of the launcher, to be shared.
+/// Returns a variable of the launcher with shared name and value.
 fn shared((name, value): &(OsString, OsString)) -> (Arc<OsStr>, Arc<OsStr>) {
     (name.as_os_str().into(), value.as_os_str().into())
 }
 
-/// Refuses a variable that no program can have.
+/// Returns an error if the variable is longer than the system passes to a program.
 fn check_len(name: &OsStr, value_len: usize) -> Result<(), Error> {
     let len = name.len() + 1 + value_len;
     if len <= LONGEST {
         return Ok(());
     }
-    // The name itself may be what is long.
+    // The name itself may be the long part, so the message contains only its beginning.
     let name = name.to_string_lossy();
     let name: String = name.chars().take(64).collect();
     Err(Error::request(format!(
@@ -235,7 +236,7 @@ fn check_len(name: &OsStr, value_len: usize) -> Result<(), Error> {
     )))
 }
 
-/// Returns the environment of an application of a job that has no other.
+/// Returns the environment of the only application of a job.
 #[cfg(test)]
 fn of_children(
     inherited: &[(OsString, OsString)],
@@ -246,24 +247,24 @@ fn of_children(
     environments.of(exports).unwrap()
 }
 
-/// What Open MPI up to 4.1 needs beside PMIx.
+/// Returns the variables that Open MPI up to 4.1 needs in addition to PMIx.
 ///
-/// It looks for a launcher that it knows before it looks for a server: without a sign of one each
-/// process takes itself for a job of its own. Of the signs that it knows this is the least: JSM's
-/// port is looked for by nothing else, and only for being there, while the variables of Slurm are
-/// read by many a program, and those of Open MPI's own daemon make it look for that daemon.
+/// Open MPI looks for a launcher that it knows before it looks for a PMIx server. Without one, each process becomes a
+/// singleton. The port of JSM is the variable with the fewest side effects: Open MPI only tests that it is set, and
+/// nothing else reads it. The variables of Slurm are read by many programs, and those of Open MPI's own daemon make
+/// Open MPI connect to that daemon.
 ///
-/// What PMIx would tell it of a node with more processes than processors (`pmix.ndosub`, which 5.0
-/// asks for) it takes from a parameter of its own: who waits then yields.
+/// Open MPI 4.1 does not request `pmix.ndosub` (`PMIX_NODE_OVERSUBSCRIBED`), as 5.0 does. A parameter of its own
+/// makes its processes yield while they wait on an oversubscribed node.
 fn for_open_mpi_4(oversubscribed: bool) -> impl Iterator<Item = (&'static str, &'static str)> {
     let yields = oversubscribed.then_some(("OMPI_MCA_mpi_oversubscribe", "1"));
     [("JSM_JSRUN_PORT", "1")].into_iter().chain(yields)
 }
 
-/// Rank and size where scripts around MPI programs look for them, by the names of Open MPI's `mpirun`.
+/// Returns rank and size under the names of Open MPI's `mpirun`, for scripts that wrap MPI programs.
 ///
-/// They only tell, and no library takes them for the sign of a launcher. Those of other launchers are
-/// not set: MPICH takes `PMI_RANK` for one, and Slurm's are read by Open MPI's 4.1 and by `srun`.
+/// No library takes these names for the sign of a launcher. The names of other launchers are not set: MPICH detects a
+/// launcher by `PMI_RANK`, and Open MPI 4.1 and `srun` read the variables of Slurm.
 pub(crate) fn compat(
     rank: u32,
     size: u64,
@@ -281,8 +282,8 @@ pub(crate) fn compat(
     places.map(|(name, value)| (name, value.into()))
 }
 
-/// Whether a variable tells Intel MPI to speak the PMI of another launcher, as the profiles of sites with Slurm do.
-/// One that names PMIx is a user's choice.
+/// Returns `true` if a variable selects another PMI than PMIx for Intel MPI, as profiles of Slurm sites do. A value
+/// that selects PMIx is the user's choice and is kept.
 fn is_for_another_pmi(name: &OsStr, value: &OsStr) -> bool {
     let file = Path::new(value).file_name().unwrap_or_default();
     match name.as_bytes() {
@@ -292,11 +293,11 @@ fn is_for_another_pmi(name: &OsStr, value: &OsStr) -> bool {
     }
 }
 
-/// Whether a variable tells a process which process it is of which job, as some launcher would:
-/// a child that believed an outer launcher would take part in the wrong job.
+/// Returns `true` if a launcher sets this variable to identify a process. A child that used the identity from an
+/// outer launcher would join the wrong job.
 ///
-/// What a user sets to steer a library (`OMPI_MCA_btl`, `PMIX_MCA_…`, `OMPI_CC`) stays, and so
-/// does what describes an allocation of Slurm rather than a step in it.
+/// Variables by which users configure a library (`OMPI_MCA_btl`, `PMIX_MCA_…`, `OMPI_CC`) are kept. So are variables
+/// of Slurm that describe an allocation, as opposed to a step in it.
 pub(crate) fn is_foreign(name: &OsStr) -> bool {
     const FOREIGN: &[&str] = &[
         "PMIX_",
@@ -306,8 +307,8 @@ pub(crate) fn is_foreign(name: &OsStr) -> bool {
         "ORTE_",
         "JSM_",
         "SLURM_",
-        // Open MPI: its own word for rank and size, and the parameters by which its daemons speak
-        // to the processes that they start.
+        // Open MPI: its variables for rank and size, and the parameters that its daemons pass to the processes that
+        // they start.
         "OMPI_COMM_WORLD_",
         "OMPI_UNIVERSE_SIZE",
         "OMPI_APP_CTX_",
@@ -322,7 +323,7 @@ pub(crate) fn is_foreign(name: &OsStr) -> bool {
         "OMPI_MCA_initial_wdir",
         "OMPI_MCA_mpi_oversubscribe",
         "OMPI_MCA_shmem_RUNTIME_QUERY_hint",
-        // MPICH and its relatives.
+        // MPICH and derived libraries.
         "MPI_LOCALRANKID",
         "MPI_LOCALNRANKS",
         "HYDI_",

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one error type of this crate.
+//! The error type of this crate.
 
 use std::fmt;
 use std::io;
 
 use pmix_types::{ErrorDetail, Status};
 
-/// Says why a job could not be started.
+/// The reason why a job could not be started.
 ///
-/// What happens to a job once it runs is no error of the launcher: the
-/// [`Outcome`](crate::Outcome) says it.
+/// A failure of a running job is not an error of the launcher; it is part of the [`Outcome`](crate::Outcome).
 pub struct Error(Box<Fault>);
 
 struct Fault {
@@ -17,18 +16,18 @@ struct Fault {
     detail: ErrorDetail,
 }
 
-/// What is at fault.
+/// The origin of an error. It determines the exit code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// What was asked for.
+    /// The request itself.
     Request,
-    /// A program that is not there.
+    /// A program that does not exist.
     Missing,
-    /// A program that cannot be run.
+    /// A program that cannot be executed.
     Refused,
-    /// The system.
+    /// The operating system or the server.
     System,
-    /// The time that the job had to start.
+    /// The time limit of the spawn, which passed.
     Late,
 }
 
@@ -45,35 +44,35 @@ impl Kind {
 }
 
 impl Error {
-    /// What was asked for cannot be done.
+    /// Returns an error for a request that cannot be served.
     #[cold]
     pub(crate) fn request(message: impl Into<String>) -> Self {
         let kind = Kind::Request;
         Self::new(kind, ErrorDetail::new(kind.status(), message))
     }
 
-    /// The processes of a job cannot be placed as is asked for.
+    /// Returns an error for processes that cannot be placed as requested.
     #[cold]
     pub(crate) fn unmapped(message: impl Into<String>) -> Self {
         let detail = ErrorDetail::new(Status::ERR_JOB_FAILED_TO_MAP, message);
         Self::new(Kind::Request, detail)
     }
 
-    /// What was asked for is more than there is room for.
+    /// Returns an error for a request that exceeds a limit.
     #[cold]
     pub(crate) fn no_room(message: impl Into<String>) -> Self {
         let status = Status::ERR_JOB_INSUFFICIENT_RESOURCES;
         Self::new(Kind::Request, ErrorDetail::new(status, message))
     }
 
-    /// What was asked for cannot be done, because of the system.
+    /// Returns an error for a request that the system cannot serve.
     #[cold]
     pub(crate) fn unusable(what: impl fmt::Display, cause: impl Into<io::Error>) -> Self {
         let kind = Kind::Request;
         Self::new(kind, ErrorDetail::caused(kind.status(), what, cause.into()))
     }
 
-    /// The system refused something that the launcher needs.
+    /// Returns an error for a system call that failed and that the launcher depends on.
     #[cold]
     pub(crate) fn system(what: impl fmt::Display, cause: impl Into<io::Error>) -> Self {
         let cause = cause.into();
@@ -81,27 +80,27 @@ impl Error {
         Self::new(Kind::System, ErrorDetail::caused(status, what, cause))
     }
 
-    /// The server refused something that the launcher needs.
+    /// Returns an error for a call to the server that failed and that the launcher depends on.
     #[cold]
     pub(crate) fn server(what: &str, cause: pmix_server::Error) -> Self {
         let detail = ErrorDetail::caused(cause.status(), what, cause);
         Self::new(Kind::System, detail)
     }
 
-    /// A place that was asked for cannot be had by the server.
+    /// Returns an error for a requested place (for example the system server) that the server cannot take.
     #[cold]
     pub(crate) fn taken(what: &str, cause: pmix_server::Error) -> Self {
         let detail = ErrorDetail::caused(cause.status(), what, cause);
         Self::new(Kind::Request, detail)
     }
 
-    /// What a tool wants of the launcher that it had started cannot be done.
+    /// Returns an error for a request of the tool that started this launcher.
     #[cold]
     pub(crate) fn refused(status: Status, why: String) -> Self {
         Self::new(Kind::Request, ErrorDetail::new(status, why))
     }
 
-    /// The launcher was to wait for its release, and that did not come.
+    /// Returns an error for a launcher that waited for its release and did not receive it.
     #[cold]
     pub(crate) fn unreleased(why: impl fmt::Display) -> Self {
         let message = format!("the launcher started no job: {why}");
@@ -109,7 +108,7 @@ impl Error {
         Self::new(Kind::System, detail)
     }
 
-    /// A job was not started in the time that who asked for it gave.
+    /// Returns an error for a job that was not started within the time limit of its spawn request.
     #[cold]
     pub(crate) fn late() -> Self {
         let kind = Kind::Late;
@@ -117,14 +116,14 @@ impl Error {
         Self::new(kind, ErrorDetail::new(kind.status(), why))
     }
 
-    /// The preparation of a job ended because nothing waits for it.
+    /// Returns an error for a preparation that stopped because its requester no longer waits for it.
     #[cold]
     pub(crate) fn cancelled() -> Self {
         let detail = ErrorDetail::new(Status::ERR_JOB_CANCELED, "the spawn was cancelled");
         Self::new(Kind::System, detail)
     }
 
-    /// A program cannot be started in the directory that is asked for.
+    /// Returns an error for a working directory in which a program cannot be started.
     #[cold]
     pub(crate) fn wdir(what: impl fmt::Display, cause: io::Error) -> Self {
         let status = match cause.kind() {
@@ -136,13 +135,13 @@ impl Error {
         Self::new(Kind::Request, ErrorDetail::caused(status, what, cause))
     }
 
-    /// A program could not be started.
+    /// Returns an error for a program that could not be started.
     #[cold]
     pub(crate) fn program(what: impl fmt::Display, cause: io::Error) -> Self {
         let kind = match cause.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Kind::Missing,
             io::ErrorKind::PermissionDenied => Kind::Refused,
-            // `ENOEXEC` has no kind of its own.
+            // `ENOEXEC` has no [`io::ErrorKind`].
             _ if cause.raw_os_error() == Some(8) => Kind::Refused,
             _ => Kind::System,
         };
@@ -157,14 +156,14 @@ impl Error {
         Self(Box::new(Fault { kind, detail }))
     }
 
-    /// The PMIx status of this error.
+    /// Returns the PMIx status of this error.
     #[must_use]
     pub fn status(&self) -> Status {
         self.0.detail.status()
     }
 
-    /// The exit code by which a shell would report it: 127 for a program that is not there, 126
-    /// for one that cannot be run, 2 for a request that makes no sense, 1 for the rest.
+    /// Returns the exit code that a shell would give: 127 for a program that does not exist, 126 for one that cannot
+    /// be executed, 2 for an invalid request, 1 for everything else.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self.0.kind {
@@ -176,7 +175,7 @@ impl Error {
     }
 }
 
-/// The status of what the system did not do: whether it had too little of something.
+/// Returns the status for a failed system call, which tells a shortage of resources from other failures.
 fn of_system(cause: &io::Error) -> Status {
     use rustix::io::Errno;
     let lacks = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE];

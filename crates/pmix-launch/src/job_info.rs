@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the launcher tells its server about a job: what does not follow from its maps.
+//! The job info that the launcher registers with its server and that does not follow from the two maps.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,22 +13,21 @@ use crate::stops::StopPoint;
 use crate::{Error, Plan};
 use pmix_topology::{Cpuset, Level, Topology};
 
-/// Where processes are bound.
+/// The binding of the processes.
 #[derive(Debug, Default)]
 pub(crate) struct Bound {
-    /// What the node is made of; looked at only where something is bound.
+    /// The topology of the node; empty unless processes are bound.
     pub(crate) topology: Option<Topology>,
-    /// The processors of each process here.
+    /// The processors of each local process.
     pub(crate) cpus: Vec<Cpuset>,
-    /// Whether there are more processes here than processors that they may run on.
+    /// `true` if there are more local processes than available processors.
     pub(crate) oversubscribed: bool,
 }
 
-/// Binds the processes of a job if its policy says so; the machine is only looked at then.
+/// Binds the processes of a job if its policy requires it. The topology is read only in that case.
 ///
 /// # Errors
-/// The processors are named, and of these this process may use none, or its policy is strict and there are too
-/// few.
+/// Returns [`Error`] if none of the named processors is available, or if the policy is strict and there are too few.
 pub(crate) fn bind(
     environment: &[(OsString, OsString)],
     policy: Policy,
@@ -67,22 +66,22 @@ pub(crate) fn bind(
     })
 }
 
-/// Where a job stands: its directories, its server, and the jobs before it.
+/// The surroundings of a job: its directories, its server, and the process that spawned it.
 pub(crate) struct Places<'a> {
     pub(crate) session: &'a SessionDir,
     pub(crate) job: &'a JobDir,
     pub(crate) server: &'a Proc<'static>,
-    /// The process that asked for it, if one did.
+    /// The process that spawned the job, if any.
     pub(crate) parent: Option<&'a Proc<'static>>,
-    /// What its processes debug, if they are daemons of a debugger.
+    /// The processes that are debugged, if this is a job of debugger daemons.
     pub(crate) debug_target: Option<&'a Proc<'static>>,
-    /// What a launcher that it is does with the job that it starts in turn.
+    /// The directives for the job that an intermediate launcher starts, if this job is one.
     pub(crate) for_launcher: Option<&'a [Info<'static>]>,
-    /// How many processes of its session were started before it.
+    /// The number of processes that the session started before this job.
     pub(crate) offset: u32,
 }
 
-/// The infos of a job; its maps are handed over folded, beside them.
+/// Returns the infos of a job. Its maps are registered separately, in folded form.
 pub(crate) fn of_job(plan: &Plan, bound: &Bound, places: &Places<'_>) -> Vec<Info<'static>> {
     let mut infos = wide(plan, bound, places);
     let server = places.server;
@@ -127,7 +126,7 @@ pub(crate) fn of_job(plan: &Plan, bound: &Bound, places: &Places<'_>) -> Vec<Inf
     infos
 }
 
-/// What holds for the job as a whole.
+/// Returns the infos of the job realm.
 fn wide(plan: &Plan, bound: &Bound, places: &Places<'_>) -> Vec<Info<'static>> {
     let Policy {
         map_by, bind_to, ..
@@ -137,22 +136,22 @@ fn wide(plan: &Plan, bound: &Bound, places: &Places<'_>) -> Vec<Info<'static>> {
         Info::new(keys::JOBID, text(plan.nspace.as_bytes())),
         Info::new(keys::TMPDIR, path(places.session.path())),
         Info::new(keys::NSDIR, path(places.job.path())),
-        // Who makes directories in ours need not remove them.
+        // The launcher removes the session directory with its content, so processes need not clean up in it.
         Info::new(keys::TDIR_RMCLEAN, true),
         Info::new(keys::MAPBY, text(map_by.attribute().as_bytes())),
-        // Ranks are numbered in the order in which they are dealt out.
+        // Ranks are assigned in the order of placement.
         Info::new(keys::RANKBY, text(b"slot")),
         Info::new(keys::BINDTO, text(bind_to.as_bytes())),
-        // This process is what holds the session.
+        // The session belongs to this process.
         Info::new(keys::SESSION_ID, std::process::id()),
-        // Ranks count through the jobs of a session.
+        // Ranks are counted across the jobs of a session.
         Info::new(keys::NPROC_OFFSET, Value::Rank(Rank::new(places.offset))),
         of_node(plan, bound),
     ];
     if let Ok(num_procs) = u32::try_from(plan.layout.num_procs()) {
         infos.push(Info::new(keys::UNIV_SIZE, num_procs));
     }
-    // Who uses hwloc need not look at the machine again.
+    // With the XML, users of hwloc need not discover the topology again.
     if let Some(xml) = bound.topology.as_ref().and_then(Topology::xml) {
         infos.push(Info::new(keys::HWLOC_XML_V2, text(xml.as_bytes())));
     }
@@ -163,8 +162,8 @@ fn wide(plan: &Plan, bound: &Bound, places: &Places<'_>) -> Vec<Info<'static>> {
     infos
 }
 
-/// Where processes stop for a debugger. OpenPMIx stops all of a job for which it finds the key, whoever the
-/// value names.
+/// Returns the infos for the processes that stop for a debugger. OpenPMIx stops all processes of a job that has the
+/// key and ignores the ranks in its value.
 fn of_stops(plan: &Plan) -> impl Iterator<Item = Info<'static>> + use<'_> {
     let stopping = StopPoint::ALL.into_iter().filter_map(|point| {
         let ranks = plan.stops.at(point);
@@ -182,13 +181,13 @@ fn of_stops(plan: &Plan) -> impl Iterator<Item = Info<'static>> + use<'_> {
     )
 }
 
-/// What holds for this node.
+/// Returns the infos of the node realm.
 fn of_node(plan: &Plan, bound: &Bound) -> Info<'static> {
     let mut about = vec![Info::new(keys::HOSTNAME, text(plan.layout.host()))];
     if let Ok(num_here) = u32::try_from(plan.layout.here().len()) {
         about.push(Info::new(keys::NODE_SIZE, num_here));
     }
-    // In the order of the ranks, as the local peers are.
+    // In the order of ranks, as `PMIX_LOCAL_PEERS` is.
     if !bound.cpus.is_empty() {
         let all: Vec<_> = bound.cpus.iter().map(ToString::to_string).collect();
         about.push(Info::new(
@@ -202,16 +201,16 @@ fn of_node(plan: &Plan, bound: &Bound) -> Info<'static> {
 fn of_process(rank: Rank, bound: &Bound, places: &Places<'_>, index: usize) -> Info<'static> {
     let mut about = vec![
         Info::new(keys::RANK, Value::Rank(rank)),
-        // How often it was started again; told anew when it is.
+        // The number of restarts; updated when the process is started again.
         Info::new(keys::REINCARNATION, 0u32),
         Info::new(keys::SPAWNED, places.parent.is_some()),
         Info::new(keys::PROCDIR, path(&places.job.of_process(rank))),
     ];
-    // The Standard has it in the process realm, and clients of OpenPMIx look only there for a process.
+    // The Standard puts `PMIX_PARENT_ID` in the process realm, and clients of OpenPMIx look only there for a process.
     if let Some(parent) = places.parent {
         about.push(Info::new(keys::PARENT_ID, parent.clone()));
     }
-    // Among the processes of all jobs of this node.
+    // The rank among the processes of all jobs on this node.
     if places.parent.is_some()
         && let Ok(node_rank) = u16::try_from(places.offset.saturating_add(rank.as_raw()))
     {
@@ -223,7 +222,7 @@ fn of_process(rank: Rank, bound: &Bound, places: &Places<'_>, index: usize) -> I
             about.push(Info::new(keys::LOCALITY_STRING, text(locality.as_bytes())));
         }
     } else {
-        // As PRRTE: no string says that the process is not bound, where silence would leave that open.
+        // As in PRRTE: a value without a string means "not bound"; a missing key would leave it open.
         for key in [keys::CPUSET, keys::LOCALITY_STRING] {
             about.push(Info::new(key, Value::String(None)));
         }
@@ -231,7 +230,7 @@ fn of_process(rank: Rank, bound: &Bound, places: &Places<'_>, index: usize) -> I
     Info::new(keys::PROC_INFO_ARRAY, array(about))
 }
 
-/// The words of a command line, separated by spaces as clients expect it.
+/// Returns the command line, its words separated by spaces as clients expect it.
 fn argv(app: &crate::App) -> Vec<u8> {
     let words: Vec<&OsStr> = app.argv().collect();
     words.join(OsStr::new(" ")).as_bytes().to_vec()

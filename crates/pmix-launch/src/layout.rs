@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which process of a job runs where.
+//! The distribution of the processes of a job over its nodes.
 
 use pmix_map::{Limits, NodeList, NodeListBuilder, ProcMap, ProcMapBuilder};
 use pmix_types::Rank;
 
 use crate::Error;
 
-/// Which process of a job runs where, and which of them run here.
+/// The distribution of the processes of a job over its nodes, and the ranks on this node.
 #[derive(Clone, Debug)]
 pub struct Layout {
     host: Vec<u8>,
@@ -16,10 +16,10 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// All processes on this node, ranks from 0.
+    /// Returns a layout with all processes on this node, ranks from 0.
     ///
     /// # Errors
-    /// There are no processes, or more than ranks.
+    /// Returns [`Error`] if there are no processes, or more than there are ranks.
     pub fn on_one_node(host: &[u8], num_procs: u32) -> Result<Self, Error> {
         let limits = Limits::default();
         let refused = |error: pmix_map::Error| Error::request(error.to_string());
@@ -36,10 +36,10 @@ impl Layout {
         Self::of_maps(host, nodes.finish(), procs.finish())
     }
 
-    /// The processes of a larger job; those of this node are here.
+    /// Returns the layout of a larger job, of which this node runs a part.
     ///
     /// # Errors
-    /// The maps do not fit each other, this node is not in them, or it has no process.
+    /// Returns [`Error`] if the maps have different numbers of nodes, or if this node is missing or has no process.
     pub fn of_maps(host: &[u8], nodes: NodeList, procs: ProcMap) -> Result<Self, Error> {
         if nodes.len() != procs.num_nodes() {
             return Err(Error::request(format!(
@@ -67,31 +67,31 @@ impl Layout {
         })
     }
 
-    /// The name of this node.
+    /// Returns the name of this node.
     #[must_use]
     pub fn host(&self) -> &[u8] {
         &self.host
     }
 
-    /// The nodes of the job.
+    /// Returns the nodes of the job.
     #[must_use]
     pub fn nodes(&self) -> &NodeList {
         &self.nodes
     }
 
-    /// The ranks of each node.
+    /// Returns the ranks of each node.
     #[must_use]
     pub fn procs(&self) -> &ProcMap {
         &self.procs
     }
 
-    /// How many processes the job has on all nodes.
+    /// Returns the number of processes on all nodes.
     #[must_use]
     pub fn num_procs(&self) -> u64 {
         self.procs.num_ranks()
     }
 
-    /// The ranks that run on this node, in ascending order; never none.
+    /// Returns the ranks on this node in ascending order; at least one.
     #[must_use]
     pub fn here(&self) -> &[Rank] {
         &self.here

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A launcher for one node: starts the processes of a job, watches them, and cleans up.
 //!
-//! A [`Plan`] says what to start and how; [`launch`] starts it, hands on what the processes write
-//! and the signals that come, and returns the [`Outcome`] when nothing of the job is left: no
-//! process, nothing that a process started, no file of the session. One thread waits for all there
-//! is to wait for, and nothing is asked again and again.
+//! A [`Plan`] describes the job. [`launch`] starts it, forwards output and signals, and returns the [`Outcome`] when
+//! nothing of the job is left: no process, no descendant of a process, no file of the session. One thread waits for
+//! all events; nothing is polled at intervals.
 //!
-//! The launcher is also the host of a [`pmix_server::Server`] that the processes speak to: it
-//! registers the job by its two maps, keeps what the processes publish, ends the job if one of them
-//! asks for that, and answers what only a launcher knows.
+//! The launcher is also the host of a [`pmix_server::Server`] to which the processes connect. It registers the job by
+//! its two maps, keeps published data, terminates the job after `PMIx_Abort`, and serves the requests that only a
+//! launcher can serve.
 //!
-//! What it does not do: reach other nodes, share a node with other launchers, or read the
-//! environment; who starts it hands that in.
+//! It does not start processes on other nodes, does not share a node with other launchers, and does not read its own
+//! environment: the caller passes the variables in the plan.
 //!
 //! ```no_run
 //! use std::os::fd::AsFd as _;

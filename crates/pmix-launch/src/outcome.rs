@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What became of a job.
+//! The outcome of a job.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use crate::process::{Ending, of_signal, signal_name};
 use pmix_topology::Cpuset;
 
-/// What became of a job.
+/// The outcome of a job.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Outcome {
@@ -18,148 +18,147 @@ pub struct Outcome {
     pub nspace: String,
     /// The name of this node.
     pub host: Vec<u8>,
-    /// Its processes on this node, in the order of their ranks.
+    /// The processes on this node, in the order of their ranks.
     pub ranks: Vec<RankOutcome>,
-    /// What went wrong first, if anything did.
+    /// The first failure, if any.
     pub cause: Option<Cause>,
-    /// Groups of its processes that were not taken apart, or could not be made, in the order in which
-    /// they were; not more than 1000.
+    /// The groups of its processes that were not destructed or whose construction failed, in the order of these
+    /// events; at most 1000.
     pub groups: Vec<GroupOutcome>,
-    /// How many groups were made.
+    /// The number of groups that were constructed.
     pub num_groups: u64,
-    /// The jobs that its processes asked for and that are over, in the order in which they ended; not
-    /// more than 1000.
+    /// The ended jobs that its processes spawned, in the order in which they ended; at most 1000.
     pub spawned: Vec<JobOutcome>,
-    /// How many jobs its processes asked for and were started.
+    /// The number of jobs that its processes spawned.
     pub num_spawned: u64,
-    /// How long it took, from before the first process was started to after the last was gone.
+    /// The time from before the start of the first process to the exit of the last.
     pub elapsed: Duration,
-    /// The processor time of this process so far: of launcher and server, not of the job.
+    /// The processor time of this process (launcher and server) so far, without that of the job.
     pub processor_time: Duration,
 }
 
-/// What became of a process.
+/// The outcome of a process.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RankOutcome {
-    /// Its rank.
+    /// The rank.
     pub rank: Rank,
     /// The number of its application.
     pub app: usize,
-    /// Its process number.
+    /// The process id.
     pub pid: i32,
-    /// The processors it was bound to, if it was.
+    /// The processors to which it was bound, if any.
     pub cpus: Option<Cpuset>,
-    /// When it started, after the job.
+    /// The time from the start of the job to that of the process.
     pub started: Duration,
-    /// How long it ran.
+    /// The time for which it ran.
     pub elapsed: Duration,
-    /// How it ended.
+    /// The way in which it ended.
     pub ending: Ending,
 }
 
-/// What became of a group.
+/// The outcome of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GroupOutcome {
-    /// Its name.
+    /// The name of the group.
     pub name: String,
-    /// Its members, in the order of their ranks in it, without those that left it. The wildcard rank
-    /// stands for the whole job.
+    /// Its members, in the order of their ranks in it, without those that left. The wildcard rank denotes a whole
+    /// job.
     pub members: Vec<Proc<'static>>,
-    /// The members that were not there at the end, or that did not come, in ascending order.
+    /// The members that were lost or did not call, in ascending order.
     pub missing: Vec<Proc<'static>>,
-    /// The status with which its construction or destruction failed, if one did.
+    /// The status of a failed construct or destruct.
     pub failure: Option<Status>,
 }
 
-/// What became of a job that a process asked for.
+/// The outcome of a spawned job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JobOutcome {
     /// The name of the job.
     pub nspace: String,
-    /// The process that asked for it, as `NSPACE,RANK`.
+    /// The process that spawned it, as `NSPACE,RANK`.
     pub parent: String,
-    /// How many processes it had.
+    /// The number of its processes.
     pub num_procs: u64,
-    /// How many of them ended badly, or without finalising.
+    /// The number of processes that failed or exited without `PMIx_Finalize`.
     pub num_failed: usize,
-    /// How often its processes were started again (`PMIX_MAX_RESTARTS`), all together.
+    /// The number of restarts of all its processes together (`PMIX_MAX_RESTARTS`).
     pub num_restarts: u64,
-    /// Its exit code: that of its cause, 1 if it was ended with another job, else the largest of its
+    /// The exit code: that of its cause, 1 if it was terminated together with another job, else the largest of its
     /// processes.
     pub exit_code: u8,
-    /// What went wrong with it first, if anything did.
+    /// The first failure, if any.
     pub cause: Option<Cause>,
-    /// How long it ran.
+    /// The time for which it ran.
     pub elapsed: Duration,
 }
 
-/// What went wrong with a job.
+/// The first failure of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// A process ended badly.
+    /// A process failed.
     Failed {
-        /// Which one.
+        /// The rank of the process.
         rank: Rank,
-        /// How.
+        /// The way in which it ended.
         ending: Ending,
     },
-    /// A process ended without finalising, though it had initialised: the others may wait for it.
+    /// A process exited without `PMIx_Finalize` after `PMIx_Init`. The other processes may be waiting for it.
     NotFinalized {
-        /// Which one.
+        /// The rank of the process.
         rank: Rank,
     },
-    /// A process asked for the job to be aborted.
+    /// A process called `PMIx_Abort`.
     Aborted {
-        /// Which one.
+        /// The rank of the process.
         rank: Rank,
-        /// The status that it gave.
+        /// The status that it passed.
         status: i32,
-        /// Why, in its words.
+        /// The message that it passed.
         message: String,
     },
-    /// The time was up.
+    /// The time limit of the job passed.
     TimedOut(
-        /// How much it was.
+        /// The limit.
         Duration,
     ),
-    /// A job failed that a process had asked for.
+    /// A spawned job failed.
     Spawned {
         /// The name of the job.
         nspace: String,
-        /// What went wrong with it.
+        /// The failure of that job.
         cause: Box<Self>,
     },
-    /// Another job failed or ended, without which this one was not to go on.
+    /// Another job failed or ended with which this one was to be terminated.
     WithJob {
         /// The name of the other job.
         nspace: String,
     },
-    /// A process or a tool ended the session.
+    /// A process or a tool terminated the session.
     SessionEnded {
-        /// Which one, as messages call it.
+        /// The process or tool, as messages name it.
         by: String,
     },
-    /// Processes did not end by a signal that the launcher handed on, and were killed.
+    /// Processes did not terminate after a forwarded signal and were killed.
     Unheeded {
         /// The signal.
         signal: i32,
-        /// How much time they had.
+        /// The time that they had.
         grace: Duration,
     },
-    /// The launcher was told twice to end.
+    /// The launcher received a terminating signal twice.
     Interrupted {
-        /// By this signal.
+        /// The second signal.
         signal: i32,
     },
 }
 
 impl Cause {
-    /// The exit code of the launcher: that of the process, 128 and the signal, the low byte of an
-    /// abort's status (1 if that is zero), 124 when the time was up as `timeout` has it.
+    /// Returns the exit code of the launcher: that of the process, 128 plus the signal, the low byte of the status of
+    /// an abort (1 if that is zero), or 124 after a timeout, as `timeout` does.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -171,7 +170,7 @@ impl Cause {
                 _ => 1,
             },
             Self::TimedOut(_) => 124,
-            // As processes end that are told to.
+            // The exit code of a process that `SIGTERM` terminated.
             Self::SessionEnded { .. } => of_signal(Signal::TERM.as_raw()),
             Self::Unheeded { signal, .. } | Self::Interrupted { signal } => of_signal(*signal),
         }
@@ -191,7 +190,7 @@ impl fmt::Display for Cause {
                 message,
             } => {
                 write!(f, "rank {rank} aborted the job with status {status}")?;
-                // What Open MPI says where a program gave no reason.
+                // Open MPI passes "N/A" if the program gave no reason.
                 match message.as_str() {
                     "" | "N/A" => Ok(()),
                     message => write!(f, ": {message}"),
@@ -216,7 +215,7 @@ impl fmt::Display for Cause {
 }
 
 impl Outcome {
-    /// The exit code of the launcher: 0, or that of what went wrong first.
+    /// Returns the exit code of the launcher: 0, or that of the first failure.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         self.cause.as_ref().map_or(0, Cause::exit_code)

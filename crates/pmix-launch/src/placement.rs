@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which processors each process runs on.
+//! The placement of processes on processors.
 
 use pmix_topology::{Cpuset, Level, Topology};
 
-/// How processes are dealt out to the parts of a node.
+/// The order in which processes are mapped to the parts of a node (`PMIX_MAPBY`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapBy {
-    /// One core after the other.
+    /// Fills the available cores in order.
     Slot,
-    /// The parts of a level in turns.
+    /// Maps processes to the parts of a level round-robin.
     Level(Level),
 }
 
 impl MapBy {
-    /// Its name, as `PMIX_MAPBY` has it: `BYSLOT`, `BYCORE` and so on.
+    /// Returns the name of the policy as `PMIX_MAPBY` has it: `BYSLOT`, `BYCORE` and so on.
     #[must_use]
     pub fn attribute(self) -> String {
         let name = match self {
@@ -24,27 +24,27 @@ impl MapBy {
     }
 }
 
-/// How processes are placed.
+/// The policy for mapping and binding processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// How they are dealt out.
+    /// The order in which processes are mapped.
     pub map_by: MapBy,
-    /// The part of the node that each is confined to; nothing confines it where there is none.
+    /// The level of the parts to which each process is bound; `None` to leave processes unbound.
     pub bind_to: Option<Level>,
-    /// How many of these parts each is confined to; 1 unless programs have several threads.
+    /// The number of parts to which each process is bound; 1 unless programs have several threads.
     pub parts_each: usize,
-    /// How many processes one part that [`map_by`](Self::map_by) names gets before it is the turn of
-    /// the next; 1 deals them out in turns.
+    /// The number of processes that one part of [`map_by`](Self::map_by) gets before the next part; 1 maps them
+    /// round-robin.
     pub procs_each: usize,
-    /// Whether a job is refused whose processes do not all have [`parts_each`](Self::parts_each) parts, or
-    /// that has more than [`procs_each`](Self::procs_each) for a part. Otherwise processes have
-    /// what there is, and parts are dealt out again from the first.
+    /// `true` to refuse a job whose processes do not all get [`parts_each`](Self::parts_each) parts, or that has more
+    /// than [`procs_each`](Self::procs_each) processes for a part. Otherwise processes share the available parts,
+    /// beginning again with the first.
     pub strict: bool,
 }
 
 impl Default for Policy {
-    /// One after the other, confined by nothing: a launcher that does not own the node cannot know
-    /// which of its cores are idle.
+    /// Returns the policy by slot without binding: a launcher that does not own the node cannot know which of its
+    /// cores are idle.
     fn default() -> Self {
         Self {
             map_by: MapBy::Slot,
@@ -56,7 +56,7 @@ impl Default for Policy {
     }
 }
 
-/// The allowed processors of the parts of a level that share one with `home`.
+/// Returns the allowed processors of each part of a level that overlaps `home`.
 fn parts(topology: &Topology, level: Level, home: &Cpuset, allowed: &Cpuset) -> Vec<Cpuset> {
     let around = topology.parts(level).iter();
     let around = around.filter(|part| part.intersects(home));
@@ -69,8 +69,8 @@ fn parts(topology: &Topology, level: Level, home: &Cpuset, allowed: &Cpuset) -> 
 }
 
 impl Policy {
-    /// The parts that [`map_by`](Self::map_by) deals processes out to. Where each of these has one of the parts
-    /// that a process is to have several of, they follow each other as they do by slot.
+    /// Returns the parts that [`map_by`](Self::map_by) names. If these are no larger than the parts of which each
+    /// process gets several, processes take parts in order, as by slot.
     fn homes(&self, topology: &Topology, allowed: &Cpuset) -> Vec<Cpuset> {
         match self.map_by {
             MapBy::Level(level) if !self.has_parts_in_a_row(level) => {
@@ -80,17 +80,17 @@ impl Policy {
         }
     }
 
-    /// Whether each process has several parts that are as large as those of a level, or larger.
+    /// Returns `true` if each process gets several parts, and these are as large as the parts of `level` or larger.
     fn has_parts_in_a_row(&self, level: Level) -> bool {
-        // Levels are ordered, the widest first.
+        // Levels are ordered from the widest to the narrowest.
         let is_narrow = self.bind_to.is_some_and(|bind_to| level >= bind_to);
         is_narrow && self.parts_each > 1 && self.procs_each <= 1
     }
 
-    /// Whether so many processes can be placed as a [strict](Self::strict) policy says.
+    /// Checks that a [strict](Self::strict) policy can place this number of processes.
     ///
     /// # Errors
-    /// They cannot, and what there is too little of.
+    /// Returns a message that names the missing parts.
     pub(crate) fn check(
         &self,
         topology: &Topology,
@@ -136,10 +136,9 @@ impl Policy {
     }
 }
 
-/// The processors of each of `num_procs` processes, of those that are allowed; none where nothing
-/// confines them.
+/// Returns the processors of each of `num_procs` processes, chosen from `allowed`; empty if the policy does not bind.
 ///
-/// When there are more processes than parts, the parts are dealt out again from the first.
+/// If there are more processes than parts, the assignment begins again with the first part.
 #[must_use]
 pub fn place(
     policy: Policy,
@@ -158,14 +157,14 @@ pub fn place(
         .map(|index| {
             let (home, turn) = (index / procs_each, index % procs_each);
             let choices = &choices[home % homes.len()];
-            // How often this home was dealt out before.
+            // The number of processes that this home already has.
             let turn = home / homes.len() * procs_each + turn;
             choices[turn % choices.len()].clone()
         })
         .collect()
 }
 
-/// So many parts at a time, without those that are left over; all of them where they are too few.
+/// Groups `parts_each` parts at a time and drops the rest. Returns one group if there are too few parts.
 fn groups(parts: &[Cpuset], parts_each: usize) -> Vec<Cpuset> {
     let parts_each = parts_each.clamp(1, parts.len().max(1));
     let groups = parts.chunks_exact(parts_each);
@@ -293,7 +292,7 @@ mod tests {
         );
     }
 
-    /// Two packages of two cores of two threads.
+    /// Returns a machine with two packages of two cores with two threads each.
     fn machine() -> Topology {
         let packages = ["0-3", "4-7"].map(|list| (Level::Package, list));
         let cores = ["0-1", "2-3", "4-5", "6-7"].map(|list| (Level::Core, list));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is to be started, and how.
+//! The description of a job to start.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -14,74 +14,71 @@ use crate::environment::Export;
 use crate::{DebugStops, Error, FilePattern, Layout, Policy};
 use pmix_topology::Cpuset;
 
-/// A job to start.
+/// The description of a job to start.
 #[derive(Clone)]
 pub struct Plan {
     /// The name of the job.
     pub nspace: String,
-    /// Its applications; ranks are numbered through them in this order.
+    /// Its applications; ranks are assigned to them in this order.
     pub apps: Vec<App>,
-    /// Which process runs where.
+    /// The distribution of its processes over nodes.
     pub layout: Layout,
-    /// Which processors each process runs on.
+    /// The policy for placing its processes on processors.
     pub policy: Policy,
-    /// The processors that are dealt out, of those that this process may run on; all if not given.
+    /// The processors to use, of those that are available to this process; all if `None`.
     pub cpus: Option<Cpuset>,
-    /// Whether processes also find rank and size where those of `mpirun` do
-    /// (`OMPI_COMM_WORLD_RANK` and the like), which scripts around programs read.
+    /// `true` if processes also get rank and size in the variables of `mpirun` (`OMPI_COMM_WORLD_RANK` and the like),
+    /// which scripts that wrap programs read.
     pub compat_env: bool,
-    /// The `libpmix.so.2` for programs that are linked to none and are told by a variable which to load: Intel MPI
-    /// (`I_MPI_PMI_LIBRARY`). A path, or a name that the loader looks for; unset without `compat_env`.
+    /// The `libpmix.so.2` for programs that load the library that a variable names: Intel MPI (`I_MPI_PMI_LIBRARY`).
+    /// It is a path, or a name that the loader searches for; unused without `compat_env`.
     pub client_library: Option<OsString>,
-    /// The rank that reads standard input; none if nobody is to.
+    /// The rank that reads standard input, if any.
     pub stdin_rank: Option<Rank>,
-    /// Whether the launcher says on standard error, before processes start, where each of them runs.
+    /// `true` if the launcher prints to standard error, before processes start, the placement of each.
     pub announce: bool,
-    /// Names for some of the processes, which these find by queries.
+    /// Names for some of the processes, which processes can query.
     pub process_sets: Vec<ProcessSet>,
-    /// Where processes stop for a debugger.
+    /// The points at which processes stop for a debugger.
     pub stops: DebugStops,
-    /// The environment that children inherit, without what [another launcher](crate::Export) left.
+    /// The environment that children inherit, without the variables of [another launcher](crate::Export).
     pub environment: Arc<[(OsString, OsString)]>,
     /// The encoders of maps.
     pub preg: Arc<Preg>,
     /// The MCA parameters of the server.
     pub params: Params,
-    /// Where the directory of the session is made.
+    /// The directory in which the session directory is created.
     pub tmpdir: PathBuf,
-    /// The directory in which tools find the server of this launcher as that of the system
-    /// (`PMIX_SERVER_SYSTEM_SUPPORT`), of which a node has one; none if it is not to be that.
+    /// The directory in which tools find the server of this launcher as the system server
+    /// (`PMIX_SERVER_SYSTEM_SUPPORT`), of which a node has at most one; `None` not to be the system server.
     pub system_server: Option<PathBuf>,
-    /// The socket of the daemon of the system log, to which processes may log; `/dev/log` where nothing
-    /// else was set up.
+    /// The socket of the daemon of the system log, to which processes may log; usually `/dev/log`.
     pub syslog: PathBuf,
-    /// What becomes of the output.
+    /// The destination and form of the output.
     pub output: Output,
-    /// The job is ended after this time.
+    /// The time after which the job is terminated.
     pub timeout: Option<Duration>,
-    /// How long processes may take to end when they are asked to, before they are killed.
+    /// The time between the request to terminate and the kill.
     pub grace: Duration,
-    /// Whether the others go on when a process fails.
+    /// `true` if the other processes continue after one has failed.
     pub keep_going: bool,
-    /// Whether whatever becomes a child of this process belongs to the job and ends with it: what
-    /// a process of the job leaves behind in a process group of its own is adopted then. Not for a
-    /// process that has other children.
+    /// `true` if every child of this process belongs to the job and is terminated with it. Processes that left their
+    /// process group and lost their parent are then adopted. Do not set it in a process that has other children.
     pub adopt: bool,
-    /// Whether the output of the processes may be pulled, and input pushed to rank 0, by tools and
-    /// by processes. Output passes through the launcher then, and what is pushed is all that rank 0
-    /// reads.
+    /// `true` if tools and processes may pull the output and push input to rank 0. Output then passes through the
+    /// launcher, and rank 0 reads only pushed input.
     pub forward_io: bool,
-    /// The largest number of processes in spawned jobs (`PMIx_Spawn`, `MPI_Comm_spawn`) at one time; a job
-    /// counts until its last process has ended and its output is closed. 0 refuses every spawn.
+    /// The largest number of processes in spawned jobs (`PMIx_Spawn`, `MPI_Comm_spawn`) at one time. A job counts
+    /// until its last process has ended and its output is closed. 0 refuses every spawn.
     pub max_spawned: u32,
-    /// How often each process of the job that ends badly is started again, at most, as `PMIX_MAX_RESTARTS` asks
-    /// for of a spawned job; 0 for never.
+    /// The largest number of restarts of each process that fails, as `PMIX_MAX_RESTARTS` sets it for a spawned job; 0
+    /// for none.
     pub max_restarts: u32,
-    /// The command of a process that calls [`end_with_launcher`](crate::end_with_launcher) on its
-    /// standard input: with it, processes end when this one is killed. Without it they go on.
+    /// The command of a process that calls [`end_with_launcher`](crate::end_with_launcher) on its standard input. It
+    /// terminates the processes if this one is killed. Without it they continue.
     pub watcher: Option<Vec<OsString>>,
-    /// The command of a process that calls [`stop_on_exec`](crate::stop_on_exec) with what stands behind it.
-    /// Without it no process can be stopped on exec.
+    /// The command of a process that calls [`stop_on_exec`](crate::stop_on_exec) with the words that are appended to
+    /// the command. Without it no process can be stopped on exec.
     pub stopper: Option<Vec<OsString>>,
 }
 
@@ -90,18 +87,18 @@ pub struct Plan {
 pub struct ProcessSet {
     /// The name.
     pub name: String,
-    /// The ranks, as ranges of which both ends count.
+    /// The ranks, as inclusive ranges.
     pub ranks: Vec<(u32, u32)>,
 }
 
 impl ProcessSet {
-    /// The ranks one by one.
+    /// Returns the ranks one by one.
     pub(crate) fn ranks(&self) -> impl Iterator<Item = Rank> {
         let ranges = self.ranks.iter();
         ranges.flat_map(|(first, last)| (*first..=*last).map(Rank::new))
     }
 
-    /// Whether the set has a name and processes that there are.
+    /// Checks that the set has a valid name and only ranks of the job.
     fn check(&self, num_procs: u64) -> Result<(), Error> {
         let name = &self.name;
         if name.is_empty() || name.contains(',') {
@@ -130,64 +127,63 @@ impl ProcessSet {
     }
 }
 
-/// A program, its arguments, and how many processes run it.
+/// An application: a program, its arguments, and its number of processes.
 #[derive(Clone, Debug)]
 pub struct App {
-    /// The program: a path, or a name to be searched for in `PATH`.
+    /// The program: a path, or a name to search for in `PATH`.
     pub program: OsString,
     /// Its arguments, without the program itself.
     pub args: Vec<OsString>,
-    /// How many processes run it, on all nodes.
+    /// The number of processes on all nodes.
     pub num_procs: u32,
-    /// The directory it starts in; that of the launcher where there is none.
+    /// The working directory; that of the launcher if `None`.
     pub wdir: Option<PathBuf>,
-    /// Variables of its environment.
+    /// Changes to its environment.
     pub exports: Vec<Export>,
 }
 
-/// What becomes of the output of the processes. By default it goes to the streams of the launcher.
+/// The destination and form of the output of processes. By default it goes to the streams of the launcher.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
-    /// How it goes to the streams of the launcher.
+    /// The form in which output reaches the streams of the launcher.
     pub form: OutputForm,
-    /// Whether standard error goes where standard output goes.
+    /// `true` if standard error goes to the destination of standard output.
     pub is_merged: bool,
-    /// The files it goes to.
+    /// The files for the output, if any.
     pub files: Option<OutputFiles>,
 }
 
-/// How output goes to the streams of the launcher.
+/// The form in which output reaches the streams of the launcher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutputForm {
-    /// Whole lines go out where more than one process of the job runs here, and what has no line end for a
-    /// second goes out without one, on a terminal after a tenth of that. One process alone writes to the
-    /// streams of the launcher itself. So do those for whose pipes there are not enough descriptors, and those
-    /// whose output goes to a null device.
+    /// Writes whole lines if more than one process of the job runs here. A partial line is written after a second, on
+    /// a terminal after a tenth of a second. A single process writes directly to the streams of the launcher. So do
+    /// processes for whose pipes there are not enough descriptors, and those whose output goes to a null device.
     #[default]
     Unmixed,
-    /// Bytes go out as they come in.
+    /// Writes bytes as they arrive.
     Plain,
-    /// Whole lines go out, so that no line has another in it, however processes write them.
+    /// Writes whole lines, so that lines of different processes never mix.
     Lines,
-    /// Whole lines go out, each behind the process that wrote it.
+    /// Writes whole lines, each prefixed with its process.
     Tagged,
-    /// Whole lines go out, each behind the process that wrote it, its node and its process id.
+    /// Writes whole lines, each prefixed with its process, node and process id.
     Detailed,
 }
 
-/// Files for the output of each process, which hold what it wrote, without tags.
+/// The files for the output of each process, which contain its output without tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputFiles {
-    /// The directory; it is made if it is not there.
+    /// The directory, which is created if it is missing.
     pub dir: PathBuf,
     /// The names of the files in it.
     pub name: FilePattern,
-    /// Whether the streams of the launcher get a copy.
+    /// `true` if the streams of the launcher also get the output.
     pub is_copied: bool,
 }
 
 impl App {
-    /// The program and its arguments.
+    /// Returns the program and its arguments.
     pub(crate) fn argv(&self) -> impl Iterator<Item = &OsStr> {
         std::iter::once(&self.program)
             .chain(&self.args)
@@ -196,7 +192,7 @@ impl App {
 }
 
 impl Plan {
-    /// The number of the application that a rank runs.
+    /// Returns the index of the application of a rank.
     pub(crate) fn app_of(&self, rank: u32) -> Option<usize> {
         let mut end = 0u64;
         self.apps.iter().position(|app| {
@@ -205,7 +201,7 @@ impl Plan {
         })
     }
 
-    /// Whether the applications have as many processes as the layout.
+    /// Checks that the parts of the plan are consistent with each other and with the layout.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let asked: u64 = self.apps.iter().map(|app| u64::from(app.num_procs)).sum();
         let placed = self.layout.num_procs();
@@ -242,7 +238,7 @@ impl Plan {
                 "rank {rank} cannot stop for a debugger: it does not run on this node"
             )));
         }
-        // Ranks that the applications do not number have no program.
+        // A rank beyond those of the applications has no program.
         match self.layout.here().last() {
             Some(rank) if self.app_of(rank.as_raw()).is_none() => Err(Error::request(format!(
                 "rank {rank} exceeds the {asked} processes of the applications"
@@ -254,7 +250,7 @@ impl Plan {
 
 #[cfg(test)]
 impl Plan {
-    /// Returns the plan of a job of this node for a test: one application of `true` for each number of processes.
+    /// Returns the plan of a job on this node for a test: one application of `true` for each number of processes.
     pub(crate) fn of_test(num_procs: &[u32]) -> Self {
         let params = Params::default();
         let app = |num_procs: &u32| App {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The preparation of a job before it starts: its programs, their environments, and where its processes are bound; then,
-//! once the job has a name, its directory and the files of its output.
+//! The preparation of a job before it starts. It finds the programs, builds their environments and binds the
+//! processes. Once the job has a name, it creates the directory of the job and the files of its output.
 //!
-//! Disks decide how long that takes, and so does hwloc. A helper thread does it for a job that a process asks for.
+//! All of this can take as long as the disks and hwloc need, so a helper thread does it for spawned jobs.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -23,9 +23,9 @@ pub(crate) struct Preparation<'a> {
     pub(crate) apps: &'a [App],
     pub(crate) form: &'a CommandForm,
     pub(crate) policy: Policy,
-    /// The processors that are dealt out, if they are named.
+    /// The processors to use, if they are named.
     pub(crate) cpus: Option<&'a Cpuset>,
-    /// The processors that the launcher may use, if the system tells.
+    /// The processors that are available to the launcher, if the system reports them.
     pub(crate) allowed: Option<Cpuset>,
     /// The number of processes on this node.
     pub(crate) num_here: usize,
@@ -42,17 +42,17 @@ pub(crate) struct Prepared {
 #[derive(Debug)]
 pub(crate) struct JobPlace {
     pub(crate) dir: JobDir,
-    /// The files of its processes here, in the order of their places; each is opened when its process starts if there
-    /// are none.
+    /// The output files of the local processes, in the order of their ranks. If `None`, each is opened when its
+    /// process starts.
     pub(crate) files: Option<Vec<RankFiles>>,
 }
 
 impl JobPlace {
-    /// Makes the directory of a job in that of the session, and the directory of its output, and opens its files if
-    /// `opens_files` says so. Nothing is left in the session if that fails.
+    /// Creates the directory of a job in that of the session and the directory of its output, and opens its files if
+    /// `opens_files` is `true`. On an error the directory of the job is removed again.
     ///
     /// # Errors
-    /// A directory or file cannot be made; the job is cancelled.
+    /// Returns [`Error`] if a directory or file cannot be created, or if the job was cancelled.
     pub(crate) fn make(
         plan: &Plan,
         session: &Path,
@@ -82,7 +82,7 @@ impl JobPlace {
 }
 
 impl<'a> Preparation<'a> {
-    /// Takes what a plan says.
+    /// Returns the preparation for a plan.
     pub(crate) fn of(plan: &'a Plan, form: &'a CommandForm, allowed: Option<Cpuset>) -> Self {
         Self {
             environment: &plan.environment,
@@ -98,7 +98,8 @@ impl<'a> Preparation<'a> {
     /// Binds the processes and finds the programs.
     ///
     /// # Errors
-    /// The policy asks for parts that the node does not have, or a program cannot be started; the preparation was cancelled.
+    /// Returns [`Error`] if the policy requires parts that the node does not have, if a program cannot be started, or
+    /// if the preparation was cancelled.
     pub(crate) fn prepare(self, cancel: &Cancel) -> Result<Prepared, Error> {
         let Self {
             environment,

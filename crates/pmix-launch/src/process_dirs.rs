@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The directories of processes, each made when its process connects.
+//! The directories of processes, each created when its process connects.
 //!
-//! A client reads the path as soon as it is connected, and does not wait for the launcher before, so the directory is made
-//! at once. A disk of this machine is taken to answer. For any other file system a thread does the work, and the launcher
-//! waits only a moment for it: other clients are served while a file system is dead.
+//! A client may use the path as soon as it is connected, so the directory is created before the reply. A local disk
+//! is assumed to respond. On any other file system a thread creates the directory and the launcher waits only a
+//! moment for it, so that other clients are served while the file system hangs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use pmix_types::Rank;
 
 use crate::session_dir::{name_of, private};
 
-/// The time that the launcher waits for a directory on a file system that may be that of another machine.
+/// The time that the launcher waits for a directory on a file system that may be remote.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// The kinds of file systems that are in the memory or on a disk of this machine (`statfs(2)`): tmpfs, ramfs, ext4, XFS,
-/// Btrfs, ZFS, F2FS and overlayfs, whose upper layer is one of these.
+/// The types of file systems in memory or on a local disk (`statfs(2)`): tmpfs, ramfs, ext4, XFS, Btrfs, ZFS, F2FS
+/// and overlayfs, whose upper layer is one of these.
 const LOCAL: [u32; 8] = [
     0x0102_1994,
     0x8584_58f6,
@@ -32,26 +32,26 @@ const LOCAL: [u32; 8] = [
     0x794c_7630,
 ];
 
-/// Makes the directories of processes in those of their jobs.
+/// The directories of processes, below those of their jobs.
 #[derive(Debug)]
 pub(crate) struct ProcessDirs {
     /// The directory of the session.
     session: PathBuf,
-    /// The thread that makes directories, if a file system may not answer.
+    /// The thread that creates directories if the file system may hang.
     thread: Option<DirThread>,
 }
 
-/// A thread that makes directories.
+/// The thread that creates directories.
 struct DirThread {
     helpers: Helpers,
     make: Arc<dyn Fn(&Path) + Send + Sync>,
     patience: Duration,
-    /// Directories that were not made in time. Nothing is waited for before all are made.
+    /// The directories that were not created in time. The launcher does not wait again until all of them exist.
     late: Mutex<Vec<Task<()>>>,
 }
 
 impl ProcessDirs {
-    /// Returns the maker of directories in that of a session.
+    /// Returns the directories for a session. The type of its file system decides if a thread is used.
     pub(crate) fn of(session: &Path) -> Self {
         let kind = rustix::fs::statfs(session).map(|about| about.f_type);
         let is_local = LOCAL.iter().any(|local| kind == Ok((*local).into()));
@@ -61,15 +61,15 @@ impl ProcessDirs {
         }
     }
 
-    /// Returns the object that the server keeps for a process, from which its directory follows: the number of its job,
-    /// or that of the last job that has room, and its rank.
+    /// Returns the object that the server keeps for a process. It encodes the directory: the number of the job, or
+    /// the largest number that fits, and the rank.
     pub(crate) fn object(number: Option<u64>, rank: Rank) -> HostObject {
         let number = u32::try_from(number.unwrap_or(0)).unwrap_or(u32::MAX);
         HostObject(u64::from(number) << 32 | u64::from(rank.as_raw()))
     }
 
-    /// Makes the directory of a process that connects, if it is not there yet. On a file system that does not answer the
-    /// directory may follow later.
+    /// Creates the directory of a process that connects, if it does not exist. If the file system hangs, the call
+    /// returns before the directory exists.
     pub(crate) fn make(&self, HostObject(object): HostObject) {
         let (number, rank) = (object >> 32, object & u64::from(u32::MAX));
         let path = self.session.join(name_of(number)).join(rank.to_string());
@@ -83,7 +83,7 @@ impl ProcessDirs {
 impl DirThread {
     fn new(make: impl Fn(&Path) + Send + Sync + 'static, patience: Duration) -> Self {
         Self {
-            // No result is waited for that a wake-up would tell of.
+            // Results are polled, so no wake-up is needed.
             helpers: Helpers::new("pmix-directory", 1, || ()),
             make: Arc::new(make),
             patience,
@@ -91,7 +91,7 @@ impl DirThread {
         }
     }
 
-    /// Has the thread make a directory, and waits a moment for it.
+    /// Lets the thread create a directory and waits a moment for it.
     fn make(&self, path: PathBuf) {
         let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
         late.retain_mut(|task| task.poll() == TaskState::Pending);
@@ -152,7 +152,7 @@ mod tests {
             let session = session.path().to_owned();
             let dirs = ProcessDirs { session, thread };
             let rank = Rank::new(u32::try_from(number).unwrap());
-            // A process that connects again finds its directory.
+            // A restarted process finds its directory.
             for (job, number) in [(&job, None), (&job, None), (&spawned, Some(1))] {
                 dirs.make(ProcessDirs::object(number, rank));
                 assert!(job.of_process(rank).is_dir());
@@ -166,7 +166,7 @@ mod tests {
         let gate = Mutex::new(gate);
         let (say, said) = channel();
         let make = move |path: &Path| {
-            // It is dropped before the second directory.
+            // The sender is dropped before the second directory.
             let _ = gate.lock().unwrap().recv();
             let _ = say.send(path.to_owned());
         };
@@ -180,7 +180,7 @@ mod tests {
         dirs.make(object(0));
         assert!(begun.elapsed() >= patience);
         (1..1000).for_each(|rank| dirs.make(object(rank)));
-        // Each of them would have taken as long as the first one.
+        // Without the limit each of them would take as long as the first.
         assert!(begun.elapsed() < 500 * patience);
         assert!(said.try_recv().is_err());
         drop(open);

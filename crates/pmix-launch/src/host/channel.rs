@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The channel from the host to the job that is watched.
+//! The channel from the host callbacks to the session that runs the jobs.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -13,11 +13,10 @@ pub(crate) struct HostSender {
 /// The receiving end of the channel.
 pub(crate) struct HostReceiver {
     messages: Receiver<HostMessage>,
-    /// The one that was looked at and not taken.
+    /// The message that [`is_waiting`](Self::is_waiting) took out of the channel and that was not yet returned.
     first: Option<HostMessage>,
 }
 
-/// Makes a channel.
 pub(crate) fn host_channel() -> (HostSender, HostReceiver) {
     let (sender, receiver) = channel();
     (
@@ -30,19 +29,20 @@ pub(crate) fn host_channel() -> (HostSender, HostReceiver) {
 }
 
 impl HostSender {
-    /// Sends a message. When nobody reads any more it is dropped, and its completion says so.
+    /// Sends a message. If the receiver was dropped, the message is dropped too, and its completion replies with an
+    /// error.
     pub(super) fn send(&self, message: HostMessage) {
         let _ = self.messages.send(message);
     }
 }
 
 impl HostReceiver {
-    /// The next message, if there is one.
+    /// Returns the next message, if there is one.
     pub(crate) fn next(&mut self) -> Option<HostMessage> {
         self.first.take().or_else(|| self.messages.try_recv().ok())
     }
 
-    /// Whether there is a message.
+    /// Returns `true` if there is a message.
     pub(crate) fn is_waiting(&mut self) -> bool {
         self.first = self.next();
         self.first.is_some()

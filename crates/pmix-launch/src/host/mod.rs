@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The launcher as the host of its server.
 //!
-//! Upcalls come while the watched job lets its server go on, and are about that job. So each is put
-//! into its channel, together with the completion that answers it, and read when the server has gone
-//! on; no state is shared and no lock is held.
+//! The server calls the host only while the session drives it, on the same thread. Each upcall is put into a channel
+//! together with its completion, and the session reads the channel after the server has made progress. So no state is
+//! shared and no lock is held.
 
 mod channel;
 
@@ -21,21 +21,21 @@ use pmix_types::{GroupOperation, Info, Nspace, Pdata, Proc, Status, Text, keys};
 use crate::process_dirs::ProcessDirs;
 pub(crate) use channel::{HostReceiver, HostSender, host_channel};
 
-/// The launcher as the host of its server: a host of one node.
+/// The host of the server: a launcher for one node.
 ///
-/// What it leaves out or refuses is answered "not supported": it allocates nothing, and has no fabric.
+/// Upcalls that it does not implement complete with `PMIX_ERR_NOT_SUPPORTED`: it allocates nothing and has no fabric.
 pub(crate) struct LocalHost {
     messages: HostSender,
-    /// Whether output and input pass through the launcher.
+    /// `true` if output and input pass through the launcher.
     forwards: bool,
     dirs: ProcessDirs,
 }
 
-/// An upcall that the watched job answers, or something it is to know.
+/// An upcall that the session completes, or a notification for it.
 pub(crate) enum HostMessage {
     Connected(Proc<'static>),
     Finalized(Proc<'static>),
-    /// A tool has finalized, or its connection was closed.
+    /// A tool that finalized or whose connection was closed.
     ToolLeft(Proc<'static>),
     Abort(Abort, Completion<()>),
     Fence(Fence, Completion<Vec<u8>>),
@@ -55,23 +55,23 @@ pub(crate) enum HostMessage {
     ValidateCredential(ValidateCredential, Completion<Vec<Info<'static>>>),
     IofPull(IofPull, Completion<()>),
     PushStdin(PushStdin, Completion<()>),
-    /// A process waits for a debugger, or is released by one.
+    /// An event by which a process waits for a debugger, or by which a debugger releases it.
     Debugger(NotifyEvent),
-    /// What processes do together ended without success, and who did not come.
+    /// A collective that failed, with the processes that did not call.
     Missing(Failed),
-    /// What became of a group.
+    /// A change of a group: constructed, destructed, or left by members.
     GroupChanged(Text<'static>, GroupChange),
-    /// What a user wants removed at the end of a process or a job.
+    /// Files that a user registered for removal at the end of a process or a job.
     CleanupRegistered(Proc<'static>, u32, Cleanup),
-    /// What a user wants removed, as that process or job has ended.
+    /// Files to remove on behalf of a user, because that process or job has ended.
     Cleanup(Proc<'static>, u32, Cleanup),
-    /// A process asked for something that no launcher of one node does.
+    /// A request of a process that a launcher for one node cannot serve.
     Refused(Proc<'static>, &'static str),
 }
 
 impl HostMessage {
-    /// Returns the function that a process called and the directives that it gave, where the launcher looks for those
-    /// that are required before it serves the call.
+    /// Returns the name of the called function and its directives, for calls whose required directives the launcher
+    /// checks before it serves them.
     pub(crate) fn directives(&self) -> Option<(&'static str, Vec<&[Info<'static>]>)> {
         Some(match self {
             Self::Fence(call, _) => ("PMIx_Fence", vec![&call.infos]),
@@ -100,7 +100,7 @@ impl HostMessage {
         })
     }
 
-    /// Answers the call with an error, if it is one that is answered.
+    /// Completes the call with an error, if it has a completion of such a call.
     pub(crate) fn fail(self, status: Status) {
         match self {
             Self::Fence(_, done) => done.fail(status),
@@ -122,15 +122,15 @@ impl HostMessage {
     }
 }
 
-/// What processes do together, and that it ended without success.
+/// A collective that ended with an error.
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) operation: Collective,
-    /// The group that they make or take apart.
+    /// The group that was to be constructed or destructed.
     pub(crate) group: Option<Text<'static>>,
     pub(crate) procs: Vec<Proc<'static>>,
     pub(crate) status: Status,
-    /// Those that did not come.
+    /// The participants that did not call.
     pub(crate) missing: Vec<Proc<'static>>,
 }
 
@@ -149,7 +149,7 @@ impl LocalHost {
 }
 
 impl Host for LocalHost {
-    /// The client is told that it is connected when this has returned, so its directory is there.
+    /// Creates the directory of the process before the reply: the client is connected once this has returned.
     fn client_connected(&self, call: ClientConnected, done: Completion<()>) {
         self.dirs.make(call.object);
         self.messages.send(HostMessage::Connected(call.proc));
@@ -157,8 +157,8 @@ impl Host for LocalHost {
     }
 
     fn client_finalized(&self, call: ClientFinalized, done: Completion<()>) {
-        // The message is under way before the client is told, so that when the process ends it is
-        // known that it did not end without finalising.
+        // The message is sent before the client gets its reply. When the process exits, the session has then already
+        // recorded that it finalized.
         self.messages.send(HostMessage::Finalized(call.proc));
         done.succeed(());
     }
@@ -167,13 +167,13 @@ impl Host for LocalHost {
         self.messages.send(HostMessage::Abort(call, done));
     }
 
-    /// Participants on other nodes are only described ([`Layout::of_maps`](crate::Layout)): they
-    /// count as arrived, with nothing to say.
+    /// Participants on other nodes are only described ([`Layout::of_maps`](crate::Layout)): they count as arrived,
+    /// without data.
     fn fence(&self, call: Fence, done: Completion<Vec<u8>>) {
         self.messages.send(HostMessage::Fence(call, done));
     }
 
-    /// Processes on other nodes are only described: they never put anything.
+    /// Processes on other nodes are only described and never commit data.
     fn direct_modex(&self, call: DirectModex, done: Completion<Vec<u8>>) {
         tracing::debug!(
             "{:?} does not run on this node, so its data is not available",
@@ -206,7 +206,7 @@ impl Host for LocalHost {
         self.messages.send(HostMessage::Group(call, done));
     }
 
-    /// All who could cause an event are on this node.
+    /// Succeeds at once: all processes that can cause an event are on this node.
     fn register_events(&self, _: RegisterEvents, done: Completion<()>) {
         done.succeed(());
     }
@@ -215,7 +215,7 @@ impl Host for LocalHost {
         done.succeed(());
     }
 
-    /// All whom an event could reach are on this node, and were told.
+    /// Succeeds at once: all processes that an event can reach are on this node, and the server has notified them.
     fn notify_event(&self, call: NotifyEvent, done: Completion<()>) {
         if [Status::READY_FOR_DEBUG, Status::DEBUGGER_RELEASE].contains(&call.status) {
             self.messages.send(HostMessage::Debugger(call));
@@ -235,9 +235,9 @@ impl Host for LocalHost {
         self.messages.send(HostMessage::JobControl(call, done));
     }
 
-    /// The server is given all output that passes through the launcher, whether or not a peer pulls it, and the output
-    /// goes where it went before as well. The server and the tool serve all else that a pull may ask for, so the session
-    /// only checks that there are such processes.
+    /// The server receives all output that passes through the launcher even if no peer pulls it, and the output goes
+    /// to its usual destination as well. The server and the tool handle the other directives, so the session only
+    /// checks that the named processes exist.
     fn iof_pull(&self, call: IofPull, done: Completion<()>) {
         let is_refused = |info: &Info<'_>| info.must_be_obeyed() && !info.key.is(keys::IOF_COPY);
         match self.forwards && !call.directives.iter().any(is_refused) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What rank 0 reads, or another that is to. The other processes read nothing.
+//! The standard input of rank 0, or of another rank that the plan names. All other processes read `/dev/null`.
 
 mod pushed;
 mod terminal;
@@ -19,17 +19,17 @@ pub(crate) use self::pushed::{Answer, PushedInput};
 use self::terminal::TerminalInput;
 use crate::{Error, Plan};
 
-/// Where the input of rank 0 comes from.
+/// The source of the input of rank 0.
 pub(crate) enum Input<'a> {
-    /// From where the launcher's would: it reads that itself, no byte more than it wants.
+    /// The launcher's own standard input, inherited: rank 0 reads it and takes no byte more than it needs.
     Own,
-    /// From the terminal of the launcher.
+    /// The launcher's terminal.
     Typed(TerminalInput<'a>),
-    /// From whoever pushes it.
+    /// The peers that push input (`PMIx_IOF_push`).
     Pushed(StdinPipe),
 }
 
-/// What a process has for standard input.
+/// Returns the standard input for a process.
 pub(crate) fn of(plan: &Plan, rank: Rank, input: BorrowedFd<'_>) -> Result<Stdio, Error> {
     if plan.stdin_rank != Some(rank) {
         return Ok(Stdio::null());
@@ -43,7 +43,7 @@ pub(crate) fn of(plan: &Plan, rank: Rank, input: BorrowedFd<'_>) -> Result<Stdio
 }
 
 impl<'a> Input<'a> {
-    /// What fills the pipe that rank 0 reads. It uses two tokens, `token` and the next.
+    /// Creates the source for the pipe that rank 0 reads. It uses two tokens, `token` and the next.
     pub(crate) fn new(
         plan: &Plan,
         registry: &Registry,
@@ -58,7 +58,7 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// Moves what can be moved. The session calls this when the poll names one of the tokens, at the
+    /// Forwards the available input. The session calls this when the poll reports one of the tokens, at the
     /// [`deadline`](Self::deadline), and when the launcher comes to the foreground.
     pub(crate) fn turn(&mut self, registry: &Registry, now: Instant) {
         match self {
@@ -68,7 +68,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns when [`turn`](Self::turn) is due without news of the poll, if ever.
+    /// Returns the time at which [`turn`](Self::turn) is due even without an event of the poll.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Typed(keyboard) => keyboard.deadline(),
@@ -76,7 +76,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns `true` once after the terminal hung up that rank 0 reads.
+    /// Returns `true` once after the terminal that rank 0 reads hung up.
     pub(crate) fn take_hang_up(&mut self) -> bool {
         match self {
             Self::Typed(keyboard) => keyboard.take_hang_up(),
@@ -84,7 +84,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Takes what somebody pushes for the processes of a job, of which one reads.
+    /// Accepts pushed input (`PMIx_IOF_push`) for the process of the job that reads it.
     pub(crate) fn push(&mut self, plan: &Plan, call: PushStdin, done: Completion<()>) {
         let Self::Pushed(feed) = self else {
             return done.not_supported();
@@ -104,7 +104,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Whether what is pushed is the end of the input.
+/// Returns `true` if a push ends the input: it has no data or `PMIX_IOF_COMPLETE`.
 pub(crate) fn ends(call: &PushStdin) -> bool {
     let mut directives = call.directives.iter();
     call.data.is_empty()

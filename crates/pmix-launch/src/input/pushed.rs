@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The input of processes of a spawned job that asked for some (`PMIX_FWD_STDIN`, `PMIX_STDIN_TGT`): what is pushed
-//! to them, and nothing else.
+//! The input of processes of a spawned job that requested it (`PMIX_FWD_STDIN`, `PMIX_STDIN_TGT`): only pushed data.
 
 use std::io;
 use std::process::ChildStdin;
@@ -11,14 +10,14 @@ use pmix_host::forward::StdinPipe;
 use pmix_server::Completion;
 use pmix_types::{Rank, Status};
 
-/// The pipes of processes, by their ranks.
+/// The stdin pipes of processes, by rank.
 #[derive(Default)]
 pub(crate) struct PushedInput {
     pipes: Vec<(Rank, StdinPipe)>,
 }
 
 impl PushedInput {
-    /// Adds the pipe that a process reads. The poll tells of room in any of them by one token.
+    /// Adds the pipe of a process. All pipes share one token of the poll.
     pub(crate) fn add(
         &mut self,
         registry: &Registry,
@@ -31,18 +30,19 @@ impl PushedInput {
         Ok(())
     }
 
-    /// Writes what there is room for.
+    /// Writes as much pending input as the pipes accept.
     pub(crate) fn write(&mut self) {
         self.pipes.iter_mut().for_each(|(_, pipe)| pipe.write());
     }
 
-    /// Whether one of the processes that are named reads what is pushed.
+    /// Returns `true` if one of the selected processes reads pushed input.
     pub(crate) fn has(&self, is_meant: impl Fn(Rank) -> bool) -> bool {
         self.pipes.iter().any(|(rank, _)| is_meant(*rank))
     }
 
-    /// Pushes to the processes that are meant. Who pushes is answered when all of them have it or read no more:
-    /// so whoever reads slowest holds it up, and the data, which all share, waits here once.
+    /// Pushes data to the selected processes. The push completes when each of them has received the data or has
+    /// closed its input. The slowest reader therefore delays the next push, and the data, which all pipes share, is
+    /// kept once.
     pub(crate) fn push(
         &mut self,
         is_meant: impl Fn(Rank) -> bool,
@@ -61,14 +61,14 @@ impl PushedInput {
     }
 }
 
-/// The answer to a push that goes to several processes: given when the last of them is dropped.
+/// The completion of a push to several processes, called when the last pipe drops its reference.
 pub(crate) struct Answer(Mutex<Outcome>);
 
 struct Outcome {
     done: Option<Completion<()>>,
-    /// Whether any process has the input.
+    /// `true` if at least one process received the input.
     any: bool,
-    /// How it went with the process that was told of last.
+    /// The result for the process that reported last.
     last: Status,
 }
 
@@ -81,7 +81,7 @@ impl Answer {
         })))
     }
 
-    /// Notes how it went with one process.
+    /// Records the result for one process.
     fn told(&self, status: Status) {
         let mut outcome = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         outcome.any |= status.is_success();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A terminal as standard input of rank 0.
+//! A terminal as the standard input of rank 0.
 //!
-//! Anything but a terminal is handed to rank 0 as it is. A terminal cannot be: rank 0 is in a
-//! process group of its own, in the background, and would be stopped when it reads.
+//! Rank 0 inherits any other kind of input. A terminal cannot be inherited: rank 0 is in a background process group,
+//! so the kernel would stop it (`SIGTTIN`) when it reads.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -14,8 +14,8 @@ use pmix_host::forward::StdinPipe;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// How often the launcher looks whether it came to the foreground while the terminal has input to read. A shell
-/// need not signal a process that runs when it brings it to the foreground.
+/// The interval at which the launcher tests if it is in the foreground while the terminal has input. A shell need not
+/// signal a running process when it brings it to the foreground.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// The input of a terminal on its way to rank 0.
@@ -25,33 +25,32 @@ pub(crate) struct TerminalInput<'a> {
     rank0: StdinPipe,
 }
 
-/// What the launcher waits for at its terminal.
+/// The state of reading the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The next news of the poll.
+    /// Waits for the next event of the poll.
     Watched,
-    /// Its turn to read: the terminal has input, and another process group is in the foreground. The launcher looks
-    /// again at this time.
+    /// The terminal has input, but another process group is in the foreground. The launcher tests again at this time.
     Background(Instant),
-    /// The terminal hung up, which the session has yet to learn.
+    /// The terminal hung up, and the session was not yet notified.
     HungUp,
-    /// Nothing.
+    /// Closed; nothing more is read.
     Closed,
 }
 
-/// What the terminal has for the launcher.
+/// The result of polling the terminal.
 enum News {
     Input,
     Nothing,
-    /// It was closed on its other side, so every read ends at once.
+    /// The other side was closed, so every read returns at once.
     HangUp,
 }
 
 impl<'a> TerminalInput<'a> {
     /// Registers the terminal with the poll under this token.
     ///
-    /// The poll reports each change once. The terminal is read until it has nothing more, so it is never registered a
-    /// second time: a descriptor that stays readable, or that hung up, would be reported again at once, for ever.
+    /// The poll reports each change once (edge-triggered). The terminal is read until it is empty, so it is never
+    /// registered again: a descriptor that stays readable or that hung up would be reported again at once, forever.
     pub(super) fn new(
         registry: &Registry,
         token: Token,
@@ -67,7 +66,7 @@ impl<'a> TerminalInput<'a> {
         })
     }
 
-    /// Moves what was typed.
+    /// Forwards typed input to rank 0.
     pub(super) fn turn(&mut self, registry: &Registry, now: Instant) {
         self.rank0.write();
         if matches!(self.state, State::HungUp | State::Closed) {
@@ -78,8 +77,8 @@ impl<'a> TerminalInput<'a> {
             match news(self.terminal) {
                 News::Nothing => return,
                 News::HangUp => return self.hang_up(registry),
-                // What waits for rank 0 to read is held back in the terminal. A write that makes room brings the next
-                // turn.
+                // Backpressure: input that rank 0 does not read stays in the terminal. When the pipe has room again,
+                // a write causes the next turn.
                 News::Input if self.rank0.is_closed() || !self.rank0.is_drained() => return,
                 News::Input if !self.is_in_foreground() => {
                     self.state = State::Background(now + LOOK);
@@ -92,7 +91,7 @@ impl<'a> TerminalInput<'a> {
                 Ok(len @ 1..) => self.rank0.push(piece[..len].to_vec(), None),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return,
-                // Ctrl-D. What is typed after it is not read.
+                // Ctrl-D ends the input of rank 0; later input is not read.
                 Ok(0) => self.rank0.end(),
                 Err(e) => {
                     tracing::debug!("cannot read the terminal: {e}");
@@ -102,7 +101,7 @@ impl<'a> TerminalInput<'a> {
         }
     }
 
-    /// Returns when to look again without news of the poll, if ever.
+    /// Returns the time for the next test of the foreground, if one is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self.state {
             State::Background(until) => Some(until),
@@ -119,7 +118,7 @@ impl<'a> TerminalInput<'a> {
         hung_up
     }
 
-    /// Ends the input of rank 0: the terminal has none any more.
+    /// Ends the input of rank 0 and stops polling the terminal.
     fn hang_up(&mut self, registry: &Registry) {
         self.rank0.end();
         self.state = State::HungUp;
@@ -129,13 +128,13 @@ impl<'a> TerminalInput<'a> {
         }
     }
 
-    /// Returns whether the launcher may read: reading in the background would stop it.
+    /// Returns `true` if the launcher may read. A read from the background would stop the launcher (`SIGTTIN`).
     fn is_in_foreground(&self) -> bool {
         rustix::termios::tcgetpgrp(self.terminal) == Ok(rustix::process::getpgrp())
     }
 }
 
-/// Returns what a terminal has without waiting for it.
+/// Polls a terminal without waiting.
 fn news(terminal: BorrowedFd<'_>) -> News {
     let mut fds = [PollFd::from_borrowed_fd(terminal, PollFlags::IN)];
     let asked = loop {

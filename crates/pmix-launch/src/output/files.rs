@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Output into files, one for each process and stream.
+//! Output files, one for each process and stream.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -16,18 +16,18 @@ use crate::{Error, OutputFiles, Plan};
 /// The open files for standard output and standard error of a process.
 pub(crate) type RankFiles = [OutputFile; 2];
 
-/// A directory with files like `rank.07.stdout`.
+/// The files of a job, with names like `rank.07.stdout`, in one directory.
 ///
-/// A disk decides how long everything takes that is done here, so a helper thread does it while processes run.
+/// File operations can take as long as the disk needs, so a helper thread executes them while processes run.
 pub(crate) struct Files<'a> {
     asked: &'a OutputFiles,
     names: Names<'a>,
-    /// Both streams of a process go to one file.
+    /// `true` if both streams of a process go to one file.
     are_joined: bool,
 }
 
 impl<'a> Files<'a> {
-    /// Returns the files of a job, if its output goes to some.
+    /// Returns the files of a job, or `None` if its output does not go to files.
     pub(crate) fn of_plan(plan: &'a Plan) -> Option<Self> {
         let layout = &plan.layout;
         let names = Names::new(&plan.nspace, layout.host(), layout.num_procs());
@@ -43,17 +43,17 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Returns the number of files of each process.
+    /// Returns the number of files for each process.
     pub(crate) fn num_each(&self) -> usize {
         if self.are_joined { 1 } else { 2 }
     }
 
-    /// Makes the directory if it is not there.
+    /// Creates the directory unless it exists.
     pub(crate) fn make_dir(&self) -> Result<(), Error> {
         make(&self.asked.dir)
     }
 
-    /// Opens the files of several processes, each the first of its rank.
+    /// Opens the files of several processes, each the first incarnation of its rank.
     pub(crate) fn open_all(
         &self,
         ranks: &[Rank],
@@ -66,9 +66,9 @@ impl<'a> Files<'a> {
         ranks.iter().map(open).collect()
     }
 
-    /// Opens the files for standard output and error of a process, for their owner alone, emptied if they
-    /// were there and the process is the first of its rank. Two that are joined are one file, and have one
-    /// place in it.
+    /// Opens the files for standard output and standard error of a process, private to their owner. Existing files
+    /// are truncated for the first incarnation of a rank and appended to for later ones. Joined streams share one
+    /// open file and its offset.
     pub(crate) fn open(&self, rank: Rank, is_first: bool) -> Result<RankFiles, Error> {
         let cannot_write =
             |path: &Path, error| Error::unusable(format!("cannot write {}", path.display()), error);
@@ -95,7 +95,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Makes a directory, and those above it, if they are not there.
+/// Creates a directory with its parents unless it exists.
 fn make(dir: &Path) -> Result<(), Error> {
     DirBuilder::new()
         .recursive(true)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the output of each process goes: through the launcher, past it, or into a file.
+//! The destination of the output of each process: the launcher's own streams or files.
 
 mod files;
 mod pattern;

@@ -11,9 +11,9 @@ use crate::Error;
 
 /// A pattern for the names of output files below a directory.
 ///
-/// `%r` is the rank, with as many digits as the largest rank of the job has, `%n` the nspace, `%h` the name
-/// of the node and `%%` a percent sign. `%n` and `%r` are those of `PMIX_IOF_FILE_PATTERN` (PMIx Standard,
-/// chapter "Process Management").
+/// `%r` is the rank, padded to the digits of the largest rank of the job, `%n` the nspace, `%h` the name of the node
+/// and `%%` a percent sign. `%n` and `%r` are those of `PMIX_IOF_FILE_PATTERN` (PMIx Standard, chapter "Process
+/// Management").
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilePattern {
     parts: Vec<Part>,
@@ -28,12 +28,12 @@ enum Part {
     Host,
 }
 
-/// What the names of a job's files are made of.
+/// The parts of the file names that are the same for all processes of a job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names<'a> {
     nspace: &'a str,
     host: &'a [u8],
-    /// How many digits a rank has, so that files stand in the order of ranks.
+    /// The number of digits of a rank, so that names sort in the order of ranks.
     width: usize,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Names<'a> {
 }
 
 impl Default for FilePattern {
-    /// `rank.%r`, with `.stdout` or `.stderr` behind it.
+    /// Returns `rank.%r`, extended by `.stdout` or `.stderr`.
     fn default() -> Self {
         Self {
             parts: vec![Part::Text(b"rank.".to_vec()), Part::Rank],
@@ -58,11 +58,11 @@ impl Default for FilePattern {
 }
 
 impl FilePattern {
-    /// Reads a pattern of names, behind which `.stdout` or `.stderr` stands for the stream.
+    /// Parses a pattern whose names are extended by `.stdout` or `.stderr`.
     ///
     /// # Errors
-    /// It has no `%r`, so that all processes would write to one file, another letter behind a `%`, or leads
-    /// outside the output directory.
+    /// Returns [`Error`] if the pattern has no `%r` (all processes would write to one file), has another letter after
+    /// a `%`, or leads outside the output directory.
     pub fn parse(pattern: &OsStr) -> Result<Self, Error> {
         let wrong = |why: &str| {
             let pattern = pattern.display();
@@ -111,7 +111,7 @@ impl FilePattern {
         })
     }
 
-    /// The pattern for files that both streams of a process go to, named `<name>.<nspace>.<rank>`.
+    /// Returns the pattern for files that both streams of a process go to, named `<name>.<nspace>.<rank>`.
     pub(crate) fn of_one_file(name: &OsStr) -> Self {
         let dot = || Part::Text(b".".to_vec());
         Self {
@@ -126,13 +126,13 @@ impl FilePattern {
         }
     }
 
-    /// Whether each stream has a file of its own.
+    /// Returns `true` if each stream has its own file.
     pub(super) fn is_extended(&self) -> bool {
         self.is_extended
     }
 
-    /// The name for a process and a stream. In an nspace or the name of a node a slash becomes an underscore,
-    /// and so does a dot in front, so that neither leads outside the output directory.
+    /// Returns the file name for a stream of a process. Slashes and a leading dot in the nspace or the name of the
+    /// node are replaced by underscores, so that the name stays inside the output directory.
     pub(super) fn name(&self, names: Names<'_>, rank: Rank, stream: &str) -> PathBuf {
         let Names {
             nspace,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the two streams of each process lead.
+//! The destinations of the two streams of each process.
 
 use std::io::PipeWriter;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -14,33 +14,32 @@ use super::files::{Files, RankFiles};
 use crate::process::limits;
 use crate::{Error, OutputForm, Plan};
 
-/// The numbers of the null device on Linux.
+/// The major and minor numbers of the null device on Linux.
 const NULL_DEVICE: (u32, u32) = (1, 3);
 
-/// Where the two streams of each process lead: to files, to those of the launcher, or through pipes
-/// to the launcher.
+/// The destinations of the two streams of each process: files, the streams of the launcher, or pipes to the launcher.
 ///
-/// A pipe costs a descriptor for each process and a copy of every byte, so there is one only where
-/// something is done with the bytes on their way.
+/// A pipe costs a descriptor for each process and a copy of every byte. The launcher therefore creates pipes only if
+/// it has to process the output.
 pub(crate) struct Route<'a> {
     files: Option<Files<'a>>,
-    /// For each stream, the one of the launcher that it shares; a pipe where there is none.
+    /// For each stream, the stream of the launcher that processes inherit; `None` for a pipe.
     shared: [Option<BorrowedFd<'a>>; 2],
     is_merged: bool,
 }
 
 /// The streams of one process.
 pub(crate) struct Streams {
-    /// What the process has for standard output and standard error.
+    /// The standard output and standard error that the process gets.
     pub(crate) stdio: [Stdio; 2],
-    /// The end that is read of a pipe that both lead to.
+    /// The reading end of the pipe that both streams share.
     pub(crate) merged: Option<Receiver>,
-    /// The files that what comes through the pipes is copied to.
+    /// The files to which output from the pipes is copied.
     pub(crate) files: [Option<OutputFile>; 2],
 }
 
 impl<'a> Route<'a> {
-    /// What a plan asks for, beside the streams of the launcher, for so many processes that are to be started.
+    /// Selects the destinations for a plan that starts this number of processes.
     pub(crate) fn new(
         plan: &'a Plan,
         num_started: usize,
@@ -50,7 +49,7 @@ impl<'a> Route<'a> {
         let output_of_job = &plan.output;
         let files = Files::of_plan(plan);
         let is_unmixed = is_unmixed(plan, num_started);
-        // In one file, what a process writes to both stays in the order in which it wrote it.
+        // With one pipe for both streams, the order in which a process wrote to them is kept.
         let is_merged = output_of_job.is_merged
             || is_unmixed && !plan.forward_io && files.is_none() && are_one(output, errors);
         let streams = own_streams(is_merged, output, errors);
@@ -67,13 +66,13 @@ impl<'a> Route<'a> {
         self.num_descriptors().max(num_files)
     }
 
-    /// Opens the files of a process. A disk decides how long that takes.
+    /// Opens the files of a process. The call can take as long as the disk needs.
     pub(crate) fn open(&self, rank: Rank, is_first: bool) -> Result<Option<RankFiles>, Error> {
         let files = self.files.as_ref();
         files.map(|files| files.open(rank, is_first)).transpose()
     }
 
-    /// How many descriptors the launcher holds for each process.
+    /// Returns the number of descriptors that the launcher holds for each process.
     pub(crate) fn num_descriptors(&self) -> usize {
         (1 + usize::from(self.files.is_some())) * self.num_pipes()
     }
@@ -87,7 +86,7 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// How many descriptors the launcher needs for each process of a plan.
+    /// Returns the smallest number of descriptors with which the launcher can serve each process of a plan.
     pub(crate) fn least_descriptors(
         plan: &Plan,
         output: BorrowedFd<'_>,
@@ -138,7 +137,7 @@ impl<'a> Route<'a> {
     }
 }
 
-/// The streams of the launcher for standard output and error of processes.
+/// Returns the streams of the launcher for standard output and error of processes.
 fn own_streams<'a>(
     is_merged: bool,
     output: BorrowedFd<'a>,
@@ -150,10 +149,10 @@ fn own_streams<'a>(
     }
 }
 
-/// Whether what is for a stream of the launcher passes through it.
+/// Returns `true` if output for a stream of the launcher has to pass through the launcher.
 ///
-/// A terminal is not shared: processes are in the background there, and would be stopped when they set
-/// it up, or when they write to one that is set up so (`stty tostop`).
+/// Processes do not inherit a terminal. They are in a background process group there, so the kernel would stop them
+/// when they change its settings, or when they write to it after `stty tostop`.
 fn passes(plan: &Plan, stream: BorrowedFd<'_>, is_unmixed: bool) -> bool {
     let output = &plan.output;
     let form = match output.form {
@@ -167,8 +166,8 @@ fn passes(plan: &Plan, stream: BorrowedFd<'_>, is_unmixed: bool) -> bool {
         }
 }
 
-/// Whether lines of several processes are kept apart unasked, which nothing needs where there is one, and for
-/// which a job is not refused that can run without.
+/// Returns `true` if lines of several processes are kept apart by default. That needs pipes, so it is skipped for a
+/// single process, and if the limit of descriptors would otherwise prevent the job from running.
 fn is_unmixed(plan: &Plan, num_started: usize) -> bool {
     let has_room = || match limits::check(num_started, 2) {
         Ok(()) => true,
@@ -180,7 +179,7 @@ fn is_unmixed(plan: &Plan, num_started: usize) -> bool {
     plan.output.form == OutputForm::Unmixed && plan.layout.here().len() > 1 && has_room()
 }
 
-/// Returns `true` if a stream leads to a device that keeps nothing.
+/// Returns `true` if a stream is the null device.
 fn is_null(stream: BorrowedFd<'_>) -> bool {
     rustix::fs::fstat(stream).is_ok_and(|about| {
         FileType::from_raw_mode(about.st_mode) == FileType::CharacterDevice
@@ -188,7 +187,7 @@ fn is_null(stream: BorrowedFd<'_>) -> bool {
     })
 }
 
-/// Whether two streams lead to one file, pipe or terminal.
+/// Returns `true` if both streams refer to the same file, pipe or terminal.
 fn are_one(output: BorrowedFd<'_>, errors: BorrowedFd<'_>) -> bool {
     let of = |fd| rustix::fs::fstat(fd).map(|about| (about.st_dev, about.st_ino));
     matches!((of(output), of(errors)), (Ok(output), Ok(errors)) if output == errors)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processors of a child: those that the thread has that starts it.
+//! The processors of children, which inherit them from the thread that starts them.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::Error;
 use pmix_topology::Cpuset;
 
-/// The processors that this thread may run on; none if the system does not tell.
+/// Returns the processors that this thread may run on, or `None` if the system does not report them.
 pub(crate) fn allowed() -> Option<Cpuset> {
     let set = sched_getaffinity(None).ok()?;
     let most = u32::try_from(CpuSet::MAX_CPU).ok()?;
@@ -14,10 +14,9 @@ pub(crate) fn allowed() -> Option<Cpuset> {
     (!cpus.is_empty()).then_some(cpus)
 }
 
-/// This thread, confined in turns to what each child is to have; set free again when dropped.
+/// The binding of this thread while it starts children; dropping it restores the binding from before.
 ///
-/// A child inherits the processors of the thread that starts it, so it never runs anywhere else,
-/// not even before its first instruction.
+/// A child inherits the processors of the thread that starts it. It is therefore bound before its first instruction.
 pub(super) struct CpuAffinity {
     before: CpuSet,
 }
@@ -30,7 +29,7 @@ impl CpuAffinity {
         Ok(Self { before })
     }
 
-    /// The next children run on these processors.
+    /// Binds the children that are started next to these processors.
     pub(super) fn confine(&self, cpus: &Cpuset) -> Result<(), Error> {
         let mut set = CpuSet::new();
         for cpu in cpus.iter() {

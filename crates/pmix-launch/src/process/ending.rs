@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a process ended.
+//! The way in which a process ended.
 
 use std::fmt;
 
 use rustix::process::WaitIdStatus;
 
-/// No signal has a larger number.
+/// The largest signal number.
 const MOST_SIGNALS: i32 = 64;
 
-/// How a process ended.
+/// The way in which a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// By itself, with an exit code.
+    /// The process exited with this code.
     Exited(u8),
-    /// By a signal.
+    /// A signal terminated the process.
     Signalled {
         /// The number of the signal.
         signal: i32,
-        /// Whether it left a core file.
+        /// `true` if it left a core file.
         core: bool,
     },
 }
 
 impl Ending {
-    /// Whether it ended as a program does that has nothing to complain about.
+    /// Returns `true` if the process exited with 0.
     #[must_use]
     pub const fn is_success(self) -> bool {
         matches!(self, Self::Exited(0))
     }
 
-    /// The exit code as a shell has it: 128 and the number of the signal where one ended it.
+    /// Returns the exit code that a shell would report: 128 plus the number for a signal.
     #[must_use]
     pub fn exit_code(self) -> u8 {
         match self {
@@ -51,12 +51,12 @@ impl fmt::Display for Ending {
     }
 }
 
-/// The exit code that stands for a signal.
+/// Returns the exit code for a signal.
 pub(crate) fn of_signal(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(u8::MAX)
 }
 
-/// The name of a signal, or its number where it has none.
+/// Returns the name of a signal, or its number if it has no name.
 pub(crate) fn signal_name(signal: i32) -> String {
     match signal_hook::low_level::signal_name(signal) {
         Some(name) => name.to_owned(),
@@ -66,7 +66,7 @@ pub(crate) fn signal_name(signal: i32) -> String {
 
 /// Returns the number of a signal from its name, with or without `SIG`, or from its number.
 ///
-/// Signals that have no name are none.
+/// Signals without a name are not accepted.
 #[must_use]
 pub fn signal_number(text: &str) -> Option<i32> {
     let name = text.to_ascii_uppercase();
@@ -85,7 +85,7 @@ impl From<&WaitIdStatus> for Ending {
             return Self::Signalled { signal, core };
         }
         let code = status.exit_status().unwrap_or(0);
-        // The kernel keeps eight bits.
+        // The kernel keeps only eight bits of an exit code.
         Self::Exited(u8::try_from(code & 0xff).unwrap_or(u8::MAX))
     }
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that are stopped when they have loaded their program, before its first instruction.
+//! Processes that are stopped after they have loaded their program and before its first instruction.
 //!
-//! A process that asks to be traced is stopped by the system when it executes a program. Only the process
-//! itself can ask for that, so each is started by way of a command that does and then becomes the program
-//! ([`stop_on_exec`]). Whoever started it lets go of it at once and leaves it stopped as by SIGSTOP, so that a
-//! debugger can attach; SIGCONT continues it.
+//! The kernel stops a traced process when it executes a program. Only the process itself can request that
+//! (`PTRACE_TRACEME`). The launcher therefore starts a small command that makes the request and then executes the
+//! program ([`stop_on_exec`]). The launcher detaches at once and leaves the process stopped by SIGSTOP, so that a
+//! debugger can attach. SIGCONT continues it.
 //!
-//! What the environment of the program says to the dynamic linker is for the program alone, so that command gets
-//! it as words: a library that the linker cannot load, or a pipe in the place of one, is not to keep the command,
-//! which is waited for, from asking. All else stays in the environment, which no other user can read.
+//! Variables of the dynamic linker are meant for the program alone, so the command receives them as arguments.
+//! Otherwise a library that cannot be loaded, or a pipe in its place, could block the command before its request, and
+//! the launcher waits for that request. All other variables stay in the environment, which other users cannot read.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -20,13 +20,12 @@ use std::sync::Arc;
 use nix::sys::ptrace;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, waitid};
 
-/// What stands between the variables and the arguments of the program.
+/// The separator between the variables and the arguments of the program.
 const END: &str = "--";
 
-/// Becomes a program whose launcher stops it before its first instruction: the
-/// [`stopper`](crate::Plan::stopper) of a plan, with what follows the words of its command. These are the
-/// program, what it is called, variables of the dynamic linker as `NAME=VALUE`, `--`, and its arguments. Returns
-/// why it does not.
+/// Executes a program so that its launcher can stop it before its first instruction. This is the entry point of the
+/// [`stopper`](crate::Plan::stopper) of a plan. The words after those of the command are the program, its `argv[0]`,
+/// variables of the dynamic linker as `NAME=VALUE`, `--`, and the arguments. Returns only on an error.
 #[allow(
     clippy::disallowed_methods,
     reason = "it is handed on but for what is meant for this command alone"
@@ -60,7 +59,7 @@ pub fn stop_on_exec(words: impl IntoIterator<Item = OsString>) -> io::Error {
     }
 }
 
-/// The words for [`stop_on_exec`] that follow the name of the program.
+/// Returns the words for [`stop_on_exec`] that follow the program and its `argv[0]`.
 pub(crate) fn linker_words<'v>(
     vars: impl Iterator<Item = (&'v Arc<OsStr>, &'v Arc<OsStr>)>,
 ) -> impl Iterator<Item = OsString> {
@@ -71,13 +70,14 @@ pub(crate) fn linker_words<'v>(
     of_linker.map(word).chain([OsString::from(END)])
 }
 
-/// Whether the dynamic linker, or the C library before the first instruction of a program, obeys a variable.
+/// Returns `true` if the dynamic linker or the start-up code of the C library evaluates this variable.
 pub(crate) fn is_of_linker(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b"LD_") || name == "GLIBC_TUNABLES"
 }
 
-/// Waits until a process that was started by way of [`stop_on_exec`] is stopped, and leaves it so. Returns whether
-/// it is stopped: it may have ended before. Only the thread that started the process may call this.
+/// Waits until a process that was started through [`stop_on_exec`] stops, detaches from it, and leaves it stopped.
+/// Returns `false` if the process ended before. Only the thread that started the process may call this: it is the
+/// tracer.
 pub(crate) fn hold(pid: Pid) -> io::Result<bool> {
     let traced = nix::unistd::Pid::from_raw(pid.as_raw_nonzero().get());
     loop {
@@ -88,7 +88,7 @@ pub(crate) fn hold(pid: Pid) -> io::Result<bool> {
             }
             _ => {}
         }
-        // The end is left for who watches the job; the stop is taken.
+        // `NOWAIT` leaves an exited process to be reaped by the session; only the stop is consumed here.
         let stop = wait(pid, WaitIdOptions::STOPPED | WaitIdOptions::NOHANG)?;
         let signal =
             stop.and_then(|stop| stop.trapping_signal().or_else(|| stop.stopping_signal()));
@@ -98,7 +98,7 @@ pub(crate) fn hold(pid: Pid) -> io::Result<bool> {
                 ptrace::detach(traced, nix::sys::signal::Signal::SIGSTOP)?;
                 return Ok(true);
             }
-            // Somebody sent it a signal on the way.
+            // Another process sent a signal before the exec; it is delivered.
             Some(signal) => {
                 let signal = nix::sys::signal::Signal::try_from(signal)?;
                 ptrace::cont(traced, signal)?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a job fits into what the launcher may open and start.
+//! The check that a job fits into the limits of descriptors and processes.
 //!
-//! It is told before anything is made or runs: processes that cannot be started, or whose connections
-//! are not accepted, would be waited for by the others.
+//! It is made before anything is created or started. Processes that do start would otherwise wait for those that
+//! cannot be started or connected.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use rustix::process::{Resource, geteuid, getrlimit};
 
 use crate::Error;
 
-/// Starting a process takes some descriptors that are given back at once: its three streams, and a
-/// pair by which the system tells that its program runs.
+/// The descriptors that starting a process takes for a moment: its three streams, and the pair by which the system
+/// reports that the program runs.
 const SPARE: u64 = 8;
 
-/// Refuses a job that would not fit beside what is there by now.
+/// Returns an error if the job would exceed a limit, given the current use.
 pub(crate) fn check(num_procs: usize, for_output: usize) -> Result<(), Error> {
     processes(num_procs)?;
     match getrlimit(Resource::Nofile).current {
@@ -24,16 +24,16 @@ pub(crate) fn check(num_procs: usize, for_output: usize) -> Result<(), Error> {
     }
 }
 
-/// Each process takes a descriptor for its connection to the server, and some for its output.
+/// Checks the limit of descriptors. Each process takes one for its connection to the server, and some for its output.
 fn descriptors(num_procs: usize, for_output: usize, limit: u64) -> Result<(), Error> {
-    // The kernel lists descriptors from memory, at most as many as the limit.
+    // `/proc` lists descriptors without disk access, and their number is bounded by the limit.
     let open = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
     let each = 1 + for_output;
     let needed = u64::try_from(open + num_procs * each).unwrap_or(u64::MAX);
     if needed.saturating_add(SPARE) <= limit {
         return Ok(());
     }
-    // Only what goes through pipes can do without them.
+    // Only output through pipes can be redirected to files to save descriptors.
     let cure = match for_output {
         0 => "",
         _ => ", or write output to files only (--output-dir)",
@@ -45,7 +45,7 @@ fn descriptors(num_procs: usize, for_output: usize, limit: u64) -> Result<(), Er
     )))
 }
 
-/// A number of processes that the system would not start.
+/// The number of further processes that one limit allows.
 struct Limit {
     most: u64,
     what: String,
@@ -71,7 +71,7 @@ fn among(num_procs: usize, limits: impl Iterator<Item = Limit>) -> Result<(), Er
     }
 }
 
-/// What a user may have, except root.
+/// Returns the limit of processes of the user. It does not apply to root.
 fn of_user() -> Option<Limit> {
     let most = getrlimit(Resource::Nproc).current?;
     (!geteuid().is_root()).then(|| Limit {
@@ -80,14 +80,14 @@ fn of_user() -> Option<Limit> {
     })
 }
 
-/// What the system has numbers or memory for.
+/// Returns a limit of the kernel, for process ids or for threads.
 fn of_system(name: &str) -> Option<Limit> {
     let most = number(Path::new(&format!("/proc/sys/kernel/{name}")))?;
     let what = format!("the system allows (sysctl kernel.{name})");
     Some(Limit { most, what })
 }
 
-/// What the control group of the launcher has room for, and those around it.
+/// Returns the number of processes that the control group of the launcher and its ancestors still allow.
 fn of_group() -> Option<Limit> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let (root, path) = groups.lines().find_map(|line| {
@@ -112,7 +112,7 @@ fn of_group() -> Option<Limit> {
     limits.min_by_key(|limit| limit.most)
 }
 
-/// The number in a file; none where it says that there is no limit.
+/// Returns the number in a file, or `None` if the file says that there is no limit.
 fn number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processes of this node: started, watched, signalled, and in the end reaped.
+//! The processes of this node: start, supervision, signals and reaping.
 
 mod affinity;
 mod ending;

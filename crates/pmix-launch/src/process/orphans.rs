@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What left the process group that it was started in: daemons, shells with job control.
+//! Descendants of processes that left the process group of the job: daemons, shells with job control.
 //!
-//! A process whose parent is gone becomes a child of the nearest ancestor that asks for that
-//! (`PR_SET_CHILD_SUBREAPER`), so a launcher that asks finds among its children whatever its job
-//! left behind.
+//! An orphan becomes a child of the nearest ancestor that is a subreaper (`PR_SET_CHILD_SUBREAPER`). A launcher that
+//! is one finds all orphans of its jobs among its children.
 
 use std::fs;
 
@@ -11,21 +10,20 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, getpgid, getpid, kill_process, set_child_subreaper, waitid,
 };
 
-/// Adopts what the processes of a job leave behind, if it is asked to; what is left of it when
-/// this is dropped is killed.
+/// The orphans of the jobs of a launcher. Dropping it kills those that are left.
 ///
-/// To be dropped after the tables of processes: every child of the launcher is then adopted, but for the one that is
-/// [spared](Self::spare). Its methods are given a predicate that tells the processes of jobs from what they left.
+/// Drop it after the tables of processes: every child of the launcher then counts as an orphan, except the
+/// [spared](Self::spare) one. The predicates of its methods tell the processes of jobs from orphans.
 pub(crate) struct Orphans {
     adopts: bool,
-    /// Nobody waits for them any longer.
+    /// `true` after the session stopped waiting for orphans.
     abandoned: bool,
-    /// A child that is no part of the job.
+    /// The child that is not part of a job.
     spared: Option<Pid>,
 }
 
 impl Orphans {
-    /// Adopts from now on. For a launcher all of whose children belong to the job.
+    /// Starts adopting orphans if `adopts` is `true`. All children of the launcher must belong to jobs.
     pub(crate) fn adopt(adopts: bool) -> Self {
         if adopts && let Err(e) = set_child_subreaper(Some(getpid())) {
             tracing::debug!("cannot adopt processes that leave their process group: {e}");
@@ -42,18 +40,17 @@ impl Orphans {
         }
     }
 
-    /// Leaves a child alone that is no part of the job.
+    /// Excludes a child that is not part of a job.
     pub(crate) fn spare(&mut self, child: Option<Pid>) {
         self.spared = child;
     }
 
-    /// Whether the job waits for some of them: they may have something to finish, `tee` for
-    /// example.
+    /// Returns `true` if the job waits for orphans: they may have work to finish, for example `tee`.
     pub(crate) fn are_awaited(&self, is_process: impl Fn(Pid) -> bool) -> bool {
         !self.abandoned && !self.others(is_process).is_empty()
     }
 
-    /// Whether some of them are in process groups that these processes lead.
+    /// Returns `true` if an orphan is in a process group that one of these processes leads.
     pub(crate) fn are_in(
         &self,
         is_process: impl Fn(Pid) -> bool,
@@ -64,12 +61,12 @@ impl Orphans {
         groups.any(|group| group.is_ok_and(&is_leader))
     }
 
-    /// Waits for them no longer.
+    /// Stops waiting for orphans.
     pub(crate) fn abandon(&mut self) {
         self.abandoned = true;
     }
 
-    /// Reaps those that ended.
+    /// Reaps the orphans that exited.
     pub(crate) fn reap(&self, is_process: impl Fn(Pid) -> bool) {
         for pid in self.others(is_process) {
             let _ = waitid(
@@ -79,7 +76,7 @@ impl Orphans {
         }
     }
 
-    /// Kills them all.
+    /// Kills all orphans.
     pub(crate) fn kill(&self, is_process: impl Fn(Pid) -> bool) {
         for pid in self.others(is_process) {
             kill(pid);
@@ -97,14 +94,14 @@ impl Orphans {
 }
 
 impl Orphans {
-    /// Kills what is left and stops adopting. Every other child of this process but the one that is spared must have been
-    /// reaped.
+    /// Kills the remaining orphans and stops adopting. Every other child, except the spared one, must have been
+    /// reaped before.
     pub(crate) fn end(&mut self) {
         if !std::mem::take(&mut self.adopts) {
             return;
         }
-        // Each generation leaves the next one; who starts processes faster than they are killed
-        // wins in the end.
+        // Killing one generation makes its children orphans, so the list is read again. The number of rounds is
+        // bounded because a process can fork faster than its children are killed.
         for _ in 0..100 {
             let mut children = children();
             children.retain(|&pid| self.spared != Some(pid));
@@ -128,16 +125,16 @@ impl Drop for Orphans {
     }
 }
 
-/// A child that was not reaped keeps its number, so this reaches nobody else.
+/// Kills a child. A child that was not reaped keeps its process id, so the signal cannot reach another process.
 fn kill(pid: Pid) {
     if let Err(e) = kill_process(pid, Signal::KILL) {
         tracing::debug!("cannot kill process {pid}: {e}");
     }
 }
 
-/// The children of this process, of whichever of its threads.
+/// Returns the children of all threads of this process.
 fn children() -> Vec<Pid> {
-    // The kernel lists them from memory: the threads of this process are bounded, and so are its children.
+    // `/proc` lists them without disk access, and the number of threads and children is bounded.
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
     let lists = threads
         .flatten()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finding a program.
+//! The search for programs.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -15,18 +15,17 @@ use rustix::io::Errno;
 
 use crate::Error;
 
-/// The number of directories of one `PATH` that are searched.
+/// The largest number of directories of a `PATH` that are searched.
 const MOST_DIRECTORIES: usize = 4096;
 
-/// The number of files that are looked at for all applications of one job.
+/// The largest number of file lookups for all applications of one job.
 const MOST_LOOKS: usize = 100_000;
 
-/// Finds the programs of the applications of one job, so that their processes do not each search, and a name that no
-/// directory has is an error before any process starts.
+/// The search for the programs of the applications of a job. It is made once and not by each process, and a missing
+/// program is an error before any process starts.
 ///
-/// A program that several applications name is searched for once. How long the rest takes is decided by the disks
-/// that `PATH` names: the search is bounded and can be cancelled, and a helper thread does it for a job that a
-/// process asks for.
+/// A program that several applications name is searched for once. The rest can take as long as the disks in `PATH`
+/// need. The search is therefore bounded and can be cancelled, and a helper thread does it for spawned jobs.
 pub(crate) struct Search<'c> {
     cancel: &'c Cancel,
     num_looks: usize,
@@ -38,7 +37,7 @@ pub(crate) struct Search<'c> {
 type Name = (OsString, Option<Arc<OsStr>>, PathBuf);
 
 impl<'c> Search<'c> {
-    /// Begins a search.
+    /// Returns a search without results.
     pub(crate) fn new(cancel: &'c Cancel) -> Self {
         Self {
             cancel,
@@ -51,7 +50,8 @@ impl<'c> Search<'c> {
     /// Checks that processes can start in a directory.
     ///
     /// # Errors
-    /// It is not there, is none, or may not be entered; the search was cancelled.
+    /// Returns [`Error`] if it does not exist, is not a directory, or may not be entered, or if the search was
+    /// cancelled or takes too many lookups.
     pub(crate) fn enter(&mut self, wdir: &Path) -> Result<(), Error> {
         if wdir.as_os_str().is_empty() || self.entered.contains(wdir) {
             return Ok(());
@@ -67,11 +67,11 @@ impl<'c> Search<'c> {
         Ok(())
     }
 
-    /// Returns the file that the shell would run for this name in `wdir` with this `PATH`.
+    /// Returns the file that a shell would execute for this name in `wdir` with this `PATH`.
     ///
     /// # Errors
-    /// No directory has it, it may not be run, or its interpreter is not there; the search takes too many looks, or
-    /// was cancelled.
+    /// Returns [`Error`] if no directory contains it, if it is not executable, or if its interpreter is missing.
+    /// Returns it also if the search takes too many lookups or was cancelled.
     pub(crate) fn program(
         &mut self,
         program: &OsStr,
@@ -90,13 +90,13 @@ impl<'c> Search<'c> {
             let what = format!("{}: its interpreter {}", cannot(), interpreter.display());
             return Err(Error::program(what, Errno::NOENT.into()));
         }
-        // A relative path is taken from where the child starts, or from where we are.
+        // The working directory may be relative to that of the launcher, but the child resolves paths in its own.
         let found = std::path::absolute(&found).unwrap_or(found);
         self.found.insert(name, found.clone());
         Ok(found)
     }
 
-    /// Searches for a program; the error of the search itself is the outer one.
+    /// Searches for a program. The outer error is that of the search, the inner one that of the program.
     fn find(
         &mut self,
         program: &OsStr,
@@ -108,7 +108,7 @@ impl<'c> Search<'c> {
             let found = wdir.join(program);
             return Ok(check(&found).map(|()| found));
         }
-        // `execvp` does the same where the variable is not set.
+        // `execvp` has the same default.
         let path = path.unwrap_or_else(|| OsStr::new("/bin:/usr/bin"));
         let num = memchr::memchr_iter(b':', path.as_bytes()).count() + 1;
         if num > MOST_DIRECTORIES {
@@ -128,7 +128,7 @@ impl<'c> Search<'c> {
                 Err(_) => {}
             }
         }
-        // Where the application starts is looked in last, as mpirun does; not where the launcher happens to be.
+        // As with mpirun, the last candidate is the working directory of the application, never that of the launcher.
         let here = wdir.join(program);
         if refused.is_none() && !wdir.as_os_str().is_empty() && check(&here).is_ok() {
             return Ok(Ok(here));
@@ -136,7 +136,7 @@ impl<'c> Search<'c> {
         Ok(Err(refused.unwrap_or_else(|| Errno::NOENT.into())))
     }
 
-    /// Counts a look at a file.
+    /// Counts a lookup. Returns an error if the limit is exceeded or the search was cancelled.
     fn look(&mut self) -> Result<(), Error> {
         if self.cancel.is_cancelled() {
             return Err(Error::cancelled());
@@ -152,7 +152,7 @@ impl<'c> Search<'c> {
     }
 }
 
-/// Whether this is a file that may be run.
+/// Checks that a path is an executable file.
 fn check(path: &Path) -> io::Result<()> {
     if std::fs::metadata(path)?.is_dir() {
         return Err(Errno::ACCESS.into());
@@ -160,12 +160,12 @@ fn check(path: &Path) -> io::Result<()> {
     Ok(access(path, Access::EXEC_OK)?)
 }
 
-/// The interpreter that a script names in its first line, if it is not there. The system says of such
-/// a script that it is not there itself.
+/// Returns the interpreter in the first line of a script if it does not exist. `execve` reports such a script itself
+/// as missing, which would mislead the user.
 pub(crate) fn missing_interpreter(program: &Path, wdir: &Path) -> Option<PathBuf> {
-    // The kernel looks at these bytes.
+    // The kernel reads as many bytes (`BINPRM_BUF_SIZE`).
     let mut head = [0; 256];
-    // A pipe has nothing to wait for.
+    // `NONBLOCK`: opening a pipe without a writer must not block.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(program, flags, Mode::empty()).ok()?;
     let len = File::from(opened).read(&mut head).ok()?;

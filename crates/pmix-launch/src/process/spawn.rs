@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Starting processes.
+//! The start of processes.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;
@@ -22,10 +22,10 @@ use crate::job_info::Bound;
 use crate::{App, Error, Plan};
 use pmix_topology::Cpuset;
 
-/// Starts the processes of a plan one after the other.
+/// The start of the processes of a plan.
 ///
-/// Nothing here needs code to run in the child, so the system may start it without copying this process
-/// (`posix_spawn`).
+/// No code has to run in the child before the exec, so the standard library can use `posix_spawn`, which does not
+/// copy this process.
 pub(crate) struct Spawner<'a> {
     plan: &'a Plan,
     programs: &'a Programs,
@@ -33,46 +33,46 @@ pub(crate) struct Spawner<'a> {
     confinement: Option<CpuAffinity>,
 }
 
-/// The programs and environments of the applications of a job, looked for and made once for all its processes, those
-/// that are started again too.
+/// The programs and environments of the applications of a job, prepared once for all its processes and their
+/// restarts.
 #[derive(Debug)]
 pub(crate) struct Programs(Vec<Prepared>);
 
-/// How the command line of each process is made of that of its application.
+/// The rule that makes the command line of a process from that of its application.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CommandForm {
-    /// The command that runs the application in turn, with its own arguments (`PMIX_FORKEXEC_AGENT`);
-    /// without words the application is run itself.
+    /// The command, with arguments, that executes the application (`PMIX_FORKEXEC_AGENT`); empty to execute the
+    /// application directly.
     pub(crate) agent: Vec<OsString>,
-    /// Whether the rank stands behind the name of the program (`PMIX_INDEX_ARGV`).
+    /// `true` if the rank is appended to `argv[0]` (`PMIX_INDEX_ARGV`).
     pub(crate) has_rank: bool,
 }
 
-/// What is the same for each process of an application.
+/// The data that all processes of an application share.
 #[derive(Debug)]
 struct Prepared {
-    /// The file that is run: the program of the application, or that of the agent.
+    /// The file to execute: the program of the application, or that of the agent.
     program: PathBuf,
     vars: Arc<Variables>,
 }
 
-/// What a process has for standard input, output and error.
+/// The standard input, output and error for a process.
 pub(crate) struct Standard {
     pub(crate) input: Stdio,
     pub(crate) output: Stdio,
     pub(crate) errors: Stdio,
 }
 
-/// A process that is ready to be started.
+/// A process that can be started.
 pub(crate) struct Ready<'c> {
     pub(crate) rank: Rank,
     pub(crate) cpus: Option<&'c Cpuset>,
-    /// Its variables on top of those of its application.
+    /// Its variables, which override those of its application.
     pub(crate) vars: Vec<(OsString, OsString)>,
     pub(crate) standard: Standard,
 }
 
-/// A process that runs, and our ends of its pipes.
+/// A running process with the launcher's ends of its pipes.
 pub(crate) struct Started {
     pub(crate) process: Process,
     pub(crate) input: Option<ChildStdin>,
@@ -81,12 +81,12 @@ pub(crate) struct Started {
 }
 
 impl Programs {
-    /// Finds the programs, so that nothing starts if one of them is missing. With an agent only its program has to
-    /// be there: the agent finds that of the application.
+    /// Finds the programs, so that no process starts if one is missing. With an agent only the agent has to exist: it
+    /// finds the program of the application itself.
     ///
     /// # Errors
-    /// A program or a working directory is missing or cannot be used, or all together are too much; the search was
-    /// cancelled.
+    /// Returns [`Error`] if a program or a working directory is missing or unusable, if a limit is exceeded, or if
+    /// the search was cancelled.
     pub(crate) fn find(
         apps: &[App],
         environment: &[(OsString, OsString)],
@@ -109,7 +109,7 @@ impl Programs {
 }
 
 impl<'a> Spawner<'a> {
-    /// Prepares to start processes on the processors that they are bound to.
+    /// Prepares the start of processes with their bindings.
     pub(crate) fn new(
         plan: &'a Plan,
         programs: &'a Programs,
@@ -126,7 +126,8 @@ impl<'a> Spawner<'a> {
         })
     }
 
-    /// Whether processes are stopped on exec: one thread starts those, which is the one that traces them.
+    /// Returns `true` if processes are stopped on exec. One thread must then start all of them, since it is their
+    /// tracer.
     pub(crate) fn traces(&self) -> bool {
         !self.plan.stops.on_exec.is_empty()
     }
@@ -151,8 +152,8 @@ impl<'a> Spawner<'a> {
             .stdout(standard.output)
             .stderr(standard.errors);
         let started = Instant::now();
-        // This waits for the kernel to read the head of the program. The preparation has read the file before, so it is in
-        // memory, unless its file system dies between the two.
+        // The spawn waits until the kernel has read the head of the program. The preparation has read the file
+        // before, so it is in the page cache, unless its file system failed in between.
         let mut child = command.spawn().map_err(|e| {
             let program = self.plan.apps[app].program.display();
             Error::program(format!("cannot run {program} as rank {rank}"), e)
@@ -160,7 +161,7 @@ impl<'a> Spawner<'a> {
         let mut process = Process::new(rank, app, Pid::from_child(&child), cpus.cloned(), started);
         if self.plan.stops.on_exec.contains(&rank) {
             process.is_stopped_on_exec = hold(process.pid).map_err(|e| {
-                // Nobody else knows of it.
+                // The process is in no table yet, so it is reaped here.
                 let _ = child.kill().and_then(|()| child.wait());
                 Error::system(format!("cannot stop rank {rank} on exec"), e)
             })?;
@@ -175,7 +176,7 @@ impl<'a> Spawner<'a> {
         })
     }
 
-    /// What scripts around programs read; what a user exports outranks it.
+    /// Returns the variables for scripts that wrap programs. Exports of the user override them.
     fn compat(&self, rank: Rank) -> impl Iterator<Item = (&'static str, OsString)> {
         let layout = &self.plan.layout;
         let here = layout.here();
@@ -189,7 +190,7 @@ impl<'a> Spawner<'a> {
 
     fn command(&self, app: usize, rank: Rank, vars: &[(OsString, OsString)]) -> Command {
         let (prepared, app) = (&self.programs.0[app], &self.plan.apps[app]);
-        // An agent has the application as its last argument.
+        // The application is the last argument of an agent.
         let agent = self.form.agent.split_first();
         let mut name = agent.map_or(&app.program, |(agent, _)| agent).clone();
         if self.form.has_rank {
@@ -223,12 +224,12 @@ impl<'a> Spawner<'a> {
             .envs(self.compat(rank))
             .envs(prepared.vars.iter())
             .envs(vars.iter().map(|(name, value)| (name, value)))
-            // What it starts in turn can be found and ended with it.
+            // In a process group of its own its descendants can be signaled together with it.
             .process_group(0);
         if stopper.is_some() {
             let given = prepared.vars.keys().filter(|name| is_of_linker(name));
             given.for_each(|name| _ = command.env_remove(name));
-            // It starts as the launcher did, which is the same program.
+            // The stopper is the same program as the launcher, so it gets the launcher's linker variables.
             let own = self.plan.environment.iter();
             let own = own.filter(|(name, _)| is_of_linker(name));
             command.envs(own.map(|(name, value)| (name, value)));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Threads that start processes, so that two are started at a time.
+//! Threads that start processes, so that two processes start at a time.
 //!
-//! Who starts a process waits until the system has replaced it by its program (`vfork`), which takes longer than all
-//! else that the launcher does for it. Meanwhile another processor has nothing to do, unless another thread starts the
-//! next one. What is done for each before and after, and in which order, stays with the thread of the launcher.
+//! The starting thread waits until the kernel has executed the program (`vfork`), which takes longer than everything
+//! else that the launcher does for a process. A second thread uses another processor meanwhile. Preparation and
+//! follow-up stay on the thread of the launcher, in the order of the processes.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,25 +14,25 @@ use super::affinity::allowed;
 use super::spawn::{Ready, Spawner, Started};
 use crate::Error;
 
-/// How many processes there are at least where threads start them, as the threads take time to start, too.
+/// The smallest number of processes for which threads are used; starting the threads costs time, too.
 const LEAST: usize = 8;
 
-/// How many threads start processes, where there are as many processors.
+/// The number of threads, if there are that many processors.
 const THREADS: usize = 2;
 
-/// How many processes are ready to be started, or started and not taken, at a time.
+/// The largest number of processes that are ready, or started and not yet taken.
 const AHEAD: usize = 2 * THREADS;
 
-/// A process that was started, or why it was not, and its place.
+/// The result of a start, with the index of the process.
 type Outcome = (usize, Result<Started, Error>);
 
 impl Spawner<'_> {
-    /// Starts so many processes. `prepare` says of each place what is to be started there, and `take` takes what was
-    /// started, both in the order of the places and on this thread. After an error no further process is prepared; what
-    /// was started by then is still taken.
+    /// Starts `num` processes. For each index, `prepare` returns the process to start and `take` receives the started
+    /// process. Both are called on this thread in the order of the indexes. After an error no further process is
+    /// prepared; processes that were already started are still taken.
     ///
     /// # Errors
-    /// The first error of a process that could not be prepared, started or taken.
+    /// Returns the first [`Error`] of a process that could not be prepared, started or taken.
     pub(crate) fn start_all<'c, C>(
         &self,
         context: &mut C,
@@ -59,7 +59,7 @@ impl Spawner<'_> {
                     take(context, place, started)
                 });
             }
-            // The threads end when nothing more can come.
+            // Dropping the sender at the end of the scope ends the threads.
             let ready = ready;
             let (mut num_prepared, mut num_taken) = (0, 0);
             let mut early = BTreeMap::new();
@@ -97,7 +97,7 @@ impl Spawner<'_> {
         })
     }
 
-    /// Starts processes as they become ready, until none can any more.
+    /// Starts processes from the channel until it is closed.
     fn start_those(&self, waiting: &Mutex<Receiver<(usize, Ready<'_>)>>, done: &Sender<Outcome>) {
         loop {
             let next = {
@@ -122,7 +122,7 @@ mod tests {
     use crate::job_info::Bound;
     use crate::process::{CommandForm, Programs, Standard};
 
-    /// Starts processes, of which one cannot be prepared or taken. The places that were prepared and taken.
+    /// Starts processes, of which one cannot be prepared or taken. Returns the indexes that were prepared and taken.
     fn start(
         num: usize,
         refused: Option<usize>,

@@ -10,51 +10,51 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use super::Ending;
 use pmix_topology::Cpuset;
 
-/// How far a process has come with the server.
+/// The state of a process towards the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
-    /// It never spoke to it.
+    /// The process has not called `PMIx_Init`.
     None,
-    /// It is initialised.
+    /// The process has initialized.
     Connected,
-    /// It is finalised.
+    /// The process has finalized.
     Finalized,
 }
 
-/// One process.
+/// A process of this node.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
     pub(crate) rank: Rank,
-    /// The number of its application.
+    /// The index of its application.
     pub(crate) app: usize,
     pub(crate) pid: Pid,
-    /// What it is bound to.
+    /// The processors to which it is bound.
     pub(crate) cpus: Option<Cpuset>,
     pub(crate) link: Link,
-    /// The signals that the launcher sent it while it ran: the bit of a signal is its number less 1.
+    /// The signals that the launcher sent while it ran; signal `n` is bit `n - 1`.
     signals: u64,
-    /// Whether it is stopped because it executed its program.
+    /// `true` while it is stopped because it executed its program.
     pub(crate) is_stopped_on_exec: bool,
     pub(crate) started: Instant,
     pub(crate) ended: Option<(Ending, Instant)>,
-    /// Whether it has asked for an abort.
+    /// `true` after it called `PMIx_Abort`.
     pub(crate) has_aborted: bool,
-    /// How often it was started again.
+    /// The number of its restarts.
     pub(crate) num_restarts: u32,
-    /// How often in a row it has failed at once.
+    /// The number of its consecutive failures right after the start.
     pub(crate) num_at_once: u32,
-    /// Whether it is to be started again.
+    /// The state of its restart.
     pub(crate) restart: Restart,
 }
 
-/// Whether a process that has ended is to be started again.
+/// The restart of a process that has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Restart {
     #[default]
     No,
-    /// It is, and counts as one that runs until it is.
+    /// The process will be restarted and counts as running until then.
     Awaited,
-    /// It was to be, but somebody ended it meanwhile.
+    /// The process was to be restarted, but was terminated meanwhile.
     GivenUp,
 }
 
@@ -83,8 +83,8 @@ impl Process {
         }
     }
 
-    /// Whether a signal ended it that the launcher had sent it, by itself, for a user or for a process
-    /// that controls it. A process that crashes by itself ends by another signal.
+    /// Returns `true` if a signal terminated it that the launcher had sent, either by itself or for a user or a
+    /// controlling process. A crash ends a process by another signal.
     pub(crate) fn was_killed_by_command(&self) -> bool {
         match self.ended {
             Some((Ending::Signalled { signal, .. }, _)) => self.signals & bit(signal) != 0,
@@ -92,14 +92,14 @@ impl Process {
         }
     }
 
-    /// Whether it ended as one does that the others can do without: well, and not between init and
-    /// finalize.
+    /// Returns `true` if the other processes need not care about its end: it exited with 0, and not between
+    /// initialize and finalize.
     pub(crate) fn is_sound(&self) -> bool {
         let is_well = (self.ended).is_some_and(|(ending, _)| ending.exit_code() == 0);
         is_well && self.link != Link::Connected
     }
 
-    /// Sends it a signal, and what it started.
+    /// Sends a signal to the process group of the process.
     fn signal(&mut self, signal: Signal) {
         if self.ended.is_none() {
             self.signals |= bit(signal.as_raw());
@@ -107,7 +107,7 @@ impl Process {
         if self.restart == Restart::Awaited && ends(signal) {
             self.restart = Restart::GivenUp;
         }
-        // A group that is empty but for its leader, who ended, is told in vain.
+        // `SRCH`: the group has no process except its leader, which has exited.
         if let Err(e) = kill_process_group(self.pid, signal)
             && e != rustix::io::Errno::SRCH
         {
@@ -116,7 +116,7 @@ impl Process {
     }
 }
 
-/// Whether who sends a signal wants a process to end.
+/// Returns `true` if a signal is meant to terminate a process.
 fn ends(signal: Signal) -> bool {
     [
         Signal::HUP,
@@ -129,7 +129,7 @@ fn ends(signal: Signal) -> bool {
     .contains(&signal)
 }
 
-/// The bit of a signal; none for a number that no signal has.
+/// Returns the bit of a signal, or 0 for an invalid number.
 fn bit(signal: i32) -> u64 {
     let place = signal
         .checked_sub(1)
@@ -139,9 +139,8 @@ fn bit(signal: i32) -> u64 {
 
 /// The processes of this node, in the order of their ranks.
 ///
-/// A process that ended is not reaped before the table is dropped. Until then the system gives its
-/// number to nobody else, so that a signal to its group reaches what it left behind and never a
-/// stranger.
+/// An ended process is reaped only when the table is dropped. Until then the kernel does not reuse its process id, so
+/// a signal to its group can reach its descendants but never an unrelated process.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     processes: Vec<Process>,
@@ -155,8 +154,8 @@ impl Table {
         self.num_running += 1;
     }
 
-    /// Notes that a process that has ended is to be started again: until then it counts as one that runs.
-    /// It has failed at once so often in a row.
+    /// Marks an ended process for restart. It counts as running until then. `num_at_once` is the number of its
+    /// consecutive failures right after the start.
     pub(crate) fn await_restart(&mut self, place: usize, num_at_once: u32) {
         if let Some(process) = self.processes.get_mut(place)
             && process.restart == Restart::No
@@ -167,7 +166,7 @@ impl Table {
         }
     }
 
-    /// Notes that a process is not started again after all.
+    /// Cancels the restart of a process.
     pub(crate) fn give_up_restart(&mut self, place: usize) {
         if let Some(process) = self.processes.get_mut(place)
             && std::mem::take(&mut process.restart) != Restart::No
@@ -176,13 +175,13 @@ impl Table {
         }
     }
 
-    /// Puts a process that was just started in the place of one that was to be started again, which is reaped.
+    /// Reaps a process that was to be restarted and puts its new incarnation in its place.
     pub(crate) fn replace(&mut self, place: usize, process: Process) {
         self.give_up_restart(place);
         let Some(old) = self.processes.get_mut(place) else {
             return self.push(process);
         };
-        // Its number is free afterwards.
+        // Reaping frees the process id. The old entry is replaced at once, so no signal is sent to the old group.
         let _ = waitid(WaitId::Pid(old.pid), WaitIdOptions::EXITED);
         *old = Process {
             num_restarts: old.num_restarts.saturating_add(1),
@@ -192,7 +191,7 @@ impl Table {
         self.num_running += 1;
     }
 
-    /// Kills the rest of the process group of a process that has ended, which may still be started again.
+    /// Kills the rest of the process group of an ended process without canceling its restart.
     pub(crate) fn kill_group(&mut self, place: usize) {
         if let Some(process) = self.processes.get_mut(place) {
             let restart = process.restart;
@@ -205,7 +204,7 @@ impl Table {
         self.processes.iter()
     }
 
-    /// Whether a process is one of them.
+    /// Returns `true` if the table has this process id.
     pub(crate) fn has(&self, pid: Pid) -> bool {
         self.processes.iter().any(|process| process.pid == pid)
     }
@@ -214,30 +213,30 @@ impl Table {
         self.processes.get(index)
     }
 
-    /// The process of a rank.
+    /// Returns the process of a rank.
     pub(crate) fn with_rank(&self, rank: Rank) -> Option<&Process> {
         self.processes.get(self.place(rank)?)
     }
 
-    /// The place of a rank.
+    /// Returns the index of a rank.
     pub(crate) fn place(&self, rank: Rank) -> Option<usize> {
         let index = self.processes.binary_search_by_key(&rank, |p| p.rank);
         index.ok()
     }
 
-    /// The process of a rank, to be changed.
+    /// Returns the process of a rank for modification.
     pub(crate) fn of_rank(&mut self, rank: Rank) -> Option<&mut Process> {
         let place = self.place(rank)?;
         self.processes.get_mut(place)
     }
 
-    /// How many have not ended, or are to be started again.
+    /// Returns the number of processes that have not ended or will be restarted.
     pub(crate) fn num_running(&self) -> usize {
         self.num_running
     }
 
-    /// Notes which processes have ended since the last time, but for one that is left for the next time, and
-    /// returns their places.
+    /// Records the processes that have ended since the last call and returns their indexes. The process with the rank
+    /// `left` is skipped until the next call.
     pub(crate) fn ended(&mut self, now: Instant, left: Option<Rank>) -> Vec<usize> {
         let mut ended = Vec::new();
         for (index, process) in self.processes.iter_mut().enumerate() {
@@ -251,7 +250,7 @@ impl Table {
                     ended.push(index);
                 }
                 Ok(None) => {}
-                // Somebody else in this process waited for it.
+                // Another part of this program reaped it, so its status is lost.
                 Err(e) => {
                     tracing::warn!(
                         "cannot determine the exit status of rank {}: {e}",
@@ -266,12 +265,12 @@ impl Table {
         ended
     }
 
-    /// Sends a signal to every process and what it started, those that outlived it too.
+    /// Sends a signal to all processes and their descendants, also to those of ended processes.
     pub(crate) fn signal(&mut self, signal: Signal) {
         self.processes.iter_mut().for_each(|p| p.signal(signal));
     }
 
-    /// Continues processes that were stopped as they executed their program.
+    /// Continues processes that were stopped on exec.
     pub(crate) fn continue_stopped(&mut self, is_meant: impl Fn(Rank) -> bool) {
         let stopped = self
             .processes
@@ -283,10 +282,10 @@ impl Table {
         }
     }
 
-    /// Sends a signal to the processes of some ranks that have not ended, and to what they started. One that is
-    /// to be started again is not, if the signal ends processes. Returns how many these are.
+    /// Sends a signal to the selected processes that have not ended, and to their descendants. A terminating signal
+    /// also cancels pending restarts. Returns the number of selected processes.
     pub(crate) fn signal_some(&mut self, ranks: &BTreeSet<Rank>, signal: Signal) -> usize {
-        // Some numbers stand for many ranks; they are above those that name one.
+        // Special ranks, such as the wildcard, match many processes; they are above the valid ones.
         let patterns: Vec<_> = ranks.range(Rank::MAX_VALID..).collect();
         let meant = |process: &&mut Process| {
             let mut patterns = patterns.iter();
@@ -301,11 +300,11 @@ impl Table {
 }
 
 impl Drop for Table {
-    /// Ends what is left, and reaps.
+    /// Kills the remaining processes with their descendants and reaps them.
     fn drop(&mut self) {
         self.signal(Signal::KILL);
         for process in &self.processes {
-            // Nothing is left to be told: the end was noted, or the launch failed.
+            // The status is not needed: it was recorded before, or the launch failed.
             let _ = waitid(WaitId::Pid(process.pid), WaitIdOptions::EXITED);
         }
     }

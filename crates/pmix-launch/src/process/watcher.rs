@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A process that outlives a killed launcher, ends the processes of its jobs, and removes what they leave.
+//! A process that outlives a killed launcher, terminates the processes of its jobs, and removes their files.
 //!
-//! The launcher writes each process that it starts, and each path that is registered for removal, to a pipe, whose end
-//! the watcher sees however the launcher ends. It finds processes that left their process group (`setsid`) by their
-//! environment: the directory of the session, whose name nobody can foresee, is in that of every process of the job and
-//! of what it started.
-//! One such process for a job costs less than to have the system do it for each process
-//! (`PR_SET_PDEATHSIG`): only a process itself can ask for that, so each would be started by way of
-//! another program, and what it starts in turn would still go on.
+//! The launcher writes each started process and each path that is registered for removal to a pipe. The watcher sees
+//! the end of the pipe however the launcher ends. It finds processes that left their process group (`setsid`) by
+//! their environment. Every process of the job and its descendants have the directory of the session in it, whose
+//! name cannot be guessed.
+//!
+//! One watcher for a job costs less than a parent-death signal (`PR_SET_PDEATHSIG`) for each process. Only a process
+//! itself can request that signal, so each would have to be started through another program. Its descendants would
+//! also survive.
 
 mod line;
 mod process;
@@ -27,49 +28,49 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use self::line::{Key, Line, Removal};
 pub use self::process::end_with_launcher;
 
-/// The number of lines that the watcher is given at once: each write wakes it, which takes as long as a part of a
-/// launch.
+/// The number of lines per write. Each write wakes the watcher, which takes a noticeable part of a launch.
 const AT_ONCE: usize = 32;
 
-/// The number of bytes that may wait for the watcher to read. It reads at once unless it is stopped or starved; a
-/// launcher that has more for it goes on without it.
+/// The limit in bytes of lines that wait to be written. The watcher reads at once unless it is stopped or starved;
+/// beyond the limit the launcher continues without it.
 const MOST_WAITING: usize = 96 << 20;
 
-/// The time after which the launcher writes again to a watcher whose pipe is full.
+/// The delay before the next write if the pipe to the watcher is full.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// The time that the watcher has to end by itself with its launcher.
+/// The time that the watcher has to exit together with its launcher.
 const END: Duration = Duration::from_millis(500);
 
-/// The process that watches the launcher.
+/// The connection to the process that watches the launcher.
 ///
-/// Lines may wait until there are more, or until [`Self::flush`] is called: a process that the watcher does not learn of
-/// in time it finds by the directory of the session.
+/// Lines may wait for more lines or for [`Self::flush`]. A process of which the watcher does not learn in time is
+/// found by the directory of the session.
 pub(crate) struct Watcher {
-    /// None when it could not be started, or has ended.
+    /// The watcher and its input; `None` if it could not be started or has ended.
     process: Option<(Child, ChildStdin)>,
-    /// Lines that wait, and how many were added since the last write.
+    /// The lines that wait, and the number of lines since the last write.
     waiting: Vec<u8>,
     num_waiting: usize,
-    /// The launcher ends before its removals do, and leaves the rest of them.
+    /// `true` if the launcher exits before its removals complete and leaves the rest to the watcher.
     has_rest: bool,
 }
 
 impl Watcher {
-    /// Starts it by a command that calls [`end_with_launcher`]. A job runs without it, too.
+    /// Starts the watcher by a command that calls [`end_with_launcher`]. Jobs also run if that fails.
     pub(crate) fn start(command: Option<&[OsString]>, session: &Path) -> Self {
         let Some((program, args)) = command.and_then(<[OsString]>::split_first) else {
             return Self::of(None);
         };
         let started = Command::new(program)
             .args(args)
-            // Or it would be one of the processes of a job that this launcher is a part of.
+            // An inherited environment could name the session of an outer launcher, whose watcher would kill this
+            // one.
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // A signal to the process group of the launcher is not for the watcher.
+            // Signals to the process group of the launcher, such as Ctrl-C, must not reach the watcher.
             .process_group(0)
             .spawn();
         match started {
@@ -97,7 +98,7 @@ impl Watcher {
         }
     }
 
-    /// Makes writes return when the pipe is full: a watcher that is stopped must not stop the launcher.
+    /// Makes the pipe nonblocking: a stopped watcher must not block the launcher.
     fn never_wait(&mut self) {
         if let Some((_, input)) = &self.process
             && let Err(e) = rustix::io::ioctl_fionbio(input, true)
@@ -106,31 +107,32 @@ impl Watcher {
         }
     }
 
-    /// Returns its process id as long as it runs.
+    /// Returns the process id of the watcher while it runs.
     pub(crate) fn pid(&self) -> Option<Pid> {
         let (child, _) = self.process.as_ref()?;
         Some(Pid::from_child(child))
     }
 
-    /// Has it keep directories that the launcher does not remove either.
+    /// Protects directories that the launcher does not remove either.
     pub(crate) fn keep(&mut self, paths: &[PathBuf]) {
-        // A relative path would mean another directory there. The root is kept in any case.
+        // The watcher has another working directory, so a relative path would name another directory there. The root
+        // is protected in any case.
         let useful = paths.iter().filter(|path| line::is_below_root(path));
         useful.for_each(|path| self.say(&Line::Kept(path)));
     }
 
-    /// Has it kill a process that leads a process group.
+    /// Registers a process that leads a process group.
     pub(crate) fn tell(&mut self, pid: Pid) {
         self.say(&Line::Started(pid.as_raw_nonzero().get()));
     }
 
-    /// Has it leave a process alone of whose group nothing is left: the number may be given to another process now.
+    /// Deregisters a process whose group is empty: its process id may be reused.
     pub(crate) fn forget(&mut self, pid: Pid) {
         self.say(&Line::Gone(pid.as_raw_nonzero().get()));
         self.flush();
     }
 
-    /// Has it remove what a user registered for removal at the end of a process or a job.
+    /// Registers the paths that a user wants removed at the end of a process or a job.
     pub(crate) fn remove_later(&mut self, target: &Proc<'_>, uid: u32, cleanup: &Cleanup) {
         let key = Key::of(target, uid);
         for file in &cleanup.files {
@@ -144,19 +146,19 @@ impl Watcher {
         }
     }
 
-    /// Has it forget what the launcher has removed.
+    /// Deregisters paths that the launcher has removed.
     pub(crate) fn removed(&mut self, target: &Proc<'_>, uid: u32) {
         self.say(&Line::Removed(&Key::of(target, uid)));
     }
 
-    /// Has it remove, once this is dropped, the directory of the session and the paths that are not
-    /// [removed](Self::removed). Returns its process id, or `None` if it does not run.
+    /// Leaves to the watcher, for the time after this is dropped, the directory of the session and the paths that are
+    /// not [removed](Self::removed). Returns its process id, or `None` if it does not run.
     pub(crate) fn leave_rest(&mut self) -> Option<Pid> {
         self.has_rest = true;
         self.pid()
     }
 
-    /// Ends it, or lets it remove the rest of the files. No process of a job is left.
+    /// Ends the watcher, or lets it remove the remaining files. No process of a job may be left.
     pub(crate) fn end(&mut self) {
         self.say(match self.has_rest {
             true => &Line::Rest,
@@ -164,13 +166,13 @@ impl Watcher {
         });
         self.flush();
         if let Some((mut child, input)) = self.process.take() {
-            // It ends after the launcher, as a disk may take long, so nothing waits for it. Without the last line it would
-            // kill processes, so it is killed if it has not read all lines.
+            // The watcher exits after the launcher, since a removal can take long. Without the last line it would
+            // kill processes, so it is left alone only if it got all lines.
             if self.has_rest && self.waiting.is_empty() {
                 return;
             }
-            // One that has not read all, or that is stopped, does not end by itself. It has to be dead before its input
-            // ends without the last line.
+            // A stopped watcher, or one that has not read all lines, does not exit by itself. It has to be dead
+            // before its input ends without the last line, because it would kill processes then.
             let over = self.waiting.is_empty() && ends_by_itself(&child);
             if !over && let Err(e) = child.kill() {
                 tracing::debug!("cannot kill the watcher process: {e}");
@@ -191,7 +193,7 @@ impl Watcher {
         }
     }
 
-    /// Writes the lines that wait, as far as the pipe has room.
+    /// Writes the waiting lines as far as the pipe has room.
     pub(crate) fn flush(&mut self) {
         self.num_waiting = 0;
         let mut written = 0;
@@ -202,7 +204,7 @@ impl Watcher {
                 Ok(len) => written += len,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                // A user may have killed it.
+                // A user may have killed the watcher.
                 Err(e) => {
                     tracing::debug!("processes will keep running if the launcher is killed: {e}");
                     written = self.waiting.len();
@@ -219,12 +221,12 @@ impl Watcher {
         }
     }
 
-    /// Returns when to call [`Self::flush`] again, if lines wait for room in the pipe.
+    /// Returns the time for the next [`Self::flush`] if lines wait for room in the pipe.
     pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
         (!self.waiting.is_empty()).then(|| now + RETRY)
     }
 
-    /// Goes on without it.
+    /// Kills the watcher and continues without it.
     fn give_up(&mut self) {
         self.waiting = Vec::new();
         if let Some((mut child, input)) = self.process.take() {
@@ -237,7 +239,7 @@ impl Watcher {
     }
 }
 
-/// Waits for the end of a process that has its last line to read. Returns whether it came in time.
+/// Waits for the exit of a watcher that has got its last line. Returns `true` if it exited in time.
 fn ends_by_itself(child: &Child) -> bool {
     let Ok(process) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else {
         return false;

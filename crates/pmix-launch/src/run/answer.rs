@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Answering the upcalls of the server.
+//! The replies to the upcalls of the server.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -18,25 +18,25 @@ use crate::input::{self, Answer};
 use crate::process::Link;
 use crate::{Cause, Error};
 
-/// How long messages are answered before signals, time limits and output get their turn.
+/// The time for which messages are handled before signals, time limits and output get their turn.
 const ANSWERING: Duration = Duration::from_millis(20);
 
-/// How many characters of the reason for an abort are kept: the launcher writes them in a line, and tells tools.
+/// The largest number of characters of an abort message: it is printed in one line and sent to tools.
 const MAX_REASON: usize = 4096;
 
-/// How long the server goes on for what processes said before they ended.
+/// The time that the server has for requests that processes sent before they ended.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 impl Session<'_> {
-    /// Lets the server do what there is to do, and answers what it asks for its clients, until
-    /// nothing more comes. Clients that never stop asking are left for the next turn.
+    /// Drives the server and handles its upcalls until there are no more. Clients that never stop sending requests
+    /// are left for the next turn.
     pub(super) fn serve(&mut self) {
         let until = Instant::now() + LAST_WORDS;
         loop {
             let now = Instant::now();
             match self.server.drive(now) {
                 Err(e) => return tracing::error!("the server failed: {e}"),
-                // It has not read all that is there.
+                // The server stopped at its own limit with input left to read.
                 Ok(Some(again)) if again <= now && now < until => {
                     self.read_messages();
                     continue;
@@ -49,23 +49,23 @@ impl Session<'_> {
         }
     }
 
-    /// The same when there is something to do, which is waited for at most so long, but a bounded
-    /// share of it. Whether there is news that is not for the server.
+    /// Waits for work of the server until the given time and handles a bounded share of it. Returns `true` if the
+    /// poll reported an event that is not for the server.
     ///
     /// # Errors
-    /// The server ended too early.
+    /// Returns [`Error`] if the server failed.
     pub(super) fn wait_and_serve(&mut self, until: Option<Instant>) -> Result<bool, Error> {
         let cannot = |e| Error::server("the server failed", e);
         let news = self.server.turn(until).map_err(cannot)?;
         if self.read_messages() {
-            // The answers go out now.
+            // Drive once more, so that the replies are sent now and not in the next turn.
             self.server.drive(Instant::now()).map_err(cannot)?;
             self.read_messages();
         }
         Ok(news)
     }
 
-    /// Answers what came, if anything did, for a bounded time.
+    /// Handles waiting messages for a bounded time. Returns `true` if there were any.
     fn read_messages(&mut self) -> bool {
         let until = Instant::now() + ANSWERING;
         let mut any = false;
@@ -119,7 +119,7 @@ impl Session<'_> {
             },
             HostMessage::Missing(failed) => {
                 self.warn_of_missing(failed.operation, failed.status, &failed.missing);
-                // A request that names jobs which do not exist is refused: there was nothing to make.
+                // A request that names jobs which do not exist is rejected, so no group was under construction.
                 if self.stranger(&failed.procs).is_none() {
                     self.groups.failed(failed);
                 }
@@ -157,7 +157,7 @@ impl Session<'_> {
             HostMessage::CleanupRegistered(target, uid, cleanup) => {
                 self.begun_removals.register(&target, uid, &cleanup);
                 self.watcher.remove_later(&target, uid, &cleanup);
-                // The files may be there already, and the launcher may be killed before its turn ends.
+                // The files may exist already, and the launcher may be killed before its turn ends.
                 self.watcher.flush();
             }
             HostMessage::Cleanup(target, uid, cleanup) => {
@@ -200,7 +200,8 @@ impl Session<'_> {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` if it is no process, `PMIX_ERR_NOT_FOUND` if the session has no such process.
+    /// Returns `PMIX_ERR_BAD_PARAM` if it is not a process, and `PMIX_ERR_NOT_FOUND` if the session has no such
+    /// process.
     fn check_parent(&mut self, call: &Spawn) -> Result<(), Status> {
         let Some(info) = call.infos.iter().find(|info| info.key.is(keys::PARENT_ID)) else {
             return Ok(());
@@ -227,8 +228,8 @@ impl Session<'_> {
         Err(refused)
     }
 
-    /// Hands input to the processes that it is for: those of spawned jobs that were to have some, else the
-    /// reader of the first job.
+    /// Passes pushed input to its targets: processes of spawned jobs that requested input, otherwise the reading rank
+    /// of the first job.
     fn push_input(&mut self, call: PushStdin, done: Completion<()>) {
         let named = Named::of(&call.targets);
         let jobs = self.jobs.iter();
@@ -249,7 +250,7 @@ impl Session<'_> {
         }
     }
 
-    /// Says who keeps the others waiting; once the job is being ended that is no news.
+    /// Warns of participants that the others wait for, unless the session is being terminated.
     fn warn_of_missing(&mut self, operation: Collective, status: Status, missing: &[Proc<'_>]) {
         if self.cause.is_none() {
             let host = String::from_utf8_lossy(self.plan.layout.host());
@@ -264,7 +265,7 @@ impl Session<'_> {
         }
     }
 
-    /// Ends what a tool left behind, if this is one: a tool is a job of its own.
+    /// Drops the data, monitors and waiting requests of a tool, which is a job of its own.
     fn tool_left(&mut self, proc: &Proc<'_>) {
         if let Some(wait) = &mut self.tool_wait {
             wait.tool_left(proc);
@@ -277,7 +278,7 @@ impl Session<'_> {
         }
     }
 
-    /// Whether all participants are of a job that there is.
+    /// Returns `true` if the jobs of all participants exist.
     pub(super) fn exist(&self, operation: Collective, procs: &[Proc<'_>]) -> bool {
         let stranger = self.stranger(procs);
         if let Some(proc) = stranger {
@@ -287,8 +288,8 @@ impl Session<'_> {
         stranger.is_none()
     }
 
-    /// Returns the first of some processes whose job does not exist. Each job is looked for once, since a list may name
-    /// its processes in any order and there may be many jobs.
+    /// Returns the first process whose job does not exist. Each job is looked up once: a list may name its processes
+    /// in any order, and there may be many jobs.
     fn stranger<'p, 'n>(&self, procs: &'p [Proc<'n>]) -> Option<&'p Proc<'n>> {
         let mut known = HashSet::new();
         let runs = procs.chunk_by(|a, b| a.nspace == b.nspace);
@@ -298,9 +299,9 @@ impl Session<'_> {
         })
     }
 
-    /// Returns `true` if one of the processes that a list names exists. A process without an nspace names all jobs.
+    /// Returns `true` if one of the listed processes exists. A process without an nspace stands for all jobs.
     fn has_any(&self, procs: &[Proc<'_>]) -> bool {
-        // Each job is looked for and counted once, whatever the list repeats.
+        // Each job is looked up and counted once, even if the list repeats it.
         let mut sizes = HashMap::new();
         procs.iter().any(|proc| {
             let size = *sizes.entry(proc.nspace.as_bytes()).or_insert_with(|| {
@@ -314,7 +315,7 @@ impl Session<'_> {
         })
     }
 
-    /// What a process is called in messages: by its rank alone where it is of the first job.
+    /// Returns the name of a process for messages: its rank alone if it belongs to the first job.
     pub(super) fn called(&self, proc: &Proc<'_>) -> String {
         let Proc { nspace, rank } = proc;
         match nspace.as_bytes() == self.plan.nspace.as_bytes() {
@@ -323,7 +324,8 @@ impl Session<'_> {
         }
     }
 
-    /// Whichever processes are meant, without them their jobs cannot go on, nor can that of who asks.
+    /// Handles `PMIx_Abort`. The jobs of all targets and that of the caller fail: they cannot continue without the
+    /// targets.
     fn abort(&mut self, call: &Abort) {
         let mut targets = call.targets.iter();
         let is_own = call.targets.is_empty()
@@ -340,7 +342,7 @@ impl Session<'_> {
             status: call.status.as_raw(),
             message: said.chars().take(MAX_REASON).collect(),
         };
-        // However often a process aborts, others hear of it once.
+        // Repeated calls of a process are reported to others only once.
         let job = self
             .jobs
             .iter_mut()
@@ -370,7 +372,7 @@ impl Session<'_> {
     }
 }
 
-/// Returns the names that a process gave its control of the session (`PMIX_SESSION_CTRL_ID`), for the answer.
+/// Returns the ids that a session control request carries (`PMIX_SESSION_CTRL_ID`), for the reply.
 fn names_of_request(call: &SessionControl) -> Vec<Info<'static>> {
     let is_name = |info: &&Info<'_>| info.key.is(keys::SESSION_CTRL_ID);
     let names = call.directives.iter().filter(is_name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cleanups that have begun and not ended: their processes are not started again before, and the watcher keeps later
-//! registrations for the same end.
+//! The cleanups that are in progress. Their processes are restarted only afterwards, and the watcher keeps
+//! registrations that are made meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use pmix_types::{Nspace, Proc, Rank};
 
 use super::removals::Registered;
 
-/// The removals of registered paths that have begun and not ended.
+/// The removals of registered paths that are in progress.
 #[derive(Debug, Default)]
 pub(super) struct BegunRemovals {
     begun: BTreeMap<Registered, Begun>,
@@ -19,26 +19,27 @@ pub(super) struct BegunRemovals {
 #[derive(Debug, Default)]
 struct Begun {
     count: usize,
-    /// Registrations since the last removal began.
+    /// The registrations since the last removal began.
     later: Vec<Cleanup>,
 }
 
 impl BegunRemovals {
-    /// Notes that a removal begins, of all paths that are registered so far.
+    /// Records the start of a removal of all paths that are registered so far.
     pub(super) fn begin(&mut self, target: &Proc<'static>, user: u32) {
         let begun = self.begun.entry((target.clone(), user)).or_default();
         begun.count += 1;
         begun.later.clear();
     }
 
-    /// Notes a registration. It is kept if a removal for the same end has begun.
+    /// Records a registration, if a removal for the same target and user is in progress.
     pub(super) fn register(&mut self, target: &Proc<'static>, user: u32, cleanup: &Cleanup) {
         if let Some(begun) = self.begun.get_mut(&(target.clone(), user)) {
             begun.later.push(cleanup.clone());
         }
     }
 
-    /// Notes that a removal has ended. Returns the later registrations once no other removal for the same end goes on.
+    /// Records the completion of a removal. Returns the later registrations once no other removal for the same target
+    /// and user is in progress.
     pub(super) fn end(&mut self, registered: &Registered) -> Option<Vec<Cleanup>> {
         let begun = self.begun.get_mut(registered)?;
         begun.count = begun.count.saturating_sub(1);
@@ -48,7 +49,7 @@ impl BegunRemovals {
         self.begun.remove(registered).map(|begun| begun.later)
     }
 
-    /// Returns `true` if paths of a process or of its job are being removed.
+    /// Returns `true` if a removal for a process or for its job is in progress.
     pub(super) fn concern(&self, proc: &Proc<'static>) -> bool {
         let nspace: Nspace<'static> = proc.nspace.clone();
         let has = |proc: &Proc<'static>| {

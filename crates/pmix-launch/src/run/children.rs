@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which jobs end when another one fails or ends.
+//! The effects of a failed or ended job on other jobs.
 //!
-//! A job that fails takes those with it that its processes asked for, unless these were said to be
-//! separate (`PMIX_SPAWN_CHILD_SEP`), and those that it is connected with. One that ends well takes
-//! nobody with it: what it started goes on until it ends by itself.
+//! A failed job terminates the jobs that its processes spawned, unless they were spawned with `PMIX_SPAWN_CHILD_SEP`,
+//! and the jobs to which it is connected. A job that ends successfully terminates no other job: spawned jobs
+//! continue.
 
 use std::time::{Duration, Instant};
 
@@ -12,13 +12,13 @@ use super::session::Session;
 use crate::Cause;
 use crate::outcome::JobOutcome;
 
-/// How many spawned jobs a report names; more are counted alone.
+/// The largest number of spawned jobs in the outcome; further ones are only counted.
 const MAX_KEPT: usize = 1000;
 
 impl Session<'_> {
-    /// Ends the jobs that do not go on without one that failed or ended.
+    /// Terminates the jobs that do not continue after another job failed or ended.
     pub(super) fn spread_failures(&mut self, now: Instant) {
-        // A job that is ended so may take others with it in turn.
+        // A job that is terminated here may terminate others in turn.
         while let Some(index) = self.next_failure() {
             let Some(job) = self.jobs.get_mut(index) else {
                 return;
@@ -65,8 +65,8 @@ impl Session<'_> {
         self.end_with_parents(now);
     }
 
-    /// A job with a cause to end that has had no consequences yet: one that fails, or one that went on when it
-    /// failed first and is being ended now.
+    /// Returns a job whose failure was not yet handled: it failed now, or it continued after its first failure and is
+    /// being terminated now.
     fn next_failure(&self) -> Option<usize> {
         let is_ended_now =
             |job: &Job<'_>| !job.has_spread && job.stop.is_ending() && job.table.num_running() > 0;
@@ -74,13 +74,13 @@ impl Session<'_> {
         jobs.position(|job| job.stop.cause().is_some() && (!job.has_failed || is_ended_now(job)))
     }
 
-    /// Whether the others of a job go on although one of its processes failed.
+    /// Returns `true` if the other processes of a job continue although one failed.
     fn goes_on(&self, index: usize) -> bool {
         let job = self.jobs.get(index);
         job.is_some_and(|job| !job.stop.is_ending())
     }
 
-    /// Ends jobs that are to end with the one that asked for them, however that ends.
+    /// Terminates the jobs that end with their parent job, however that ended.
     fn end_with_parents(&mut self, now: Instant) {
         for index in 0..self.jobs.len() {
             let Some(job) = self.jobs.get(index) else {
@@ -100,7 +100,7 @@ impl Session<'_> {
         }
     }
 
-    /// Removes spawned jobs that are over.
+    /// Removes spawned jobs that have ended.
     pub(super) fn dismiss_ended(&mut self) {
         let mut index = 1;
         while let Some(job) = self.jobs.get(index) {
@@ -115,12 +115,12 @@ impl Session<'_> {
         }
     }
 
-    /// Kills what is left of a spawned job, deregisters it and records its outcome.
+    /// Kills the rest of a spawned job, deregisters it and records its outcome.
     pub(super) fn dismiss(&mut self, index: usize) {
         let mut job = self.jobs.remove(index);
         let unsound = job.unsound();
         if self.spawned.len() < MAX_KEPT {
-            // Who was never started did not end well.
+            // A process that was never started counts as failed.
             let endings = job.table.iter().map(|process| process.ended);
             let codes =
                 endings.map(|ended| ended.map_or(u8::MAX, |(ending, _)| ending.exit_code()));
@@ -143,7 +143,7 @@ impl Session<'_> {
             });
         }
         let pids: Vec<_> = job.table.iter().map(|process| process.pid).collect();
-        // Their numbers are free when they are reaped.
+        // Reaping frees the process ids, so the watcher must not kill them after this.
         drop(std::mem::take(&mut job.table));
         pids.into_iter().for_each(|pid| self.watcher.forget(pid));
         self.connected.forget(&job.nspace);
@@ -152,7 +152,7 @@ impl Session<'_> {
             tracing::debug!("cannot deregister {}: {e}", job.nspace);
         }
         self.serve();
-        // What they said of their groups before they ended is known by now.
+        // `serve` has handled the group requests that the processes sent before they ended.
         self.groups.lost(&unsound);
         self.removals.job_dir(&job.dir);
     }

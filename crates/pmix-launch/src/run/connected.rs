@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which processes are connected (`PMIx_Connect`): for failures, their jobs are as one.
+//! The processes that are connected (`PMIx_Connect`): a failure in one job then terminates the others as well.
 //!
-//! A connection is the set of its participants: processes of the same jobs may have several, and each is
-//! taken apart by itself (PMIx Standard, chapter "Process Management", "Connecting and Disconnecting
-//! Processes").
+//! A connection is identified by the set of its participants. Processes of the same jobs may have several
+//! connections, and each is disconnected separately (PMIx Standard, chapter "Process Management", "Connecting and
+//! Disconnecting Processes").
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use pmix_types::{Nspace, Proc};
 
-/// How many participants of all connections are remembered; failures do not spread by further ones.
+/// The largest number of participants of all connections together; failures do not spread over further connections.
 const MAX_PARTICIPANTS: usize = 1 << 18;
 
 /// The connections between processes of several jobs.
 #[derive(Debug, Default)]
 pub(super) struct Connected {
-    /// By their participants, each once and in order.
+    /// The connections by their participants, sorted and without duplicates.
     connections: BTreeMap<Vec<Proc<'static>>, Connection>,
     num_participants: usize,
 }
@@ -24,12 +24,12 @@ pub(super) struct Connected {
 struct Connection {
     /// The jobs of its participants.
     jobs: BTreeSet<Nspace<'static>>,
-    /// How often the same processes connected and did not disconnect.
+    /// The number of connects of the same processes without a disconnect.
     count: u64,
 }
 
 impl Connected {
-    /// Notes that processes of several jobs are connected.
+    /// Records a connect of processes of several jobs.
     pub(super) fn connect(&mut self, procs: &[Proc<'static>]) {
         let jobs: BTreeSet<_> = procs.iter().map(|proc| proc.nspace.clone()).collect();
         if jobs.len() < 2 {
@@ -52,7 +52,7 @@ impl Connected {
         self.connections.insert(participants, connection);
     }
 
-    /// Notes that these are connected no longer, or once less.
+    /// Records a disconnect: the connection ends, or is counted once less.
     pub(super) fn disconnect(&mut self, procs: &[Proc<'static>]) {
         let participants = participants(procs);
         let Some(known) = self.connections.get_mut(&participants) else {
@@ -65,7 +65,7 @@ impl Connected {
         }
     }
 
-    /// Forgets a job that is over.
+    /// Removes the connections of a job that has ended.
     pub(super) fn forget(&mut self, nspace: &Nspace<'_>) {
         let num_participants = &mut self.num_participants;
         self.connections.retain(|participants, connection| {
@@ -77,7 +77,7 @@ impl Connected {
         });
     }
 
-    /// Whether processes of two jobs are connected with each other.
+    /// Returns `true` if processes of the two jobs are connected with each other.
     pub(super) fn are(&self, one: &Nspace<'_>, other: &Nspace<'_>) -> bool {
         let has =
             |jobs: &BTreeSet<Nspace<'static>>, job: &Nspace<'_>| jobs.iter().any(|j| j == job);
@@ -86,7 +86,7 @@ impl Connected {
     }
 }
 
-/// The participants of a connection in the order in which it is known by them.
+/// Returns the participants in the form that identifies a connection.
 fn participants(procs: &[Proc<'static>]) -> Vec<Proc<'static>> {
     let mut procs = procs.to_vec();
     procs.sort_unstable();
@@ -126,7 +126,7 @@ mod tests {
         let of = |rank| procs(&["a", "b"], Rank::new(rank));
         let (a, b) = ("a".into(), "b".into());
         let mut connected = Connected::default();
-        // The same two connect twice, and two others once.
+        // Ranks 0 connect twice, ranks 1 once.
         for rank in [0, 1, 0] {
             connected.connect(&of(rank));
         }

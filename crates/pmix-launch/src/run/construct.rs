@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Answers of the host about groups. All processes are of jobs of this node, so that there is nobody to agree
-//! with: the members are those who were named, or whom those added who know each other, and the context id is
-//! assigned here.
+//! The host's part in group operations. All processes belong to jobs of this node, so there is no other server to
+//! agree with. The members are the named processes, plus those that known members add, and the launcher assigns the
+//! context id.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use pmix_types::{GroupOperation, Info, Nspace, Proc, Status, Value, keys};
 use super::job::Jobs;
 use super::session::Session;
 
-/// The number of the only server.
+/// The index of the only server.
 const HERE: usize = 0;
 
 impl Session<'_> {
@@ -43,7 +43,7 @@ impl Session<'_> {
         done.succeed(infos);
     }
 
-    /// Answers the calls whose constructs have ended.
+    /// Completes the calls of the constructs that have ended.
     pub(super) fn answer_constructs(
         &mut self,
         ended: Vec<EndedConstruct<Completion<Vec<Info<'static>>>>>,

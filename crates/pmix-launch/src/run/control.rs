@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that control others of their job, or end it.
+//! Job control: processes that signal or terminate others.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -13,8 +13,8 @@ use super::session::Session;
 use super::sets::weight;
 
 impl Session<'_> {
-    /// Does to the processes that are meant what is asked for: whatever comes down to a signal, and
-    /// definitions of process sets. What is not done is said.
+    /// Applies the directives of a job control request to its targets: those that amount to a signal, and definitions
+    /// of process sets. Unsupported directives are reported.
     pub(super) fn control(&mut self, call: &JobControl) -> Status {
         let refused = call.directives.iter().find(|info| is_refused(info));
         if let Some(info) = refused {
@@ -36,7 +36,7 @@ impl Session<'_> {
             Ok(signals) => signals.into_iter().flatten().collect(),
             Err(status) => return status,
         };
-        // Each once, in the order of their first, so that nobody pays for what is said again.
+        // A repeated directive sends its signal only once, in the order of the first occurrences.
         let mut seen = HashSet::new();
         signals.retain(|signal| seen.insert(signal.as_raw()));
         if signals.is_empty() {
@@ -65,8 +65,8 @@ impl Session<'_> {
         }
     }
 
-    /// Defines the process sets that are asked for (`PMIX_JOB_CTRL_DEFINE_PSET`), of the targets, each once. None
-    /// if there are none.
+    /// Defines the requested process sets (`PMIX_JOB_CTRL_DEFINE_PSET`) with the targets as members. Returns `None`
+    /// if the request defines none.
     fn define_sets(&mut self, call: &JobControl) -> Option<Status> {
         let (mut status, mut seen) = (None, HashSet::new());
         let of_targets = call.targets.iter().map(weight).sum();
@@ -96,7 +96,7 @@ impl Session<'_> {
     }
 }
 
-/// The signal that a directive comes down to; none for one that says how, not what.
+/// Returns the signal that a directive amounts to, or `None` if it requests no signal.
 fn signal_of(info: &Info<'_>) -> Result<Option<Signal>, Status> {
     let wanted = |signal| Ok(info.truth().is_true().then_some(signal));
     match () {
@@ -114,7 +114,7 @@ fn signal_of(info: &Info<'_>) -> Result<Option<Signal>, Status> {
     }
 }
 
-/// Whether the launcher does not do what a directive asks for: checkpoints, restarts and provisioning.
+/// Returns `true` if the launcher does not support a directive: checkpoints, restarts and provisioning.
 fn is_refused(info: &Info<'_>) -> bool {
     let is_done = [
         keys::JOB_CTRL_KILL,
@@ -125,20 +125,20 @@ fn is_refused(info: &Info<'_>) -> bool {
         keys::JOB_CTRL_DEFINE_PSET,
     ];
     let is_about_control = info.key.as_bytes().starts_with(b"pmix.jctrl.");
-    // What is said not to be wanted is not.
+    // A directive with the value `false` requests nothing.
     let is_unwanted = matches!(info.value, Value::Bool(false));
     is_about_control && !is_unwanted && !tells(info) && !is_done.iter().any(|key| info.key.is(key))
 }
 
-/// Whether a request that goes on is to be cancelled: none does, each is done at once.
+/// Returns `true` if the call cancels an earlier request. There is never one to cancel: requests complete at once.
 fn cancels_one(call: &JobControl) -> bool {
     call.directives.iter().any(|info| {
         info.key.is(keys::JOB_CTRL_CANCEL) && matches!(info.value, Value::String(Some(_)))
     })
 }
 
-/// Whether a process says something of itself and asks for nothing: that it may be preempted, how
-/// it takes a checkpoint, what it calls a request, or that it wants none to go on.
+/// Returns `true` if a directive only announces something: that the process may be preempted, its checkpoint method,
+/// the id of the request, or a cancellation of all requests.
 fn tells(info: &Info<'_>) -> bool {
     let keys = [
         keys::JOB_CTRL_PREEMPTIBLE,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The daemons of debuggers: a job of their own, after the job that they debug or together with it.
+//! Debugger daemons: a job of their own, spawned after the job that they debug or together with it.
 //!
-//! Source: PMIx Standard, chapter "Tools and Debuggers", "Co-Location of Debugger Daemons" and "Co-Spawn of
-//! Debugger Daemons".
+//! Source: PMIx Standard, chapter "Tools and Debuggers", "Co-Location of Debugger Daemons" and "Co-Spawn of Debugger
+//! Daemons".
 
 use pmix_types::{Proc, Status};
 
@@ -10,8 +10,8 @@ use super::request::{Refusal, Request};
 use super::session::Session;
 
 impl Session<'_> {
-    /// Has daemons of a debugger be as many as what they debug needs, if that is what the job is, and returns
-    /// what they debug. All run on this node, so each is beside it.
+    /// Sets the number of processes if the job consists of debugger daemons, and returns their target. All processes
+    /// run on this node, so each daemon is co-located with its target.
     pub(super) fn place_daemons(
         &self,
         request: &mut Request,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs that are debugged: which processes have come to the point where they stop, and who is told.
+//! Jobs that are debugged: tracks the processes that stop, and notifies debuggers.
 //!
-//! When the last process that is to stop at a point has come there, `PMIX_READY_FOR_DEBUG` is told to whoever
-//! registered for it, with `PMIX_NSPACE`, the processes (`PMIX_EVENT_AFFECTED_PROC` with the wildcard rank for all,
-//! else `PMIX_EVENT_AFFECTED_PROCS`), `PMIX_BREAKPOINT` and `PMIX_EVENT_TIMESTAMP`. It is kept for who comes later.
+//! When the last process that stops at a point has reached it, the launcher raises `PMIX_READY_FOR_DEBUG`. Its infos
+//! are `PMIX_NSPACE`, the processes (`PMIX_EVENT_AFFECTED_PROC` with the wildcard rank for all of the job, else
+//! `PMIX_EVENT_AFFECTED_PROCS`), `PMIX_BREAKPOINT` and `PMIX_EVENT_TIMESTAMP`. The server keeps the event for
+//! processes and tools that register later.
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers", "Debugger Support".
 
@@ -26,11 +27,11 @@ use super::session::Session;
 use super::stopped::ON_EXEC;
 use crate::stops::StopPoint;
 
-/// How many processes a message names.
+/// The largest number of processes that a message lists.
 const NAMED: usize = 8;
 
 impl Session<'_> {
-    /// A process waits for a debugger, or one lets processes go on.
+    /// Handles the event of a process that waits for a debugger, or of a debugger that releases processes.
     pub(super) fn debugger_event(&mut self, call: &NotifyEvent) {
         if call.status != Status::READY_FOR_DEBUG {
             return self.release(call);
@@ -62,8 +63,8 @@ impl Session<'_> {
         }
     }
 
-    /// Lets processes go on that were stopped on exec. What waits for the event itself has had it. These have
-    /// had theirs, too: it is not kept for where they stop next.
+    /// Continues processes that were stopped on exec. Processes that wait in PMIx receive the event itself. The event
+    /// is also consumed for the processes stopped on exec, so that it does not release their next stop.
     fn release(&mut self, call: &NotifyEvent) {
         let named = call
             .infos
@@ -77,7 +78,7 @@ impl Session<'_> {
             let nspace = job.nspace.clone();
             if !of_job || nspace == call.source.nspace {
                 let is_meant = |rank: Rank| all || named.has(&nspace, rank);
-                // Who is stopped on exec is released from there alone.
+                // A process stopped on exec is released from that stop alone.
                 let waiting = job
                     .table
                     .iter()
@@ -102,7 +103,7 @@ impl Session<'_> {
         }
     }
 
-    /// Tells of a job whose processes were started, that those that stop on exec have.
+    /// Records the stops on exec of a job whose processes were started.
     pub(super) fn stopped_on_exec(&mut self, index: usize) {
         let Some(job) = self.jobs.get_mut(index) else {
             return;
@@ -121,8 +122,8 @@ impl Session<'_> {
         }
     }
 
-    /// Tells debuggers that know MPIR of the processes of the first job, and lets them go on that were stopped on
-    /// exec when such a debugger has seen them.
+    /// Passes the processes of the first job to debuggers that use MPIR. If such a debugger is attached, continues
+    /// the processes that were stopped on exec once it has seen them.
     pub(super) fn tell_mpir(&mut self, index: usize) {
         let Some(job) = self.jobs.get_mut(index).filter(|job| job.origin.is_none()) else {
             return;
@@ -132,7 +133,7 @@ impl Session<'_> {
         let rows = job.table.iter().map(|process| {
             let pid = process.pid.as_raw_nonzero().get();
             let program = programs.entry(process.app).or_insert_with(|| {
-                // A process that has ended has none. The kernel has the name of the file in memory.
+                // `/proc` has the name in memory; the link of an ended process cannot be read.
                 let found = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
                 CString::new(found.into_os_string().into_encoded_bytes()).unwrap_or_default()
             });
@@ -149,7 +150,7 @@ impl Session<'_> {
         }
     }
 
-    /// Who ended will not stop any more, so that the others may be all there are.
+    /// Records that a process ended. It can no longer stop, so the stop of the others may be complete.
     pub(super) fn debugged_ended(&mut self, index: usize, rank: Rank) {
         if let Some(job) = self.jobs.get_mut(index) {
             job.debugging.gone(rank);
@@ -167,7 +168,7 @@ impl Session<'_> {
         }
     }
 
-    /// Tells that all processes of a job that are to stop at a point have.
+    /// Notifies debuggers that all processes that stop at a point have reached it.
     fn notify_ready(&mut self, index: usize, point: StopPoint, breakpoint: Text<'static>) {
         let Some(job) = self.jobs.get(index) else {
             return;
@@ -188,7 +189,7 @@ impl Session<'_> {
     }
 }
 
-/// The processes that a value names.
+/// Returns the processes in a value.
 fn procs<'v>(value: &'v Value<'static>) -> &'v [Proc<'static>] {
     match value {
         Value::Proc(proc) => std::slice::from_ref(proc),
@@ -197,7 +198,7 @@ fn procs<'v>(value: &'v Value<'static>) -> &'v [Proc<'static>] {
     }
 }
 
-/// The processes that stop at a point, as an event names them.
+/// Returns the info that names the processes that stop at a point.
 fn stopped(job: &Job<'_>, point: StopPoint) -> Info<'static> {
     let ranks = job.plan.stops.at(point);
     if is_all(job, ranks) {
@@ -211,7 +212,7 @@ fn is_all(job: &Job<'_>, ranks: &BTreeSet<Rank>) -> bool {
     ranks.len() == job.plan.layout.here().len()
 }
 
-/// What the user is told who asked for the stop.
+/// Returns the notice for the user who requested the stop.
 fn notice(job: &Job<'_>, point: StopPoint) -> String {
     let ranks = job.plan.stops.at(point);
     let place = match point {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The directives of a spawn that the launcher knows, and what it does with each: one table for what is
-//! obeyed, what is refused and what a query for supported directives is told. docs/cli.md lists the same.
+//! The directives of a spawn that the launcher knows, with their effects. One table serves to obey them, to refuse
+//! them, and to reply to queries for supported directives. docs/cli.md has the same list.
 //!
-//! A directive that is not here is ignored, unless it is required (`PMIX_INFO_REQD`).
+//! Other directives are ignored unless they are required (`PMIX_INFO_REQD`).
 //!
 //! Source: PMIx Standard, chapter "Process Management", `PMIx_Spawn` and "Spawn-specific attributes".
 
@@ -15,26 +15,26 @@ use crate::stops::StopPoint;
 #[derive(Debug)]
 pub(super) struct Directive {
     pub(super) key: &'static str,
-    /// Its name in C.
+    /// The name of its constant in C.
     pub(super) name: &'static str,
     pub(super) effect: Effect,
 }
 
-/// What the launcher does with a directive.
+/// The effect of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// It obeys.
+    /// The launcher obeys it.
     Obeyed(Asked),
-    /// What is asked for is so of any job.
+    /// It requests what holds for any job.
     Given,
-    /// It refuses the job: what is started without it is not what was asked for.
+    /// The launcher refuses the spawn: a job started without it would not be the requested one.
     Refused,
 }
 
-/// What a directive that is obeyed asks for.
+/// The setting that an obeyed directive changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// Whether the job goes on without its parent.
+    /// Continue without the parent job.
     Separate,
     MapBy,
     RankBy,
@@ -44,69 +44,69 @@ pub(super) enum Asked {
     TagsOutput,
     OutputDir,
     OutputFile,
-    /// Whether the name of the file is a pattern.
+    /// Treat the file name as a pattern.
     FilePattern,
-    /// Whether output goes to files and nowhere else.
+    /// Write output to files only.
     FilesAlone,
-    /// Whether standard error goes where standard output goes.
+    /// Write standard error to the destination of standard output.
     Merged,
-    /// That the others go on when a process fails.
+    /// Continue when a process fails.
     KeepGoing,
-    /// Whether another exit code than 0 ends the job.
+    /// Terminate the job on a nonzero exit code.
     EndsByExitCode,
-    /// That it is shown where processes run.
+    /// Display the placement of processes.
     ShowMap,
     ShowMapDetailed,
     ShowAllocation,
     ShowTopology,
     ShowProcessors,
-    /// Whether what is shown is for programs.
+    /// Make displays parseable for programs.
     Parseable,
     ShowProgress,
-    /// Whether the job is only prepared.
+    /// Only prepare the job.
     PrepareOnly,
-    /// Whether what becomes of its children is theirs alone.
+    /// Keep outcomes of child jobs separate.
     ChildrenApart,
-    /// How often a process that ends badly is started again.
+    /// The number of restarts of a failed process.
     Restarts,
-    /// The command that runs each process.
+    /// The command that executes each process.
     Agent,
-    /// Whether the rank stands in the command line.
+    /// Append the rank to `argv[0]`.
     RankInArgv,
-    /// How many processes each part of the node has.
+    /// The number of processes for each part of the node.
     ProcsPerPart,
-    /// Whether processes may not outnumber processors.
+    /// Refuse more processes than processors.
     WithinProcessors,
-    /// The processes that its own are to be on the node of.
+    /// The processes on whose node the new processes are placed.
     Beside,
     BesideEach,
     BesideOnNode,
-    /// Whether tags say where processes run.
+    /// Add the location of processes to tags.
     DetailedTags,
-    /// That input may be pushed.
+    /// Accept pushed input.
     Input,
-    /// The rank that reads it.
+    /// The rank that reads input.
     Reader,
-    /// Several of these, by words.
+    /// A list of options, as words.
     Options,
-    /// How long the job may run.
+    /// The time limit of the job.
     JobLimit,
-    /// How long it may take until it is started.
+    /// The time limit for starting the job.
     SpawnLimit,
     Host,
     Wdir,
     Variable,
-    /// What a launcher that is started does with the job that it starts in turn.
+    /// The directives for the job that an intermediate launcher starts.
     ForLauncher,
-    /// Whether what is started is a tool.
+    /// Start a tool.
     Tool,
-    /// What concerns debuggers.
+    /// A directive for debuggers.
     Debug(DebugDirective),
-    /// That who asks is sent the output; the server does it with what passes through the launcher.
+    /// Forward the output to the requester. The server does that with output that passes through the launcher.
     Forwarded,
 }
 
-/// Rows of the table: the name of a key, which is that in C without its prefix, and the effect.
+/// Builds the rows of the table from the names of keys (those in C without their prefix) and effects.
 macro_rules! directives {
     ($($name:ident => $effect:expr,)*) => {
         &[$(Directive {
@@ -190,8 +190,8 @@ pub(super) const DIRECTIVES: &[Directive] = directives! {
     TIMEOUT => Obeyed(A::SpawnLimit),
     UNSET_ENVAR => Obeyed(A::Variable),
     WDIR => Obeyed(A::Wdir),
-    // Programs of any kind run, ends are told to all who register for them, messages that come again are
-    // counted, and nothing changes with who chose the directory.
+    // Any program may run, ends are reported to all that register for them, repeated messages are counted, and the
+    // origin of the working directory makes no difference.
     AGGREGATE_HELP => Given,
     NON_PMI => Given,
     NOTIFY_COMPLETION => Given,
@@ -216,12 +216,12 @@ pub(super) const DIRECTIVES: &[Directive] = directives! {
 };
 
 impl Directive {
-    /// The directive of a key.
+    /// Returns the directive of a key.
     pub(super) fn of(key: &Key<'_>) -> Option<&'static Self> {
         DIRECTIVES.iter().find(|directive| key.is(directive.key))
     }
 
-    /// Whether a job that a command line asks for obeys it, too, as one of `PMIX_LAUNCH_DIRECTIVES`.
+    /// Returns `true` if a job of a command line obeys it as well, as one of `PMIX_LAUNCH_DIRECTIVES`.
     pub(super) fn is_for_launch(&self) -> bool {
         match self.effect {
             Given | Refused => true,
@@ -256,7 +256,7 @@ impl Directive {
         }
     }
 
-    /// The keys of the directives for debuggers that are not refused, as `PMIX_QUERY_DEBUG_SUPPORT` lists them.
+    /// Returns the keys of the supported directives for debuggers, in the form of `PMIX_QUERY_DEBUG_SUPPORT`.
     pub(super) fn supported_for_debuggers() -> String {
         let supported = DIRECTIVES.iter().filter(|one| one.effect != Refused);
         let keys = supported.map(|directive| directive.key);
@@ -264,7 +264,7 @@ impl Directive {
         keys.join(",")
     }
 
-    /// The keys of the directives that are not refused, as `PMIX_QUERY_SPAWN_SUPPORT` lists them.
+    /// Returns the keys of the supported directives, in the form of `PMIX_QUERY_SPAWN_SUPPORT`.
     pub(super) fn supported() -> String {
         let supported = DIRECTIVES.iter().filter(|one| one.effect != Refused);
         let keys: Vec<_> = supported.map(|directive| directive.key).collect();

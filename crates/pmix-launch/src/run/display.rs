@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is shown of a job and its node before its processes start.
+//! The display of a job and its node before its processes start.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::node;
 use crate::Plan;
 use crate::job_info::Bound;
 
-/// The levels of a topology that are shown.
+/// The levels of a topology that are displayed.
 const LEVELS: [Level; 7] = [
     Level::Package,
     Level::Numa,
@@ -20,26 +20,26 @@ const LEVELS: [Level; 7] = [
     Level::HwThread,
 ];
 
-/// What is to be shown.
+/// The parts to display.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Display {
-    /// Where each process runs (`PMIX_DISPLAY_MAP`).
+    /// The placement of each process (`PMIX_DISPLAY_MAP`).
     pub(super) map: bool,
-    /// And what (`PMIX_DISPLAY_MAP_DETAILED`).
+    /// The placement with programs (`PMIX_DISPLAY_MAP_DETAILED`).
     pub(super) detailed: bool,
-    /// What the node has (`PMIX_DISPLAY_ALLOCATION`).
+    /// The resources of the node (`PMIX_DISPLAY_ALLOCATION`).
     pub(super) allocation: bool,
-    /// What it is made of (`PMIX_DISPLAY_TOPOLOGY`).
+    /// The topology of the node (`PMIX_DISPLAY_TOPOLOGY`).
     pub(super) topology: bool,
-    /// Which processors processes may run on (`PMIX_DISPLAY_PROCESSORS`).
+    /// The processors that are available to processes (`PMIX_DISPLAY_PROCESSORS`).
     pub(super) processors: bool,
-    /// Whether lines are for programs: a word that says what the line is about, then `name=value`
+    /// `true` for lines that programs can parse: the kind of the line, then `name=value` pairs
     /// (`PMIX_DISPLAY_PARSEABLE_OUTPUT`).
     pub(super) is_parseable: bool,
 }
 
 impl Display {
-    /// The lines that are shown of a job; none if nothing is to be.
+    /// Returns the lines to display for a job; empty if nothing is requested.
     pub(super) fn lines(self, plan: &Plan, bound: &Bound) -> String {
         let host = String::from_utf8_lossy(plan.layout.host());
         let mut lines = String::new();
@@ -136,7 +136,7 @@ impl Display {
                         wdir.display()
                     ),
                 };
-                // A text takes what is written to it.
+                // Writing to a `String` cannot fail.
                 debug_assert!(written.is_ok());
             }
             line(lines, text);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from the ends of processes.
+//! The handling of ended processes.
 //!
-//! An end is noted first. What the process said before is answered then, and only after that has its end
-//! consequences: a process that aborts, or finalizes, and ends at once did so in this order.
+//! An end is recorded first. Then the requests that the process sent before are handled, and only then the end takes
+//! effect. A process that calls `PMIx_Abort` or `PMIx_Finalize` and exits at once did so in this order.
 
 use std::time::Instant;
 
@@ -12,23 +12,23 @@ use super::session::Session;
 use crate::process::{Link, Process};
 
 impl Session<'_> {
-    /// Notes who ended, and does what follows from it.
+    /// Records ended processes and handles their ends.
     pub(super) fn collect(&mut self) {
         let now = Instant::now();
         self.note_ended(now, None);
-        // News of several ends may come as one.
+        // Several `SIGCHLD` may be merged into one, so the ended children may include orphans.
         if self.ended.is_empty() || self.jobs.num_running() == 0 {
             self.orphans.reap(|pid| self.jobs.has(pid));
         }
-        // What they said before they ended is there by now.
+        // The requests that they sent before they ended have arrived; handle them before the ends.
         self.serve();
         let ended = std::mem::take(&mut self.ended);
         self.collect_all(ended, now);
         self.spread_failures(now);
     }
 
-    /// Notes which processes have ended, except one that is left for the next time. The entries hold places of jobs, so
-    /// that the caller handles them before it dismisses a job, which moves the others.
+    /// Records the processes that have ended, except `left`, which is recorded by a later call. The entries contain
+    /// indexes of jobs. The caller must handle them before it dismisses a job, which moves the others.
     fn note_ended(&mut self, now: Instant, left: Option<&Proc<'_>>) {
         for (index, job) in self.jobs.iter_mut().enumerate() {
             let of_job = left.filter(|proc| proc.nspace == job.nspace);
@@ -40,11 +40,11 @@ impl Session<'_> {
         }
     }
 
-    /// Handles the ends of processes that are there when an abort is handled, before the abort: an MPI library
-    /// aborts when it loses a peer. The end of the process that aborts is left for [`collect`](Self::collect), as it
-    /// follows from the abort.
+    /// Handles, before an abort, the ends of processes that preceded it: an MPI library aborts when it loses a peer,
+    /// and the loss is the cause to report. The end of the aborting process itself is left for
+    /// [`collect`](Self::collect), since it follows from the abort.
     pub(super) fn collect_before_abort(&mut self, of: &Proc<'_>, now: Instant) {
-        // Once is enough for each job, however many of its processes abort.
+        // Once per job suffices, even if many of its processes abort.
         let job = self.jobs.named(&of.nspace);
         if job.is_none_or(|job| job.stop.is_ending()) {
             return;
@@ -57,7 +57,7 @@ impl Session<'_> {
         self.spread_failures(now);
     }
 
-    /// Whether a process is the one at a place of a job.
+    /// Returns `true` if the process is the one at this index of the job.
     fn is_at(&self, index: usize, place: usize, proc: &Proc<'_>) -> bool {
         let job = self.jobs.get(index);
         job.is_some_and(|job| {
@@ -66,15 +66,15 @@ impl Session<'_> {
         })
     }
 
-    /// Does what follows from the ends of processes, and of jobs none of whose processes is left.
+    /// Handles ended processes, and jobs without a remaining process.
     fn collect_all(&mut self, mut ended: Vec<(usize, usize)>, now: Instant) {
-        // In each job in the order in which they were noted.
+        // The stable sort keeps the order of recording within each job.
         ended.sort_by_key(|(index, _)| *index);
         for of_job in ended.chunk_by(|(one, _), (other, _)| one == other) {
             for (index, place) in of_job {
                 self.collect_one(*index, *place, now);
             }
-            // At most the process that aborts is left.
+            // The only other entry can be that of the aborting process.
             let is_left = |index: usize| self.ended.iter().any(|(other, _)| *other == index);
             if let Some((index, _)) = of_job.first().filter(|(index, _)| !is_left(*index)) {
                 self.job_ended_if_all(*index, now);
@@ -82,7 +82,7 @@ impl Session<'_> {
         }
     }
 
-    /// A job has ended if all its processes have.
+    /// Handles the end of a job if all its processes have ended.
     pub(super) fn job_ended_if_all(&mut self, index: usize, now: Instant) {
         let job = self.jobs.get_mut(index);
         if let Some(job) = job.filter(|job| job.table.num_running() == 0) {
@@ -116,7 +116,7 @@ impl Session<'_> {
         }
     }
 
-    /// A process has ended that is not started again.
+    /// Handles the end of a process that is not restarted.
     pub(super) fn proc_ended(&mut self, index: usize, place: usize, now: Instant) {
         let Some(job) = self.jobs.get(index) else {
             return;
@@ -133,7 +133,7 @@ impl Session<'_> {
         let proc = job.proc(rank);
         let job = self.jobs.get_mut(index);
         let order = job.and_then(|job| job.stop.ended(rank, ending, link, now));
-        // Nobody is to wait for it; of one that is connected the server sees the end itself.
+        // Collectives must not wait for it. The server sees the end of a connected process itself.
         if link != Link::Connected
             && let Err(e) = self.server.deregister_client(&proc)
         {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the launcher tells of processes and jobs that start and end, to whoever registered for it.
+//! The events that the launcher raises when processes and jobs start and end.
 //!
-//! | event | when | infos |
+//! | event | condition | infos |
 //! | --- | --- | --- |
-//! | `PMIX_EVENT_JOB_START`, `PMIX_LAUNCH_COMPLETE` | the processes of a job were started | `PMIX_NSPACE`, `PMIX_EVENT_TIMESTAMP` |
-//! | `PMIX_EVENT_PROC_TERMINATED` | a process ended well | `PMIX_EVENT_AFFECTED_PROC` |
-//! | `PMIX_ERR_EXIT_NONZERO_TERM` | it ended with another exit code than 0 | and `PMIX_EXIT_CODE`, `PMIX_EVENT_TEXT_MESSAGE` |
-//! | `PMIX_ERR_PROC_ABORTED_BY_SIG` | a signal ended it that the launcher had not sent it | and `PMIX_EXIT_CODE`, 128 and its number; the message names the signal |
-//! | `PMIX_ERR_PROC_KILLED_BY_CMD` | a signal ended it that the launcher had sent it, by itself or for who controls it | the same |
-//! | `PMIX_ERR_PROC_TERM_WO_SYNC` | it ended well between initialising and finalising | `PMIX_EVENT_AFFECTED_PROC` |
-//! | `PMIX_ERR_PROC_REQUESTED_ABORT` | it aborted its job | and `PMIX_EXIT_CODE` |
+//! | `PMIX_EVENT_JOB_START`, `PMIX_LAUNCH_COMPLETE` | all processes of a job were started | `PMIX_NSPACE`, `PMIX_EVENT_TIMESTAMP` |
+//! | `PMIX_EVENT_PROC_TERMINATED` | a process exited with 0 | `PMIX_EVENT_AFFECTED_PROC` |
+//! | `PMIX_ERR_EXIT_NONZERO_TERM` | a process exited with another code | also `PMIX_EXIT_CODE`, `PMIX_EVENT_TEXT_MESSAGE` |
+//! | `PMIX_ERR_PROC_ABORTED_BY_SIG` | a signal terminated it that the launcher did not send | also `PMIX_EXIT_CODE` (128 plus the signal); the message names the signal |
+//! | `PMIX_ERR_PROC_KILLED_BY_CMD` | a signal terminated it that the launcher sent, by itself or for job control | as above |
+//! | `PMIX_ERR_PROC_TERM_WO_SYNC` | a process exited with 0 between initialize and finalize | `PMIX_EVENT_AFFECTED_PROC` |
+//! | `PMIX_ERR_PROC_REQUESTED_ABORT` | a process called `PMIx_Abort` | also `PMIX_EXIT_CODE` |
 //! | `PMIX_ERR_PROC_FAILED_TO_START` | its job could not be started as a whole | `PMIX_EVENT_AFFECTED_PROC` |
-//! | `PMIX_ERR_JOB_EXE_NOT_FOUND` and others | a job that was asked for is not started | `PMIX_REQUESTOR`, `PMIX_EVENT_TEXT_MESSAGE` |
+//! | `PMIX_ERR_JOB_EXE_NOT_FOUND` and others | the job of a spawn request is not started | `PMIX_REQUESTOR`, `PMIX_EVENT_TEXT_MESSAGE` |
 //! | `PMIX_EVENT_JOB_END` | the last process of a job ended | `PMIX_JOB_TERM_STATUS`, `PMIX_EVENT_AFFECTED_PROC`, `PMIX_EXIT_CODE` if it is not 0, `PMIX_EVENT_TEXT_MESSAGE` of a failure |
 //!
-//! None goes to handlers without a code (`PMIX_EVENT_NON_DEFAULT`), since libraries end their process
-//! in these. Those of processes are for who is there; those of jobs are kept for who comes later, those of their
-//! ends for a time also when the job is no longer registered.
+//! Handlers without codes do not receive these events (`PMIX_EVENT_NON_DEFAULT`), since libraries terminate their
+//! process in such handlers. Events of processes reach only peers that are connected. The server keeps events of jobs
+//! for peers that register later, and those of their ends for some time after the job was deregistered.
 //!
 //! Source: PMIx Standard, chapter "Event Notification" and "Process Management".
 
@@ -30,7 +30,7 @@ use crate::process::{Ending, Link};
 use crate::{Cause, process::Process, service};
 
 impl Session<'_> {
-    /// Tells of a job that has started.
+    /// Raises the events for a started job.
     pub(super) fn tell_start(&self, job: &Job<'_>) {
         let name = Text::new(job.nspace.as_bytes().to_vec());
         let infos = vec![
@@ -39,11 +39,11 @@ impl Session<'_> {
             timestamp(),
         ];
         self.tell(Status::EVENT_JOB_START, &job.proc(Rank::new(0)), &infos);
-        // All were started, and those that stop on exec are stopped.
+        // The processes that stop on exec have stopped before this.
         self.tell(Status::LAUNCH_COMPLETE, &job.proc(Rank::new(0)), &infos);
     }
 
-    /// Tells of a process that has ended.
+    /// Raises the event for an ended process.
     pub(super) fn tell_end_of_process(&self, job: &Job<'_>, process: &Process) {
         let Some((ending, _)) = process.ended else {
             return;
@@ -62,7 +62,7 @@ impl Session<'_> {
         self.tell_of_process(status, &job.proc(process.rank), code, text);
     }
 
-    /// Tells that a job was asked for and is not started.
+    /// Raises the event for a spawn request whose job is not started.
     pub(super) fn tell_refused(&self, status: Status, asker: &Proc<'static>, why: &str) {
         let infos = vec![
             Info::new(keys::EVENT_NON_DEFAULT, true),
@@ -73,14 +73,15 @@ impl Session<'_> {
         let is_of_job = |name: &str| name.starts_with("ERR_JOB_");
         let status = match status.name() {
             Some(name) if is_of_job(name) => status,
-            // What else was wrong with the request says the message.
+            // Other errors of the request are described by the message only.
             _ => Status::ERR_JOB_FAILED_TO_LAUNCH,
         };
         let server = service::name(&self.plan.nspace);
         self.tell(status, &server, &infos);
     }
 
-    /// Tells of each process of a job that is not started as a whole, whether or not it was started itself.
+    /// Raises an event for each process of a job that could not be started as a whole, including processes that were
+    /// started.
     pub(super) fn tell_failed_start(&self, job: &Job<'_>) {
         for rank in job.plan.layout.here() {
             let proc = job.proc(*rank);
@@ -88,7 +89,7 @@ impl Session<'_> {
         }
     }
 
-    /// Tells something of one process, for who is there to hear it.
+    /// Raises an event of one process for connected peers.
     pub(super) fn tell_of_process(
         &self,
         status: Status,
@@ -106,7 +107,7 @@ impl Session<'_> {
         self.tell(status, proc, &infos);
     }
 
-    /// Tells of a job whose last process has ended.
+    /// Raises the event for a job whose last process has ended.
     pub(super) fn tell_end_of_job(&self, job: &Job<'_>) {
         let cause = job.stop.cause();
         let (rank, status) = cause.map_or((Rank::WILDCARD, Status::SUCCESS), of_cause);
@@ -132,20 +133,20 @@ impl Session<'_> {
     }
 }
 
-/// When something happened: now.
+/// Returns `PMIX_EVENT_TIMESTAMP` with the current time.
 pub(super) fn timestamp() -> Info<'static> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let seconds = now.ok().and_then(|now| i64::try_from(now.as_secs()).ok());
     Info::new(keys::EVENT_TIMESTAMP, Value::Time(seconds.unwrap_or(0)))
 }
 
-/// What happened, for people.
+/// Returns `PMIX_EVENT_TEXT_MESSAGE` with this text.
 fn message(text: String) -> Info<'static> {
     let text = Value::String(Some(Text::from(text)));
     Info::new(keys::EVENT_TEXT_MESSAGE, text)
 }
 
-/// Who ended a job, and how it ended, in the words of the Standard.
+/// Returns the rank that caused the end of a job, and the status of the Standard for it.
 pub(super) fn of_cause(cause: &Cause) -> (Rank, Status) {
     match cause {
         Cause::Failed { rank, ending } => match ending {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The groups of the processes of all jobs, for the report: those that there are, and those that could
-//! not be made.
+//! The groups of the processes of all jobs, for the outcome: those that exist, and those whose construction failed.
 
 use std::collections::BTreeSet;
 
@@ -10,17 +9,17 @@ use pmix_types::{Proc, Rank, Status, Text};
 use crate::GroupOutcome;
 use crate::host::Failed;
 
-/// The number of groups that are kept; more that were not taken apart are counted alone.
+/// The largest number of groups in the outcome; further ones are only counted.
 const MAX_KEPT: usize = 1000;
 
-/// The number of bytes that the kept groups take together. A group beyond them is counted alone.
+/// The limit in bytes for these groups together. A group beyond it is only counted.
 const MAX_KEPT_BYTES: usize = 4 << 20;
 
-/// The groups that were not taken apart, and those that could not be made.
+/// The groups that were not destructed, and those whose construction failed.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     kept: Vec<Kept>,
-    /// The bytes that these take.
+    /// The bytes that the kept groups occupy.
     kept_bytes: usize,
     formed: u64,
 }
@@ -30,22 +29,22 @@ struct Kept {
     name: Text<'static>,
     members: Vec<Proc<'static>>,
     left: BTreeSet<Proc<'static>>,
-    /// Those of its members that ended badly.
+    /// The members that failed.
     lost: BTreeSet<Proc<'static>>,
     failure: Option<Failure>,
 }
 
-/// The end of a construction or destruction that failed.
+/// A failed construct or destruct.
 #[derive(Debug)]
 struct Failure {
     status: Status,
-    /// The processes that did not come.
+    /// The processes that did not call.
     missing: Vec<Proc<'static>>,
 }
 
 impl Kept {
-    /// Returns how many bytes the group takes, about. What becomes of single members later is not counted: each of
-    /// them is counted as a member.
+    /// Returns the approximate number of bytes of the group. Later changes to members are not counted: each of them
+    /// is already counted as a member.
     fn num_bytes(&self) -> usize {
         let missing = self
             .failure
@@ -57,12 +56,12 @@ impl Kept {
 }
 
 impl Groups {
-    /// How many groups were made.
+    /// Returns the number of groups that were constructed.
     pub(super) fn num_formed(&self) -> u64 {
         self.formed
     }
 
-    /// Notes what became of a group.
+    /// Records a change of a group.
     pub(super) fn changed(&mut self, name: Text<'static>, change: GroupChange) {
         match change {
             GroupChange::Formed(members) => {
@@ -71,7 +70,7 @@ impl Groups {
             }
             GroupChange::Left(proc) => {
                 let is_in = |group: &&mut Kept| group.name == name && has(&group.members, &proc);
-                // The newest one: older ones of its name failed, or they would have it still.
+                // The newest group of this name. Older ones failed, otherwise the name would still be in use.
                 if let Some(group) = self.kept.iter_mut().rev().find(is_in) {
                     group.left.insert(proc);
                 }
@@ -90,7 +89,7 @@ impl Groups {
         }
     }
 
-    /// Notes that a group could not be made or taken apart, if it was that.
+    /// Records a failed construct or destruct. Other collectives are ignored.
     pub(super) fn failed(&mut self, failed: Failed) {
         let Some(name) = failed.group else {
             return;
@@ -128,7 +127,7 @@ impl Groups {
         }
     }
 
-    /// Notes that processes ended badly.
+    /// Records that processes failed.
     pub(super) fn lost(&mut self, procs: &[Proc<'static>]) {
         for group in &mut self.kept {
             let members = procs.iter().filter(|proc| has(&group.members, proc));
@@ -136,7 +135,7 @@ impl Groups {
         }
     }
 
-    /// Says what became of each.
+    /// Returns the outcomes of the kept groups.
     pub(super) fn outcomes(self) -> Vec<GroupOutcome> {
         let outcome = |group: Kept| {
             let Kept {
@@ -258,7 +257,7 @@ mod tests {
         }
         let most = MAX_KEPT_BYTES / (members.len() * size_of::<Proc<'_>>());
         assert_eq!(groups.kept.len(), most);
-        // What was taken apart makes room.
+        // A destructed group makes room for others.
         for number in 0..most {
             let name = Text::from(format!("g{number}"));
             groups.changed(name, GroupChange::TakenApart(procs(&members)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One job of a session: its processes, and whether it is to end.
+//! A job of a session: its processes and its termination.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -18,10 +18,10 @@ use crate::process::{CommandForm, Process, Programs, Table};
 use crate::session_dir::JobDir;
 use crate::{OutputForm, Plan};
 
-/// After how long a part of a line that nothing follows goes out.
+/// The time after which a partial line is written.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What a job was started by: the plan of the launcher, or one that a process asked for.
+/// The plan of a job: that of the launcher, or one that a spawn made.
 #[derive(Clone)]
 pub(super) enum PlanRef<'a> {
     Given(&'a Plan),
@@ -39,78 +39,78 @@ impl Deref for PlanRef<'_> {
     }
 }
 
-/// Who asked for a job, and what becomes of it when others end.
+/// The request that spawned a job, with its settings.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
     pub(super) parent: Proc<'static>,
-    /// Which of the spawned jobs it is, from 1 on.
+    /// The number of the spawned job, from 1.
     pub(super) number: u64,
-    /// How many processes were started before its own.
+    /// The number of processes that were started before its own.
     pub(super) offset: u32,
-    /// When it is to be started, if there is a limit of time for that.
+    /// The time by which it has to be started, if any.
     pub(super) start_by: Option<Instant>,
-    /// Whether its other processes go on when one ends with another exit code than 0.
+    /// `true` if other processes continue after a nonzero exit code.
     pub(super) spares_exit_codes: bool,
-    /// What its processes debug, if they are daemons of a debugger.
+    /// The target, if its processes are debugger daemons.
     pub(super) debug_target: Option<Proc<'static>>,
-    /// What a launcher that it is does with the job that it starts in turn, if that is said.
+    /// The directives for the job that it starts in turn, if it is an intermediate launcher.
     pub(super) for_launcher: Option<Vec<Info<'static>>>,
-    /// Whether it goes on when the job of its parent fails.
+    /// `true` if it continues after the job of its parent failed.
     pub(super) is_separate: bool,
-    /// Whether it is ended even when the job of its parent ends well.
+    /// `true` if it is terminated even if the job of its parent ends successfully.
     pub(super) ends_with_parent: bool,
-    /// Whether what becomes of it is not what becomes of the launcher.
+    /// `true` if its outcome does not affect that of the launcher.
     pub(super) is_reported_apart: bool,
-    /// Whether the same holds for the jobs that it asks for.
+    /// `true` if the outcomes of jobs that it spawns do not affect that of the launcher.
     pub(super) reports_children_apart: bool,
-    /// What is shown before it starts.
+    /// The parts to display before it starts.
     pub(super) display: Display,
-    /// Whether it is said how many of its processes have started.
+    /// `true` if the number of started processes is reported.
     pub(super) shows_progress: bool,
-    /// How the command lines of its processes are made.
+    /// The form of the command lines of its processes.
     pub(super) form: CommandForm,
-    /// The rank that reads what is pushed, or all with the wildcard.
+    /// The rank that reads pushed input; the wildcard for all.
     pub(super) reader: Option<Rank>,
-    /// How often each of its processes is started again if it ends badly.
+    /// The largest number of restarts of each failed process.
     pub(super) max_restarts: u32,
 }
 
-/// A job that runs. Fields are dropped in this order: nothing runs any more when its directory goes.
+/// A running job. The order of the fields is the order of their drop: the processes end before the directory is
+/// removed.
 pub(super) struct Job<'a> {
     pub(super) plan: PlanRef<'a>,
     pub(super) nspace: Nspace<'static>,
-    /// None for the first job.
+    /// The spawn request; `None` for the first job.
     pub(super) origin: Option<Origin>,
     pub(super) table: Table,
-    /// What its processes run, those too that are started again.
+    /// The programs of its processes, kept for restarts.
     pub(super) programs: Arc<Programs>,
     pub(super) dir: JobDir,
     pub(super) stop: Stop,
-    /// What its processes read, if it was spawned to have input.
+    /// The pipes for pushed input.
     pub(super) pushed: PushedInput,
     pub(super) debugging: Debugging,
-    /// Whether it is noted that it failed.
+    /// `true` if its failure was recorded.
     pub(super) has_failed: bool,
-    /// Whether its failure has had its consequences for other jobs; it has none as long as its other processes
-    /// go on.
+    /// `true` if its failure was spread to other jobs. That does not happen while its other processes continue.
     pub(super) has_spread: bool,
-    /// Whether what it left behind is not waited for any longer.
+    /// `true` if its orphans are not waited for.
     pub(super) is_abandoned: bool,
 }
 
 impl Job<'_> {
-    /// The name of one of its processes.
+    /// Returns the name of one of its processes.
     pub(super) fn proc(&self, rank: Rank) -> Proc<'static> {
         Proc::new(self.nspace.clone(), rank)
     }
 
-    /// Its processes that did not end well.
+    /// Returns its processes that failed or exited without finalize.
     pub(super) fn unsound(&self) -> Vec<Proc<'static>> {
         let unsound = self.table.iter().filter(|process| !process.is_sound());
         unsound.map(|process| self.proc(process.rank)).collect()
     }
 
-    /// How lines of one of its processes go out.
+    /// Returns the form of output lines of one of its processes.
     pub(super) fn form(&self, pid: Pid) -> LineForm {
         match self.plan.output.form {
             OutputForm::Unmixed if self.plan.layout.here().len() > 1 => {
@@ -125,7 +125,7 @@ impl Job<'_> {
         }
     }
 
-    /// How lines in the name of one of its processes go out.
+    /// Returns the form of lines that are written on behalf of one of its processes.
     pub(super) fn form_of(&self, rank: Rank) -> LineForm {
         let process = match self.plan.output.form {
             OutputForm::Detailed => self.table.with_rank(rank),
@@ -134,14 +134,14 @@ impl Job<'_> {
         process.map_or(LineForm::Plain, |process| self.form(process.pid))
     }
 
-    /// Whether a process was asked for by one of another job.
+    /// Returns `true` if a process of that job spawned it.
     pub(super) fn is_child_of(&self, nspace: &Nspace<'_>) -> bool {
         let origin = self.origin.as_ref();
         origin.is_some_and(|origin| origin.parent.nspace == *nspace)
     }
 }
 
-/// The jobs of a session: the first one, and those that its processes asked for.
+/// The jobs of a session: the first one and the spawned ones.
 #[derive(Default)]
 pub(super) struct Jobs<'a> {
     jobs: Vec<Job<'a>>,
@@ -176,41 +176,40 @@ impl<'a> Jobs<'a> {
         self.jobs.get_mut(index)
     }
 
-    /// The place of a job.
+    /// Returns the index of a job.
     pub(super) fn place(&self, nspace: &Nspace<'_>) -> Option<usize> {
         self.jobs.iter().position(|job| job.nspace == *nspace)
     }
 
-    /// A job by its name.
+    /// Returns a job by its name.
     pub(super) fn named(&self, nspace: &Nspace<'_>) -> Option<&Job<'a>> {
         self.jobs.iter().find(|job| job.nspace == *nspace)
     }
 
-    /// A process that there is.
+    /// Returns a process by its name.
     pub(super) fn process(&mut self, proc: &Proc<'_>) -> Option<&mut Process> {
         let place = self.place(&proc.nspace)?;
         self.jobs.get_mut(place)?.table.of_rank(proc.rank)
     }
 
-    /// How many processes of all jobs have not ended.
+    /// Returns the number of processes of all jobs that have not ended.
     pub(super) fn num_running(&self) -> usize {
         self.iter().map(|job| job.table.num_running()).sum()
     }
 
-    /// How many processes of spawned jobs there are, those that ended and are not reaped too.
+    /// Returns the number of processes of spawned jobs, including those that ended and are not reaped.
     pub(super) fn num_spawned(&self) -> usize {
         let spawned = self.iter().filter(|job| job.origin.is_some());
         spawned.map(|job| job.table.iter().count()).sum()
     }
 
-    /// Whether a process is one of a job, and not what one left behind.
+    /// Returns `true` if a process was started for a job, as opposed to an orphan.
     pub(super) fn has(&self, pid: Pid) -> bool {
         self.iter().any(|job| job.table.has(pid))
     }
 }
 
-/// Processes that a request names, by their jobs: a list of many is looked through once, whatever it is compared
-/// with.
+/// The processes that a request names, by job. A long list is read once, however many processes are compared with it.
 pub(super) struct Named<'p>(BTreeMap<&'p [u8], BTreeSet<Rank>>);
 
 impl<'p> Named<'p> {
@@ -223,18 +222,18 @@ impl<'p> Named<'p> {
         named
     }
 
-    /// The ranks that are named of a job, if any is; the wildcard among them stands for all.
+    /// Returns the ranks that are named for a job, if any; the wildcard stands for all.
     pub(super) fn ranks(&self, nspace: &Nspace<'_>) -> Option<&BTreeSet<Rank>> {
         self.0.get(nspace.as_bytes())
     }
 
-    /// Whether a process is named, by its rank or the wildcard.
+    /// Returns `true` if a process is named by its rank or by the wildcard.
     pub(super) fn has(&self, nspace: &Nspace<'_>, rank: Rank) -> bool {
         let ranks = self.ranks(nspace);
         ranks.is_some_and(|ranks| ranks.contains(&rank) || ranks.contains(&Rank::WILDCARD))
     }
 
-    /// The jobs of which processes are named, with their ranks.
+    /// Returns the jobs with named processes, and their ranks.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Nspace<'p>, &BTreeSet<Rank>)> {
         let jobs = self.0.iter();
         jobs.map(|(name, ranks)| (Nspace::new(Text::new(*name)), ranks))

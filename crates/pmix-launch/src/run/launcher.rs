@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A launcher that a tool had started: it does with its job what the tool wants, and waits for it before.
+//! An intermediate launcher: it applies the directives of the tool that had it started, and waits for its release.
 //!
-//! | when | what is told, to whom |
+//! | state | behavior |
 //! | --- | --- |
-//! | the server is there | `PMIX_LAUNCHER_READY` to whoever registers at it, now or later |
-//! | while it waits | requests of tools are answered, jobs that they ask for wait |
-//! | it is released | the job is started, and then those that were asked for |
+//! | the server is ready | `PMIX_LAUNCHER_READY` is raised for peers that register now or later |
+//! | waiting | requests of tools are served, spawn requests wait |
+//! | released | the job is started, then the jobs of waiting spawn requests |
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers", "Indirect launch".
 
@@ -26,17 +26,18 @@ use super::tool_wait::{ToolWait, WaitEnd, Waiting};
 use crate::process::signal_name;
 use crate::{Error, Plan, service};
 
-/// Why a launcher was not released that had connected with its tool.
+/// The reason for the error if the tool exits before it has released a connected launcher.
 const TOOL_GONE: &str = "the tool that started it has exited";
 
 impl Plan {
-    /// Returns the plan as a tool wants it that had the launcher started (`PMIX_LAUNCH_DIRECTIVES`): what the tool
-    /// says replaces what the command line says, but variables are changed after those of the command line, and
-    /// processes stop where either of them wants it.
+    /// Applies the directives of the tool that had the launcher started (`PMIX_LAUNCH_DIRECTIVES`) to the plan of the
+    /// command line. Directives replace settings of the command line. Changes to variables are applied after those of
+    /// the command line, and processes stop at the points of both.
     ///
     /// # Errors
-    /// A directive makes no sense, or cannot be obeyed for this job of a command line: the tool cannot do without
-    /// output or input that does not pass through the launcher, or the processes outnumber the processors.
+    /// Returns [`Error`] if a directive is invalid or cannot be obeyed for the job of a command line. Examples are
+    /// required forwarding while output or input does not pass through the launcher, and more processes than
+    /// processors.
     pub fn directed(mut self, directives: &[Info<'static>]) -> Result<Self, Error> {
         let refused = |Refusal { status, why }| Error::refused(status, why);
         let asked = Request::of_launch(directives, self.layout.host()).map_err(refused)?;
@@ -45,7 +46,7 @@ impl Plan {
         let own = self.output.files.take();
         let files = match asked.output_dir.is_some() || asked.output_file.is_some() {
             true => output.files,
-            // The files that the command line names have no name of the job in theirs: it is the only one.
+            // File names from the command line need not contain the nspace: the launcher has only this job.
             false => own.map(|own| crate::OutputFiles {
                 is_copied: (asked.is_in_files_alone).map_or(own.is_copied, |alone| !alone),
                 ..own
@@ -76,7 +77,7 @@ impl Plan {
         Ok(self)
     }
 
-    /// Refuses what the tool cannot do without where output and input do not pass through the launcher.
+    /// Returns an error if the tool requires forwarding, but output and input do not pass through the launcher.
     fn check_forwarding(&self, asked: &Request) -> Result<(), Refusal> {
         if asked.needs_forwarding && !self.forward_io {
             return Err(Refusal::unforwarded());
@@ -95,8 +96,8 @@ impl Session<'_> {
     /// Waits until the launcher is released, and serves the tools that attach meanwhile.
     ///
     /// # Errors
-    /// A signal ended the wait, a tool that aborts the job, its time limit, or the loss of the server that started the
-    /// launcher.
+    /// Returns [`Error`] if the wait was ended by a signal, by the abort of a tool, by the time limit, or by the loss
+    /// of the tool or of the server that started the launcher.
     pub(super) fn wait_for_release(&mut self, wait: ToolWait) -> Result<(), Error> {
         let ToolWait {
             tool,
@@ -167,7 +168,7 @@ impl Session<'_> {
         }
     }
 
-    /// The name by which this launcher is asked for, its own or that of its server, if it has not been released yet.
+    /// Returns the name of this launcher (its own or that of its server) if it matches and the launcher still waits.
     pub(super) fn waiting_launcher(&self, name: &[u8]) -> Option<Proc<'static>> {
         let waiting = self
             .tool_wait
@@ -180,7 +181,7 @@ impl Session<'_> {
         names.find(|own| own.nspace.as_bytes() == name)
     }
 
-    /// Notes a release that reached the server of the launcher while this waits.
+    /// Records a release that reached the server of the launcher during the wait.
     pub(super) fn release_waiting_launcher(
         &mut self,
         call: &NotifyEvent,

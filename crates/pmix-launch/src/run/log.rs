@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What processes ask to be logged: the launcher has its standard streams and the system log of the node.
+//! The log requests of processes (`PMIx_Log`). The channels are the launcher's standard streams and the node's system
+//! log.
 
 mod asked;
 mod repeated;
@@ -17,34 +18,34 @@ use pmix_types::{Info, Proc, Status};
 use self::asked::{Channel, Form};
 use self::repeated::Repeated;
 
-/// How many bytes of one process wait for room; what is beyond is refused.
+/// The largest number of bytes of one process that wait for room; further texts are refused.
 const MOST_OF_ONE: usize = 1 << 20;
-/// How many bytes of all processes wait for room.
+/// The largest number of bytes of all processes that wait for room.
 const MOST: usize = 16 << 20;
-/// How many channels that took nothing are named.
+/// The largest number of rejected channels that messages name.
 const MOST_NAMED: usize = 8;
-/// How much goes out before the streams of the processes get their turn.
+/// The number of bytes that are written before the streams of the processes get their turn.
 const TURN: usize = 64 << 10;
 
-/// Texts that wait because nobody reads what was written before them. Who asked for one is answered
-/// when it is on its way, as a process waits that writes to a full pipe.
+/// Texts that wait because earlier output was not yet read. A request completes when its text is written, so its
+/// caller waits like a process that writes to a full pipe.
 #[derive(Default)]
 pub(super) struct Logs {
     waiting: VecDeque<Entry>,
     num_bytes: usize,
-    /// How many of them are of which process.
+    /// The waiting bytes of each process.
     of_proc: HashMap<Proc<'static>, usize>,
     repeated: Repeated,
 }
 
-/// Where texts go.
+/// The destinations of texts.
 pub(super) struct Outlets<'f, 'a> {
     pub(super) forward: &'f mut OutputForwarder<'a>,
     /// The socket of the system log.
     pub(super) syslog: &'f Path,
 }
 
-/// Why a channel does not take a text.
+/// The reason why a channel rejects a text.
 #[derive(Debug)]
 struct Fault {
     status: Status,
@@ -58,16 +59,16 @@ impl Fault {
     }
 }
 
-/// What became of the texts of one request.
+/// The result of distributing the texts of one request to their channels.
 #[derive(Debug, Default)]
 struct Taken {
-    /// Those that the streams take when there is room.
+    /// The texts for the standard streams.
     texts: Vec<(OutputStream, Vec<u8>)>,
-    /// How many texts have gone elsewhere.
+    /// The number of texts that were sent to other channels.
     num_sent: usize,
-    /// The first channels that took nothing.
+    /// The first channels that rejected their text.
     faults: Vec<(&'static str, Fault)>,
-    /// What those for the system log cost.
+    /// The cost of the texts for the system log.
     num_bytes: usize,
 }
 
@@ -78,7 +79,7 @@ impl Taken {
             let Some((channel, name)) = Channel::of(info) else {
                 continue;
             };
-            // With "once" the first channel that works is the only one.
+            // With `PMIX_LOG_ONCE` only the first working channel gets the text.
             if asked.is_once && taken.num_taken() > 0 {
                 break;
             }
@@ -136,19 +137,19 @@ impl Taken {
     }
 }
 
-/// What one request asks for.
+/// The texts of one request that wait for room.
 pub(super) struct Entry {
     source: Proc<'static>,
     form: LineForm,
     texts: Vec<(OutputStream, Vec<u8>)>,
-    /// What is answered when all of it is on its way.
+    /// The status for the reply once all texts are written.
     status: Status,
     done: Completion<()>,
 }
 
 impl Logs {
-    /// Writes what is for the streams of the launcher or the system log. Returns what is to be said of the
-    /// channels that did not take their text, since who asks is answered with a status alone.
+    /// Writes the texts of a request to the standard streams or the system log. Returns the messages for channels
+    /// that rejected their text: the reply to the caller has only a status.
     pub(super) fn log(
         &mut self,
         call: Log,
@@ -196,41 +197,41 @@ impl Logs {
         faults
     }
 
-    /// When messages that are alike are to be told of, those that were counted.
+    /// Returns the time for the next [`tick`](Self::tick), if messages were counted.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.repeated.deadline()
     }
 
-    /// Says how many messages were not written, as they are like others.
+    /// Reports the numbers of suppressed messages when their period is over.
     pub(super) fn tick(&mut self, now: Instant) {
         for line in self.repeated.tick(now) {
             tracing::warn!("{line}");
         }
     }
 
-    /// The same at the end.
+    /// Reports the numbers of suppressed messages at the end of the session.
     pub(super) fn end(&mut self) {
         for line in self.repeated.take() {
             tracing::warn!("{line}");
         }
     }
 
-    /// Whether nothing waits.
+    /// Returns `true` if no text waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Whether there is room for the first that waits.
+    /// Returns `true` if the first waiting text can be written.
     pub(super) fn is_busy(&self, forward: &OutputForwarder<'_>) -> bool {
         let first = self.waiting.front();
         first.is_some_and(|entry| entry.has_room(forward))
     }
 
-    /// Keeps a text until there is room; hands it back if too many bytes wait.
+    /// Keeps a text until there is room, or returns it if too many bytes wait.
     fn push(&mut self, entry: Entry) -> Result<(), Entry> {
         let len = entry.len();
         let of_proc = self.of_proc.get(&entry.source).copied().unwrap_or(0);
-        // One alone may be of any size that the server takes.
+        // A single text may have any size that the server accepts.
         let fits = of_proc + len <= MOST_OF_ONE && self.num_bytes + len <= MOST;
         if !fits && !self.waiting.is_empty() {
             return Err(entry);
@@ -241,7 +242,7 @@ impl Logs {
         Ok(())
     }
 
-    /// Writes a share of what there is room for.
+    /// Writes waiting texts, up to the share of one turn.
     pub(super) fn write(&mut self, forward: &mut OutputForwarder<'_>) {
         let mut written = 0;
         while written < TURN
@@ -255,7 +256,7 @@ impl Logs {
         }
     }
 
-    /// Drops all that waits. Returns how many bytes that is.
+    /// Drops all waiting texts, fails their requests, and returns the number of bytes.
     pub(super) fn lose(&mut self) -> u64 {
         let all = std::mem::take(self);
         self.repeated = all.repeated;

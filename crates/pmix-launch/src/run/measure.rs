@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The monitors of a session, and measurements for queries: a thread of their own serves them in their order.
+//! The monitors of a session, and measurements for queries. One thread serves them in order.
 //!
-//! The time of a look at a process or a file depends on that process, which may have mapped much memory, and on the disk.
-//! Each request waits here as data until its result is there.
+//! Measuring a process or a file can take long, for example if the process has mapped much memory or the disk is
+//! slow. Each request waits here until its result is available.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,13 +19,13 @@ use pmix_types::{
 };
 use rustix::process::getpid;
 
-/// The time until the next look after one that could not start or failed.
+/// The delay after a measurement that failed or could not start.
 const RETRY: Duration = Duration::from_millis(100);
 
 type Procs = Vec<(Proc<'static>, i32)>;
 type Infos = Vec<Info<'static>>;
 
-/// One measurement that a query asks for.
+/// A measurement for a query.
 pub(super) enum Question {
     /// `PMIX_QUERY_NODE_RESOURCE_USAGE`
     Node(Wanted),
@@ -35,23 +35,23 @@ pub(super) enum Question {
     Memory(Procs, Infos),
 }
 
-/// A query of which a part is measured.
+/// A query that needs a measurement.
 pub(super) struct MeasuredQuery {
-    /// The queries that are answered without measuring.
+    /// The parts of the query that need no measurement.
     pub(super) others: Query,
-    /// The answers that need no measurement.
+    /// The results that need no measurement.
     pub(super) found: Infos,
-    /// The number of keys that ask for `found` and for measurements.
+    /// The number of requested keys that `found` and the measurements answer.
     pub(super) num_asked: usize,
-    /// Why a part is not answered, if it is refused.
+    /// The status of a part that was refused, if any.
     pub(super) refused: Option<Status>,
     pub(super) done: Completion<Infos>,
 }
 
-/// The result of some work, with the time of the next look.
+/// The result of some work, with the time of the next sampling.
 type Looked<T> = (T, Option<Instant>);
 
-/// A request whose result is not there.
+/// A request that waits for its result.
 enum Pending {
     Monitor(
         Task<Looked<Result<Infos, Error>>>,
@@ -63,7 +63,7 @@ enum Pending {
     Ended(Task<Looked<()>>),
 }
 
-/// A request whose result is there.
+/// A request with its result.
 pub(super) enum Measured {
     Monitor(Result<Infos, Error>, Proc<'static>, Completion<Infos>),
     Query(Box<MeasuredQuery>),
@@ -74,11 +74,11 @@ pub(super) enum Measured {
 pub(super) struct Monitors {
     service: Arc<Mutex<MonitorService>>,
     helpers: Helpers,
-    /// In the order in which the thread serves them.
+    /// The waiting requests, in the order in which the thread serves them.
     pending: VecDeque<Pending>,
-    /// The time of the next look, unless the thread looks.
+    /// The time of the next sampling; `None` while the thread samples.
     deadline: Option<Instant>,
-    /// Whether a process ever asked for a monitor: before that, no end concerns any.
+    /// `true` after the first request for a monitor. Ends of processes need no handling before.
     is_used: bool,
 }
 
@@ -86,7 +86,7 @@ impl Monitors {
     pub(super) fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self {
             service: Arc::default(),
-            // One thread, so that everything happens in its order.
+            // A single thread keeps the order of requests.
             helpers: Helpers::new("pmix-monitor", 1, wake),
             pending: VecDeque::new(),
             deadline: None,
@@ -94,7 +94,7 @@ impl Monitors {
         }
     }
 
-    /// Serves a request to monitor something.
+    /// Starts or changes a monitor.
     pub(super) fn monitor(
         &mut self,
         call: Monitor,
@@ -132,7 +132,7 @@ impl Monitors {
         }
     }
 
-    /// Has the thread look at what is due.
+    /// Lets the thread sample the monitors that are due.
     pub(super) fn tick(&mut self, now: Instant, node: impl FnOnce() -> LocalNode) {
         if self.deadline.is_none_or(|due| due > now) {
             return;
@@ -145,32 +145,32 @@ impl Monitors {
             }
             Err(error) => {
                 tracing::debug!("cannot run a monitor now; retrying later: {error}");
-                // A time in the past would keep the launcher busy.
+                // A time in the past would make the session spin.
                 self.deadline = Some(now + RETRY);
             }
         }
     }
 
-    /// Forgets the monitors of a process that has ended.
+    /// Removes the monitors of a process that has ended.
     pub(super) fn proc_ended(&mut self, proc: &Proc<'static>) {
         let proc = proc.clone();
         self.ended(move |service| service.proc_ended(&proc));
     }
 
-    /// Forgets the monitors of a job that has ended, or of a tool that has left.
+    /// Removes the monitors of a job that has ended, or of a tool that disconnected.
     pub(super) fn job_ended(&mut self, nspace: &Nspace<'_>) {
         let nspace = nspace.clone().into_owned();
         self.ended(move |service| service.job_ended(&nspace));
     }
 
-    /// Returns when [`tick`](Self::tick) is to be called.
+    /// Returns the time for the next [`tick`](Self::tick).
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// Takes the next result that is there.
+    /// Returns the next available result.
     pub(super) fn next(&mut self) -> Option<Measured> {
-        // A request that failed says nothing of the monitors that others asked for: they are looked at again.
+        // A failed request returns no time for the next sampling, so the monitors of others are sampled soon.
         let retry = || Some(Instant::now() + RETRY);
         loop {
             let (measured, deadline) = match self.pending.pop_front()? {
@@ -207,7 +207,7 @@ impl Monitors {
                     TaskState::Lost => (None, retry()),
                 },
             };
-            // A look that waits for the thread sets the next time itself.
+            // A sampling in the queue will set the next time itself.
             let looks = |pending: &Pending| matches!(pending, Pending::Tick(_));
             if !self.pending.iter().any(looks) {
                 self.deadline = deadline;
@@ -218,7 +218,7 @@ impl Monitors {
         }
     }
 
-    /// Keeps the first request, whose result is not there; those after it are served later.
+    /// Puts back the first request, which is not complete. Later requests wait for it.
     fn wait_for(&mut self, first: Pending) -> Option<Measured> {
         self.pending.push_front(first);
         None
@@ -247,10 +247,10 @@ impl Monitors {
     }
 }
 
-/// The usage of the launcher itself, once it was measured; inside, none if the system does not say it.
+/// The usage of the launcher, once it was measured; the inner value is `None` if the system does not report it.
 type Own = Option<Option<ProcStats<'static>>>;
 
-/// Answers one question; nothing if the system does not tell.
+/// Returns the result of one measurement, if the system reports it.
 fn measure(
     service: &mut MonitorService,
     question: Question,
@@ -284,7 +284,7 @@ fn own_memory() -> Option<ProcStats<'static>> {
     usage::process(getpid().as_raw_nonzero().get(), Detail::Memory).ok()
 }
 
-/// The memory of the launcher and of processes.
+/// Returns the memory of the launcher and of processes.
 fn memory(
     node: &Text<'static>,
     own: &ProcStats<'_>,
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(own.flatten().map(|own| own.sample_time), first);
     }
 
-    /// Returns monitors whose thread does nothing before the sender is dropped, and has no room for more requests.
+    /// Returns monitors whose thread is blocked until the sender is dropped and whose queue is full.
     fn full() -> (Monitors, std::sync::mpsc::Sender<()>, Vec<Task<Looked<()>>>) {
         let monitors = Monitors::new(|| {});
         let (open, gate) = std::sync::mpsc::channel::<()>();
@@ -357,7 +357,7 @@ mod tests {
             let _ = gate.recv();
         };
         let mut tasks = vec![monitors.run(hold).unwrap()];
-        // The first request leaves room for another one when the thread takes it.
+        // Wait until the thread has taken the first request, which would otherwise leave room later.
         begun.recv().unwrap();
         tasks.extend(std::iter::from_fn(|| monitors.run(|_| ()).ok()));
         (monitors, open, tasks)
@@ -392,7 +392,7 @@ mod tests {
             let _ = woken.lock().unwrap().send(());
         });
         let (open, gate) = std::sync::mpsc::channel::<()>();
-        // A process whose measurement takes long.
+        // A measurement that takes long.
         let slow = monitors.run(move |_| _ = gate.recv());
         monitors.pending.push_back(Pending::Ended(slow.unwrap()));
         monitors.is_used = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The warnings of fences and their like that ended without success, and of requests that are refused,
-//! so that a process that makes thousands of them is no flood of lines.
+//! The warnings about failed collectives and rejected requests. Repeated warnings are counted, so that thousands of
+//! requests do not cause thousands of lines.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,29 +8,28 @@ use std::time::{Duration, Instant};
 use pmix_server::Collective;
 use pmix_types::{Proc, Status};
 
-/// How many of those that are missing are named.
+/// The largest number of missing ranks that a warning names.
 const MAX_NAMED: usize = 8;
 
-/// How many different warnings are told apart before they are only counted.
+/// The largest number of different warnings in a period; further ones are only counted.
 const MAX_KINDS: usize = 32;
 
-/// When what was counted is written, and counting begins anew.
+/// The period after which counted warnings are reported.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// What ended without success since the last period ended: the first of a kind is written at once,
-/// the others are counted.
+/// The warnings of the current period: the first of a kind is written at once, repetitions are counted.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
-    /// How often each line would have been written again.
+    /// The number of repetitions of each line.
     repeated: BTreeMap<String, u64>,
-    /// How many were not told apart.
+    /// The number of warnings beyond the limit of kinds.
     others: u64,
-    /// When the period ends that the first of them began.
+    /// The end of the period that the first warning began.
     until: Option<Instant>,
 }
 
 impl Missing {
-    /// Says who keeps the others waiting.
+    /// Warns of a failed collective and names the missing participants.
     pub(super) fn warn(
         &mut self,
         host: &str,
@@ -46,7 +45,7 @@ impl Missing {
         self.warn_of(line, now);
     }
 
-    /// Says a line, or counts it if it was said before.
+    /// Writes a warning, or counts it if it was written before.
     pub(super) fn warn_of(&mut self, line: String, now: Instant) {
         self.until.get_or_insert_with(|| now + PERIOD);
         if let Some(count) = self.repeated.get_mut(&line) {
@@ -59,19 +58,19 @@ impl Missing {
         }
     }
 
-    /// When to call [`Self::tick`].
+    /// Returns the time for the next [`Self::tick`].
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.until
     }
 
-    /// Writes what was only counted, if the period is over.
+    /// Reports the counted warnings if the period is over.
     pub(super) fn tick(&mut self, now: Instant) {
         if self.until.is_some_and(|until| until <= now) {
             self.write();
         }
     }
 
-    /// Writes what was only counted.
+    /// Reports the counted warnings.
     pub(super) fn write(&mut self) {
         self.until = None;
         for (line, count) in std::mem::take(&mut self.repeated) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Running a job: everything is started, then one thread waits for all there is to wait for.
+//! The run of a job: everything is started, then one thread waits for all events.
 
 mod answer;
 mod begun_removals;
@@ -49,25 +49,24 @@ pub use tool_wait::{PAUSE_FOR_TOOL, ToolWait};
 /// The standard streams of the launcher.
 #[derive(Clone, Copy, Debug)]
 pub struct Standard<'a> {
-    /// What rank 0 reads.
+    /// The input for rank 0.
     pub input: BorrowedFd<'a>,
-    /// Where the processes' standard output goes.
+    /// The destination of the standard output of processes.
     pub output: BorrowedFd<'a>,
-    /// Where their standard error goes.
+    /// The destination of the standard error of processes.
     pub errors: BorrowedFd<'a>,
 }
 
-/// Starts a job, waits until it has ended, and leaves nothing behind: neither its processes, nor
-/// what they started, nor the directory of its session.
+/// Starts a job, waits until it has ended, and cleans up its processes, their descendants, and the session directory.
 ///
-/// Signals that reach the launcher meanwhile are handed on to every process group of the job. When
-/// the job has ended, those that end programs end this one again, however they were taken before.
+/// Signals to the launcher are forwarded to every process group of the job. After the job has ended, terminating
+/// signals have their previous disposition again.
 ///
-/// An observer hears all that passes between the processes and the server.
+/// The observer receives all messages between the processes and the server.
 ///
 /// # Errors
-/// The job could not be started; what was started of it is ended. What becomes of a job that runs
-/// is told by its [`Outcome`].
+/// Returns [`Error`] if the job could not be started; the part that was started is terminated. Failures of a running
+/// job are part of its [`Outcome`].
 pub fn launch(
     plan: &Plan,
     standard: Standard<'_>,
@@ -76,12 +75,12 @@ pub fn launch(
     launch_for_tool(plan, standard, observer, None)
 }
 
-/// Does what [`launch`] does, but waits to be released before it starts the job, if there is a [`ToolWait`]: tools
-/// attach to its server meanwhile, and register for what they want to be told of the job.
+/// Does the same as [`launch`], but first waits for a release if there is a [`ToolWait`]. Tools can attach to the
+/// server meanwhile and register for events of the job.
 ///
 /// # Errors
-/// As [`launch`]; `PMIX_ERR_JOB_CANCELED` if it was not released before a signal came, the time limit passed, or
-/// nobody was left who could.
+/// Returns the errors of [`launch`], and `PMIX_ERR_JOB_CANCELED` if the launcher was not released before a signal
+/// arrived, the time limit passed, or no tool was left that could release it.
 pub fn launch_for_tool(
     plan: &Plan,
     standard: Standard<'_>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests to monitor processes, files and the node, and to measure the usage of the processes of the jobs.
+//! Requests to monitor processes, files and the node, and queries for the resource usage of processes.
 //!
 //! | query | answer |
 //! | --- | --- |
@@ -7,7 +7,7 @@
 //! | `PMIX_QUERY_NODE_RESOURCE_USAGE` | an array with `PMIX_NODE_RESOURCE_USAGE` of this node |
 //! | `PMIX_QUERY_MEMORY_USAGE` | an array with `PMIX_HOSTNAME`, `PMIX_DAEMON_MEMORY`, `PMIX_CLIENT_AVG_MEMORY`, and `PMIX_PROC_RESOURCE_USAGE` of each process, or with `PMIX_QUERY_REPORT_MINMAX` of the one that has the least and the one that has the most; with `PMIX_QUERY_REPORT_AVG` alone of none |
 //!
-//! The processes are those of the job that is asked about, or the rank of it that the qualifiers name.
+//! The processes are those of the job in question, or the rank of it that the qualifiers name.
 
 use std::time::Instant;
 
@@ -24,25 +24,24 @@ use super::session::Session;
 use super::support;
 use crate::service;
 
-/// The queries that are answered here.
+/// The keys that are answered here.
 const QUERIES: [&str; 3] = [
     keys::QUERY_PROC_RESOURCE_USAGE,
     keys::QUERY_NODE_RESOURCE_USAGE,
     keys::QUERY_MEMORY_USAGE,
 ];
 
-/// Of how many processes one request is told, each counted as often as it is asked about, or of one job
-/// that has more.
+/// The limit of rows for one request. Each process counts once for each key, and a single job may exceed the limit.
 const MOST_ROWS: usize = 4096;
 
 impl Session<'_> {
-    /// Serves a request to monitor something.
+    /// Handles `PMIx_Process_monitor`.
     pub(super) fn monitor(&mut self, call: Monitor, done: Completion<Vec<Info<'static>>>) {
         let node = self.local_node();
         self.monitors.monitor(call, geteuid().as_raw(), node, done);
     }
 
-    /// Has the thread look that looks, where that is due, and handles the results that are there.
+    /// Lets the thread sample the monitors that are due, and handles available results.
     pub(super) fn tick_monitors(&mut self, now: Instant) {
         while let Some(measured) = self.monitors.next() {
             match measured {
@@ -75,7 +74,7 @@ impl Session<'_> {
         }
     }
 
-    /// Answers a query, once its figures were measured.
+    /// Answers a query, after the requested usage was measured.
     pub(super) fn answer_query(&mut self, call: Query, done: Completion<Vec<Info<'static>>>) {
         let (mut questions, mut room) = (Vec::new(), Room::default());
         let mut answer = MeasuredQuery {
@@ -96,7 +95,7 @@ impl Session<'_> {
             }
             let is = |key: &Text<'_>, own: &str| key.as_bytes() == own.as_bytes();
             for own in QUERIES {
-                // A key that is asked twice is answered once.
+                // A repeated key is answered once.
                 if query.keys.iter().any(|key| is(key, own)) {
                     answer.num_asked += 1;
                     let asker = &answer.others.proc;
@@ -119,7 +118,7 @@ impl Session<'_> {
         }
     }
 
-    /// Answers a query whose figures are there.
+    /// Completes a query whose measurements are available.
     fn finish_query(&mut self, query: MeasuredQuery) {
         let MeasuredQuery {
             others,
@@ -146,11 +145,11 @@ impl Session<'_> {
         }
     }
 
-    /// Returns the measurement that one key of a query asks for; none if no process is meant, or the asker may not
-    /// learn it.
+    /// Returns the measurement for one key of a query. Returns `None` if no process matches, or if the requester may
+    /// not see the usage.
     ///
     /// # Errors
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if that would be more than one request may ask for.
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` if the request exceeds the limit.
     fn question(
         &self,
         asker: &Proc<'static>,
@@ -185,7 +184,7 @@ impl Session<'_> {
         Ok(Some(Question::Memory(procs, qualifiers.collect())))
     }
 
-    /// The processes that a query is about: none if there is no such job.
+    /// Returns the processes in question, or `None` if the job does not exist.
     fn meant_processes(
         &self,
         asker: &Proc<'static>,
@@ -217,7 +216,7 @@ impl Session<'_> {
         )
     }
 
-    /// The node and the processes of the jobs that run on it.
+    /// Returns the node with the running processes of all jobs.
     fn local_node(&self) -> LocalNode {
         LocalNode {
             processes: self.jobs.iter().flat_map(running).collect(),
@@ -233,7 +232,7 @@ impl Session<'_> {
     }
 }
 
-/// How much more one request may ask for, and what was measured for it.
+/// The rest of what one request may measure.
 struct Room {
     rows: usize,
     pss: usize,
@@ -249,7 +248,7 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Takes room for so many processes: for all of them, if there is any.
+    /// Subtracts this number of rows. Succeeds while at least one row is left.
     fn take(&mut self, rows: usize) -> Result<(), Status> {
         if self.rows == 0 {
             return Err(Status::ERR_OUT_OF_RESOURCE);
@@ -258,7 +257,7 @@ impl Room {
         Ok(())
     }
 
-    /// Takes room for the proportional set size of so many processes.
+    /// Subtracts this number of measurements of the proportional set size.
     fn take_pss(&mut self, num: usize) -> Result<(), Status> {
         let left = self.pss.checked_sub(num);
         self.pss = left.ok_or(Status::ERR_OUT_OF_RESOURCE)?;
@@ -266,20 +265,20 @@ impl Room {
     }
 }
 
-/// The processes of a job that have not ended.
+/// Returns the processes of a job that have not ended.
 fn running<'j>(job: &'j Job<'_>) -> impl Iterator<Item = (Proc<'static>, i32)> + 'j {
     let running = job.table.iter().filter(|process| process.ended.is_none());
     running.map(|process| (job.proc(process.rank), process.pid.as_raw_nonzero().get()))
 }
 
-/// Whether the launcher's own user asks, or the superuser.
+/// Returns `true` if the requester is the launcher's user or root.
 fn is_own_user(qualifiers: &[Info<'_>]) -> bool {
     let user = qualifiers.iter().find(|info| info.key.is(keys::USERID));
     let user: Option<u32> = user.and_then(|info| info.value.to_number().ok());
     user.is_some_and(|user| user == 0 || user == geteuid().as_raw())
 }
 
-/// The figures that the qualifiers name: those whose keys begin like this, and the command line.
+/// Returns the figures that the qualifiers name: keys with this prefix, and the command line.
 fn wanted(qualifiers: &[Info<'_>], family: &str) -> Wanted {
     let is_figure = |info: &&Info<'_>| {
         info.key.is(keys::CMD_LINE) || info.key.as_bytes().starts_with(family.as_bytes())
@@ -296,7 +295,7 @@ mod tests {
     #[test]
     fn one_request_asks_for_so_much_and_is_refused_more() {
         let mut room = Room::default();
-        // One job may have more than there is room for.
+        // A single job may exceed the limit.
         assert_eq!(room.take(MOST_ROWS + 1), Ok(()));
         assert_eq!(room.take(1), Err(Status::ERR_OUT_OF_RESOURCE));
         assert_eq!(room.take_pss(MOST_PSS), Ok(()));

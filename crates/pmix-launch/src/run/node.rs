@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this node has, as queries are told and jobs show.
+//! The resources of this node, for queries and displays.
 
 use pmix_topology::Cpuset;
 use pmix_types::{DataArray, Info, Text, Value, keys};
 
 use crate::process;
 
-/// The nodes that jobs are started on: one, with its name first, the processors that processes may use and
+/// Returns the nodes on which jobs are started: this one, with its name, the processors that processes may use and
 /// its memory in kB.
 pub(super) fn allocation(host: &[u8]) -> Value<'static> {
     let mut node = vec![Info::new(keys::HOSTNAME, text(host))];
@@ -19,7 +19,7 @@ pub(super) fn allocation(host: &[u8]) -> Value<'static> {
     Value::DataArray(DataArray::Info(nodes))
 }
 
-/// How many processors processes of this launcher may run on.
+/// Returns the number of processors on which processes of this launcher may run.
 pub(super) fn num_processors() -> u32 {
     let allowed = process::allowed().map(|cpus| cpus.len());
     let all = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -28,7 +28,7 @@ pub(super) fn num_processors() -> u32 {
         .unwrap_or(u32::MAX)
 }
 
-/// The processors that processes may run on, of some of them or all, such as `0-3`.
+/// Returns the processors on which processes may run, such as `0-3`, optionally restricted to a set.
 pub(super) fn processors(of: Option<&Cpuset>) -> String {
     match (process::allowed(), of) {
         (Some(allowed), Some(of)) => allowed.and(of).to_string(),
@@ -38,12 +38,12 @@ pub(super) fn processors(of: Option<&Cpuset>) -> String {
     }
 }
 
-/// Returns the memory of the node in kB, which the kernel has at hand.
+/// Returns the memory of the node in kB. The kernel reports it without disk access.
 pub(super) fn memory_kb() -> Option<u64> {
     number_behind("/proc/meminfo", "MemTotal:")
 }
 
-/// The number behind a word at the start of a line of a file.
+/// Returns the number after a word at the start of a line of a file.
 fn number_behind(path: &str, word: &str) -> Option<u64> {
     let text = std::fs::read_to_string(path).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(word))?;

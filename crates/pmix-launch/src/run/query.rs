@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What only the launcher knows: its processes as the system has them, how its jobs are, what it obeys, and
-//! what this node has.
+//! The queries that only the launcher can answer: about its processes and jobs, the supported directives, and the
+//! resources of this node.
 //!
 //! | key | answer |
 //! | --- | --- |
-//! | `PMIX_QUERY_PROC_TABLE`, `PMIX_QUERY_LOCAL_PROC_TABLE` | the processes of the jobs that are meant, with process ids and exit codes |
-//! | `PMIX_PROC_STATE_STATUS` | the state of the process that is named |
-//! | `PMIX_BREAKPOINT` | the processes of the jobs that are meant that wait for a debugger, and where each does |
-//! | `PMIX_QUERY_JOB_STATUS` | success, or why the first job that is meant fails, or failed, if it is named |
-//! | `PMIX_TIME_REMAINING` | the seconds that are left of the least time limit |
-//! | `PMIX_QUERY_SPAWN_SUPPORT`, `PMIX_QUERY_DEBUG_SUPPORT` | the directives of a spawn that are obeyed |
+//! | `PMIX_QUERY_PROC_TABLE`, `PMIX_QUERY_LOCAL_PROC_TABLE` | the processes of the jobs in question, with process ids and exit codes |
+//! | `PMIX_PROC_STATE_STATUS` | the state of the named process |
+//! | `PMIX_BREAKPOINT` | the processes of the jobs in question that wait for a debugger, and where each waits |
+//! | `PMIX_QUERY_JOB_STATUS` | success, or the failure of the first failed job in question (an ended job if it is named) |
+//! | `PMIX_TIME_REMAINING` | the seconds until the first time limit |
+//! | `PMIX_QUERY_SPAWN_SUPPORT`, `PMIX_QUERY_DEBUG_SUPPORT` | the supported directives of a spawn |
 //! | `PMIX_QUERY_SUPPORTED_KEYS`; any key with `PMIX_QUERY_SUPPORTED_QUALIFIERS` | the keys that the launcher answers; the qualifiers of the key |
-//! | `PMIX_QUERY_ATTRIBUTE_SUPPORT` | the functions that the launcher serves, and what it obeys for them |
-//! | `PMIX_QUERY_ALLOCATION`, `PMIX_QUERY_AVAILABLE_SLOTS` | what this node has, and room for spawned processes |
-//! | keys of schedulers | refused by name |
+//! | `PMIX_QUERY_ATTRIBUTE_SUPPORT` | the supported functions with their attributes |
+//! | `PMIX_QUERY_ALLOCATION`, `PMIX_QUERY_AVAILABLE_SLOTS` | the resources of this node, and room for spawned processes |
+//! | keys of schedulers | rejected by name |
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -33,7 +33,7 @@ use super::stopped::ON_EXEC;
 use super::support;
 use crate::process::{Ending, Link, Process, Restart};
 
-/// Keys about queues, allocations and storage, which whoever manages resources knows and a launcher does not.
+/// The keys about queues, allocations and storage. Only a resource manager can answer them.
 const REFUSED: &[&str] = &[
     keys::QUERY_ALLOC_STATUS,
     keys::QUERY_ALLOC_IDS,
@@ -47,24 +47,24 @@ const REFUSED: &[&str] = &[
     keys::QUERY_STORAGE_LIST,
 ];
 
-/// How many queries of one request may be about attributes that are supported: each brings them all.
+/// The largest number of queries for supported attributes in one request: each returns all attributes.
 const MOST_ABOUT_SUPPORT: usize = 64;
 
-/// The jobs and the process that a query is about.
+/// The jobs and the process that a query concerns.
 struct Meant<'s> {
-    /// The job that is named, else that of who asks, else, as tools have none, all.
+    /// The named job, else that of the requester, else all jobs (a tool has no job of its own).
     jobs: Vec<&'s Job<'s>>,
-    /// The job that is named.
+    /// The nspace that the query names.
     named: Option<Vec<u8>>,
     /// This launcher itself, if it is named and waits for its release.
     launcher: Option<Proc<'static>>,
     rank: Option<Rank>,
-    /// Whether this node is meant: it is named, or none is.
+    /// `true` if this node is concerned: it is named, or no node is.
     is_here: bool,
 }
 
 impl Session<'_> {
-    /// What there is of the keys that are asked, and whether that is all of them.
+    /// Returns the values for the requested keys, with the status that tells if all were found.
     pub(super) fn query(&mut self, call: &Query) -> (Status, Vec<Info<'static>>) {
         let mut found = Vec::new();
         let (mut num_asked, mut refused) = (0, Vec::new());
@@ -78,7 +78,7 @@ impl Session<'_> {
             self.missing.warn_of(line, Instant::now());
             return (Status::ERR_OUT_OF_RESOURCE, Vec::new());
         }
-        // A table of all processes is long; one is enough.
+        // The table of all processes is long, so a repeated key is answered once.
         let mut seen = HashSet::new();
         for query in &call.queries {
             if is_about_support(query) {
@@ -89,7 +89,7 @@ impl Session<'_> {
                 continue;
             }
             let meant = self.meant(call, &query.qualifiers);
-            // The jobs are one, or all.
+            // The jobs are a single one or all of them, so the first one and their number identify them.
             let first = meant.jobs.first().map(|job| job.nspace.as_bytes());
             let ended = meant.named.clone().filter(|_| first.is_none());
             let jobs = (first, ended, meant.jobs.len());
@@ -128,7 +128,7 @@ impl Session<'_> {
         (status, found)
     }
 
-    /// The jobs and the process that the qualifiers name.
+    /// Returns the jobs and the process that the qualifiers name.
     fn meant(&self, call: &Query, qualifiers: &[Info<'_>]) -> Meant<'_> {
         let mut named = None;
         let mut rank = None;
@@ -226,7 +226,7 @@ impl Session<'_> {
                 Some(Value::from(self.plan.max_spawned.saturating_sub(spawned)))
             }
             keys::QUERY_ALLOCATION => {
-                // The launcher knows nothing of allocations that have a name.
+                // The launcher has no allocation with an id.
                 let is_named = qualifiers.iter().any(|info| info.key.is(keys::ALLOC_ID));
                 (!is_named).then(|| super::node::allocation(self.plan.layout.host()))
             }
@@ -234,7 +234,7 @@ impl Session<'_> {
         }
     }
 
-    /// How a job ended that is over; as many are known as a report of the launcher names.
+    /// Returns the status of an ended job, if it is among those kept for the outcome.
     fn status_of_ended(&self, name: &[u8]) -> Option<Value<'static>> {
         let ended = (self.spawned.iter()).find(|job| job.nspace.as_bytes() == name)?;
         let status = ended.cause.as_ref().map(|cause| of_cause(cause).1);
@@ -242,7 +242,7 @@ impl Session<'_> {
     }
 }
 
-/// The processes of jobs, if any job is meant.
+/// Returns the processes of the jobs, if there are any jobs.
 fn table(jobs: &[&Job<'_>]) -> Option<Value<'static>> {
     jobs.first()?;
     let rows = jobs.iter().flat_map(|job| {
@@ -252,7 +252,7 @@ fn table(jobs: &[&Job<'_>]) -> Option<Value<'static>> {
     Some(Value::DataArray(DataArray::ProcInfo(rows.collect())))
 }
 
-/// The processes of jobs that wait for a debugger: an array for each, with its name and that of the point.
+/// Returns the processes that wait for a debugger: for each an array with its name and its breakpoint.
 fn waiting(jobs: &[&Job<'_>]) -> Option<Value<'static>> {
     jobs.first()?;
     let rows = jobs.iter().flat_map(|job| {
@@ -268,7 +268,7 @@ fn waiting(jobs: &[&Job<'_>]) -> Option<Value<'static>> {
     Some(Value::DataArray(DataArray::Info(rows.collect())))
 }
 
-/// What is said of a process that waits.
+/// Returns the row for a waiting process.
 fn waits(proc: Proc<'static>, breakpoint: Text<'static>) -> Info<'static> {
     let about = vec![
         Info::new(keys::PROCID, proc),
@@ -293,7 +293,7 @@ fn about(job: &Job<'_>, process: &Process) -> ProcInfo<'static> {
     }
 }
 
-/// The state of a process in the words of the Standard.
+/// Returns the state of a process as the Standard defines it.
 fn state(process: &Process) -> ProcState {
     if process.restart == Restart::Awaited {
         return ProcState::RESTART;

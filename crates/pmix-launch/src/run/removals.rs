@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files and directories that are removed while others are served: those registered for cleanup, and the directories of
-//! jobs and of the session. A directory may hold any number of files, and a disk may never answer.
+//! The removal of files and directories by helper threads: paths registered for cleanup, and the directories of jobs
+//! and of the session. A directory may contain any number of files, and a file system may hang, so the session does
+//! not wait.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -16,54 +17,55 @@ use pmix_types::Proc;
 
 use crate::session_dir::{JobDir, SessionDir, remove_tree};
 
-/// The number of removals that run at a time.
+/// The largest number of removals that run at a time.
 const MOST_THREADS: usize = 4;
 
-/// The number of removals that are handed to the threads at a time.
+/// The largest number of removals that are queued for the threads.
 const MOST_HANDED: usize = 64;
 
-/// The time that the end of the launcher waits for a disk that makes no progress.
+/// The time for which the exit of the launcher waits without progress of removals.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// The number of times that the end of the launcher looks for progress in that time. Each look without any counts, and
-/// not the time: a launcher that was stopped, or had no processor, has seen nothing.
+/// The number of checks for progress in that time. Checks without progress are counted, not the time: a launcher that
+/// was stopped or starved has checked nothing meanwhile.
 const LOOKS: u32 = 5;
 
 /// The time after which a removal without progress is reported.
 const STALLED: Duration = Duration::from_secs(30);
 
-/// The time after which removals are handed on again that no thread could take. Nothing else wakes the launcher then.
+/// The delay after which removals are queued again that no thread could take. No other event wakes the session for
+/// them.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// The process or job, and the user, for which paths were registered for cleanup.
 pub(super) type Registered = (Proc<'static>, u32);
 
-/// The removals that helper threads do.
+/// The removals by helper threads.
 pub(super) struct Removals {
     helpers: Helpers,
     running: Vec<Running>,
-    /// Removals that no thread has. They follow as others end.
+    /// The removals that wait for room in the queue of the threads.
     backlog: VecDeque<Removal>,
-    /// The number of entries of directories that were looked at.
+    /// The number of directory entries that were processed.
     progress: Arc<AtomicU64>,
-    /// The progress at the last look, and the time when it was first seen.
+    /// The progress at the last check, and the time when it was first seen.
     seen: (u64, Instant),
     /// The time without progress after which [`Self::finish`] returns.
     patience: Duration,
 }
 
-/// A removal that no thread has begun. It returns its errors.
+/// A removal that was not started. It returns its error messages.
 struct Removal {
     target: Target,
     work: Box<dyn FnOnce() -> Vec<String> + Send>,
 }
 
-/// A removal that a thread does, or that waits for a thread.
+/// A removal that runs or is queued for a thread.
 struct Running {
     target: Target,
     task: Task<Vec<String>>,
     since: Instant,
-    /// A report says that it makes no progress.
+    /// `true` after its lack of progress was reported.
     is_reported: bool,
 }
 
@@ -74,12 +76,12 @@ enum Target {
     Tree(PathBuf),
 }
 
-/// The state of all removals at the end of the launcher.
+/// The state of all removals when the launcher exits.
 #[derive(Debug, Default)]
 pub(super) struct Finished {
-    /// The processes and jobs whose registered paths were all tried.
+    /// The targets whose registered paths were all processed.
     pub(super) ended: Vec<Registered>,
-    /// The names of removals that are not done, as the disk makes no progress.
+    /// The names of removals that did not complete, because the file system makes no progress.
     pub(super) remaining: Vec<String>,
 }
 
@@ -118,14 +120,13 @@ impl Removals {
         });
     }
 
-    /// Removes the directory of a job with all that is in it.
+    /// Removes the directory of a job with its content.
     pub(super) fn job_dir(&mut self, dir: &JobDir) {
         self.tree(dir.path().to_owned());
     }
 
-    /// Logs the errors of removals that have ended and the names of those without progress, and hands on those that wait.
-    /// Returns the processes and jobs whose
-    /// registered paths were all tried.
+    /// Logs the errors of completed removals and the names of stalled ones, and queues waiting removals. Returns the
+    /// targets whose registered paths were all processed.
     pub(super) fn turn(&mut self) -> Vec<Registered> {
         let mut ended = Vec::new();
         self.running
@@ -146,7 +147,7 @@ impl Removals {
         ended
     }
 
-    /// Returns when to call [`Self::turn`] although no removal has ended.
+    /// Returns the time for the next [`Self::turn`] if no removal completes before.
     pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
         let is_refused = !self.backlog.is_empty() && self.running.len() < MOST_HANDED;
         let unreported = self.running.iter().filter(|running| !running.is_reported);
@@ -155,7 +156,7 @@ impl Removals {
         stalled.chain(retry).min()
     }
 
-    /// Returns the names of removals that have made no progress for too long, each once.
+    /// Returns the names of removals that stalled, each once.
     fn stalled(&mut self, now: Instant) -> Vec<String> {
         let progress = self.progress.load(Ordering::Relaxed);
         if progress != self.seen.0 {
@@ -174,7 +175,7 @@ impl Removals {
         stalled.map(report).collect()
     }
 
-    /// Removes the directory of the session, and waits for all removals as long as they make progress.
+    /// Removes the directory of the session, and waits for all removals while they make progress.
     pub(super) fn finish(&mut self, session: &mut SessionDir) -> Finished {
         self.tree(session.leave());
         let mut finished = Finished::default();
@@ -183,7 +184,7 @@ impl Removals {
             let ended = self.turn();
             finished.ended.extend(ended);
             let Some(first) = self.running.first_mut() else {
-                // No thread can start, or all is done.
+                // Either all removals completed, or no thread could be started: then the rest is done here.
                 let Some(Removal { target, work }) = self.backlog.pop_front() else {
                     return finished;
                 };
@@ -228,19 +229,19 @@ impl Removals {
         self.hand_on();
     }
 
-    /// Hands removals to threads. One that is refused is handed on later, or done by [`Self::finish`].
+    /// Queues removals for the threads. A rejected one is queued later, or executed by [`Self::finish`].
     fn hand_on(&mut self) {
         while self.running.len() < MOST_HANDED
             && let Some(Removal { target, work }) = self.backlog.pop_front()
         {
-            // A refusal drops the closure, and the removal is still needed then.
+            // A rejected closure is dropped, so the work is kept outside of it for another attempt.
             let kept = Arc::new(Mutex::new(Some(work)));
             let taken = Arc::clone(&kept);
             let take = |kept: &Mutex<Option<_>>| {
                 let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
                 kept.take()
             };
-            // Removals are not cancelled: the task is kept until its work has ended.
+            // Dropping a task would cancel its work, so it is kept until the removal has completed.
             let handed =
                 (self.helpers).run(move |_| take(&taken).map_or_else(Vec::new, |work| work()));
             match handed {
@@ -266,7 +267,7 @@ impl Removals {
 }
 
 impl Target {
-    /// Logs the errors of a removal that has ended. Returns the process or job whose registered paths were tried.
+    /// Logs the errors of a completed removal. Returns its target if it was for registered paths.
     fn end(&self, state: TaskState<Vec<String>>) -> Option<Registered> {
         match state {
             TaskState::Pending => return None,
@@ -302,7 +303,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    /// The registration of one file, and the process that registered it.
+    /// Returns the registration of one file, and the process that registered it.
     fn registered(path: &std::path::Path, rank: u32) -> (Cleanup, Proc<'static>) {
         let cleanup = Cleanup {
             files: vec![Text::new(path.as_os_str().as_encoded_bytes().to_vec())],
@@ -311,8 +312,8 @@ mod tests {
         (cleanup, Proc::new("job", Rank::new(rank)))
     }
 
-    /// Registers more files than helpers take, and removes them and a session. Returns the number of processes whose
-    /// files were removed.
+    /// Registers more files than the queue holds, and removes them and a session. Returns the number of processes
+    /// whose files were removed.
     fn remove_many(removals: &mut Removals, num: u32, begin: impl FnOnce()) -> usize {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
@@ -378,7 +379,7 @@ mod tests {
         let due = |removals: &Removals| removals.deadline(Instant::now()).unwrap();
         let begun = due(&removals) - STALLED;
         assert!(removals.stalled(begun + STALLED / 2).is_empty());
-        // Any entry that a removal looks at starts the time again.
+        // Any progress of a removal restarts the time.
         progress.fetch_add(1, Ordering::Relaxed);
         assert!(removals.stalled(begun + STALLED).is_empty());
         assert_eq!(due(&removals), begun + 2 * STALLED);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a spawn asks for, read out of its infos.
+//! The settings of a spawn request, read from its infos.
 
 mod options;
 mod read;
@@ -27,7 +27,7 @@ use read::{
     shorten, text_of, unknown, variable,
 };
 
-/// Why a job is not started.
+/// The reason why a job is not started, with the status for the requester.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) status: Status,
@@ -44,7 +44,7 @@ impl Refusal {
         Self::new(error.status(), error.to_string())
     }
 
-    /// Who asks cannot do without output or input that does not pass through the launcher.
+    /// Returns the refusal for required forwarding while output and input do not pass through the launcher.
     pub(super) fn unforwarded() -> Self {
         let why = "its output and input do not pass through the launcher (--forward-io)";
         Self::new(Status::ERR_NOT_SUPPORTED, why)
@@ -60,82 +60,83 @@ impl Refusal {
     }
 }
 
-/// A job that is asked for. What is none is as in the first job.
+/// The settings of a requested job. `None` stands for the setting of the first job.
 #[derive(Debug, Default)]
 pub(super) struct Request {
     pub(super) apps: Vec<App>,
-    /// Whether it is to go on without its parent (`PMIX_SPAWN_CHILD_SEP`).
+    /// `true` to continue after its parent job failed (`PMIX_SPAWN_CHILD_SEP`).
     pub(super) is_separate: Option<bool>,
     pub(super) map_by: Option<MapBy>,
-    /// What processes are bound to; inside, none binds them to nothing.
+    /// The level to which processes are bound; the inner `None` leaves them unbound.
     pub(super) bind_to: Option<Option<Level>>,
-    /// How many cores each has (`PMIX_CPUS_PER_PROC`, `pe=N`).
+    /// The number of cores for each process (`PMIX_CPUS_PER_PROC`, `pe=N`).
     pub(super) cores_each: Option<usize>,
     pub(super) cpus: Option<Cpuset>,
     pub(super) tags_output: Option<bool>,
-    /// Whether tags also say where processes run (`PMIX_IOF_TAG_DETAILED_OUTPUT`).
+    /// `true` if tags also contain the location of processes (`PMIX_IOF_TAG_DETAILED_OUTPUT`).
     pub(super) has_detailed_tags: bool,
-    /// The directory for files of its output (`PMIX_IOF_OUTPUT_TO_DIRECTORY`).
+    /// The directory for output files (`PMIX_IOF_OUTPUT_TO_DIRECTORY`).
     pub(super) output_dir: Option<PathBuf>,
-    /// How files of its output are called (`PMIX_IOF_OUTPUT_TO_FILE`).
+    /// The name of output files (`PMIX_IOF_OUTPUT_TO_FILE`).
     pub(super) output_file: Option<PathBuf>,
-    /// Whether that is a pattern (`PMIX_IOF_FILE_PATTERN`).
+    /// `true` if that name is a pattern (`PMIX_IOF_FILE_PATTERN`).
     pub(super) is_pattern: bool,
-    /// Whether files are all that the output goes to (`PMIX_IOF_FILE_ONLY`).
+    /// `true` if output goes to files only (`PMIX_IOF_FILE_ONLY`).
     pub(super) is_in_files_alone: Option<bool>,
-    /// Whether standard error goes where standard output goes.
+    /// `true` if standard error goes to the destination of standard output.
     pub(super) is_merged: Option<bool>,
     pub(super) keep_going: Option<bool>,
-    /// Whether a process that ends with another exit code than 0 ends it.
+    /// `true` if a nonzero exit code of a process terminates the job.
     pub(super) ends_by_exit_code: Option<bool>,
-    /// What is shown before it starts.
+    /// The parts to display before it starts.
     pub(super) display: Display,
-    /// Whether it is said how many of its processes have started (`PMIX_SHOW_LAUNCH_PROGRESS`).
+    /// `true` to report the number of started processes (`PMIX_SHOW_LAUNCH_PROGRESS`).
     pub(super) shows_progress: bool,
-    /// Whether it is only prepared (`PMIX_DO_NOT_LAUNCH`).
+    /// `true` if the job is only prepared (`PMIX_DO_NOT_LAUNCH`).
     pub(super) is_only_prepared: bool,
-    /// Whether what becomes of jobs that it asks for is not what becomes of the launcher
-    /// (`PMIX_REPORT_CHILD_SEP`).
+    /// `true` if the outcomes of jobs that it spawns do not affect that of the launcher (`PMIX_REPORT_CHILD_SEP`).
     pub(super) reports_children_apart: bool,
-    /// How often a process of it that ends badly is started again (`PMIX_MAX_RESTARTS`).
+    /// The largest number of restarts of each failed process (`PMIX_MAX_RESTARTS`).
     pub(super) max_restarts: Option<u32>,
-    /// The rank that reads what is pushed (`PMIX_FWD_STDIN`, `PMIX_STDIN_TGT`), or all with the wildcard.
+    /// The rank that reads pushed input (`PMIX_FWD_STDIN`, `PMIX_STDIN_TGT`); the wildcard for all.
     pub(super) reader: Option<Rank>,
-    /// How the command lines of its processes are made.
+    /// The form of the command lines of its processes.
     pub(super) form: CommandForm,
-    /// How many processes each part of the node has (`ppr:N:PART`).
+    /// The number of processes for each part of the node (`ppr:N:PART`).
     pub(super) procs_each: Option<usize>,
-    /// Whether processes may not outnumber processors (`PMIX_NO_OVERSUBSCRIBE`).
+    /// `true` to refuse more processes than processors (`PMIX_NO_OVERSUBSCRIBE`).
     pub(super) is_within_processors: bool,
-    /// The processes that its own are to be on the node of (`PMIX_COLOCATE_PROCS`).
+    /// The processes with which its own are co-located (`PMIX_COLOCATE_PROCS`).
     pub(super) beside: Vec<Proc<'static>>,
-    /// How many are to be beside each of these, or on the node of each.
+    /// The number of processes for each of these (`PMIX_COLOCATE_NPERPROC`), or for each of their nodes
+    /// (`PMIX_COLOCATE_NPERNODE`).
     num_beside: Option<usize>,
     num_beside_node: Option<usize>,
-    /// How long it may run.
+    /// The time limit of the job.
     pub(super) timeout: Option<Duration>,
-    /// How long it may take until it is started.
+    /// The time limit for starting it.
     pub(super) spawn_timeout: Option<Duration>,
-    /// Whether it is not to be started unless who asks is sent its output.
+    /// `true` if the requester requires its output to be forwarded.
     pub(super) needs_forwarding: bool,
     pub(super) debug: DebugRequest,
-    /// What a launcher that it is does with the job that it starts in turn (`PMIX_LAUNCH_DIRECTIVES`), if that is said.
+    /// The directives for the job that it starts in turn, if it is an intermediate launcher
+    /// (`PMIX_LAUNCH_DIRECTIVES`).
     pub(super) for_launcher: Option<Vec<Info<'static>>>,
-    /// Whether it is a tool (`PMIX_SPAWN_TOOL`).
+    /// `true` if it is a tool (`PMIX_SPAWN_TOOL`).
     is_tool: bool,
-    /// Where applications start that do not say it themselves.
+    /// The working directory of applications without one of their own.
     wdir: Option<PathBuf>,
-    /// What is done to the variables of all applications.
+    /// The changes to the environment of all applications.
     exports: Vec<Export>,
-    /// The same as one list that the applications share, once the first of them was read.
+    /// The list of `exports` that all applications share, created with the first application.
     shared: Option<Arc<[Export]>>,
 }
 
 impl Request {
-    /// Reads what is asked for.
+    /// Reads a spawn request.
     ///
     /// # Errors
-    /// It makes no sense, or the launcher does not support it: `PMIX_ERR_NOT_SUPPORTED`.
+    /// Returns [`Refusal`] if it is invalid, or if the launcher does not support it (`PMIX_ERR_NOT_SUPPORTED`).
     pub(super) fn of(call: &Spawn, host: &[u8]) -> Result<Self, Refusal> {
         let mut request = Self::default();
         for info in &call.infos {
@@ -150,11 +151,11 @@ impl Request {
         Ok(request)
     }
 
-    /// Reads the launch directives that the job of a command line is to obey, and not a job that is asked for: they are
-    /// about a job as a whole whose applications and names are known.
+    /// Reads the launch directives for the job of a command line. Unlike a spawn, that job already has its
+    /// applications and its name.
     ///
     /// # Errors
-    /// One of them makes no sense, or cannot be obeyed for such a job: `PMIX_ERR_NOT_SUPPORTED`.
+    /// Returns [`Refusal`] if a directive is invalid, or cannot be obeyed for such a job (`PMIX_ERR_NOT_SUPPORTED`).
     pub(super) fn of_launch(directives: &[Info<'static>], host: &[u8]) -> Result<Self, Refusal> {
         let mut request = Self::default();
         for info in directives {
@@ -167,7 +168,7 @@ impl Request {
                 }
                 _ => request.take(info, host)?,
             }
-            // What the job of a command line reads can be pushed to it only where all passes through the launcher.
+            // Input can be pushed to the job of a command line only if input and output pass through the launcher.
             if info.key.is(keys::FWD_STDIN) && info.is_required() {
                 request.needs_forwarding |= request.reader.is_some();
             }
@@ -175,12 +176,13 @@ impl Request {
         Ok(request)
     }
 
-    /// What is done to the variables of all applications, and where they start that do not say it.
+    /// Returns the changes to the environment of all applications, and their default working directory.
     pub(super) fn of_apps(&self) -> (&[Export], Option<&PathBuf>) {
         (&self.exports, self.wdir.as_ref())
     }
 
-    /// A launcher is told that a tool has it started, or it would not ask what that tool wants of it.
+    /// Marks an intermediate launcher by a variable. Without it the launcher would not request its directives from
+    /// the server.
     fn mark_launcher(&mut self) {
         let stops = self.is_tool && self.debug.stops_in_init();
         if !stops && self.for_launcher.is_none() {
@@ -191,7 +193,7 @@ impl Request {
         (self.apps.iter_mut()).for_each(|app| app.exports.push(mark.clone()));
     }
 
-    /// How many processes it has.
+    /// Returns the number of processes.
     pub(super) fn num_procs(&self) -> Result<u32, Refusal> {
         let numbers = self.apps.iter().map(|app| app.num_procs);
         let sum = numbers.fold(0u32, u32::saturating_add);
@@ -201,7 +203,7 @@ impl Request {
         }
     }
 
-    /// An application without a number of processes has as many as the node is to have (`ppr:N:node`).
+    /// Sets the number of processes of applications without one to the number for the node (`ppr:N:node`).
     fn fill_node(&mut self) {
         let of_node = self.map_by == Some(MapBy::Level(Level::Node));
         if let Some(each) = self.procs_each.filter(|_| of_node) {
@@ -211,13 +213,13 @@ impl Request {
         }
     }
 
-    /// The number of processes follows from those that they are to be beside, which are so many, if it is said how
-    /// many there are for each.
+    /// Derives the number of processes from the number of processes with which they are co-located, if one of the two
+    /// numbers for that was given.
     pub(super) fn count_beside(&mut self, num_others: usize) -> Result<(), Refusal> {
         let num_procs = match (self.num_beside, self.num_beside_node) {
             (None, None) => return Ok(()),
             (Some(each), None) => each.saturating_mul(num_others),
-            // All of them are on one node.
+            // All of the other processes are on this node.
             (None, Some(on_node)) if num_others > 0 => on_node,
             (None, Some(_)) => 0,
             (Some(_), Some(_)) => {
@@ -238,7 +240,7 @@ impl Request {
         Ok(())
     }
 
-    /// Takes what is said of the job as a whole.
+    /// Reads an info of the job as a whole.
     fn take(&mut self, info: &Info<'static>, host: &[u8]) -> Result<(), Refusal> {
         let Some(directive) = Directive::of(&info.key) else {
             return unknown(info);
@@ -247,7 +249,7 @@ impl Request {
         let asked = match directive.effect {
             Effect::Obeyed(asked) => asked,
             Effect::Given => return Ok(()),
-            // What is said not to be wanted is not.
+            // A directive with the value `false` requests nothing.
             Effect::Refused if matches!(info.value, Value::Bool(false)) => return Ok(()),
             Effect::Refused => return Err(Refusal::unsupported(directive.name)),
         };
@@ -293,7 +295,7 @@ impl Request {
             Asked::BesideOnNode => self.num_beside_node = Some(number(info)?),
             Asked::DetailedTags => self.has_detailed_tags = flag,
             Asked::Input => match reader(info)? {
-                // Whoever named a rank meant that.
+                // A rank that `PMIX_STDIN_TGT` named has precedence.
                 Some(rank) => {
                     self.reader.get_or_insert(rank);
                 }
@@ -316,13 +318,13 @@ impl Request {
         Ok(())
     }
 
-    /// Whether the time is up in which a job that was asked for at some time is to be started.
+    /// Returns `true` if the time limit for starting a job that was requested at `asked` has passed.
     pub(super) fn is_late(&self, asked: Instant, now: Instant) -> bool {
         let limit = self.spawn_timeout;
         limit.is_some_and(|limit| now.saturating_duration_since(asked) >= limit)
     }
 
-    /// Takes a mapping such as `core:PE=2:OVERSUBSCRIBE`.
+    /// Parses a mapping such as `core:PE=2:OVERSUBSCRIBE`.
     fn map(&mut self, text: &Text<'_>) -> Result<(), Refusal> {
         let text = text.to_str_lossy().to_ascii_lowercase();
         let unknown = |word: &str| Refusal::unsupported(format_args!("PMIX_MAPBY {word:?}"));
@@ -340,7 +342,7 @@ impl Request {
                     let count = count.parse().ok().filter(|count| *count > 0);
                     self.cores_each = Some(count.ok_or_else(|| unknown(word))?);
                 }
-                // Processes may outnumber processors whether this is said or not.
+                // Oversubscription is allowed by default.
                 (_, None) if matches!(word, "oversubscribe" | "inherit" | "noinherit") => {}
                 (_, None) if word == "nooversubscribe" => self.is_within_processors = true,
                 _ => return Err(unknown(word)),
@@ -349,7 +351,7 @@ impl Request {
         Ok(())
     }
 
-    /// Takes how many processes each part of the node has, such as `2:package`.
+    /// Parses the number of processes for each part of the node, such as `2:package`.
     fn part(&mut self, text: &Text<'_>) -> Result<(), Refusal> {
         let text = text.to_str_lossy().to_ascii_lowercase();
         let unknown = || Refusal::unsupported(format_args!("PMIX_PPR {text:?}"));
@@ -368,7 +370,7 @@ impl Request {
         Ok(())
     }
 
-    /// Returns what is done to the variables of all applications, as one list that they share.
+    /// Returns the changes to the environment of all applications, as a list that they share.
     fn exports_of_all(&mut self) -> Option<Export> {
         if self.exports.is_empty() {
             return None;
@@ -378,7 +380,7 @@ impl Request {
         Some(Export::All(Arc::clone(shared)))
     }
 
-    /// Reads an application, with what its own infos say of the job.
+    /// Reads an application. Directives of the job among its infos apply to the job.
     fn app(&mut self, asked: &SpawnApp<'static>, host: &[u8]) -> Result<App, Refusal> {
         let num_procs = u32::try_from(asked.maxprocs);
         let num_procs = num_procs.map_err(|_| Refusal::bad("a number of processes below 0"))?;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that are started again when they end badly: as often as `PMIX_MAX_RESTARTS` says of a spawned job, and
-//! the plan of the first one.
+//! The restart of failed processes, as often as `PMIX_MAX_RESTARTS` allows for a spawned job, or the plan for the
+//! first one.
 //!
-//! A process that was told to end by somebody who controls it is not started again, nor is one of a job that is
-//! being ended. What a process left behind in its process group is killed first. The new one has the same
-//! rank, place, directories and files, behind whose content it writes; it finds how often it was started
-//! again as `PMIX_REINCARNATION`, and reads no input. Each restart is told as `PMIX_ERR_PROC_RESTART`.
+//! A process that was terminated by job control is not restarted, nor is a process of a job that is being terminated.
+//! The rest of its process group is killed first. The new incarnation has the same rank, index, directories and
+//! files, to which it appends. It gets the number of its restarts as `PMIX_REINCARNATION` and has no input. Each
+//! restart raises `PMIX_ERR_PROC_RESTART`.
 //!
-//! One process is started again in a turn, so that however many fail, and however fast, others are served between
-//! two of them. One that fails at once again and again waits longer and longer.
+//! At most one process is restarted in a turn, so that others are served between two restarts even if many processes
+//! fail. A process that repeatedly fails right after its start waits longer each time.
 //!
-//! A thread opens the files of a process before it is started again, as the files of its predecessor are removed before.
-//! A process whose files take longer than 30 s for that is given up.
+//! A thread opens the output files of a process before its restart, after the paths registered by its predecessor
+//! were removed. A process whose files take longer than 30 s is given up.
 
 mod waiting;
 
@@ -32,17 +32,17 @@ use crate::{Error, Plan};
 
 pub(super) use waiting::WaitingRestarts;
 
-/// The outcome of an attempt to start a process again.
+/// The result of an attempt to restart a process.
 enum Again {
     Started,
-    /// The process waits for the end of the removal of its files, or is given up in the next turn.
+    /// The process waits for the removal of its files, or will be given up in the next turn.
     Held(Proc<'static>),
     /// A thread opens the files of the process.
     Opening(Proc<'static>, Task<Result<RankFiles, Error>>),
 }
 
 impl Session<'_> {
-    /// Lets a process that has ended wait to be started again, if its job says so. Returns whether it does.
+    /// Schedules the restart of an ended process if its job allows it. Returns `true` if it does.
     pub(super) fn restarts_later(&mut self, index: usize, place: usize, now: Instant) -> bool {
         if self.next_restart(index, place).is_none() {
             return false;
@@ -61,7 +61,7 @@ impl Session<'_> {
         true
     }
 
-    /// Starts again one of the processes whose time has come, and gives up those that somebody ends.
+    /// Restarts one process that is due, and gives up those that were terminated meanwhile.
     pub(super) fn start_again_one(&mut self, now: Instant) {
         if self.restarts.is_empty() {
             return;
@@ -102,7 +102,7 @@ impl Session<'_> {
         Some((index, place))
     }
 
-    /// A process that was to be started again is not.
+    /// Handles the end of a process whose restart is given up.
     fn end_for_good(&mut self, proc: &Proc<'_>, now: Instant) {
         let Some((index, place)) = self.place_of(proc) else {
             return;
@@ -114,8 +114,8 @@ impl Session<'_> {
         self.job_ended_if_all(index, now);
     }
 
-    /// Starts again a process that waited for it, or keeps it while its files are removed or opened. Returns `false` if it
-    /// is not started again.
+    /// Restarts a process that is due, or keeps it while its files are removed or opened. Returns `false` if it is
+    /// not restarted.
     fn restarts(
         &mut self,
         index: usize,
@@ -144,7 +144,7 @@ impl Session<'_> {
                 true
             }
             Ok(Again::Started) => {
-                // The end of one that is not started again is told elsewhere.
+                // The end of a process that is not restarted raises its event in `proc_ended`.
                 if let (Some(job), Some(ended)) = (self.jobs.get(index), ended) {
                     self.tell_end_of_process(job, &ended);
                     let proc = job.proc(ended.rank);
@@ -159,7 +159,7 @@ impl Session<'_> {
         }
     }
 
-    /// The number of the restart of a process, if it is to be started again.
+    /// Returns the number of the next restart of a process, if it may be restarted.
     fn next_restart(&self, index: usize, place: usize) -> Option<u32> {
         let job = self.jobs.get(index)?;
         let most = match &job.origin {
@@ -186,7 +186,7 @@ impl Session<'_> {
         };
         job.table.kill_group(place);
         let (mut plan, nspace) = ((*job.plan).clone(), job.nspace.clone());
-        // Debuggers were told of those that are there first, and nobody would let this one go on.
+        // Debuggers were notified of the first incarnation only, so nothing would continue this one.
         plan.stops.on_exec.clear();
         let form = job.origin.as_ref().map(|origin| origin.form.clone());
         let programs = Arc::clone(&job.programs);
@@ -221,14 +221,14 @@ impl Session<'_> {
         );
         let object = ProcessDirs::object(job_number, rank);
         (self.server.register_client(&proc, user, object)).map_err(refused)?;
-        // The server hands out at the latest now what the process registered for removal. The new one may make the same
-        // paths, which a late removal would take from it.
+        // Deregistration makes the server hand out the cleanups that the predecessor registered. The new incarnation
+        // may create the same paths, so their removal must not run after its start.
         self.serve();
-        // An answer may also have ended the job.
+        // A reply in `serve` may also have terminated the job.
         if self.begun_removals.concern(&proc) || self.next_restart(index, place).is_none() {
             return Ok(Again::Held(proc));
         }
-        // Files are opened after the removals: the predecessor may have registered the same ones.
+        // The predecessor may have registered the output files for removal, so they are opened only now.
         if files.is_none() && plan.output.files.is_some() {
             let task = self.open_helpers.run(move |_| {
                 let files = Files::of_plan(&plan);
@@ -273,7 +273,7 @@ impl Session<'_> {
     }
 }
 
-/// Whether a job has more processes here than processors that they may run on.
+/// Returns `true` if the job has more local processes than available processors.
 fn is_oversubscribed(plan: &Plan) -> bool {
     let most = process::allowed().map_or(usize::MAX, |cpus| cpus.len() as usize);
     plan.layout.here().len() > most

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A session: the job that was to be started, those that its processes spawn, and all that they share.
+//! A session: the job of the command line, the jobs that its processes spawn, and their shared state.
 
 use std::io;
 use std::sync::Arc;
@@ -39,31 +39,31 @@ use crate::{Cause, Ending, Error, Outcome, Plan, RankOutcome};
 
 /// The token of signals.
 pub(super) const SIGNALS: usize = 0;
-/// The first of the two tokens of input.
+/// The first of the two tokens of standard input.
 pub(super) const INPUT: usize = 1;
-/// The token of what processes of spawned jobs read.
+/// The token of the pipes for pushed input.
 pub(super) const PUSHED: usize = 3;
-/// The token of the release that a launcher waits for.
+/// The token of the release for which an intermediate launcher waits.
 pub(super) const RELEASE: usize = 4;
-/// The token of helper threads, whose results wait where the work is kept.
+/// The token of helper threads. Their results are kept with the tasks.
 pub(super) const HELPERS: usize = 5;
-/// The first of all the tokens of output.
+/// The first token of output; all larger ones belong to output as well.
 pub(super) const FORWARD: usize = 6;
 
-/// The time after which files are given up that take none of the output of processes that a signal has ended. Any
-/// progress of the threads that write files starts it again.
+/// The time without progress after which files are given up, once a signal has terminated all processes. Progress of
+/// any thread that writes files restarts it.
 const FILE_PATIENCE: Duration = Duration::from_millis(200);
 
-/// How many readiness events are taken at once.
+/// The number of readiness events of one poll.
 pub(super) const EVENTS: usize = 256;
 
-/// Holds the server, the jobs that run, and what they share. Its number (`PMIX_SESSION_ID`) is the
-/// launcher's pid.
+/// The server, the running jobs, and their shared state. The number of the session (`PMIX_SESSION_ID`) is the
+/// launcher's process id.
 ///
-/// Fields are dropped in this order: nothing runs any more when the directory of the session goes, and the watcher ends
-/// when nothing is left that it would remove.
+/// The order of the fields is the order of their drop. All processes have ended before the directory of the session
+/// is removed, and the watcher ends after everything that it would remove is gone.
 pub(super) struct Session<'a> {
-    /// The first job's, which says what holds for all.
+    /// The plan of the first job, with the settings for the whole session.
     pub(super) plan: &'a Plan,
     pub(super) standard: Standard<'a>,
     pub(super) jobs: Jobs<'a>,
@@ -76,40 +76,38 @@ pub(super) struct Session<'a> {
     pub(super) missing: Missing,
     pub(super) groups: Groups,
     pub(super) input: Input<'a>,
-    /// What is known while the launcher waits to be released.
+    /// The state of the wait for the release of an intermediate launcher.
     pub(super) tool_wait: Option<WaitingForTool>,
-    /// The jobs that processes asked for and that were not started yet.
+    /// The spawns whose jobs were not started yet.
     pub(super) spawns: SpawnQueue,
-    /// The threads that prepare them.
+    /// The threads that prepare spawned jobs.
     pub(super) spawn_helpers: Helpers,
-    /// The threads that open the files of processes that are started again.
+    /// The threads that open the output files of restarted processes.
     pub(super) open_helpers: Helpers,
-    /// The processes whose end was noted and has not had its consequences yet, by the places of their job and
-    /// of themselves in it.
+    /// The processes whose end was recorded but not handled, by the indexes of their job and of themselves in it.
     pub(super) ended: Vec<(usize, usize)>,
-    /// The processes that wait to be started again.
+    /// The processes that wait for their restart.
     pub(super) restarts: WaitingRestarts,
-    /// Which jobs are connected with which.
+    /// The connections between jobs.
     pub(super) connected: Connected,
-    /// How many jobs and how many processes were started so far.
+    /// The number of jobs that were started.
     pub(super) num_jobs: u64,
-    /// The number of jobs that got a name, be they started or not.
+    /// The number of jobs that got a name, including those that failed to start.
     pub(super) num_named: u64,
     pub(super) num_procs: u32,
-    /// How many jobs were prepared and not to be started; each has a name.
+    /// The number of jobs that were only prepared; each of them used a name.
     pub(super) num_prepared: u64,
-    /// The context id of the last group that was assigned one. No two groups have the same, and none
-    /// has 0.
+    /// The last context id that was assigned to a group. Each id is assigned once, beginning with 1.
     pub(super) last_context: u64,
-    /// The constructs of groups whose members do not all know each other.
+    /// The group constructs whose members do not all know each other.
     pub(super) group_assembler: GroupAssembler<Completion<Vec<Info<'static>>>>,
-    /// When everything began.
+    /// The start of the session.
     pub(super) began: Instant,
-    /// What went wrong first.
+    /// The first failure.
     pub(super) cause: Option<Cause>,
-    /// The spawned jobs that are over.
+    /// The outcomes of spawned jobs that have ended.
     pub(super) spawned: Vec<JobOutcome>,
-    /// How much readers had taken when it was last looked at because of the end.
+    /// The number of output bytes that readers had taken at the last check during termination.
     pub(super) written: u64,
     pub(super) messages: HostReceiver,
     pub(super) published: PublishService,
@@ -117,17 +115,17 @@ pub(super) struct Session<'a> {
     pub(super) credentials: CredentialService,
     pub(super) sets: DefinedSets,
     pub(super) protected: Arc<ProtectedPaths>,
-    /// The files and directories that threads remove.
+    /// The removals of files and directories by threads.
     pub(super) removals: Removals,
-    /// The removals of registered paths that go on.
+    /// The removals of registered paths that are in progress.
     pub(super) begun_removals: BegunRemovals,
     pub(super) signals: Signals,
-    /// All but the sockets of the server, which waits for this poll with them.
+    /// The poll for all descriptors except the sockets of the server. The server waits for both.
     pub(super) poll: Poll,
 }
 
 impl Session<'_> {
-    /// Waits until all jobs are over.
+    /// Runs the session until all jobs have ended.
     pub(super) fn watch(&mut self) -> Result<(), Error> {
         let mut events = Events::with_capacity(EVENTS);
         loop {
@@ -145,7 +143,7 @@ impl Session<'_> {
         }
     }
 
-    /// Takes the results of removals, and writes to the watcher what waits for it.
+    /// Handles completed removals, and writes waiting lines to the watcher.
     pub(super) fn note_removals(&mut self) {
         let ended = self.removals.turn();
         let has_ended = !ended.is_empty();
@@ -153,7 +151,7 @@ impl Session<'_> {
             if let Some(later) = self.begun_removals.end(&registered) {
                 let (target, user) = registered;
                 self.watcher.removed(&target, user);
-                // The line before removes these, too.
+                // The `removed` line also deregistered these, so they are sent again.
                 let later = later.iter();
                 later.for_each(|cleanup| self.watcher.remove_later(&target, user, cleanup));
             }
@@ -166,7 +164,8 @@ impl Session<'_> {
         self.watcher.flush();
     }
 
-    /// Gives up files that take nothing, once a signal has ended all processes. Returns when to look at them again.
+    /// Gives up output files without progress after a signal has terminated all processes. Returns the time for the
+    /// next check.
     fn give_up_files(&mut self, now: Instant) -> Option<Instant> {
         let waits = self.jobs.num_running() == 0 && self.forward.has_unwritten_files();
         if !waits || !self.is_interrupted() {
@@ -176,14 +175,14 @@ impl Session<'_> {
         now.checked_add(FILE_PATIENCE / 4)
     }
 
-    /// Hands on what processes wrote and logged.
+    /// Writes and forwards the output and the log texts of processes.
     pub(super) fn write_output(&mut self) {
         self.logs.write(&mut self.forward);
         self.forward.turn(self.poll.registry());
         self.tell_output();
     }
 
-    /// Waits for news until that time at most, and does what there is to do.
+    /// Waits for events until the given time at most, and handles them.
     pub(super) fn turn(
         &mut self,
         events: &mut Events,
@@ -191,7 +190,7 @@ impl Session<'_> {
     ) -> Result<(), Error> {
         let until = [until, self.patience()].into_iter().flatten().min();
         let mut news = self.wait_and_serve(until)?;
-        // The server says once that there is news, however much.
+        // The server reports only once that the poll has events, whatever their number, so the poll is drained.
         while news {
             match self.poll.poll(events, Some(Duration::ZERO)) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
@@ -235,7 +234,7 @@ impl Session<'_> {
                     self.signal(signal);
                 }
             }
-            // The turn that follows asks for the results.
+            // `watch` collects the results of helper threads in its next round.
             HELPERS => {}
             PUSHED => self.jobs.iter_mut().for_each(|job| job.pushed.write()),
             RELEASE => {
@@ -247,7 +246,7 @@ impl Session<'_> {
         }
     }
 
-    /// Moves the input of rank 0.
+    /// Forwards the input of rank 0.
     pub(super) fn turn_input(&mut self, now: Instant) {
         self.input.turn(self.poll.registry(), now);
         if self.input.take_hang_up() {
@@ -255,7 +254,7 @@ impl Session<'_> {
         }
     }
 
-    /// Tells the server what processes wrote, for those who pull it.
+    /// Passes the output of processes to the server, for peers that pull it.
     fn tell_output(&mut self) {
         for chunk in self.forward.take_chunks() {
             let channel = chunk.kind.channel();
@@ -266,7 +265,7 @@ impl Session<'_> {
         }
     }
 
-    /// Something is reason enough to end a job.
+    /// Records a failure of a job, and terminates the job if the failure requires it.
     pub(super) fn fail(&mut self, index: usize, cause: Cause, now: Instant) {
         let order = (self.jobs.get_mut(index)).and_then(|job| job.stop.fail(cause, now));
         if let Some(order) = order {
@@ -288,18 +287,18 @@ impl Session<'_> {
         match order {
             Order::Ask => {
                 job.table.signal(Signal::TERM);
-                // Who is stopped cannot end.
+                // A stopped process does not handle SIGTERM.
                 job.table.signal(Signal::CONT);
             }
             Order::Say(_) => {}
             Order::Kill | Order::KillUnheeded(_) => {
                 job.table.signal(Signal::KILL);
-                // Whose they are nobody knows while several jobs run.
+                // While several jobs run, it is not known to which of them an orphan belongs.
                 if self.is_last(index) {
                     self.orphans.kill(|pid| self.jobs.has(pid));
                 }
             }
-            // Somebody still runs who cannot be killed at once.
+            // A process has not ended yet although it was killed, for example in an uninterruptible system call.
             Order::Abandon | Order::Lose if job.table.num_running() > 0 => {}
             Order::Abandon => {
                 warn_of_held(&self.forward.drain_and_close(&job.nspace));
@@ -314,7 +313,7 @@ impl Session<'_> {
         }
     }
 
-    /// What a job left behind is not waited for any longer.
+    /// Stops waiting for what the job left behind.
     fn abandon(&mut self, index: usize) {
         if self.is_last(index) {
             self.orphans.abandon();
@@ -324,13 +323,13 @@ impl Session<'_> {
         }
     }
 
-    /// Whether no process of another job runs.
+    /// Returns `true` if no process of another job runs.
     fn is_last(&self, index: usize) -> bool {
         let mut others = (self.jobs.iter().enumerate()).filter(|(other, _)| *other != index);
         others.all(|(_, job)| job.table.num_running() == 0)
     }
 
-    /// Ends without what readers did not take, unless they have begun to take it.
+    /// Drops output that its readers did not take. If they took some since the last check, they get more time once.
     fn lose(&mut self, index: usize) {
         let written = self.forward.num_written();
         let has_more = written > std::mem::replace(&mut self.written, written);
@@ -346,7 +345,7 @@ impl Session<'_> {
         }
     }
 
-    /// Whether all have ended, what they left behind has too, and all they wrote went out.
+    /// Returns `true` if all processes and orphans have ended and all output was written.
     fn is_over(&self) -> bool {
         self.jobs.num_running() == 0
             && self.spawns.is_empty()
@@ -356,11 +355,11 @@ impl Session<'_> {
             && !self.orphans.are_awaited(|pid| self.jobs.has(pid))
     }
 
-    /// Until when to wait for news.
+    /// Returns the time until which to wait for events.
     fn patience(&mut self) -> Option<Instant> {
         let now = Instant::now();
         let is_busy = self.forward.is_busy() || self.logs.is_busy(&self.forward);
-        // Jobs that are asked for while the launcher waits itself wait for that.
+        // Spawn requests wait while the launcher itself waits for its release.
         let is_asked = self.tool_wait.is_none() && self.spawns.can_go_on();
         if is_busy || self.messages.is_waiting() || is_asked {
             return Some(now);
@@ -381,7 +380,7 @@ impl Session<'_> {
         stops.chain(others).flatten().min()
     }
 
-    /// What became of it, when nothing of it is left.
+    /// Cleans up and returns the outcome.
     pub(super) fn end(mut self, began: Instant) -> Outcome {
         let first = self.jobs.iter().next();
         let processes = || first.iter().flat_map(|job| job.table.iter());
@@ -400,7 +399,7 @@ impl Session<'_> {
             processor_time: Duration::ZERO,
         };
         let unsound = first.map(Job::unsound).unwrap_or_default();
-        // Nothing runs any more when files are removed.
+        // Files are removed only after all processes have ended, since these could create them again.
         while self.jobs.len() > 1 {
             self.dismiss(self.jobs.len() - 1);
         }
@@ -421,7 +420,7 @@ impl Session<'_> {
         outcome
     }
 
-    /// Waits for removals as long as they make progress, and leaves the others to the watcher.
+    /// Waits for removals while they make progress, and leaves the rest to the watcher.
     fn finish_removals(&mut self) {
         const NAMED: usize = 4;
         let finished = self.removals.finish(&mut self.dir);
@@ -448,7 +447,7 @@ impl Session<'_> {
         }
     }
 
-    /// Ends the server, and does what it was asked to do at the end of the job.
+    /// Shuts down the server, after it has handled the cleanups for the end of the job.
     fn close(&mut self) {
         let nspace = Nspace::new(self.plan.nspace.as_str());
         let ended = self.server.deregister_nspace(&nspace);
@@ -461,7 +460,7 @@ impl Session<'_> {
     }
 }
 
-/// Says what is not waited for, as somebody holds it who left his process group and the job.
+/// Warns of streams that descendants of the job hold open and for which the launcher does not wait.
 fn warn_of_held(held: &[HeldStream]) {
     const NAMED: usize = 4;
     if held.is_empty() {

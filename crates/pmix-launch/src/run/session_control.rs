@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Control of the session (`PMIx_Session_control`): there is one, whose number is the launcher's pid, and all of
-//! its jobs are paused, resumed, signalled or ended together.
+//! Session control (`PMIx_Session_control`). There is one session, with the launcher's process id as number. All of
+//! its jobs are paused, resumed, signaled or terminated together.
 //!
 //! Source: Exceptions to the PMIx Standard: extensions, 4.32.1 and 4.32.2.
 
@@ -13,10 +13,10 @@ use rustix::process::Signal;
 use super::session::Session;
 use crate::Cause;
 
-/// What stands for all sessions.
+/// The number that denotes all sessions.
 const ALL: u32 = u32::MAX;
 
-/// What is done to all jobs of the session.
+/// An action on all jobs of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Signal(Signal),
@@ -24,7 +24,7 @@ enum Action {
 }
 
 impl Session<'_> {
-    /// Does to the jobs of the session what is asked for: all of it, or nothing.
+    /// Applies the directives to the jobs of the session, either all of them or none.
     pub(super) fn control_session(&mut self, call: &SessionControl) -> Status {
         if ![ALL, std::process::id()].contains(&call.session) {
             return Status::ERR_NOT_FOUND;
@@ -61,11 +61,11 @@ impl Session<'_> {
     }
 }
 
-/// What directives ask for: each action once, in the order of their first, so that nobody pays for what is said
-/// again.
+/// Returns the requested actions in the order of their first occurrences. A repeated action is executed once, so that
+/// repetitions cost no time.
 ///
 /// # Errors
-/// The directive that is not obeyed, and what is answered.
+/// Returns the first directive that is not supported, and the status for the reply.
 fn actions_of<'i>(
     directives: &'i [Info<'static>],
 ) -> Result<Vec<Action>, (&'i Info<'static>, Status)> {
@@ -77,7 +77,7 @@ fn actions_of<'i>(
     Ok(actions)
 }
 
-/// What a directive asks for; nothing if it says how, or is false.
+/// Returns the action of a directive, or `None` if it requests none.
 fn action_of(info: &Info<'_>) -> Result<Option<Action>, Status> {
     let wanted = |action| Ok(info.truth().is_true().then_some(action));
     match () {
@@ -92,7 +92,7 @@ fn action_of(info: &Info<'_>) -> Result<Option<Action>, Status> {
         }
         // One that only names the request.
         () if info.key.is(keys::SESSION_CTRL_ID) => Ok(None),
-        // What is said not to be wanted is not.
+        // A directive with the value `false` requests nothing.
         () if matches!(info.value, Value::Bool(false)) => Ok(None),
         () if info.key.as_bytes().starts_with(b"pmix.ssn.") => Err(Status::ERR_NOT_SUPPORTED),
         () => Ok(None),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The process sets that requests define: they stay as long as the session, so their number and size are bounded.
+//! The process sets that requests define. They exist until the session ends, so their number and size are bounded.
 
 use std::collections::HashMap;
 
 use pmix_types::{IntoOwned as _, Proc, Text};
 
-/// How many bytes each takes.
+/// The defined process sets with their sizes in bytes.
 #[derive(Debug, Default)]
 pub(super) struct DefinedSets {
     weights: HashMap<Text<'static>, usize>,
@@ -13,13 +13,12 @@ pub(super) struct DefinedSets {
 }
 
 impl DefinedSets {
-    /// How many there may be.
+    /// The largest number of sets.
     const MOST: usize = 4096;
-    /// How many bytes they may take together.
+    /// The largest size of all sets together, in bytes.
     const MOST_BYTES: usize = 64 << 20;
 
-    /// Notes a set that takes the place of one of its name, whose members take so many bytes. Whether there is
-    /// room for it.
+    /// Records a set, which replaces one of the same name. Returns `false` if there is no room for it.
     pub(super) fn add(&mut self, name: &Text<'_>, of_members: usize) -> bool {
         let old = self.weights.get(name.as_bytes()).copied();
         let weight = of_members.saturating_add(name.len());
@@ -34,7 +33,7 @@ impl DefinedSets {
     }
 }
 
-/// How many bytes a member of a set takes.
+/// Returns the size of a member of a set in bytes.
 pub(super) fn weight(proc: &Proc<'_>) -> usize {
     size_of::<Proc<'_>>() + proc.nspace.as_bytes().len()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The signals of the launcher, and the hang-up of its terminal, as the jobs of a session meet them.
+//! The effects of signals to the launcher, and of the hang-up of its terminal, on the jobs of a session.
 
 use std::time::Instant;
 
@@ -14,11 +14,11 @@ use super::tool_wait::WaitEnd;
 use crate::Cause;
 use crate::process::signal_name;
 
-/// The number of runs of ranks that a message names.
+/// The largest number of ranges of ranks that a message names.
 const NAMED: usize = 8;
 
 impl Session<'_> {
-    /// Acts on a signal of the launcher.
+    /// Handles a signal to the launcher.
     pub(super) fn signal(&mut self, number: i32) {
         match number {
             SIGCHLD => self.collect(),
@@ -26,7 +26,7 @@ impl Session<'_> {
             SIGUSR2 => self.signal_all(Signal::USR2),
             SIGTSTP => {
                 self.signal_all(Signal::TSTP);
-                // Now we stop too, as the shell expects.
+                // The launcher stops as well, as the shell expects after Ctrl-Z.
                 let own = rustix::process::getpid();
                 if let Err(e) = rustix::process::kill_process(own, Signal::STOP) {
                     tracing::debug!("cannot stop the launcher: {e}");
@@ -36,7 +36,7 @@ impl Session<'_> {
                 self.signal_all(Signal::CONT);
                 self.turn_input(Instant::now());
             }
-            // The error of the write says more.
+            // The failed write reports its own error.
             SIGXFSZ => {}
             ending => self.end_by(ending),
         }
@@ -49,7 +49,7 @@ impl Session<'_> {
             .for_each(|job| job.table.signal(signal));
     }
 
-    /// Handles the hang-up of the terminal that rank 0 reads as the SIGHUP that a launcher gets from a shell.
+    /// Handles the hang-up of the terminal that rank 0 reads, in the same way as SIGHUP from a shell.
     pub(super) fn hung_up(&mut self) {
         tracing::info!("the terminal of the launcher hung up");
         if self.signals.is_first_hang_up() {
@@ -57,8 +57,8 @@ impl Session<'_> {
         }
     }
 
-    /// Hands on a signal that ends programs. Processes that do not end are killed after the grace, or by the second
-    /// signal of a kind.
+    /// Forwards a terminating signal. Processes that do not exit are killed after the grace period, or at a second
+    /// signal of the same kind.
     fn end_by(&mut self, number: i32) {
         if let Some(wait) = &mut self.tool_wait {
             return wait.set(WaitEnd::Signal(number));
@@ -66,7 +66,7 @@ impl Session<'_> {
         let now = Instant::now();
         let nobody_runs = self.jobs.num_running() == 0;
         let interrupts = (self.jobs.iter_mut()).map(|job| job.stop.interrupted(number, now));
-        // The first job is there all the time.
+        // The first job exists during the whole session.
         let interrupt = match interrupts.collect::<Vec<_>>().first() {
             Some(interrupt) if !nobody_runs => *interrupt,
             _ => Interrupt::Again,
@@ -74,7 +74,8 @@ impl Session<'_> {
         match (interrupt, Signal::from_named_raw(number)) {
             (Interrupt::HandOn, Some(signal)) => {
                 self.signal_all(signal);
-                // A process that is stopped cannot end, by a debugger or by the terminal that it reads in the background.
+                // A stopped process does not handle the signal. It may have been stopped by a debugger, or by reading
+                // the terminal from the background.
                 self.signal_all(Signal::CONT);
                 let jobs = self.jobs.iter_mut();
                 jobs.for_each(|job| job.table.continue_stopped(|_| true));
@@ -91,7 +92,7 @@ impl Session<'_> {
 }
 
 impl Job<'_> {
-    /// Says which processes go on in spite of a signal, and what becomes of them.
+    /// Warns of the processes that continue in spite of a signal, and announces their end.
     pub(super) fn say_unheeded(&self, unheeded: &Unheeded) {
         let Unheeded {
             signal,
@@ -114,7 +115,7 @@ impl Job<'_> {
     }
 }
 
-/// Returns ranks in ascending order as a message names them: `ranks 0-3, 7`.
+/// Returns ascending ranks in the form of a message: `ranks 0-3, 7`.
 fn named(ranks: &[Rank]) -> String {
     let follows = |one: &Rank, other: &Rank| one.as_raw().checked_add(1) == Some(other.as_raw());
     let runs: Vec<_> = ranks.chunk_by(follows).collect();

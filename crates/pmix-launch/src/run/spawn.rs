@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs that processes and tools ask for (`PMIx_Spawn`).
+//! The spawn requests of processes and tools (`PMIx_Spawn`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::process::{self, limits};
 use crate::{Error, FilePattern, Layout, MapBy, Output, OutputFiles, OutputForm, Plan, Policy};
 
 impl Session<'_> {
-    /// Keeps a request until there is time to start a job; a launcher that waits for its release starts its own first.
+    /// Queues a spawn request. A launcher that waits for its release starts its own job first.
     pub(super) fn spawn_later(&mut self, call: Spawn, done: Completion<Nspace<'static>>) {
         let asked = Instant::now();
         let start_by = self.tool_wait.as_ref().and_then(|_| {
-            // What else is wrong with it is said when it is to be started.
+            // Other errors of the request are reported when the job is to be started.
             let request = Request::of(&call, self.plan.layout.host()).ok()?;
             asked.checked_add(request.spawn_timeout?)
         });
@@ -43,8 +43,8 @@ impl Session<'_> {
         self.spawns.ask(AskedSpawn { call, spawn });
     }
 
-    /// Refuses the spawns whose time to start is over, and those of jobs that are being ended. Returns when the time of
-    /// the next one is over.
+    /// Refuses the spawns whose time limit passed, and those of jobs that are being terminated. Returns the time for
+    /// the next call.
     pub(super) fn refuse_late(&mut self, now: Instant) -> Option<Instant> {
         let jobs = &self.jobs;
         let is_ending = |spawn: &PendingSpawn| {
@@ -68,7 +68,7 @@ impl Session<'_> {
         self.spawns.deadline()
     }
 
-    /// Drops the spawns of a tool that has left: no peer waits for the names of their jobs.
+    /// Drops the spawns of a tool that disconnected: no peer waits for their replies.
     pub(super) fn drop_waiting_of(&mut self, asker: &Proc<'_>) {
         for spawn in self.spawns.take(|spawn| spawn.asker == *asker) {
             if let Some(nspace) = spawn.started {
@@ -77,7 +77,7 @@ impl Session<'_> {
         }
     }
 
-    /// Refuses the jobs that were asked for and not started, because everything ends.
+    /// Refuses all queued spawns because all jobs are being terminated.
     pub(super) fn refuse_waiting(&mut self) {
         for spawn in self.spawns.take(|_| true) {
             let status = Status::ERR_JOB_CANCELED;
@@ -89,8 +89,8 @@ impl Session<'_> {
         }
     }
 
-    /// Starts the next job that is ready, and has the next one prepared that was asked for: one, so that others have
-    /// their turn.
+    /// Starts the next job that is ready, and lets a thread prepare the next requested one. Each call handles one, so
+    /// that other work gets its turn.
     pub(super) fn start_waiting(&mut self) {
         if let Some((spawn, readied)) = self.spawns.next_ready() {
             self.start_ready(spawn, readied);
@@ -102,7 +102,7 @@ impl Session<'_> {
         }
     }
 
-    /// Reads a request, and has a helper thread prepare its job.
+    /// Reads a request, and lets a helper thread prepare its job.
     fn prepare_spawn(&mut self, call: Spawn, mut spawn: PendingSpawn) {
         let request = match self.read_spawn(&call, &mut spawn) {
             Ok(request) => Box::new(request),
@@ -135,7 +135,7 @@ impl Session<'_> {
         }
     }
 
-    /// Takes the next step with a job that was prepared: it gets its directory, is started, or was only to be prepared.
+    /// Takes the next step for a prepared job: place it, start it, or report its failure.
     fn start_ready(&mut self, spawn: PendingSpawn, readied: Option<Readied>) {
         let refusal = match readied {
             Some(Readied::Prepared(request, Ok(prepared))) => {
@@ -158,7 +158,7 @@ impl Session<'_> {
         self.refuse(spawn, refusal);
     }
 
-    /// Has the daemons prepared that belong to a job that has started, or tells who asked for it.
+    /// Prepares the debugger daemons of a started job, or completes the spawn.
     fn started_one(&mut self, nspace: Nspace<'static>, mut spawn: PendingSpawn) {
         match spawn.daemons.take() {
             Some(mut daemons) => {
@@ -167,12 +167,12 @@ impl Session<'_> {
                 spawn.started = Some(nspace);
                 self.prepare_spawn(daemons, spawn);
             }
-            // The name is that of the job, also where daemons came after it.
+            // With debugger daemons, the name in the reply is that of the application's job.
             None => spawn.done.succeed(spawn.started.unwrap_or(nspace)),
         }
     }
 
-    /// Tells who asked for a job, and who listens, why it is not started.
+    /// Refuses a spawn: raises the event, logs the reason, and fails the request.
     fn refuse(&mut self, spawn: PendingSpawn, refusal: Refusal) {
         let Refusal { status, why } = refusal;
         if let Some(nspace) = &spawn.started {
@@ -187,9 +187,9 @@ impl Session<'_> {
         spawn.done.fail(status);
     }
 
-    /// Reads what a spawn asks for, and refuses what can be refused before its job is prepared.
+    /// Reads a spawn request, and refuses it if that is possible before its preparation.
     fn read_spawn(&self, call: &Spawn, spawn: &mut PendingSpawn) -> Result<Request, Refusal> {
-        // Each application has one process at least, and costs as much as one to prepare.
+        // Each application has at least one process and takes effort to prepare, so their number is checked first.
         self.check_room(u32::try_from(call.apps.len()).unwrap_or(u32::MAX))?;
         let mut request = Request::of(call, self.plan.layout.host())?;
         spawn.debug_target = self.place_daemons(&mut request)?;
@@ -213,8 +213,8 @@ impl Session<'_> {
         Ok(request)
     }
 
-    /// Refuses what may have changed since the spawn was read: its parent is being ended, its time is over, or there is
-    /// no room.
+    /// Refuses a spawn because of conditions that may change after it was read: its parent is being terminated, its
+    /// time limit passed, or there is no room.
     fn check_spawn(
         &self,
         request: &Request,
@@ -236,17 +236,17 @@ impl Session<'_> {
         check_processors(request, num_procs, running)
     }
 
-    /// Returns `true` if a signal that ends programs was handed on to the jobs.
+    /// Returns `true` if a terminating signal was forwarded to the jobs.
     pub(super) fn is_interrupted(&self) -> bool {
         self.jobs.iter().any(|job| job.stop.is_interrupted())
     }
 
-    /// Gives a job that was prepared its name, and has a helper thread make its directory and open its files.
+    /// Names a prepared job, and lets a helper thread create its directory and open its files.
     fn place_spawn(&mut self, request: Box<Request>, prepared: Prepared, spawn: PendingSpawn) {
         let named = match self.name_spawn(request, prepared, &spawn) {
             Ok(Some(named)) => Box::new(named),
             Ok(None) => {
-                // The number of a job that is only prepared is that of no other.
+                // A job that is only prepared uses a number of its own.
                 let nspace = Nspace::new(self.next_nspace());
                 self.num_prepared += 1;
                 return self.started_one(nspace, spawn);
@@ -257,8 +257,8 @@ impl Session<'_> {
         let Standard { output, errors, .. } = self.standard;
         let num_here = named.plan.layout.here().len();
         let route = Route::new(&named.plan, num_here, output, errors);
-        // Without descriptors for all files at a time, each is opened when its process is started. That may hold up
-        // others, but only a job that takes most descriptors of the launcher comes to it.
+        // If there are not enough descriptors for all files at once, each is opened when its process starts. That can
+        // block other work, but only a job that needs most descriptors of the launcher gets there.
         let opens_files = limits::check(num_here, route.most_descriptors()).is_ok();
         let task = self.spawn_helpers.run(move |cancel| {
             let number = Some(named.number);
@@ -274,7 +274,7 @@ impl Session<'_> {
         }
     }
 
-    /// Returns a job with its name, or nothing if it was only to be prepared, which is shown then.
+    /// Returns a job with its name. A job that is only to be prepared is displayed instead, and `None` is returned.
     fn name_spawn(
         &mut self,
         mut request: Box<Request>,
@@ -289,7 +289,7 @@ impl Session<'_> {
             return Ok(None);
         }
         let number = self.num_named;
-        // The name is not used again, whatever comes of it.
+        // The number is not reused, even if the job fails to start.
         self.num_named += 1;
         Ok(Some(NamedSpawn {
             request,
@@ -300,7 +300,7 @@ impl Session<'_> {
         }))
     }
 
-    /// Starts one job.
+    /// Starts a job.
     fn start_one(
         &mut self,
         named: NamedSpawn,
@@ -314,7 +314,7 @@ impl Session<'_> {
             plan,
             number,
         } = named;
-        // Much may have happened while its directory was made.
+        // The conditions may have changed while the directory was created.
         if let Err(refusal) = self.check_spawn(&request, num_procs, spawn) {
             self.removals.job_dir(&place.dir);
             return Err(refusal);
@@ -325,7 +325,7 @@ impl Session<'_> {
         let is_reported_apart = parent.is_some_and(|parent| parent.reports_children_apart);
         let origin = Origin {
             is_reported_apart,
-            // What holds for its children holds for theirs.
+            // The setting applies to all descendants.
             reports_children_apart: is_reported_apart || request.reports_children_apart,
             display: request.display,
             shows_progress: request.shows_progress,
@@ -352,7 +352,7 @@ impl Session<'_> {
         }
     }
 
-    /// Ends a job that was not started with all that was asked for.
+    /// Terminates a job that could not be started completely.
     pub(super) fn give_up(&mut self, nspace: &Nspace<'_>) {
         if let Some(index) = self.jobs.place(nspace).filter(|index| *index > 0) {
             if let Some(job) = self.jobs.get(index) {
@@ -362,8 +362,7 @@ impl Session<'_> {
         }
     }
 
-    /// How many processes of this session are named that others are to be beside, each counted once; the wildcard
-    /// names all of a job.
+    /// Returns the number of distinct processes of this session in the list; the wildcard stands for all of a job.
     fn num_beside(&self, procs: &[Proc<'_>]) -> Result<usize, Refusal> {
         let mut num = 0;
         for (nspace, ranks) in Named::of(procs).iter() {
@@ -387,7 +386,7 @@ impl Session<'_> {
         Ok(num)
     }
 
-    /// Whether so many more processes may be started by requests.
+    /// Checks that `--max-spawned` allows this number of additional processes.
     fn check_room(&self, num_procs: u32) -> Result<(), Refusal> {
         let most = self.plan.max_spawned;
         let running = self.jobs.num_spawned();
@@ -406,7 +405,7 @@ impl Session<'_> {
         }
     }
 
-    /// Returns the name of the next job: that of the first one with another number.
+    /// Returns the name of the next job: the name of the first job with another number.
     fn next_nspace(&self) -> String {
         let first = &self.plan.nspace;
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -423,7 +422,7 @@ impl Session<'_> {
         format!("{}{suffix}", &base[..most])
     }
 
-    /// The plan of a job that is asked for: what is not said is as in the first one.
+    /// Returns the plan of a spawned job. Settings without a directive are those of the first job.
     fn plan_of(
         &self,
         request: &mut Request,
@@ -461,26 +460,27 @@ impl Session<'_> {
         })
     }
 
-    /// How much of the time limit of the launcher is left.
+    /// Returns the rest of the launcher's time limit.
     fn time_left(&self) -> Option<std::time::Duration> {
         let limit = self.plan.timeout?;
         Some(limit.saturating_sub(self.began.elapsed()))
     }
 }
 
-/// The refusal of a spawn whose parent is being ended.
+/// Returns the refusal of a spawn whose parent is being terminated.
 fn being_ended() -> Refusal {
     Refusal::new(Status::ERR_JOB_CANCELED, "it is being terminated")
 }
 
-/// The refusal of a spawn after a signal that ends programs: processes of a job that starts now would not have the
-/// signal that all others got.
+/// Returns the refusal of a spawn after a terminating signal. Processes that start now would miss the signal that all
+/// others received.
 fn interrupted() -> Refusal {
     let why = "the launcher is terminating its jobs after a signal";
     Refusal::new(Status::ERR_JOB_CANCELED, why)
 }
 
-/// Whether there are processors for so many more processes, with others running, where these may not be outnumbered.
+/// Refuses a spawn that must not exceed the number of processors, if it would do so together with the running
+/// processes.
 pub(super) fn check_processors(
     request: &Request,
     num_procs: u32,
@@ -499,9 +499,9 @@ pub(super) fn check_processors(
     Err(Refusal::new(Status::ERR_JOB_FAILED_TO_MAP, why))
 }
 
-/// Returns where the output of a job goes: as the request says, else as that of the first job. Files are below a
-/// directory with the name of the job, or have it in their names, so that no two jobs write to the same;
-/// those of a pattern are as it says.
+/// Returns the destination of the output of a job: that of the request, else that of the first job. Files are in a
+/// directory with the name of the job, or contain it in their names, so that no two jobs write to the same files.
+/// File names from a pattern follow the pattern.
 pub(super) fn output_of(request: &Request, first: &Output, nspace: &str) -> Result<Output, Error> {
     if request.output_dir.is_some() && request.output_file.is_some() {
         let message = "output to a directory and output to a named file cannot be combined";
@@ -557,15 +557,15 @@ pub(super) fn output_of(request: &Request, first: &Output, nspace: &str) -> Resu
     })
 }
 
-/// Returns how processes are placed: as the request says, else as those of the first job.
+/// Returns the placement policy of a job: that of the request, else that of the first job.
 pub(super) fn policy_of(request: &Request, first: Policy) -> Policy {
     let map_by = request.map_by.unwrap_or(first.map_by);
-    // A part of the node to map by is also the part to bind to, as on the command line.
+    // As on the command line, mapping by a part of the node also binds to it.
     let named = match (request.map_by, request.cores_each) {
         (_, Some(_)) => Some(Some(Level::Core)),
         (Some(MapBy::Level(level)), None) if level != Level::Node => Some(Some(level)),
         (Some(_), None) => Some(None),
-        // A list of processors means that processes be bound to them.
+        // An explicit CPU list implies binding to it.
         (None, None) => request.cpus.as_ref().map(|_| Some(Level::Node)),
     };
     Policy {
@@ -577,7 +577,7 @@ pub(super) fn policy_of(request: &Request, first: Policy) -> Policy {
             (None, Some(_)) => 1,
             (None, None) => first.procs_each,
         },
-        // The number for each part is exact.
+        // PPR specifies an exact number of processes for each part.
         strict: request.procs_each.is_some() && request.bind_to != Some(None),
     }
 }

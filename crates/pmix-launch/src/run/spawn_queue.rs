@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The spawns whose jobs have not started.
 //!
-//! | state | what happens | next |
+//! | state | activity | next |
 //! | --- | --- | --- |
 //! | asked | the request waits for its turn | it is read, and a helper thread prepares the job |
-//! | preparing | the thread finds programs, checks directories and binds processes | ready, once the host is woken |
-//! | ready | the job waits for its turn | it gets a name and is prepared once more, or is refused |
-//! | preparing | the thread makes the directory of the job and opens the files of its output | ready |
-//! | ready | the job waits for its turn | it is started, or refused |
+//! | preparing | the thread finds programs, checks directories and binds processes | ready |
+//! | ready | the job waits for its turn | it is named and prepared once more, or refused |
+//! | preparing | the thread creates the directory of the job and opens its output files | ready |
+//! | ready | the job waits for its turn | it is started or refused |
 //!
-//! Each process or tool has one spawn at a time that is past the first state, so its jobs start in their order, and a
-//! directory that does not answer delays the jobs of one that asks, not those of others.
+//! Each process or tool has at most one spawn beyond the first state, so its jobs start in order. A directory that
+//! hangs delays only the jobs of one requester.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ use super::request::Request;
 use crate::preparation::{JobPlace, Prepared};
 use crate::{Error, Plan};
 
-/// The number of jobs that are prepared at a time, each by one thread.
+/// The largest number of jobs that are prepared at a time, each by one thread.
 pub(super) const MOST_PREPARING: usize = 16;
 
-/// A spawn that was asked for and not read.
+/// A spawn request that was not read yet.
 pub(super) struct AskedSpawn {
     pub(super) call: Spawn,
     pub(super) spawn: PendingSpawn,
@@ -36,41 +36,41 @@ pub(super) struct AskedSpawn {
 
 /// A spawn whose job has not started.
 pub(super) struct PendingSpawn {
-    /// The process or tool that asks for it.
+    /// The process or tool that requested it.
     pub(super) asker: Proc<'static>,
-    /// When it was asked for.
+    /// The time of the request.
     pub(super) asked: Instant,
-    /// When it is refused if its job has not started, if there is a limit.
+    /// The time after which the spawn is refused if its job has not started.
     pub(super) start_by: Option<Instant>,
     pub(super) done: Completion<Nspace<'static>>,
-    /// The daemons of a debugger that are started after the job.
+    /// The debugger daemons to start after the job.
     pub(super) daemons: Option<Spawn>,
     /// The job that was started, while its daemons are prepared.
     pub(super) started: Option<Nspace<'static>>,
-    /// The processes that the job debugs, if it is daemons of a debugger.
+    /// The target, if the job consists of debugger daemons.
     pub(super) debug_target: Option<Proc<'static>>,
 }
 
-/// The result of a step of the preparation of a job.
+/// The result of one step of the preparation.
 pub(super) enum Readied {
-    /// Its programs were found, and its processes are bound.
+    /// The programs were found and the processes bound.
     Prepared(Box<Request>, Result<Prepared, Error>),
-    /// Its directory was made, and the files of its output are open.
+    /// The directory was created and the output files were opened.
     Placed(Box<NamedSpawn>, Result<JobPlace, Error>),
 }
 
-/// A job that has a name and was not started.
+/// A job with a name that was not started yet.
 pub(super) struct NamedSpawn {
-    /// The request, without its applications, which are in the plan.
+    /// The request; its applications have moved to the plan.
     pub(super) request: Box<Request>,
     pub(super) num_procs: u32,
     pub(super) prepared: Prepared,
     pub(super) plan: Arc<Plan>,
-    /// The number of the job among those that were spawned.
+    /// The number of the spawned job.
     pub(super) number: u64,
 }
 
-/// The spawns in their states.
+/// The spawns, by state.
 #[derive(Default)]
 pub(super) struct SpawnQueue {
     asked: VecDeque<AskedSpawn>,
@@ -91,31 +91,30 @@ impl SpawnQueue {
         self.preparing.push((spawn, task));
     }
 
-    /// Takes the first spawn that may be read and prepared.
+    /// Removes and returns the first spawn that may be read and prepared.
     pub(super) fn next_asked(&mut self) -> Option<AskedSpawn> {
         let place = self.place_of_next()?;
         self.asked.remove(place)
     }
 
-    /// Takes the first spawn whose job is ready, with what the thread made of it; without anything if the thread
-    /// ended before.
+    /// Removes and returns the first ready spawn with the result of its thread, or `None` if the thread panicked.
     pub(super) fn next_ready(&mut self) -> Option<(PendingSpawn, Option<Readied>)> {
         self.collect();
         self.ready.pop_front()
     }
 
-    /// Returns `true` if a spawn can go on without waiting for a thread.
+    /// Returns `true` if a spawn can proceed without waiting for a thread.
     pub(super) fn can_go_on(&mut self) -> bool {
         self.collect();
         !self.ready.is_empty() || self.place_of_next().is_some()
     }
 
-    /// Returns when the first spawn is to be refused.
+    /// Returns the time at which the next spawn has to be refused.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.pending().filter_map(|spawn| spawn.start_by).min()
     }
 
-    /// Takes the spawns that are meant, in whatever state.
+    /// Removes and returns the spawns that match, in any state.
     pub(super) fn take(&mut self, is_meant: impl Fn(&PendingSpawn) -> bool) -> Vec<PendingSpawn> {
         let mut taken = Vec::new();
         let (asked, preparing, ready) = (
@@ -131,7 +130,7 @@ impl SpawnQueue {
         }
         for (spawn, task) in preparing {
             match is_meant(&spawn) {
-                // This cancels what the thread does.
+                // Dropping the task cancels its work.
                 true => taken.push(spawn),
                 false => self.preparing.push((spawn, task)),
             }
@@ -165,7 +164,7 @@ impl SpawnQueue {
         asked.position(|asked| !is_busy(&asked.spawn.asker))
     }
 
-    /// Moves the jobs that threads have prepared to those that are ready.
+    /// Moves the spawns whose threads have finished to the ready ones.
     fn collect(&mut self) {
         for (spawn, mut task) in std::mem::take(&mut self.preparing) {
             match task.poll() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Starting jobs.
+//! The start of jobs.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -46,24 +46,24 @@ use crate::session_dir::SessionDir;
 use crate::signals::Signals;
 use crate::{Error, Plan, service};
 
-/// After how long a part of a line that nothing follows goes out to somebody at a terminal.
+/// The time after which a partial line is written to a terminal.
 const PATIENCE_OF_USER: Duration = Duration::from_millis(100);
-/// The number of files of output that are written at a time.
+/// The largest number of output files that are written at a time.
 const MOST_WRITING: usize = 64;
-/// The number of processes whose files are opened at a time.
+/// The largest number of processes whose files are opened at a time.
 const MOST_OPENING: usize = 16;
-/// After how many processes it is said how many have started, where that is asked for.
+/// The number of processes between two reports on the progress of a start.
 const PROGRESS: usize = 100;
 
 impl<'a> Session<'a> {
-    /// Starts every process of this node.
+    /// Starts all processes of the first job on this node.
     pub(super) fn start(
         plan: &'a Plan,
         standard: Standard<'a>,
         observer: Option<Box<dyn WireObserver>>,
         wait: Option<ToolWait>,
     ) -> Result<Self, Error> {
-        // Before anything is made that would have to be taken back.
+        // Check first: nothing was created yet that would have to be removed.
         let least = Route::least_descriptors(plan, standard.output, standard.errors);
         limits::check(plan.layout.here().len(), least)?;
         let form = CommandForm::default();
@@ -73,15 +73,15 @@ impl<'a> Session<'a> {
         if let Some(wait) = wait {
             session.wait_for_release(wait)?;
         }
-        // No process runs yet that would wait for a disk. The files of each process are opened when it is started, so
-        // a job may have more of them than the launcher may have open.
+        // No process runs yet that could be blocked by a slow disk. The files of each process are opened when it
+        // starts, because all of them together may exceed the limit of descriptors.
         let place = JobPlace::make(plan, session.dir.path(), None, false, &Cancel::never())?;
         session.num_named += 1;
         session.start_job(PlanRef::Given(plan), None, prepared, place)?;
         Ok(session)
     }
 
-    /// Starts one more job. What was started of one that fails is there until it is dismissed.
+    /// Starts a job. If that fails after some processes were started, these remain until the job is dismissed.
     pub(super) fn start_job(
         &mut self,
         plan: PlanRef<'a>,
@@ -96,7 +96,8 @@ impl<'a> Session<'a> {
         let form = form.unwrap_or_default();
         let given = plan.clone();
         let index = self.jobs.len();
-        // The server has opened what it needs by now, and so have those who opened the files of the job.
+        // The server, and the thread that opened the files of the job, hold their descriptors by this time, so the
+        // check counts them.
         let num_here = plan.layout.here().len();
         let route = Route::new(&given, num_here, self.standard.output, self.standard.errors);
         let for_output = match files {
@@ -108,7 +109,7 @@ impl<'a> Session<'a> {
         let spawner = match spawner {
             Ok(spawner) => spawner,
             Err(error) => {
-                // No list has this job, so nothing else would remove its directory before the end of the session.
+                // The job is not in the list of jobs yet, so its directory has to be removed here.
                 self.removals.job_dir(&dir);
                 return Err(error);
             }
@@ -116,8 +117,8 @@ impl<'a> Session<'a> {
         let spares_exit_codes = origin
             .as_ref()
             .is_some_and(|origin| origin.spares_exit_codes);
-        // The time of the first job is that of the launcher, which may have waited for its release; what is asked for
-        // has what is left of it.
+        // The time limit of the first job starts with the launcher, which may have waited for its release. Spawned
+        // jobs get the rest of that limit.
         let limited_from = match &origin {
             Some(_) => Instant::now(),
             None => self.began,
@@ -141,7 +142,7 @@ impl<'a> Session<'a> {
             if let Err(e) = self.server.deregister_nspace(&job.nspace) {
                 tracing::debug!("cannot deregister {}: {e}", job.nspace);
             }
-            // No list has this job, so nothing else would remove its directory before the end of the session.
+            // The job is not in the list of jobs yet, so its directory has to be removed here.
             self.removals.job_dir(&job.dir);
             return Err(error);
         }
@@ -163,7 +164,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Everything but the processes.
+    /// Creates the session without processes.
     fn prepare(
         plan: &'a Plan,
         standard: Standard<'a>,
@@ -244,7 +245,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Tells the server of the job and of its processes here.
+    /// Registers the job and its local processes with the server.
     fn register(&self, job: &Job<'_>, bound: &Bound) -> Result<(), Error> {
         let (plan, nspace) = (&*job.plan, &job.nspace);
         let here = plan.layout.here();
@@ -285,8 +286,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Shows what is asked for of a job that is to start. While nobody reads what was shown before, it is left out:
-    /// jobs may be asked for, and only prepared, without end.
+    /// Displays the requested information on a job. It is skipped while earlier output was not read: spawns that only
+    /// prepare a job can repeat without limit.
     pub(super) fn show(&mut self, display: Display, plan: &Plan, bound: &Bound) {
         if !self.forward.has_room(OutputStream::Errors) {
             return tracing::debug!("cannot print information about jobs");
@@ -314,7 +315,7 @@ impl<'a> Session<'a> {
         let shows_progress = origin.is_some_and(|origin| origin.shows_progress);
         let num_here = plan.layout.here().len();
         let reader = origin.and_then(|origin| origin.reader);
-        // The streams and files of processes that were prepared and not taken yet, by their places.
+        // The streams and files of processes that were prepared and not taken yet, by index.
         let mut rests = BTreeMap::new();
         let mut context = (self, &mut rests);
         spawner.start_all(
@@ -332,7 +333,7 @@ impl<'a> Session<'a> {
                     merged,
                     files,
                 } = route.streams(match &mut files {
-                    // The places come in their order.
+                    // `prepare` is called in the order of the indexes.
                     Some(files) => files.next(),
                     None => route.open(rank, true)?,
                 })?;
@@ -363,14 +364,14 @@ impl<'a> Session<'a> {
                     let line = format!("{nspace}: {num_started} of {num_here} processes started\n");
                     session.forward.write_error(line.as_bytes());
                 }
-                // Requests of processes that run do not wait until all have started.
+                // Requests of running processes are served before all have started.
                 session.serve();
                 Ok(())
             },
         )
     }
 
-    /// Takes a process that was started: a new one, or one in the place of another.
+    /// Adds a started process to its job, either as a new one or as the next incarnation of another.
     pub(super) fn adopt(
         &mut self,
         index: usize,
@@ -427,7 +428,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The form of lines on a stream of the launcher: who sits at a terminal does not wait long for a prompt.
+/// Returns the form of lines for a stream of the launcher. On a terminal a prompt has to appear without much delay.
 fn prompt_on(stream: BorrowedFd<'_>, form: LineForm) -> LineForm {
     match form {
         LineForm::WholeWithin(_) if rustix::termios::isatty(stream) => {
@@ -437,8 +438,8 @@ fn prompt_on(stream: BorrowedFd<'_>, form: LineForm) -> LineForm {
     }
 }
 
-/// Returns the directories that no request removes: the working directories of the job and the launcher, the directory
-/// of sessions, and the user's home.
+/// Returns the directories that no request may remove: the working directories of the job and the launcher, the
+/// directory of sessions, and the user's home.
 fn kept(plan: &Plan) -> impl Iterator<Item = PathBuf> {
     let home = plan.environment.iter().find(|(name, _)| name == "HOME");
     let home = home.map(|(_, home)| PathBuf::from(home));

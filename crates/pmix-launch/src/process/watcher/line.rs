@@ -3,19 +3,19 @@
 //!
 //! | line | meaning |
 //! | --- | --- |
-//! | `over` | the launcher ends by itself |
-//! | `rest` | no process of a job runs, and the watcher removes what is left once the launcher ends |
+//! | `over` | the launcher exits normally |
+//! | `rest` | no process of a job runs; the watcher removes the remaining files when the launcher exits |
 //! | `session PATH` | the directory of the session |
 //! | `kept PATH` | a directory that is never removed |
-//! | `PID` | a process was started, which leads a process group |
-//! | `gone PID` | nothing is left of a process and its group |
-//! | `file KEY PATH` | a file to be removed |
-//! | `dir KEY FLAGS PATH` | a directory to be removed |
-//! | `left KEY PATH` | a name or path that is to be left |
-//! | `removed KEY` | the launcher has removed what it had under this key |
+//! | `PID` | a process was started that leads a process group |
+//! | `gone PID` | the process and its group have exited |
+//! | `file KEY PATH` | a file to remove |
+//! | `dir KEY FLAGS PATH` | a directory to remove |
+//! | `left KEY PATH` | a name or path to exclude from removal |
+//! | `removed KEY` | the launcher has removed everything under this key |
 //!
-//! A key is `UID RANK NSPACE`. Names and paths may have any bytes; a percent sign, a space and a line end are written as
-//! `%` and two hexadecimal digits.
+//! A key is `UID RANK NSPACE`. Names and paths may contain any bytes; a percent sign, a space and a line end are
+//! written as `%` and two hexadecimal digits.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use pmix_server::CleanupDirectory;
 use pmix_types::{Proc, Text};
 
-/// The process or job at whose end a user wants something removed.
+/// The process or job at whose end a user wants paths removed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) uid: u32,
@@ -42,7 +42,7 @@ impl Key {
     }
 }
 
-/// Something to be removed, or to be left.
+/// A path to remove, or one to exclude from removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Removal<'a> {
     File(&'a [u8]),
@@ -66,7 +66,7 @@ impl<'a> Removal<'a> {
     }
 }
 
-/// A line that a launcher writes.
+/// A line, as the launcher writes it.
 pub(super) enum Line<'a> {
     Over,
     Rest,
@@ -142,7 +142,7 @@ fn escape(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// A line as the watcher reads it.
+/// A line, as the watcher reads it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     Over,
@@ -156,12 +156,12 @@ pub(super) enum Heard {
     Ignored(Key, Text<'static>),
     Removed(Key),
     /// A directory that is the root, or is relative to a directory that the watcher does not know. Such a line is
-    /// skipped: the processes that other lines name are killed all the same.
+    /// skipped, so that the processes of other lines are still killed.
     Unusable,
 }
 
 impl Heard {
-    /// Reads a line without its end. Returns `None` for one that no launcher writes.
+    /// Parses a line without its line end. Returns `None` for a line that no launcher writes.
     pub(super) fn read(line: &[u8]) -> Option<Self> {
         let mut words = line.split(|&byte| byte == b' ');
         let first = words.next()?;
@@ -194,7 +194,7 @@ impl Heard {
     }
 }
 
-/// A process id that a launcher can have started: not the init process, and no group by a negative number.
+/// Parses a process id that a launcher can have started: neither the init process nor a negative number (a group).
 fn pid(word: &[u8]) -> Option<i32> {
     number(word).filter(|pid| *pid > 1)
 }
@@ -211,7 +211,7 @@ fn key<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Option<Key> {
     })
 }
 
-/// Reads a path. Returns `Some(None)` for one that is not [below the root](is_below_root).
+/// Parses a path. Returns `Some(None)` if it is not [below the root](is_below_root).
 fn path(word: &[u8]) -> Option<Option<PathBuf>> {
     let bytes = unescape(word)?;
     let path = Path::new(OsStr::from_bytes(&bytes));

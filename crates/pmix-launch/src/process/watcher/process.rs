@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The watcher: what the process does that outlives a killed launcher.
+//! The main function of the watcher process.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, BufRead as _, BufReader, Read};
@@ -14,35 +14,36 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, p
 use super::line::{Heard, Key};
 use crate::session_dir;
 
-/// The number of times that the watcher looks for processes that start others while they are killed, or that the system
-/// has not ended yet.
+/// The number of rounds in which the watcher kills processes. A killed process may have forked before, and the kernel
+/// may need time to end it.
 const ROUNDS: usize = 200;
 
-/// The time that the system has to end processes before the watcher looks again.
+/// The time between two rounds.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The processes and files that a killed launcher leaves.
+/// The processes and files of a killed launcher.
 #[derive(Default)]
 struct Left {
-    /// The processes that lead process groups.
+    /// The process groups, by the process ids of their leaders.
     groups: BTreeSet<i32>,
-    /// No process of a job runs, so none is killed: the numbers may belong to other processes now.
+    /// `true` if no process of a job runs. None is killed then, since their process ids may be reused.
     is_rest: bool,
     session: Option<PathBuf>,
     /// The paths that users registered for removal.
     cleanups: BTreeMap<Key, Cleanup>,
-    /// Directories that are not removed all the same.
+    /// The directories that are never removed.
     kept: Vec<PathBuf>,
 }
 
-/// Waits until the launcher has ended that started this process as its [`watcher`](crate::Plan::watcher). If it was
-/// killed, kills the process groups that it leaves and every process that has the directory of its session in its
-/// environment, and then removes that directory and what the processes had registered for removal
-/// (`PMIX_REGISTER_CLEANUP`), each through no link and only if it belongs to the user. Returns the number of process
-/// groups that the launcher named.
+/// Waits until the launcher that started this process as its [`watcher`](crate::Plan::watcher) has exited. If the
+/// launcher was killed, kills its process groups and every process that has the directory of its session in the
+/// environment. Then removes that directory and the paths that processes registered (`PMIX_REGISTER_CLEANUP`),
+/// without following links and only if they belong to the user. Returns the number of process groups that the
+/// launcher named.
 ///
 /// # Errors
-/// Standard input is not what a launcher writes, or cannot be read; nothing is killed or removed then.
+/// Returns an error if standard input cannot be read or contains a line that no launcher writes. Nothing is killed or
+/// removed then.
 pub fn end_with_launcher(input: impl Read) -> io::Result<usize> {
     let mut left = Left::default();
     let mut input = BufReader::new(input);
@@ -50,7 +51,7 @@ pub fn end_with_launcher(input: impl Read) -> io::Result<usize> {
     loop {
         line.clear();
         input.read_until(b'\n', &mut line)?;
-        // A line without its end is a part of one that the launcher was writing when it was killed.
+        // A last line without its end is incomplete: the launcher was killed while it wrote it.
         let Some(line) = line.strip_suffix(b"\n") else {
             break;
         };
@@ -97,7 +98,7 @@ impl Left {
 
     fn kill(&self) {
         for group in self.groups.iter().copied().filter_map(Pid::from_raw) {
-            // One that has ended with all that it started is killed in vain.
+            // The kill fails if the whole group has exited, which is expected.
             let _ = kill_process_group(group, Signal::KILL);
         }
         if let Some(session) = &self.session {
@@ -110,12 +111,12 @@ impl Left {
         }
     }
 
-    /// Removes files when no process is left that could make them again.
+    /// Removes the files, after all processes that could create them again were killed.
     fn remove(&mut self) {
         let kept = ProtectedPaths::new(std::mem::take(&mut self.kept));
         for (key, cleanup) in &mut self.cleanups {
             keep_last(&mut cleanup.directories);
-            // There is no output for the errors of this process.
+            // This process has no output for errors.
             let _ = cleanup::remove(cleanup, key.uid, &kept);
         }
         if let Some(session) = &self.session {
@@ -124,8 +125,8 @@ impl Left {
     }
 }
 
-/// Keeps one entry for each path, at the place of the first one and with the flags of the last one: a directory that is
-/// registered again has wider flags.
+/// Keeps one entry for each path, at the place of the first and with the flags of the last: a repeated registration
+/// has widened flags.
 fn keep_last(directories: &mut Vec<CleanupDirectory>) {
     let mut places = HashMap::new();
     let mut kept: Vec<CleanupDirectory> = Vec::with_capacity(directories.len());
@@ -139,14 +140,15 @@ fn keep_last(directories: &mut Vec<CleanupDirectory>) {
     *directories = kept;
 }
 
-/// Kills every process whose environment names a directory or a file in it. Returns how many.
+/// Kills every process whose environment names the directory or a path in it. Returns their number.
 fn kill_of_session(session: &[u8]) -> usize {
     let own = rustix::process::getpid();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let pids = pids.filter_map(Pid::from_raw).filter(|pid| *pid != own);
     let killed = pids.filter(|&pid| {
-        // A descriptor, so that the process that is killed is the one that was looked at.
+        // The descriptor ensures that the signal reaches the process whose environment was read, even if its id is
+        // reused.
         let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
             return false;
         };
@@ -158,7 +160,7 @@ fn kill_of_session(session: &[u8]) -> usize {
     killed.count()
 }
 
-/// Whether the value of a variable is that directory, or a path in it.
+/// Returns `true` if the value of a variable is that directory or a path in it.
 fn is_in(var: &[u8], directory: &[u8]) -> bool {
     let value = var
         .iter()
@@ -371,7 +373,7 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let session = SessionDir::create(tmp.path()).unwrap();
         fs::write(session.path().join("left"), "x").unwrap();
-        // While its launcher lives it is locked.
+        // The directory is locked while its launcher lives.
         let lines = said(&[Line::Session(session.path())]);
         end_with_launcher(&*lines).unwrap();
         assert!(session.path().join("left").exists());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a spawn asks for that concerns debuggers, read out of its infos.
+//! The directives of a spawn that concern debuggers.
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers", "Debugger attributes".
 
@@ -12,23 +12,22 @@ use pmix_types::{DataArray, Info, Nspace, Proc, Rank, Value, keys};
 use crate::App;
 use crate::stops::{DebugStops, StopPoint};
 
-/// What a directive for debuggers asks for.
+/// A directive that concerns debuggers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::run) enum DebugDirective {
-    /// That processes stop.
+    /// Processes stop.
     Stop(StopPoint),
-    /// Whether an application is daemons of a debugger (`PMIX_DEBUGGER_DAEMONS`).
+    /// The application consists of debugger daemons (`PMIX_DEBUGGER_DAEMONS`).
     Daemons,
-    /// What they debug: processes (`PMIX_DEBUG_TARGET`) or a job (`PMIX_DEBUG_JOB`).
+    /// The target of the daemons: processes (`PMIX_DEBUG_TARGET`) or a job (`PMIX_DEBUG_JOB`).
     Target,
-    /// How many daemons there are on each node that has a process of what they debug
-    /// (`PMIX_DEBUG_DAEMONS_PER_NODE`).
+    /// The number of daemons on each node that has a target process (`PMIX_DEBUG_DAEMONS_PER_NODE`).
     PerNode,
-    /// How many daemons there are for each of these processes (`PMIX_DEBUG_DAEMONS_PER_PROC`).
+    /// The number of daemons for each target process (`PMIX_DEBUG_DAEMONS_PER_PROC`).
     PerProc,
 }
 
-/// All that a spawn asks for that concerns debuggers.
+/// The directives of one spawn that concern debuggers.
 #[derive(Debug, Default)]
 pub(in crate::run) struct DebugRequest {
     stops: Vec<Stop>,
@@ -38,20 +37,20 @@ pub(in crate::run) struct DebugRequest {
     per_proc: Option<u32>,
 }
 
-/// A directive that processes stop.
+/// A directive by which processes stop.
 #[derive(Debug)]
 struct Stop {
     point: StopPoint,
     who: Value<'static>,
-    /// The application whose own infos have it; none for one that holds for the whole job.
+    /// The application whose infos contain it; `None` for the whole job.
     app: Option<usize>,
 }
 
 impl DebugRequest {
-    /// Takes a directive, of the job or of one application.
+    /// Adds a directive of the job or of one application.
     ///
     /// # Errors
-    /// What is wrong with its value.
+    /// Returns a message if its value is invalid.
     pub(in crate::run) fn take(
         &mut self,
         directive: DebugDirective,
@@ -72,30 +71,30 @@ impl DebugRequest {
         Ok(())
     }
 
-    /// Whether any of it is to stop in init.
+    /// Returns `true` if processes are to stop in init.
     pub(in crate::run) fn stops_in_init(&self) -> bool {
         let is_false = |who: &Value<'_>| who.truth().as_bool() == Some(false);
         { self.stops.iter() }.any(|stop| stop.point == StopPoint::InInit && !is_false(&stop.who))
     }
 
-    /// Whether the job is daemons of a debugger.
+    /// Returns `true` if the job consists of debugger daemons.
     pub(in crate::run) fn is_of_daemons(&self) -> bool {
         self.has_daemons || self.per_node.is_some() || self.per_proc.is_some()
     }
 
-    /// What the daemons debug.
+    /// Returns the target of the daemons.
     ///
     /// # Errors
-    /// It is not said.
+    /// Returns a message if no target is given.
     pub(in crate::run) fn target(&self) -> Result<&Proc<'static>, String> {
         let missing = "PMIX_DEBUGGER_DAEMONS without PMIX_DEBUG_TARGET";
         self.target.as_ref().ok_or_else(|| missing.to_owned())
     }
 
-    /// How many daemons there are for so many processes on this node, if it is said.
+    /// Returns the requested number of daemons for this number of target processes on this node, if any.
     ///
     /// # Errors
-    /// It is said in two ways.
+    /// Returns a message if both kinds of numbers are given.
     pub(in crate::run) fn num_daemons(&self, num_targets: u32) -> Result<Option<u32>, String> {
         match (self.per_node, self.per_proc) {
             (Some(_), Some(_)) => {
@@ -106,8 +105,8 @@ impl DebugRequest {
         }
     }
 
-    /// The ranks that stop. What is said of one application is for its processes alone.
-    /// Daemons of debuggers do not stop.
+    /// Returns the ranks that stop. A directive of one application applies only to its processes. Debugger daemons do
+    /// not stop.
     pub(in crate::run) fn stops(&self, apps: &[App]) -> DebugStops {
         let mut stops = DebugStops::default();
         if self.is_of_daemons() {
@@ -121,8 +120,8 @@ impl DebugRequest {
     }
 }
 
-/// Takes daemons of a debugger out of a spawn that has them beside the applications that they debug. They
-/// are a job of their own.
+/// Splits debugger daemons from a spawn that has them beside the applications that they debug. They become a job of
+/// their own.
 pub(in crate::run) fn without_daemons(mut call: Spawn) -> (Spawn, Option<Spawn>) {
     let is_of_daemons = |infos: &[Info<'_>]| {
         let says = |info: &Info<'_>| info.key.is(keys::DEBUGGER_DAEMONS) && info.truth().is_true();
@@ -135,7 +134,7 @@ pub(in crate::run) fn without_daemons(mut call: Spawn) -> (Spawn, Option<Spawn>)
     let (daemons, apps): (Vec<_>, Vec<_>) =
         { apps.into_iter() }.partition(|app| is_of_daemons(&app.info));
     if daemons.is_empty() || apps.is_empty() {
-        // One of the two is empty.
+        // At most one of the two lists has applications, so nothing is split.
         call.apps = apps.into_iter().chain(daemons).collect();
         return (call, None);
     }
@@ -145,7 +144,7 @@ pub(in crate::run) fn without_daemons(mut call: Spawn) -> (Spawn, Option<Spawn>)
     (call, Some(of_daemons))
 }
 
-/// What daemons debug; all of a job where it is named alone.
+/// Returns the target of daemons: named processes, or all of a named job.
 fn target(info: &Info<'static>) -> Result<Proc<'static>, String> {
     match &info.value {
         Value::Proc(proc) => Ok(proc.clone()),
@@ -157,14 +156,14 @@ fn target(info: &Info<'static>) -> Result<Proc<'static>, String> {
     }
 }
 
-/// A number above 0.
+/// Returns a positive number.
 fn positive(info: &Info<'static>) -> Result<u32, String> {
     let number: Option<u32> = info.value.to_number().ok();
     let number = number.filter(|number| *number > 0);
     number.ok_or_else(|| format!("{} without a number above 0", info.key))
 }
 
-/// The ranks of an application, or of all.
+/// Returns the ranks of one application, or of all.
 fn ranks_of(apps: &[App], app: Option<usize>) -> Range<u32> {
     let mut next = 0u32;
     let mut ranges = apps.iter().map(|app| {
@@ -178,9 +177,9 @@ fn ranks_of(apps: &[App], app: Option<usize>) -> Range<u32> {
     }
 }
 
-/// Those of some ranks that a directive names.
+/// Returns the ranks in `of` that a directive names.
 ///
-/// Who asks for a job does not know what it will be called, so the nspaces of processes do not count.
+/// The requester of a spawn cannot know the nspace of the new job, so the nspaces of processes are ignored.
 fn named(who: &Value<'_>, of: Range<u32>) -> BTreeSet<Rank> {
     let one = |rank: Rank| match rank {
         Rank::WILDCARD => of.clone(),
@@ -202,7 +201,7 @@ fn named(who: &Value<'_>, of: Range<u32>) -> BTreeSet<Rank> {
     ranges.into_iter().flatten().map(Rank::new).collect()
 }
 
-/// Each once, so that nobody pays for what is said again.
+/// Removes duplicates, so that repeated ranks cost no time.
 fn distinct(ranks: impl Iterator<Item = Rank>) -> impl Iterator<Item = Rank> {
     ranks.collect::<BTreeSet<_>>().into_iter()
 }
@@ -245,7 +244,7 @@ mod tests {
         assert_eq!(ranks(true.into(), Some(1)), [2, 3, 4]);
         assert_eq!(ranks(true.into(), Some(7)), []);
         assert_eq!(ranks(Value::Rank(Rank::new(3)), None), [3]);
-        // A rank beyond the job, and one of the other application.
+        // The first rank is beyond the job, the second belongs to the other application.
         assert_eq!(ranks(Value::Rank(Rank::new(5)), None), []);
         assert_eq!(ranks(Value::Rank(Rank::new(0)), Some(1)), []);
         let procs = DataArray::Proc(vec![proc(4), proc(1), proc(4), proc(9)]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a request to log asks for: the channels, and how texts are written there.
+//! The directives of a log request: the channels and the form of texts.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,19 +10,19 @@ use super::Fault;
 use super::repeated::Kind;
 use super::syslog;
 
-/// A place where texts go.
+/// A channel of `PMIx_Log`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Channel {
     /// A standard stream of the launcher.
     Stream(OutputStream),
-    /// The system log of the node, which is the only one.
+    /// The system log of this node, which also serves as the global one.
     Syslog,
-    /// One that the launcher does not have.
+    /// A channel that the launcher does not have.
     Missing,
 }
 
 impl Channel {
-    /// The channel that an info is for, with its name; none for an info that says something else.
+    /// Returns the channel of an info with its name, or `None` if the info does not select one.
     pub(super) fn of(info: &Info<'_>) -> Option<(Self, &'static str)> {
         Some(match info.key.as_text().as_str()? {
             keys::LOG_STDOUT => (Self::Stream(OutputStream::Output), "stdout"),
@@ -41,28 +41,27 @@ impl Channel {
     }
 }
 
-/// How texts are written.
+/// The form in which texts are written.
 #[derive(Debug, Default)]
 pub(super) struct Form {
-    /// Whether the first channel that works is the only one (`PMIX_LOG_ONCE`).
+    /// `true` if only the first working channel gets the text (`PMIX_LOG_ONCE`).
     pub(super) is_once: bool,
     /// The priority of the system log.
     pub(super) priority: u8,
-    /// What messages are alike by, if those that are alike are written once.
+    /// The key and value that identify equal messages, if these are aggregated.
     pub(super) kind: Option<Kind>,
-    /// The time that stands in front.
+    /// The time that precedes the text.
     stamp: Option<String>,
-    /// Whether the name of the channel stands in front.
+    /// `true` if the name of the channel precedes the text.
     is_tagged: bool,
 }
 
 impl Form {
-    /// Reads the directives; those that say which messages are alike may be among the data.
+    /// Reads the directives. Those that identify equal messages may also be among the data.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a priority that there is not, `PMIX_ERR_NOT_SUPPORTED` for XML where it is
-    /// required.
+    /// Returns `PMIX_ERR_BAD_PARAM` for an invalid priority, and `PMIX_ERR_NOT_SUPPORTED` if XML is required.
     pub(super) fn read(directives: &[Info<'_>], data: &[Info<'_>]) -> Result<Self, Fault> {
         let mut form = Self::default();
         let (mut priority, mut time, mut has_stamp, mut generates) = (None, None, false, false);
@@ -114,7 +113,7 @@ impl Form {
         Ok(form)
     }
 
-    /// A text as it goes to a channel.
+    /// Returns a text in the form for a channel.
     pub(super) fn write(&self, channel: &str, text: Vec<u8>) -> Vec<u8> {
         let stamp = self.stamp.as_ref().map(|stamp| format!("[{stamp}]"));
         let tag = self.is_tagged.then(|| format!("[{channel}]"));
@@ -126,7 +125,7 @@ impl Form {
     }
 }
 
-/// The text that a value holds.
+/// Returns the text of a value.
 pub(super) fn text(value: &Value<'_>) -> Option<Vec<u8>> {
     match value {
         Value::String(Some(text)) => Some(Text::as_bytes(text).to_vec()),
@@ -155,7 +154,7 @@ mod tests {
         ];
         let both = read(&both).unwrap().write("stdout", b"x\ny".to_vec());
         assert_eq!(both, b"[Thu Jan  1 00:00:00 1970][stdout] x\ny");
-        // A time that no clock has.
+        // A time beyond the range of the clock.
         let mad = [
             Info::new(keys::LOG_TIMESTAMP, Value::Time(i64::MAX)),
             Info::new(keys::LOG_TIMESTAMP_OUTPUT, true),

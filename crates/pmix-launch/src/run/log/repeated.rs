@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages that many processes log alike (`PMIX_LOG_AGG`): the first is written, the others are counted.
+//! Equal messages from many processes (`PMIX_LOG_AGG`): the first is written, the others are counted.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use pmix_types::Status;
 
-/// How long is counted before it is told.
+/// The period after which counted messages are reported.
 const PERIOD: Duration = Duration::from_secs(5);
-/// How many kinds are told apart; messages of further ones are all written.
+/// The largest number of kinds; messages of further kinds are all written.
 const MOST: usize = 256;
-/// How many bytes what messages are alike by may have; those of a longer kind are all written.
+/// The largest size of a kind in bytes; messages of a longer kind are all written.
 const LONGEST: usize = 4096;
 
-/// What messages are alike by: `PMIX_LOG_KEY` and `PMIX_LOG_VAL`.
+/// The identification of equal messages: `PMIX_LOG_KEY` and `PMIX_LOG_VAL`.
 pub(super) type Kind = (Vec<u8>, Vec<u8>);
 
 /// The messages that were logged since the period began.
@@ -23,7 +23,7 @@ pub(super) struct Repeated {
     until: Option<Instant>,
 }
 
-/// What became of the first message of a kind, and how many came after it.
+/// The status of the first message of a kind, and the number of those after it.
 #[derive(Debug)]
 struct Logged {
     status: Status,
@@ -31,15 +31,14 @@ struct Logged {
 }
 
 impl Repeated {
-    /// Counts a message if one like it was logged before, so that this one need not be. Returns what became of
-    /// that one.
+    /// Counts a message if an equal one was logged before, and returns the status of that one.
     pub(super) fn count(&mut self, kind: &Kind) -> Option<Status> {
         let logged = self.kinds.get_mut(kind)?;
         logged.num_more += 1;
         Some(logged.status)
     }
 
-    /// Notes the first message of a kind, and what became of it.
+    /// Records the first message of a kind with its status.
     pub(super) fn note(&mut self, kind: Kind, status: Status, now: Instant) {
         if self.kinds.len() < MOST && kind.0.len().saturating_add(kind.1.len()) <= LONGEST {
             let num_more = 0;
@@ -48,12 +47,12 @@ impl Repeated {
         }
     }
 
-    /// When to call [`Self::tick`].
+    /// Returns the time for the next [`Self::tick`].
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.until
     }
 
-    /// Returns what is to be said of what was counted, if the period is over.
+    /// Returns the report on counted messages if the period is over.
     pub(super) fn tick(&mut self, now: Instant) -> Vec<String> {
         match self.until.is_some_and(|until| until <= now) {
             true => self.take(),
@@ -61,7 +60,7 @@ impl Repeated {
         }
     }
 
-    /// Returns what is to be said of what was counted, and begins anew.
+    /// Returns the report on counted messages and starts a new period.
     pub(super) fn take(&mut self) -> Vec<String> {
         self.until = None;
         let kinds = std::mem::take(&mut self.kinds).into_iter();
@@ -84,7 +83,7 @@ mod tests {
         (b"help".to_vec(), value.into())
     }
 
-    /// Whether a message is like one before.
+    /// Returns `true` if an equal message was logged before.
     fn is_known(repeated: &mut Repeated, kind: Kind, now: Instant) -> bool {
         let is_known = repeated.count(&kind).is_some();
         if !is_known {

@@ -3,12 +3,12 @@
 //!
 //! | part | content |
 //! | --- | --- |
-//! | `<PRI>` | facility and severity, as `syslog(3)` has them; a severity alone is of the facility `user` |
+//! | `<PRI>` | facility and severity, as in `syslog(3)`; the default facility is `user` |
 //! | `pmix-run[PID]: ` | the tag, with the process id of the launcher |
-//! | `NSPACE,RANK: ` | who logs |
+//! | `NSPACE,RANK: ` | the process that logs |
 //! | text | one line, without control characters |
 //!
-//! There is no time: the daemon adds that of its arrival, in the node's own time zone.
+//! There is no time: the daemon adds the time of arrival in the node's time zone.
 //!
 //! Source: RFC 3164, "syslog Message Parts"; syslog(3).
 
@@ -19,13 +19,13 @@ use pmix_types::{Proc, Status};
 
 use super::Fault;
 
-/// The most bytes of one request.
+/// The largest number of bytes of one request.
 const MOST: usize = 64 << 10;
-/// The most bytes of one datagram (RFC 3164, "The syslog message").
+/// The largest number of bytes of one datagram (RFC 3164, "The syslog message").
 const LINE: usize = 1024;
-/// The severity of a message that states none, as OpenPMIx has it: `LOG_ALERT`.
+/// The default severity, as in OpenPMIx: `LOG_ALERT`.
 const ALERT: u8 = 1;
-/// The facility `user`, and the largest priority there is.
+/// The facility `user`, and the largest priority.
 const USER: u8 = 1 << 3;
 const LARGEST: u8 = 191;
 
@@ -35,14 +35,14 @@ pub(super) fn priority(number: Option<i32>) -> Option<u8> {
         return Some(USER | ALERT);
     };
     let number = u8::try_from(number).ok().filter(|pri| *pri <= LARGEST)?;
-    // The facility `kern` is the kernel's alone.
+    // The facility `kern` is reserved for the kernel.
     Some(match number < USER {
         true => USER | number,
         false => number,
     })
 }
 
-/// What a text costs: the bytes of its lines, of which each costs as much as a datagram if it has fewer.
+/// Returns the cost of a text: the sum of its lines in bytes, but at least one datagram for each line.
 pub(super) fn cost(text: &[u8]) -> usize {
     let lines = text.split(|&byte| byte == b'\n');
     let of_lines = lines.filter(|line| !line.is_empty());
@@ -50,11 +50,11 @@ pub(super) fn cost(text: &[u8]) -> usize {
     sum.max(LINE)
 }
 
-/// Whether one request may send what costs so much.
+/// Checks that the cost does not exceed the limit of one request.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_OUT_OF_RESOURCE` if it may not.
+/// Returns `PMIX_ERR_OUT_OF_RESOURCE` if it does.
 pub(super) fn fits(num_bytes: usize) -> Result<(), Fault> {
     match num_bytes <= MOST {
         true => Ok(()),
@@ -69,8 +69,8 @@ pub(super) fn fits(num_bytes: usize) -> Result<(), Fault> {
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_NOT_AVAILABLE` if there is no daemon, `PMIX_ERR_OUT_OF_RESOURCE` if the daemon takes no more at
-/// present.
+/// Returns `PMIX_ERR_NOT_AVAILABLE` if there is no daemon, and `PMIX_ERR_OUT_OF_RESOURCE` if the daemon does not
+/// accept more at present.
 pub(super) fn send(
     socket: &Path,
     priority: u8,
@@ -85,16 +85,16 @@ pub(super) fn send(
         Fault::new(status, format!("{}: {error}", socket.display()))
     };
     let sender = UnixDatagram::unbound().map_err(cannot)?;
-    // Whoever logs more than is taken waits no longer than others.
+    // A slow daemon must not block the launcher, so the rest of the text is rejected instead.
     sender.set_nonblocking(true).map_err(cannot)?;
-    // The socket of the daemon is on this machine, and `fits` bounds the number of lines.
+    // The socket is on this machine, and `fits` bounds the number of lines.
     for line in lines(priority, source, text) {
         sender.send_to(line.as_bytes(), socket).map_err(cannot)?;
     }
     Ok(())
 }
 
-/// The datagrams of a text.
+/// Splits a text into datagrams.
 fn lines(priority: u8, source: &Proc<'_>, text: &[u8]) -> Vec<String> {
     let pid = rustix::process::getpid().as_raw_nonzero();
     let (nspace, rank) = (source.nspace.to_string(), source.rank);
@@ -115,7 +115,7 @@ fn lines(priority: u8, source: &Proc<'_>, text: &[u8]) -> Vec<String> {
     datagrams
 }
 
-/// A text in which control characters are blanks, so that none begins a line of its own.
+/// Replaces control characters by blanks, so that no part of a text can pose as a line of its own.
 fn clean(text: &str) -> String {
     let shown = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().map(shown).collect()
@@ -174,13 +174,13 @@ mod tests {
             .map(|line| line.rsplit(' ').next().unwrap())
             .collect();
         assert_eq!(whole, text);
-        // A name that leaves no room is no reason to send nothing for ever.
+        // A long nspace leaves no room in the datagram; the loop must still advance.
         let long = Proc::new("x".repeat(255), Rank::new(0));
         assert_eq!(lines(14, &long, b"abc").len(), 1);
         let path = Path::new("/no-such/log");
         let status = |text: &[u8]| send(path, 14, &source(), text).unwrap_err().status;
         assert!(fits(MOST).is_ok());
-        // A line is a datagram, however short it is.
+        // Each line costs at least a datagram.
         assert_eq!(cost(b""), LINE);
         assert_eq!(cost(b"a\n\nb\n"), 2 * LINE);
         assert_eq!(cost(&[b'x'; 3000]), 3000);

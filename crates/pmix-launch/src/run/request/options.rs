@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The words of `PMIX_RUNTIME_OPTIONS`, as `prterun --runtime-options` has them: each asks for what a directive
-//! of its own asks for, too.
+//! The words of `PMIX_RUNTIME_OPTIONS`, as in `prterun --runtime-options`. Each is equivalent to a directive.
 
 use std::ffi::OsString;
 
@@ -9,7 +8,7 @@ use pmix_types::Text;
 use super::{Refusal, Request};
 
 impl Request {
-    /// Takes options such as `error-nonzero-status=false,max-restarts=2`, in upper or lower case.
+    /// Parses options such as `error-nonzero-status=false,max-restarts=2`, in upper or lower case.
     pub(super) fn options(&mut self, text: &Text<'_>) -> Result<(), Refusal> {
         let text = text.to_str_lossy();
         let options = text.split(',').map(str::trim);
@@ -26,7 +25,7 @@ impl Request {
         Ok(())
     }
 
-    /// Takes one option. Returns whether it is one that is obeyed.
+    /// Parses one option. Returns `true` if it is supported.
     fn option(&mut self, name: &str, value: Option<&str>) -> bool {
         match (name, flag(value), value) {
             ("error-nonzero-status", Some(flag), _) => self.ends_by_exit_code = Some(flag),
@@ -34,7 +33,7 @@ impl Request {
             ("donotlaunch", Some(flag), _) => self.is_only_prepared = flag,
             ("show-progress", Some(flag), _) => self.shows_progress = flag,
             ("report-child-jobs-separately", Some(flag), _) => self.reports_children_apart = flag,
-            // These ask for what is so of any job.
+            // These request the default behavior.
             ("aggregate-help" | "aggregate-help-messages", Some(true), _)
             | ("notifyerrors" | "fwd-environment", Some(true), _) => {}
             ("max-restarts", _, Some(number)) => match number.parse() {
@@ -50,7 +49,7 @@ impl Request {
     }
 }
 
-/// Whether something is wanted; an option without a value is.
+/// Parses a flag; an option without a value is `true`.
 fn flag(value: Option<&str>) -> Option<bool> {
     match value.map(str::to_ascii_lowercase).as_deref() {
         None | Some("true" | "yes" | "t" | "y" | "1") => Some(true),

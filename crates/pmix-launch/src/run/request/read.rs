@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the values of directives are read.
+//! The conversion of the values of directives.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,10 +13,10 @@ use super::Refusal;
 use crate::Export;
 use crate::environment::is_foreign;
 
-/// The length of a path at most: the system follows none that is longer (`PATH_MAX`, with its NUL).
+/// The longest path that the system accepts (`PATH_MAX` without its NUL).
 const LONGEST_PATH: usize = 4095;
 
-/// A directive that the launcher does not know is ignored, unless who asks cannot do without it.
+/// Ignores a directive that the launcher does not know, or refuses it if it is required.
 pub(super) fn unknown(info: &Info<'_>) -> Result<(), Refusal> {
     if info.is_required() {
         return Err(Refusal::unsupported(&info.key));
@@ -25,7 +25,7 @@ pub(super) fn unknown(info: &Info<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Shortens a limit of time; 0 seconds are no limit.
+/// Shortens a time limit. 0 seconds mean no limit.
 pub(super) fn shorten(limit: &mut Option<Duration>, seconds: usize) {
     let new = u64::try_from(seconds).map_or(Duration::MAX, Duration::from_secs);
     if !new.is_zero() {
@@ -37,7 +37,8 @@ pub(super) fn own(text: &Text<'_>) -> OsString {
     OsStr::from_bytes(text.as_bytes()).to_owned()
 }
 
-/// The directory that a text names. It is copied for each application, so one that no system has is refused here.
+/// Returns the directory that a text names. It is copied for each application, so a path that is too long for the
+/// system is refused here.
 pub(super) fn directory(text: &Text<'_>) -> Result<PathBuf, Refusal> {
     match text.as_bytes().len() {
         ..=LONGEST_PATH => Ok(own(text).into()),
@@ -56,7 +57,7 @@ pub(super) fn text_of<'a>(info: &'a Info<'static>) -> Result<&'a Text<'static>, 
     }
 }
 
-/// The infos that a value holds.
+/// Returns the infos in a value.
 pub(super) fn infos(info: &Info<'static>) -> Result<Vec<Info<'static>>, Refusal> {
     match &info.value {
         Value::DataArray(DataArray::Info(infos)) => Ok(infos.clone()),
@@ -86,7 +87,7 @@ pub(super) fn level(name: &str) -> Option<Level> {
 
 pub(super) fn bind(text: &Text<'_>) -> Result<Option<Level>, Refusal> {
     let text = text.to_str_lossy().to_ascii_lowercase();
-    // What is bound although there are too few is bound here, too.
+    // Modifiers such as `overload-allowed` are ignored: processes are also bound if there are too few processors.
     let word = text.split(':').next().unwrap_or_default();
     match word {
         "none" => Ok(None),
@@ -97,7 +98,7 @@ pub(super) fn bind(text: &Text<'_>) -> Result<Option<Level>, Refusal> {
     }
 }
 
-/// Ranks are numbered in the order in which they are dealt out.
+/// Accepts the rankings that are equivalent to the order of placement, which the launcher uses.
 pub(super) fn rank(text: &Text<'_>) -> Result<(), Refusal> {
     let text = text.to_str_lossy().to_ascii_lowercase();
     match text.as_str() {
@@ -112,7 +113,8 @@ pub(super) fn cpus(text: &Text<'_>) -> Result<Cpuset, Refusal> {
     cpus.ok_or_else(|| Refusal::bad("PMIX_CPU_LIST is not a list of processors"))
 }
 
-/// Refuses a directive that names nodes, with or without slots behind each, if this one is not among them.
+/// Refuses a directive that names nodes, each optionally followed by a number of slots, if this node is not among
+/// them.
 pub(super) fn here(info: &Info<'static>, host: &[u8]) -> Result<(), Refusal> {
     let mut words = text_of(info)?.as_bytes().split(|byte| *byte == b',');
     let is_here = |word: &[u8]| {
@@ -132,27 +134,27 @@ pub(super) fn here(info: &Info<'static>, host: &[u8]) -> Result<(), Refusal> {
     }
 }
 
-/// A variable that the environment of an application has. What tells who asks for the job which
-/// process it is itself is not for its children.
+/// Returns a variable from the environment of an application. Variables by which an MPI library identifies the
+/// requester itself are skipped.
 pub(super) fn variable(text: &Text<'_>) -> Option<Export> {
     let at = memchr::memchr(b'=', text.as_bytes())?;
     let (name, value) = text.as_bytes().split_at(at);
     let (name, value) = (OsStr::from_bytes(name), OsStr::from_bytes(&value[1..]));
-    // Those of PMIx itself are set for each process whatever stands here.
+    // The variables of PMIx are set for each process in any case, so these need not be skipped.
     let is_own = is_foreign(name)
         && !name.as_bytes().starts_with(b"PMIX_")
         && name != "OMPI_MCA_orte_precondition_transports";
     (!name.is_empty() && !is_own).then(|| Export::set(name, value))
 }
 
-/// What a directive does to a variable, if it is one for that.
+/// Returns the change to the environment that a directive requests, or `None` if it is not about variables.
 pub(super) fn envar(info: &Info<'static>) -> Result<Option<Export>, Refusal> {
     let is = |key: &str| info.key.is(key);
     if is(keys::UNSET_ENVAR) {
         return Ok(Some(Export::Unset(own(text_of(info)?))));
     }
     if is(keys::LAUNCHER_RENDEZVOUS_FILE) {
-        // What is started writes its own address there, by the variable that has the name of the key.
+        // The started tool writes its address to the file that the variable with the name of the key names.
         let name = "PMIX_LAUNCHER_RENDEZVOUS_FILE";
         return Ok(Some(Export::set(name, own(text_of(info)?))));
     }
@@ -180,12 +182,12 @@ pub(super) fn envar(info: &Info<'static>) -> Result<Option<Export>, Refusal> {
         () if is(keys::SET_ENVAR) => Export::Set(name, value),
         () if is(keys::ADD_ENVAR) => Export::Default(name, value),
         () if is(keys::APPEND_ENVAR) => Export::Append(name, value, separator),
-        // First means in front, wherever it stood before.
+        // "First" means in front of the current value.
         () => Export::Prepend(name, value, separator),
     }))
 }
 
-/// The processes that an array names, or one that stands alone.
+/// Returns the processes in an array, or a single process.
 pub(super) fn procs(info: &Info<'static>) -> Result<Vec<Proc<'static>>, Refusal> {
     match &info.value {
         Value::DataArray(DataArray::Proc(procs)) if !procs.is_empty() => Ok(procs.clone()),
@@ -194,7 +196,7 @@ pub(super) fn procs(info: &Info<'static>) -> Result<Vec<Proc<'static>>, Refusal>
     }
 }
 
-/// The words of a command line, between which there are blanks.
+/// Returns the words of a command line, separated by blanks.
 pub(super) fn command(info: &Info<'static>) -> Result<Vec<OsString>, Refusal> {
     let words = text_of(info)?.as_bytes().split(u8::is_ascii_whitespace);
     let words = words.filter(|word| !word.is_empty());
@@ -207,7 +209,7 @@ pub(super) fn command(info: &Info<'static>) -> Result<Vec<OsString>, Refusal> {
     }
 }
 
-/// The rank that reads input: the first one for true, none for false or where none is named.
+/// Returns the rank that reads input: rank 0 for `true`, none for `false` or without a valid rank.
 pub(super) fn reader(info: &Info<'static>) -> Result<Option<Rank>, Refusal> {
     let rank = match &info.value {
         Value::Bool(true) => Rank::new(0),

@@ -128,7 +128,7 @@ fn what_is_said_of_the_job_holds_for_all_its_applications() {
         panic!("{:?}", first.exports);
     };
     assert_eq!((&**all, own), (&[unset("J")][..], &unset("A")));
-    // Both have one list, whatever the number of applications and variables.
+    // Both share one list, however many applications and variables there are.
     let [Export::All(same)] = &second.exports[..] else {
         panic!("{:?}", second.exports);
     };
@@ -219,7 +219,7 @@ fn the_number_of_processes_beside_others_follows_from_these() {
     assert!(taken(vec![Info::new(keys::COLOCATE_PROCS, "a,0")]).is_err());
 }
 
-/// What a directive that is obeyed is read as: each key, a value, and a field of the request.
+/// Returns the expected results: each obeyed key with a value and the resulting field of the request.
 fn readings() -> Vec<(&'static str, Value<'static>, &'static str)> {
     let yes = || Value::Bool(true);
     let envar = || {
@@ -391,12 +391,12 @@ fn each_directive_that_is_obeyed_is_read_as_what_it_asks_for() {
     for (key, value, field) in readings {
         let mut request = Request::default();
         let before = format!("{request:?}");
-        // What is forwarded matters where it cannot be done without.
+        // Forwarding changes the request only if it is required.
         let info = Info::new(key, value).required();
         request.take(&info, b"n1").unwrap();
         let after = format!("{request:?}");
         assert!(after.contains(field), "{key}: {field} in {after}");
-        // Those two say what is so in any case.
+        // These two request the default, so the request does not change.
         let is_so = [keys::HOST, keys::RANKBY].contains(&key);
         assert_eq!(before.contains(field), is_so, "{key}: {field}");
     }

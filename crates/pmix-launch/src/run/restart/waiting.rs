@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processes that wait to be started again, and how long.
+//! The processes that wait for their restart, with their delays.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -10,30 +10,30 @@ use pmix_types::Proc;
 use crate::Error;
 use crate::output::RankFiles;
 
-/// A process that ends in less time has failed at once.
+/// The run time below which a process counts as failed right after its start.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// How long one waits that has failed at once twice in a row; with each further time twice as long.
+/// The delay after the second consecutive failure of that kind; it doubles with each further one.
 const FIRST: Duration = Duration::from_millis(10);
 
-/// The time after which a process is given up whose files are still being removed or opened: the file system does not
-/// answer.
+/// The time after which a process is given up whose files are still being removed or opened: the file system may
+/// hang.
 const FILE_LIMIT: Duration = Duration::from_secs(30);
 
-/// The longest that one waits.
+/// The longest delay.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// The processes that wait to be started again, in the order in which their time comes.
+/// The processes that wait for their restart, ordered by time.
 ///
-/// They are handed out one by one, so that whoever starts them does other things between two of them.
+/// They are handed out one by one, so that the session can do other work between two restarts.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingRestarts {
     waiting: BTreeMap<(Instant, u64), Proc<'static>>,
-    /// Processes whose time has come, but whose files are still being removed, and since when.
+    /// The processes that are due, but whose files are still being removed, with the time since when.
     held: Vec<(Proc<'static>, Instant)>,
-    /// Processes whose files are being opened.
+    /// The processes whose files are being opened.
     opening: Vec<Opening>,
-    /// Processes whose files are open, and since when.
+    /// The processes whose files are open, with the time since when.
     opened: VecDeque<(Opened, Instant)>,
     last: u64,
 }
@@ -46,22 +46,22 @@ struct Opening {
     since: Instant,
 }
 
-/// A process whose files are open, or could not be opened.
+/// A process with its open files, or with the error of opening them.
 pub(crate) type Opened = (Proc<'static>, Result<RankFiles, Error>);
 
 impl WaitingRestarts {
-    /// Adds a process that is to be started again at that time.
+    /// Schedules the restart of a process.
     pub(crate) fn add(&mut self, proc: Proc<'static>, due: Instant) {
         self.last += 1;
         self.waiting.insert((due, self.last), proc);
     }
 
-    /// Holds a process whose time has come until [`Self::release`] makes it due.
+    /// Holds a process that is due until [`Self::release`].
     pub(crate) fn hold(&mut self, proc: Proc<'static>, now: Instant) {
         self.held.push((proc, now));
     }
 
-    /// Makes the held processes due that nothing holds any more.
+    /// Schedules the held processes that are free now.
     pub(crate) fn release(&mut self, now: Instant, is_free: impl Fn(&Proc<'static>) -> bool) {
         let (free, held) = (self.held.drain(..)).partition(|(proc, _)| is_free(proc));
         self.held = held;
@@ -85,7 +85,7 @@ impl WaitingRestarts {
         });
     }
 
-    /// Takes the first process whose files are open.
+    /// Returns the first process whose files are open.
     pub(crate) fn next_opened(&mut self, now: Instant) -> Option<Opened> {
         let opened = &mut self.opened;
         self.opening.retain_mut(|Opening { proc, task, .. }| {
@@ -100,7 +100,7 @@ impl WaitingRestarts {
         self.opened.pop_front().map(|(opened, _)| opened)
     }
 
-    /// Takes the processes whose files are being removed or opened for too long, and says so of each.
+    /// Returns the processes whose files take too long to be removed or opened, each with a message.
     pub(crate) fn take_overdue(&mut self, now: Instant) -> Vec<(Proc<'static>, String)> {
         let is_late = |since: &Instant| now.saturating_duration_since(*since) >= FILE_LIMIT;
         let why = |what: &str| {
@@ -120,7 +120,7 @@ impl WaitingRestarts {
         self.waiting.is_empty() && has_files
     }
 
-    /// Returns when the next one is to be started, or given up as its files take too long.
+    /// Returns the time of the next restart, or of the next process to give up because of its files.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let due = self.waiting.first_key_value().map(|((due, _), _)| *due);
         let opened = self.opened.front().map(|(_, since)| *since);
@@ -130,13 +130,13 @@ impl WaitingRestarts {
         [due, opened, late].into_iter().flatten().min()
     }
 
-    /// The next one, if its time has come.
+    /// Returns the next process that is due.
     pub(crate) fn next(&mut self, now: Instant) -> Option<Proc<'static>> {
         let first = self.waiting.first_entry()?;
         (first.key().0 <= now).then(|| first.remove())
     }
 
-    /// Those that are not to be started any more.
+    /// Removes and returns the processes that match, which are not to be restarted.
     pub(crate) fn take(&mut self, is_meant: impl Fn(&Proc<'_>) -> bool) -> Vec<Proc<'static>> {
         let meant = self.waiting.iter().filter(|(_, proc)| is_meant(proc));
         let meant: Vec<_> = meant.map(|(key, _)| *key).collect();
@@ -155,7 +155,7 @@ impl WaitingRestarts {
     }
 }
 
-/// How often in a row a process has failed at once, which did so `before` and failed now after so long.
+/// Returns the number of consecutive failures right after the start, from the number before and the run time.
 pub(crate) fn num_at_once(before: u32, ran: Duration) -> u32 {
     match ran < AT_ONCE {
         true => before.saturating_add(1),
@@ -163,7 +163,7 @@ pub(crate) fn num_at_once(before: u32, ran: Duration) -> u32 {
     }
 }
 
-/// How long a process waits that has failed at once so often in a row: the first time it does not.
+/// Returns the delay after this number of consecutive failures; there is none after the first.
 pub(crate) fn delay(num_at_once: u32) -> Duration {
     let Some(doubled) = num_at_once.checked_sub(2) else {
         return Duration::ZERO;
@@ -225,7 +225,7 @@ mod tests {
         waiting.release(later, |held| *held == proc(2));
         assert_eq!(waiting.deadline(), Some(later));
         assert_eq!(waiting.next(later), Some(proc(2)));
-        // The other one has had as much of its time as before.
+        // The time limit of the other process continues from its first hold.
         assert_eq!(waiting.deadline(), Some(now + FILE_LIMIT));
         assert_eq!(waiting.take_overdue(later), []);
         let overdue = waiting.take_overdue(now + FILE_LIMIT);
