@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The server that the processes of the job speak to.
+//! The server to which the processes of the session connect.
 
 use std::sync::Arc;
 
@@ -10,8 +10,7 @@ use crate::host::LocalHost;
 use crate::session_dir::SessionDir;
 use crate::{Error, Plan};
 
-/// Starts a server for one job, which goes on when the job lets it. Tools find it by the files in
-/// the directory of the session.
+/// Starts the server, which the session drives. Tools find it by the files in the session directory.
 pub(crate) fn start(
     plan: &Plan,
     session: &SessionDir,
@@ -47,13 +46,12 @@ pub(crate) fn start(
         .map_err(cannot)
 }
 
-/// What the server is called.
+/// Returns the name of the server.
 pub(crate) fn name(nspace: &str) -> Proc<'static> {
     Proc::new(server_nspace(nspace), Rank::new(0))
 }
 
-/// The server's own job: that of the processes with `.server` behind, cut short where that is too
-/// long for a name.
+/// Returns the nspace of the server: that of the first job with the suffix `.server`, shortened if necessary.
 fn server_nspace(nspace: &str) -> String {
     const SUFFIX: &str = ".server";
     let mut most = Nspace::MAX_LEN - SUFFIX.len();

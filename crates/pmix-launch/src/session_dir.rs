@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The directories of a session: one for it, one for each job, one for each process.
+//! The directories of a session, of its jobs, and of their processes.
 //!
-//! Who uses one has a lock on it, which the kernel takes back however a launcher ends. So what was
-//! left by one that was killed is known, be it of another container with the same `/tmp`.
+//! A launcher locks the directory of its session. The kernel releases the lock however the launcher ends, so the
+//! directory of a killed launcher can be recognized, even from another container with the same `/tmp`.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -18,21 +18,20 @@ use rustix::rand::GetRandomFlags;
 
 use crate::Error;
 
-/// The directory of a session, for its owner alone, removed with all that is in it when this is
-/// dropped.
+/// The directory of a session, private to its owner. Dropping it removes the directory with its content.
 #[derive(Debug)]
 pub(crate) struct SessionDir {
     /// `PMIX_TMPDIR`.
     path: PathBuf,
-    /// The directory, locked; none where the file system has no locks.
+    /// The locked directory; `None` if the file system has no locks.
     _lock: Option<File>,
-    /// Whether another part removes it.
+    /// `true` if other code removes the directory.
     is_left: bool,
 }
 
 impl SessionDir {
-    /// Makes the directory below `tmpdir`, and removes the directories there of launchers of this user that were
-    /// killed. The path is absolute, since processes and the watcher have other working directories.
+    /// Creates the directory below `tmpdir`, after it removed directories that killed launchers of this user left
+    /// there. The path is absolute, because processes and the watcher have other working directories.
     pub(crate) fn create(tmpdir: &Path) -> Result<Self, Error> {
         let tmpdir = std::path::absolute(tmpdir);
         let tmpdir =
@@ -46,18 +45,18 @@ impl SessionDir {
         })
     }
 
-    /// The directory of the session.
+    /// Returns the directory of the session.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Leaves the removal of the directory to the caller. It is locked as long as this is kept.
+    /// Leaves the removal of the directory to the caller. It stays locked until this is dropped.
     pub(crate) fn leave(&mut self) -> PathBuf {
         self.is_left = true;
         self.path.clone()
     }
 
-    /// Leaves it as a launcher does that is killed.
+    /// Leaves the directory behind as a killed launcher does.
     #[cfg(test)]
     pub(crate) fn abandon(mut self) {
         drop(self._lock.take());
@@ -67,8 +66,9 @@ impl SessionDir {
 
 /// The directory of a job in that of its session. It is removed with the session at the latest.
 ///
-/// That of a process is made when the process connects ([`ProcessDirs`](crate::process_dirs::ProcessDirs)): many programs never do, and to make and
-/// remove a directory takes as long as a part of their launch.
+/// The directory of a process is created when the process connects
+/// ([`ProcessDirs`](crate::process_dirs::ProcessDirs)). Many programs never connect, and creating and removing a
+/// directory takes a noticeable part of their launch.
 #[derive(Debug)]
 pub(crate) struct JobDir {
     /// `PMIX_NSDIR`.
@@ -76,7 +76,7 @@ pub(crate) struct JobDir {
 }
 
 impl JobDir {
-    /// Makes the directory of a job in that of the session: of the first one, or of the one of this number.
+    /// Creates the directory of the job with this number, or of the first job.
     pub(crate) fn create(session: &Path, number: Option<u64>) -> Result<Self, Error> {
         let path = session.join(name_of(number.unwrap_or(0)));
         let made = private().create(&path);
@@ -84,25 +84,25 @@ impl JobDir {
         Ok(Self { path })
     }
 
-    /// The directory of the job.
+    /// Returns the directory of the job.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes the directory of a job that has no processes.
+    /// Removes the directory of a job without processes.
     pub(crate) fn remove_empty(&self) {
         if let Err(e) = fs::remove_dir(&self.path) {
             tracing::debug!("cannot remove {}: {e}", self.path.display());
         }
     }
 
-    /// The directory of one process in that.
+    /// Returns the directory of a process of the job.
     pub(crate) fn of_process(&self, rank: Rank) -> PathBuf {
         self.path.join(rank.to_string())
     }
 }
 
-/// The name of the directory of a job; the first one has the number 0.
+/// Returns the name of the directory of a job; the first job has the number 0.
 pub(crate) fn name_of(number: u64) -> String {
     match number {
         0 => "job".to_owned(),
@@ -110,7 +110,7 @@ pub(crate) fn name_of(number: u64) -> String {
     }
 }
 
-/// Goes by open directories and follows no link, so nothing outside is touched.
+/// Removes a directory. `remove_dir_all` follows no links, so nothing outside is touched.
 fn remove(path: &Path) {
     if let Err(e) = fs::remove_dir_all(path)
         && e.kind() != io::ErrorKind::NotFound
@@ -127,13 +127,12 @@ impl Drop for SessionDir {
     }
 }
 
-/// Removes a directory with all that is in it, and adds to `progress` for each entry that it looks at. It goes by open
-/// directories and follows no link.
+/// Removes a directory with its content without following links, and adds 1 to `progress` for each entry.
 ///
 /// # Errors
-/// Something cannot be removed.
+/// Returns an error if something cannot be removed.
 pub(crate) fn remove_tree(path: &Path, progress: &AtomicU64) -> io::Result<()> {
-    // Entries that are nested too deeply are removed below, without being counted.
+    // `empty` skips entries that are nested too deeply; they are removed here without being counted.
     if let Ok(dir) = open_dir(rustix::fs::CWD, path) {
         empty(&dir, progress, 0)?;
     }
@@ -143,7 +142,7 @@ pub(crate) fn remove_tree(path: &Path, progress: &AtomicU64) -> io::Result<()> {
     }
 }
 
-/// Removes the entries of a directory that is nested to this depth.
+/// Removes the entries of a directory at this depth.
 fn empty(dir: &OwnedFd, progress: &AtomicU64, depth: usize) -> io::Result<()> {
     const DEEPEST: usize = 64;
     if depth == DEEPEST {
@@ -156,7 +155,7 @@ fn empty(dir: &OwnedFd, progress: &AtomicU64, depth: usize) -> io::Result<()> {
             continue;
         }
         progress.fetch_add(1, Ordering::Relaxed);
-        // An entry that is left is removed, or named, at the end.
+        // An entry that could not be removed makes the removal of the directory fail, which is reported.
         let _ = match entry.file_type() {
             FileType::Directory => {
                 if let Ok(below) = open_dir(dir, name) {
@@ -175,8 +174,8 @@ fn open_dir(dir: impl AsFd, name: impl rustix::path::Arg) -> rustix::io::Result<
     openat(dir, name, flags, Mode::empty())
 }
 
-/// Makes a directory that was not there before, with a name that nobody can foresee and take. One
-/// that is taken all the same, be it by a link, is left alone.
+/// Creates a new directory with a name that cannot be guessed. If the name exists nevertheless, even as a link, it is
+/// left alone and another name is tried.
 fn fresh(tmpdir: &Path) -> Result<(PathBuf, Option<File>), Error> {
     const TRIES: u32 = 100;
     let prefix = prefix();
@@ -187,7 +186,7 @@ fn fresh(tmpdir: &Path) -> Result<(PathBuf, Option<File>), Error> {
         match private().create(&path) {
             Ok(()) => match lock(&path) {
                 Ok(lock) => return Ok((path, Some(lock))),
-                // Another launcher takes it for a left-over, as it had no lock yet.
+                // Another launcher took the directory for a left-over before it was locked.
                 Err(e) if is_taken(&e) => {}
                 Err(e) => {
                     tracing::debug!("cannot lock {}: {e}", path.display());
@@ -209,7 +208,7 @@ fn fresh(tmpdir: &Path) -> Result<(PathBuf, Option<File>), Error> {
     )))
 }
 
-/// Letters and digits that nobody can foresee.
+/// Returns random letters and digits.
 fn suffix() -> io::Result<String> {
     const SIGNS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let mut bytes = [0u8; 12];
@@ -221,12 +220,12 @@ fn suffix() -> io::Result<String> {
     Ok(bytes.into_iter().map(sign).collect())
 }
 
-/// How the names of all sessions of this user begin.
+/// Returns the common prefix of the session directories of this user.
 fn prefix() -> String {
     format!("pmix-run.{}.", rustix::process::getuid().as_raw())
 }
 
-/// Locks a directory of this user's, if nobody else has.
+/// Locks a directory of this user, if it is not locked.
 fn lock(path: &Path) -> io::Result<File> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
@@ -239,7 +238,7 @@ fn lock(path: &Path) -> io::Result<File> {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     flock(&dir, FlockOperation::NonBlockingLockExclusive)?;
-    // Who had the lock before may have removed it, and another may have made it anew.
+    // The previous owner of the lock may have removed the directory, and a new one may exist under its name.
     let now = fs::symlink_metadata(path)?;
     if (now.dev(), now.ino()) != (found.dev(), found.ino()) {
         return Err(io::ErrorKind::WouldBlock.into());
@@ -247,7 +246,7 @@ fn lock(path: &Path) -> io::Result<File> {
     Ok(dir)
 }
 
-/// Whether a directory could not be locked because somebody has it, or had it.
+/// Returns `true` if a directory could not be locked because another launcher uses or removed it.
 fn is_taken(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -255,17 +254,17 @@ fn is_taken(error: &io::Error) -> bool {
     )
 }
 
-/// Removes the sessions of this user that nobody has.
+/// Removes the session directories of this user that are not locked.
 fn remove_left_over(tmpdir: &Path) {
-    // Anybody may fill a shared directory with such names; what is left today goes another day.
+    // Any user can fill a shared directory with such names, so the work is bounded. The rest is removed another time.
     const MOST_OF_OTHERS: u32 = 1000;
     let prefix = prefix();
     let mut of_others = 0;
-    // What cannot be listed says why when something is made in it.
+    // An error of listing the directory is ignored; creating the session in it will report the cause.
     for entry in fs::read_dir(tmpdir).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let is_one = name.to_str().is_some_and(|name| name.starts_with(&prefix));
-        // It is locked until it is gone.
+        // The lock is held until the directory is removed.
         let _lock = match is_one.then(|| lock(&entry.path())) {
             None => continue,
             Some(Ok(lock)) => lock,
@@ -281,9 +280,9 @@ fn remove_left_over(tmpdir: &Path) {
     }
 }
 
-/// Removes the directory of a session whose launcher was killed, unless it is another user's or in use, or has not the
-/// name of one. Waits a moment for the lock: the system closes the descriptors of a killed launcher one after another,
-/// so the pipe to the watcher may be closed before the lock.
+/// Removes the directory of a killed launcher's session, unless it is in use, belongs to another user, or has another
+/// name. Waits a moment for the lock: the kernel closes the descriptors of a killed launcher one by one, so the pipe
+/// to the watcher may close before the lock is released.
 pub(crate) fn remove_of_killed(path: &Path) {
     const TRIES: usize = 200;
     const PAUSE: Duration = Duration::from_millis(5);
@@ -300,7 +299,7 @@ pub(crate) fn remove_of_killed(path: &Path) {
     }
 }
 
-/// Removes a directory that this process has locked, and follows no link in it.
+/// Removes a directory that this process has locked, without following links.
 fn remove_locked(path: &Path) {
     match fs::remove_dir_all(path) {
         Ok(()) => tracing::info!("{}: removed the files of a killed launcher", path.display()),
@@ -308,7 +307,7 @@ fn remove_locked(path: &Path) {
     }
 }
 
-/// For its owner alone.
+/// Returns a builder of directories that are private to their owner.
 pub(crate) fn private() -> DirBuilder {
     let mut builder = DirBuilder::new();
     builder.mode(0o700);
@@ -338,7 +337,7 @@ mod tests {
         fs::write(other.join("left"), "x").unwrap();
         let progress = AtomicU64::new(0);
         remove_tree(spawned.path(), &progress).unwrap();
-        // The file and the directory of the process.
+        // The file, and the directory of the process.
         assert_eq!(progress.into_inner(), 2);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         fs::write(own.join("left"), "x").unwrap();
@@ -351,7 +350,7 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let elsewhere = tempfile::tempdir().unwrap();
         fs::write(elsewhere.path().join("precious"), "x").unwrap();
-        // As many names as can be foreseen.
+        // Plant many names with the predictable part.
         for number in 0..2000 {
             let planted = format!("{}{}.{number}", prefix(), std::process::id());
             symlink(elsewhere.path(), tmp.path().join(planted)).unwrap();
@@ -374,7 +373,7 @@ mod tests {
     fn what_a_killed_launcher_left_is_removed_and_nothing_else() {
         let tmp = tempfile::tempdir().unwrap();
         let alive = SessionDir::create(tmp.path()).unwrap();
-        // Its lock goes with it, and its directory stays.
+        // Release the lock, as the kernel does for a killed launcher, and keep the directory.
         let mut killed = SessionDir::create(tmp.path()).unwrap();
         fs::write(killed.path().join("left"), "x").unwrap();
         drop(killed._lock.take());

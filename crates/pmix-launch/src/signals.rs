@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Signals of the launcher, as something to be polled.
+//! The signals of the launcher as a source of the poll.
 
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -17,43 +17,43 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 
 use crate::Error;
 
-/// Those that end a process that does not care, so that they are left alone where they were
-/// ignored: `nohup` ignores one, a shell without job control the others.
+/// The terminating signals. They are not handled if they were ignored at the start: `nohup` ignores SIGHUP, a shell
+/// without job control the others.
 const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
-/// A file became too large (`ulimit -f`). Whoever writes it is told by an error as well, and to be
-/// ended by the signal besides would leave processes behind. It is taken and not ignored, because
-/// processes inherit what is ignored, and what is taken is back at its default for them.
+/// The signal for a file that became too large (`ulimit -f`). The failed write is reported by an error, and death by
+/// the signal would leave processes behind. It is handled and not ignored: children inherit ignored signals, while
+/// handled ones are reset to their default in them.
 const TOO_LARGE: i32 = SIGXFSZ;
-/// Those that are taken in any case.
+/// The signals that are always handled.
 const OTHERS: [i32; 5] = [SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2];
 
-/// Signals of the launcher.
+/// The signals of the launcher.
 pub(crate) struct Signals {
     delivery: SignalDelivery<UnixStream, SignalOnly>,
     hang_up: HangUp,
 }
 
-/// How the launcher learned of the hang-up of its terminal: by SIGHUP, from the terminal itself, or from both, of which
-/// the second says nothing new.
+/// The source from which the launcher learned of the hang-up of its terminal. SIGHUP and the terminal both report it;
+/// the second report is redundant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HangUp {
-    /// Not yet.
+    /// Not hung up.
     Unknown,
-    /// The terminal was found closed; the signal may follow.
+    /// The terminal reported it; SIGHUP may follow.
     Terminal,
-    /// By the signal, which may come again.
+    /// SIGHUP reported it. SIGHUP may be repeated.
     Signal,
-    /// SIGHUP is ignored (`nohup`), and so is what it would say.
+    /// SIGHUP is ignored (`nohup`), so the hang-up is ignored, too.
     Ignored,
 }
 
 impl HangUp {
-    /// Notes a SIGHUP. Returns `true` unless the terminal has said the same.
+    /// Records a SIGHUP. Returns `true` unless the terminal has reported the same hang-up.
     fn note_signal(&mut self) -> bool {
         std::mem::replace(self, Self::Signal) != Self::Terminal
     }
 
-    /// Notes that the terminal was found closed. Returns `true` if the launcher is to act on it.
+    /// Records a hang-up of the terminal. Returns `true` if the launcher has to handle it.
     fn note_terminal(&mut self) -> bool {
         let is_first = *self == Self::Unknown;
         if is_first {
@@ -64,7 +64,7 @@ impl HangUp {
 }
 
 impl Signals {
-    /// Takes them from now on.
+    /// Installs the signal handlers.
     pub(crate) fn take(registry: &Registry, token: Token) -> Result<Self, Error> {
         let cannot = |e: io::Error| Error::system("cannot receive signals", e);
         let ignored = ignored();
@@ -87,7 +87,7 @@ impl Signals {
         Ok(Self { delivery, hang_up })
     }
 
-    /// Returns the signals that came since the last call, each once.
+    /// Returns the signals since the last call, each once.
     pub(crate) fn pending(&mut self) -> Vec<i32> {
         let pending = self.delivery.pending();
         pending
@@ -95,8 +95,8 @@ impl Signals {
             .collect()
     }
 
-    /// Notes that the terminal of the launcher hung up. Returns `true` if the launcher is to act as on SIGHUP: the
-    /// signal has not come before, and is not ignored.
+    /// Records a hang-up of the terminal. Returns `true` if it has to be handled like SIGHUP, because SIGHUP did not
+    /// arrive before and is not ignored.
     pub(crate) fn is_first_hang_up(&mut self) -> bool {
         self.hang_up.note_terminal()
     }
@@ -105,7 +105,8 @@ impl Signals {
 impl Drop for Signals {
     fn drop(&mut self) {
         self.delivery.handle().close();
-        // Whoever wants to end what comes after the job finds nobody who would hand a signal on.
+        // After the job, signals are no longer forwarded, so the terminating ones get their default effect on this
+        // process.
         let ignored = ignored();
         for signal in ENDING
             .into_iter()
@@ -119,7 +120,7 @@ impl Drop for Signals {
     }
 }
 
-/// The mask of signals that this process ignores, as it was started.
+/// Returns the mask of the signals that this process ignores.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -140,7 +141,7 @@ mod tests {
         let mut by_terminal = HangUp::Unknown;
         assert!(by_terminal.note_terminal());
         assert!(!by_terminal.note_signal());
-        // A user sends it again to be obeyed at once.
+        // A user repeats the signal to terminate at once.
         assert!(by_terminal.note_signal());
         let mut by_signal = HangUp::Unknown;
         assert!(by_signal.note_signal());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the processes of a job stop for a debugger.
+//! The points at which processes of a job stop for a debugger.
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers", "Debugger attributes".
 
@@ -7,19 +7,18 @@ use std::collections::BTreeSet;
 
 use pmix_types::{Rank, keys};
 
-/// The ranks that stop for a debugger, of those that are started here, for each point where they may. A
-/// process may stop at several.
+/// The local ranks that stop for a debugger, by stop point. A process may stop at several points.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DebugStops {
-    /// Those that are stopped before the first instruction of their program (`PMIX_DEBUG_STOP_ON_EXEC`).
+    /// The ranks that stop before the first instruction of their program (`PMIX_DEBUG_STOP_ON_EXEC`).
     pub on_exec: BTreeSet<Rank>,
-    /// Those that wait in `PMIx_Init` until they are released (`PMIX_DEBUG_STOP_IN_INIT`).
+    /// The ranks that wait in `PMIx_Init` for their release (`PMIX_DEBUG_STOP_IN_INIT`).
     pub in_init: BTreeSet<Rank>,
-    /// Those whose program stops where it chooses, and says so (`PMIX_DEBUG_STOP_IN_APP`).
+    /// The ranks whose program stops at a point of its choice and reports it (`PMIX_DEBUG_STOP_IN_APP`).
     pub in_app: BTreeSet<Rank>,
 }
 
-/// A point where a process may stop.
+/// A point at which a process may stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopPoint {
     OnExec,
@@ -30,7 +29,7 @@ pub(crate) enum StopPoint {
 impl StopPoint {
     pub(crate) const ALL: [Self; 3] = [Self::OnExec, Self::InInit, Self::InApp];
 
-    /// The attribute that asks for it.
+    /// Returns the attribute that requests the stop.
     pub(crate) const fn key(self) -> &'static str {
         match self {
             Self::OnExec => keys::DEBUG_STOP_ON_EXEC,
@@ -41,7 +40,7 @@ impl StopPoint {
 }
 
 impl DebugStops {
-    /// The ranks that stop at a point.
+    /// Returns the ranks that stop at a point.
     pub(crate) fn at(&self, point: StopPoint) -> &BTreeSet<Rank> {
         match point {
             StopPoint::OnExec => &self.on_exec,
@@ -50,7 +49,7 @@ impl DebugStops {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns the ranks that stop at a point, for modification.
     pub(crate) fn at_mut(&mut self, point: StopPoint) -> &mut BTreeSet<Rank> {
         match point {
             StopPoint::OnExec => &mut self.on_exec,
@@ -59,7 +58,7 @@ impl DebugStops {
         }
     }
 
-    /// A rank that stops and is not among those that are started here.
+    /// Returns a rank that is to stop but does not run on this node.
     pub(crate) fn stranger(&self, here: &[Rank]) -> Option<Rank> {
         let mut stopping = { StopPoint::ALL.into_iter() }.flat_map(|point| self.at(point));
         stopping

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this machine is made of: as hwloc describes it, where it is installed.
+//! The topology of this machine: from hwloc, if it is installed.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _};
@@ -15,25 +15,25 @@ use pmix_host::helpers::Cancel;
 
 use crate::process::Search;
 
-/// The commands of hwloc's packages that export a topology.
+/// The commands of hwloc that export a topology.
 const COMMANDS: [&str; 2] = ["lstopo-no-graphics", "lstopo"];
 
-/// The greatest length of a description, in bytes.
+/// The largest size of a description in bytes.
 const MAX_LEN: u64 = 64 << 20;
 
-/// The time limit of hwloc's command.
+/// The time limit of the hwloc command.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// This machine, as hwloc describes it where it is installed, and `/sys` otherwise.
+/// Returns the topology of this machine, from hwloc if it is installed, else from `/sys`.
 ///
-/// The environment says where hwloc's `lstopo` is (`PATH`), or which file describes the machine in
-/// its stead (`HWLOC_XMLFILE`, as for whatever else uses hwloc).
+/// The environment determines where hwloc's `lstopo` is (`PATH`), or which file replaces its output (`HWLOC_XMLFILE`,
+/// as for all users of hwloc).
 #[must_use]
 pub fn this_machine(environment: &[(OsString, OsString)]) -> Topology {
     by_hwloc(environment).unwrap_or_else(Topology::of_system)
 }
 
-/// This machine as hwloc describes it; none where it is not installed or says nothing of use.
+/// Returns the topology from hwloc, or `None` if hwloc is not installed or fails.
 fn by_hwloc(environment: &[(OsString, OsString)]) -> Option<Topology> {
     let var = |wanted: &str| {
         let mut vars = environment.iter();
@@ -64,19 +64,19 @@ fn run(command: &Path, environment: &[(OsString, OsString)]) -> io::Result<Vec<u
     output_within(&mut command, MAX_LEN, PATIENCE)
 }
 
-/// What a command writes: so many bytes at most, within so much time, after which it is killed.
+/// Runs a command and returns its output. It is killed if the output exceeds `most` bytes or `time` passes.
 fn output_within(command: &mut Command, most: u64, time: Duration) -> io::Result<Vec<u8>> {
     let until = Instant::now() + time;
     command.stdin(Stdio::null()).stderr(Stdio::null());
     let mut child = command.stdout(Stdio::piped()).spawn()?;
     let (done, written) = mpsc::channel();
     if let Some(stdout) = child.stdout.take() {
-        // Another process may keep the other end open, which holds up this thread alone.
+        // A descendant may keep the pipe open, so a separate thread reads it.
         let begun = thread::Builder::new().spawn(move || {
             let mut bytes = Vec::new();
             let mut stdout = stdout.take(most.saturating_add(1));
             let read = stdout.read_to_end(&mut bytes).map(|_| bytes);
-            // The receiver is dropped if it took too long.
+            // Sending fails if the time limit passed and the receiver was dropped.
             let _ = done.send(read);
         });
         if let Err(error) = begun {
@@ -108,7 +108,7 @@ fn output_within(command: &mut Command, most: u64, time: Duration) -> io::Result
     }
 }
 
-/// Waits until a child ends; none if it has not by then.
+/// Waits until a child exits. Returns `None` if it has not exited in time.
 fn wait_until(child: &mut Child, until: Instant) -> io::Result<Option<ExitStatus>> {
     loop {
         match child.try_wait()? {
@@ -147,7 +147,7 @@ mod tests {
         let path = folder.path().join("topology.xml");
         std::fs::write(&path, XML).unwrap();
         assert_eq!(read(&path).as_deref(), Some(XML));
-        // A file of so many bytes takes no room where nothing is written.
+        // The file is sparse, so it takes no space.
         let file = std::fs::File::create(&path).unwrap();
         file.set_len(MAX_LEN + 1).unwrap();
         assert_eq!(read(&path), None);

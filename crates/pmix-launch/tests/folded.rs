@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A program of its own: its allocator counts what every thread takes.
+//! The memory of a launcher for a described job of many nodes. The job is registered in folded form, so the memory
+//! does not grow with the number of nodes or processes.
 //!
-//! A described job of many nodes is registered as it is folded: what a launcher holds does not
-//! grow with the number of nodes or processes.
+//! This is a test binary of its own because its allocator counts the allocations of all threads.
 
 #[path = "../../bfrops/tests/meter/mod.rs"]
 mod meter;
@@ -22,7 +22,7 @@ static METER: meter::Meter = meter::Meter;
 
 const EACH: u32 = 128;
 
-/// A plan of a job of so many nodes of which only rank 0 is here.
+/// Returns the plan of a job with this number of nodes of which only rank 0 runs on this node.
 fn plan(num_nodes: u32, tmpdir: &std::path::Path) -> Plan {
     let limits = Limits::default();
     let mut nodes = NodeListBuilder::new(&limits);
@@ -83,7 +83,7 @@ fn plan(num_nodes: u32, tmpdir: &std::path::Path) -> Plan {
     }
 }
 
-/// The most bytes that the launcher held at once, from its start to its end.
+/// Returns the peak of the launcher's memory in bytes.
 fn peak(num_nodes: u32) -> usize {
     let tmp = tempfile::tempdir().unwrap();
     let plan = plan(num_nodes, tmp.path());
@@ -104,7 +104,7 @@ fn peak(num_nodes: u32) -> usize {
 
 #[test]
 fn a_job_of_many_nodes_costs_the_launcher_no_more_than_one_of_two() {
-    // The first job pays for what is set up once.
+    // The first job includes one-time initialization.
     peak(2);
     let (small, large) = (peak(2), peak(100_000));
     // The text of the two maps has 105 MB.

@@ -49,7 +49,7 @@ enum News {
 impl<'a> TerminalInput<'a> {
     /// Registers the terminal with the poll under this token.
     ///
-    /// The poll reports each change once (edge-triggered). The terminal is read until it is empty, so it is never
+    /// The poll reports each change once (edge-triggered). The terminal is read until it is empty and never
     /// registered again: a descriptor that stays readable or that hung up would be reported again at once, forever.
     pub(super) fn new(
         registry: &Registry,

@@ -166,8 +166,8 @@ fn passes(plan: &Plan, stream: BorrowedFd<'_>, is_unmixed: bool) -> bool {
         }
 }
 
-/// Returns `true` if lines of several processes are kept apart by default. That needs pipes, so it is skipped for a
-/// single process, and if the limit of descriptors would otherwise prevent the job from running.
+/// Returns `true` if lines of several processes are kept apart by default. That needs pipes and is
+/// therefore skipped for a single process, and if the limit of descriptors would prevent the job from running.
 fn is_unmixed(plan: &Plan, num_started: usize) -> bool {
     let has_room = || match limits::check(num_started, 2) {
         Ok(()) => true,

@@ -152,8 +152,8 @@ impl<'a> Spawner<'a> {
             .stdout(standard.output)
             .stderr(standard.errors);
         let started = Instant::now();
-        // The spawn waits until the kernel has read the head of the program. The preparation has read the file
-        // before, so it is in the page cache, unless its file system failed in between.
+        // The spawn waits until the kernel has read the head of the program. The preparation has read the file before,
+        // so its pages are cached, unless its file system failed in between.
         let mut child = command.spawn().map_err(|e| {
             let program = self.plan.apps[app].program.display();
             Error::program(format!("cannot run {program} as rank {rank}"), e)
@@ -161,7 +161,7 @@ impl<'a> Spawner<'a> {
         let mut process = Process::new(rank, app, Pid::from_child(&child), cpus.cloned(), started);
         if self.plan.stops.on_exec.contains(&rank) {
             process.is_stopped_on_exec = hold(process.pid).map_err(|e| {
-                // The process is in no table yet, so it is reaped here.
+                // The process is in no table yet, so it has to be reaped here.
                 let _ = child.kill().and_then(|()| child.wait());
                 Error::system(format!("cannot stop rank {rank} on exec"), e)
             })?;

@@ -167,7 +167,7 @@ impl Watcher {
         self.flush();
         if let Some((mut child, input)) = self.process.take() {
             // The watcher exits after the launcher, since a removal can take long. Without the last line it would
-            // kill processes, so it is left alone only if it got all lines.
+            // kill processes, therefore it must have got all lines.
             if self.has_rest && self.waiting.is_empty() {
                 return;
             }

@@ -299,7 +299,7 @@ impl Session<'_> {
         })
     }
 
-    /// Returns `true` if one of the listed processes exists. A process without an nspace stands for all jobs.
+    /// Returns `true` if one of the listed processes exists. A process without an nspace denotes all jobs.
     fn has_any(&self, procs: &[Proc<'_>]) -> bool {
         // Each job is looked up and counted once, even if the list repeats it.
         let mut sizes = HashMap::new();

@@ -222,7 +222,7 @@ impl<'p> Named<'p> {
         named
     }
 
-    /// Returns the ranks that are named for a job, if any; the wildcard stands for all.
+    /// Returns the ranks that are named for a job, if any; the wildcard denotes all.
     pub(super) fn ranks(&self, nspace: &Nspace<'_>) -> Option<&BTreeSet<Rank>> {
         self.0.get(nspace.as_bytes())
     }

@@ -60,7 +60,7 @@ pub struct Standard<'a> {
 /// Starts a job, waits until it has ended, and cleans up its processes, their descendants, and the session directory.
 ///
 /// Signals to the launcher are forwarded to every process group of the job. After the job has ended, terminating
-/// signals have their previous disposition again.
+/// signals have their default effect on this process, whatever handlers it had before, unless they are ignored.
 ///
 /// The observer receives all messages between the processes and the server.
 ///

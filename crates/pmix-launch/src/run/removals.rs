@@ -241,7 +241,7 @@ impl Removals {
                 let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
                 kept.take()
             };
-            // Dropping a task would cancel its work, so it is kept until the removal has completed.
+            // Dropping a task would cancel its work, so the task is kept until the removal has completed.
             let handed =
                 (self.helpers).run(move |_| take(&taken).map_or_else(Vec::new, |work| work()));
             match handed {

@@ -60,7 +60,7 @@ impl Refusal {
     }
 }
 
-/// The settings of a requested job. `None` stands for the setting of the first job.
+/// The settings of a requested job. `None` selects the setting of the first job.
 #[derive(Debug, Default)]
 pub(super) struct Request {
     pub(super) apps: Vec<App>,

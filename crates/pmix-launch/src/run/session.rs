@@ -61,7 +61,7 @@ pub(super) const EVENTS: usize = 256;
 /// launcher's process id.
 ///
 /// The order of the fields is the order of their drop. All processes have ended before the directory of the session
-/// is removed, and the watcher ends after everything that it would remove is gone.
+/// is removed, and the watcher ends after everything that it would remove has been removed.
 pub(super) struct Session<'a> {
     /// The plan of the first job, with the settings for the whole session.
     pub(super) plan: &'a Plan,

@@ -90,7 +90,7 @@ fn action_of(info: &Info<'_>) -> Result<Option<Action>, Status> {
             let signal = signal.ok_or(Status::ERR_BAD_PARAM)?;
             Ok(Some(Action::Signal(signal)))
         }
-        // One that only names the request.
+        // The id only names the request.
         () if info.key.is(keys::SESSION_CTRL_ID) => Ok(None),
         // A directive with the value `false` requests nothing.
         () if matches!(info.value, Value::Bool(false)) => Ok(None),

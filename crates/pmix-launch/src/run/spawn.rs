@@ -362,7 +362,7 @@ impl Session<'_> {
         }
     }
 
-    /// Returns the number of distinct processes of this session in the list; the wildcard stands for all of a job.
+    /// Returns the number of distinct processes of this session in the list; the wildcard denotes all of a job.
     fn num_beside(&self, procs: &[Proc<'_>]) -> Result<usize, Refusal> {
         let mut num = 0;
         for (nspace, ranks) in Named::of(procs).iter() {

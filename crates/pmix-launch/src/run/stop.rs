@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When and how a job is brought to its end: pure decisions, made with the time as an argument.
+//! The decisions on the termination of a job. They have no side effects and get the time as an argument.
 
 use std::time::{Duration, Instant};
 
@@ -8,77 +8,77 @@ use pmix_types::Rank;
 use crate::process::{Ending, Link};
 use crate::{Cause, Plan};
 
-/// How long after everything was killed its pipes may stay open: who holds them then left its
-/// process group, and is not waited for.
+/// The time for which pipes may stay open after all processes were killed. A process that holds them then has left
+/// its process group and is not waited for.
 const ABANDON: Duration = Duration::from_millis(200);
 
-/// How long after a signal another of its kind is the same one: `timeout` signals its child, and then
-/// its process group with the child in it.
+/// The time within which a repeated signal counts as one: `timeout` signals its child and then its process group,
+/// which contains the child.
 const SAME: Duration = Duration::from_millis(50);
 
-/// How long after a signal that ends programs the launcher names the processes that still run. Most obey sooner, and
-/// nothing need be said of them.
+/// The time after a terminating signal after which the launcher names the processes that still run. Most exit sooner,
+/// so that no message is needed.
 const SAID: Duration = Duration::from_millis(500);
 
-/// The longest grace. What is longer is for ever, and would not fit into a time of the clock.
+/// The longest grace period. A longer one would overflow the clock.
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
 
-/// What is to be done with the processes of the job.
+/// An action on the processes of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Say that they still run, and when they are killed.
+    /// Report that they still run and when they will be killed.
     Say(Unheeded),
-    /// Ask them to end.
+    /// Request them to terminate (SIGTERM).
     Ask,
-    /// End them.
+    /// Kill them.
     Kill,
-    /// End them, who did not end by a signal that the launcher handed on.
+    /// Kill them because they did not exit after a forwarded signal.
     KillUnheeded(Unheeded),
-    /// Wait no longer for what may still be written by what they left behind.
+    /// Stop waiting for output of orphans.
     Abandon,
-    /// Wait no longer for readers either.
+    /// Stop waiting for readers of the output.
     Lose,
 }
 
-/// A signal that ends programs, handed on to processes of which some still run.
+/// A forwarded terminating signal after which some processes still run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unheeded {
     pub(super) signal: i32,
-    /// How long after the signal the processes are killed.
+    /// The time between the signal and the kill.
     pub(super) grace: Duration,
-    /// How much of that is left.
+    /// The rest of that time.
     pub(super) left: Duration,
 }
 
-/// The meaning of a signal that ends programs.
+/// The meaning of a terminating signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interrupt {
-    /// The processes are to have it.
+    /// The signal is forwarded to the processes.
     HandOn,
-    /// They have it already.
+    /// The signal is a duplicate of one that was just forwarded.
     Same,
-    /// Whoever sends it again does not want to wait.
+    /// The signal was repeated: the user does not want to wait.
     Again,
 }
 
-/// Whether and why a job is to end.
+/// The termination state of a job.
 #[derive(Debug)]
 pub(super) struct Stop {
     grace: Duration,
     keep_going: bool,
-    /// Whether the others go on when a process ends with another exit code than 0.
+    /// `true` if other processes continue after a nonzero exit code.
     spares_exit_codes: bool,
     limit: Option<Duration>,
-    /// The next thing that happens if nothing else does.
+    /// The next step, and its time.
     next: Option<(Instant, Step)>,
     cause: Option<Cause>,
     killed: bool,
-    /// Whether all processes have ended.
+    /// `true` if all processes have ended.
     has_ended: bool,
     impatient: bool,
-    /// The signals that were handed on, and when.
+    /// The forwarded signals with their times.
     interrupts: Vec<(i32, Instant)>,
-    /// Whether the user knows which processes go on in spite of the first of them, or has no need to.
+    /// `true` if the processes that ignore the first of them were reported.
     is_said: bool,
 }
 
@@ -109,8 +109,7 @@ impl Stop {
         }
     }
 
-    /// As it is, for a job whose other processes go on when one ends with another exit code than 0
-    /// (`PMIX_ABORT_NON_ZERO_TERM` is false).
+    /// Sets if other processes continue after a nonzero exit code (`PMIX_ABORT_NON_ZERO_TERM` is false).
     pub(super) fn sparing_exit_codes_if(self, spares_exit_codes: bool) -> Self {
         Self {
             spares_exit_codes,
@@ -118,7 +117,7 @@ impl Stop {
         }
     }
 
-    /// Notes a signal that ends programs.
+    /// Records a terminating signal.
     pub(super) fn interrupted(&mut self, signal: i32, now: Instant) -> Interrupt {
         let mut known = self.interrupts.iter();
         match known.find(|(known, _)| *known == signal) {
@@ -131,47 +130,47 @@ impl Stop {
         }
     }
 
-    /// Returns `true` after a signal that ends programs. Nothing more is started then.
+    /// Returns `true` after a terminating signal. No more processes are started then.
     pub(super) fn is_interrupted(&self) -> bool {
         !self.interrupts.is_empty()
     }
 
-    /// Returns the signal that the processes were given first, while they have time to obey it.
+    /// Returns the first forwarded signal while processes have time to exit.
     fn unheeded(&self) -> Option<(i32, Instant)> {
         (self.interrupts.first().copied()).filter(|_| !self.killed && !self.has_ended)
     }
 
-    /// Whether somebody wants to wait for nothing any more.
+    /// Returns `true` if the user does not want to wait for anything.
     pub(super) fn is_impatient(&self) -> bool {
         self.impatient
     }
 
-    /// A reader took something, so it is given its time once more.
+    /// Restarts the time for readers of the output.
     pub(super) fn wait_for_readers(&mut self, now: Instant) {
         self.next = Some((now + self.grace, Step::Lose));
     }
 
-    /// Whether somebody wants the launcher to end, be it without all of the output.
+    /// Returns `true` if the launcher is to exit even if output is lost.
     fn is_told_to_end(&self) -> bool {
         match self.cause {
             Some(Cause::TimedOut(_)) => true,
-            // Processes that were told to end, and did.
+            // The processes terminated because of a signal.
             Some(_) => !self.interrupts.is_empty(),
             None => false,
         }
     }
 
-    /// Whether the processes were asked to end, or killed.
+    /// Returns `true` if the processes were requested to terminate or were killed.
     pub(super) fn is_ending(&self) -> bool {
         self.killed || matches!(self.next, Some((_, Step::Kill)))
     }
 
-    /// What went wrong first.
+    /// Returns the first failure.
     pub(super) fn cause(&self) -> Option<&Cause> {
         self.cause.as_ref()
     }
 
-    /// How much of the time limit is left, if there is one.
+    /// Returns the rest of the time limit, if there is one.
     pub(super) fn time_left(&self, now: Instant) -> Option<Duration> {
         match self.next {
             Some((when, Step::TimeUp)) => Some(when.saturating_duration_since(now)),
@@ -179,7 +178,7 @@ impl Stop {
         }
     }
 
-    /// Returns when [`Stop::tick`] is to be called.
+    /// Returns the time for the next [`Stop::tick`].
     pub(super) fn deadline(&self) -> Option<Instant> {
         let unheeded = self.unheeded().map(|(_, since)| match self.is_said {
             true => since + self.grace,
@@ -189,7 +188,7 @@ impl Stop {
         [unheeded, next].into_iter().flatten().min()
     }
 
-    /// A process ended.
+    /// Handles the end of a process.
     pub(super) fn ended(
         &mut self,
         rank: Rank,
@@ -203,7 +202,7 @@ impl Stop {
             (true, Link::None | Link::Finalized) => return None,
         };
         self.cause.get_or_insert(cause);
-        // Others may wait for who did not finalise, whatever its exit code is.
+        // Others may be waiting for a process that did not finalize, whatever its exit code.
         let is_spared = matches!(ending, Ending::Exited(_)) && link != Link::Connected;
         match self.keep_going || self.spares_exit_codes && is_spared {
             true => None,
@@ -211,7 +210,7 @@ impl Stop {
         }
     }
 
-    /// Something else is reason enough to end the job.
+    /// Handles another failure of the job.
     pub(super) fn fail(&mut self, cause: Cause, now: Instant) -> Option<Order> {
         self.impatient |= matches!(cause, Cause::Interrupted { .. });
         self.cause.get_or_insert(cause);
@@ -221,7 +220,7 @@ impl Stop {
         }
     }
 
-    /// Notes that all processes have ended. Not all pipes have: what the processes left behind may still write.
+    /// Records that all processes have ended. Their orphans may still write to the pipes.
     pub(super) fn all_ended(&mut self, now: Instant) {
         self.has_ended = true;
         let step = if self.killed {
@@ -236,7 +235,7 @@ impl Stop {
         }
     }
 
-    /// Returns what is due at the time that [`Stop::deadline`] returned, if that has come.
+    /// Returns the action that is due at the time from [`Stop::deadline`].
     pub(super) fn tick(&mut self, now: Instant) -> Option<Order> {
         if let Some(order) = self.tick_unheeded(now) {
             return Some(order);
@@ -259,7 +258,7 @@ impl Stop {
         }
     }
 
-    /// Returns what is due about processes that a signal did not end.
+    /// Returns the action that is due for processes that continue after a signal.
     fn tick_unheeded(&mut self, now: Instant) -> Option<Order> {
         let (signal, since) = self.unheeded()?;
         let grace = self.grace;
@@ -419,7 +418,7 @@ mod tests {
         let said = Order::Say(unheeded(GRACE - SAID));
         assert_eq!(stop.tick(now + SAID), Some(said));
         assert_eq!(stop.tick(now + SAID), None);
-        // Another signal gives no more time.
+        // Another signal does not extend the time.
         assert_eq!(stop.interrupted(15, now + SAID), Interrupt::HandOn);
         let end = now + GRACE;
         assert_eq!(stop.deadline(), Some(end));
@@ -438,7 +437,7 @@ mod tests {
         stop.all_ended(now);
         assert_eq!(stop.deadline(), Some(now + GRACE));
         assert_eq!(stop.tick(now + GRACE), Some(Order::Kill));
-        // The time that a rank takes which failed by the signal does not start again for the others.
+        // The time limit since the signal does not start again when a rank fails because of it.
         let (mut stop, now) = self::stop(None, false);
         stop.interrupted(15, now);
         let later = now + GRACE / 2;
@@ -490,7 +489,7 @@ mod tests {
         let abandoned = killed + ABANDON;
         assert_eq!(stop.tick(abandoned), Some(Order::Abandon));
         assert_eq!(stop.tick(abandoned + GRACE / 2), None);
-        // One that reads is given as long again.
+        // Readers that made progress get the same time again.
         let later = abandoned + GRACE;
         assert_eq!(stop.tick(later), Some(Order::Lose));
         stop.wait_for_readers(later);

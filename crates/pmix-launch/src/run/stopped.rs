@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which processes of a job that is debugged have come to the points where they stop, and which wait there.
+//! The processes of a debugged job that have reached a stop point, and those that wait there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,30 +7,30 @@ use pmix_types::{BREAKPOINT_IN_INIT, Rank, Text};
 
 use crate::stops::{DebugStops, StopPoint};
 
-/// What the point before the first instruction is called; nobody else names it.
+/// The breakpoint name for the stop on exec. It is not from the Standard.
 pub(super) const ON_EXEC: &[u8] = b"exec";
 
-/// How many bytes are kept of the name that a process gives the point where it waits.
+/// The largest number of bytes that are kept of the name of a breakpoint.
 const MAX_NAME: usize = 255;
 
-/// Which processes of a job are to come to the points where they stop.
+/// The progress of a job's processes towards their stop points.
 #[derive(Debug, Default)]
 pub(super) struct Debugging {
     on_exec: Awaited,
     in_init: Awaited,
     in_app: Awaited,
-    /// Those that wait until they are released, and what they call the point; those that are stopped on exec the
-    /// table of processes knows.
+    /// The processes that wait for their release, with their breakpoints. The process table has those that are
+    /// stopped on exec.
     waiting: BTreeMap<Rank, Text<'static>>,
-    /// Those that were released before they began to wait: their next stop is over when it begins.
+    /// The processes that were released before they stopped: their next stop ends at once.
     released: BTreeSet<Rank>,
 }
 
-/// The processes that are to stop at one point.
+/// The processes that will stop at one point.
 #[derive(Debug, Default)]
 pub(super) struct Awaited {
     missing: BTreeSet<Rank>,
-    /// Whether any has come.
+    /// `true` if at least one has stopped.
     has_any: bool,
 }
 
@@ -42,14 +42,14 @@ impl Awaited {
         }
     }
 
-    /// A process has come. Whether it was the last one.
+    /// Records that a process stopped. Returns `true` if it was the last one.
     pub(super) fn come(&mut self, rank: Rank) -> bool {
         let is_new = self.missing.remove(&rank);
         self.has_any |= is_new;
         is_new && self.missing.is_empty()
     }
 
-    /// A process will not come any more. Whether the others wait for nobody else.
+    /// Records that a process ended. Returns `true` if all others have stopped, and there is at least one.
     pub(super) fn ended(&mut self, rank: Rank) -> bool {
         self.missing.remove(&rank) && self.missing.is_empty() && self.has_any
     }
@@ -66,7 +66,7 @@ impl Debugging {
         }
     }
 
-    /// A process says that it waits.
+    /// Records that a process waits at a breakpoint, unless it was already released.
     pub(super) fn waits(&mut self, rank: Rank, breakpoint: &[u8]) {
         if !self.released.remove(&rank) {
             let name = breakpoint.get(..MAX_NAME).unwrap_or(breakpoint);
@@ -74,7 +74,7 @@ impl Debugging {
         }
     }
 
-    /// A process is released from where it waits, or where it is to wait next.
+    /// Releases a process from its current stop, or from its next one if it does not wait yet.
     pub(super) fn release(&mut self, rank: Rank) {
         let is_awaited = |awaited: &Awaited| awaited.missing.contains(&rank);
         if self.waiting.remove(&rank).is_none()
@@ -84,13 +84,13 @@ impl Debugging {
         }
     }
 
-    /// A process has ended.
+    /// Removes a process that has ended.
     pub(super) fn gone(&mut self, rank: Rank) {
         self.waiting.remove(&rank);
         self.released.remove(&rank);
     }
 
-    /// What a process that waits calls the point where it does.
+    /// Returns the breakpoint at which a process waits.
     pub(super) fn waits_at(&self, rank: Rank) -> Option<&Text<'static>> {
         self.waiting.get(&rank)
     }
@@ -103,7 +103,7 @@ impl Debugging {
         }
     }
 
-    /// A process says that it stopped. The point at which all have come with it, if they have.
+    /// Records that a process stopped at a breakpoint. Returns the stop point if all its processes have stopped.
     pub(super) fn said(&mut self, rank: Rank, breakpoint: &[u8]) -> Option<StopPoint> {
         let point = match breakpoint == BREAKPOINT_IN_INIT.as_bytes()
             && self.in_init.missing.contains(&rank)
@@ -167,7 +167,7 @@ mod tests {
         debugging.release(rank(0));
         debugging.gone(rank(2));
         assert_eq!(named(&debugging), [None; 3]);
-        // It stops once more, and nobody had released it from there.
+        // This stop is a new one, for which there is no release yet.
         debugging.waits(rank(0), &[b'x'; 4096]);
         assert_eq!(named(&debugging), [Some(MAX_NAME), None, None]);
         debugging.release(rank(0));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The functions that the launcher serves as the host of its server, and the attributes that it obeys for each,
-//! as `PMIX_QUERY_ATTRIBUTE_SUPPORT` tells them.
+//! The functions that the launcher serves as the host of its server, with the attributes that it supports for each,
+//! for `PMIX_QUERY_ATTRIBUTE_SUPPORT`.
 
 use pmix_proto::check_required;
 use pmix_server::SupportedFunction;
@@ -9,7 +9,7 @@ use pmix_types::{ErrorDetail, Info, Query, Text, keys};
 use super::directives::{DIRECTIVES, Effect};
 use crate::host::HostMessage;
 
-/// All but `PMIx_Spawn`, whose attributes are the directives that are not refused.
+/// All functions except `PMIx_Spawn`, whose attributes are the directives that are not refused.
 const SERVED: &[SupportedFunction<'static>] = &[
     ("PMIx_Abort", &[]),
     ("PMIx_Connect", &[]),
@@ -130,12 +130,12 @@ const SERVED: &[SupportedFunction<'static>] = &[
     ("PMIx_Validate_credential", &["CRED_TYPE"]),
 ];
 
-/// What names a job, or a process of it, in a query.
+/// The qualifiers that select a job, or a process of it, in a query.
 const OF_JOB: &[&str] = &[keys::NSPACE, keys::PROCID];
 const OF_PROC: &[&str] = &[keys::NSPACE, keys::RANK, keys::PROCID];
 const OF_NODES: &[&str] = &[keys::NSPACE, keys::PROCID, keys::HOSTNAME, keys::NODEID];
 
-/// The keys of queries that the launcher answers, and the qualifiers of each.
+/// The keys of queries that the launcher answers, with their qualifiers.
 const QUERIES: &[(&str, &[&str])] = &[
     (keys::BREAKPOINT, OF_JOB),
     (keys::PROC_STATE_STATUS, OF_PROC),
@@ -163,14 +163,14 @@ const QUERIES: &[(&str, &[&str])] = &[
     (keys::TIME_REMAINING, OF_JOB),
 ];
 
-/// The keys of queries that the launcher answers, with commas between.
+/// Returns the keys of queries that the launcher answers, separated by commas.
 pub(super) fn query_keys() -> String {
     let keys: Vec<_> = QUERIES.iter().map(|(key, _)| *key).collect();
     keys.join(",")
 }
 
-/// What is answered to a query for the qualifiers of its keys (`PMIX_QUERY_SUPPORTED_QUALIFIERS`): a list for each key that the
-/// launcher answers.
+/// Returns the answer to a query for supported qualifiers (`PMIX_QUERY_SUPPORTED_QUALIFIERS`): a list for each of its
+/// keys that the launcher answers.
 pub(super) fn query_qualifiers(query: &Query<'_>) -> Vec<Info<'static>> {
     let list = |key: &Text<'_>| {
         let found = QUERIES
@@ -181,7 +181,7 @@ pub(super) fn query_qualifiers(query: &Query<'_>) -> Vec<Info<'static>> {
     query.keys.iter().filter_map(list).collect()
 }
 
-/// Hands out the table of all functions.
+/// Calls a closure with the table of all functions.
 pub(super) fn with_table<T>(take: impl FnOnce(&[SupportedFunction<'_>]) -> T) -> T {
     let obeyed = DIRECTIVES
         .iter()
@@ -192,7 +192,7 @@ pub(super) fn with_table<T>(take: impl FnOnce(&[SupportedFunction<'_>]) -> T) ->
     take(&table)
 }
 
-/// The qualifiers of queries that the launcher obeys.
+/// The qualifiers of queries that the launcher supports.
 const QUERY_QUALIFIERS: SupportedFunction<'static> = (
     "PMIx_Query_info",
     &[
@@ -210,11 +210,11 @@ const QUERY_QUALIFIERS: SupportedFunction<'static> = (
     ],
 );
 
-/// Refuses what a process requires of a call and the launcher does not obey.
+/// Rejects a call with a required attribute that the launcher does not support.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_NOT_SUPPORTED`, which names the attribute and the function.
+/// Returns `PMIX_ERR_NOT_SUPPORTED` with a message that names the attribute and the function.
 pub(super) fn check(message: &HostMessage) -> Result<(), ErrorDetail> {
     let Some((function, directives)) = message.directives() else {
         return Ok(());
@@ -257,7 +257,7 @@ mod tests {
         }
     }
 
-    /// The manual pages of these functions are made from the documents.
+    /// The manual pages of these functions are generated from the documents.
     #[test]
     fn what_is_obeyed_stands_in_the_tables_of_the_documents() {
         let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/");
@@ -281,7 +281,7 @@ mod tests {
         let mut num_documented = 0;
         with_table(|table| {
             for (function, attributes) in table {
-                // The keys of queries and the directives of a spawn have pages of their own.
+                // The keys of queries and the directives of a spawn have separate pages.
                 if ["PMIx_Query_info", "PMIx_Spawn"].contains(function) {
                     continue;
                 }

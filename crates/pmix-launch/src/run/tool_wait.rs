@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A launcher that waits before it starts its job, the Standard's intermediate launcher: who lets it go on, and what
-//! ends the wait.
+//! The wait of an intermediate launcher for its release.
 
 use std::io::{self, Read as _};
 use std::os::fd::{AsRawFd, RawFd};
@@ -9,51 +8,51 @@ use std::os::unix::net::UnixStream;
 use pmix_server::ConnectedTool;
 use pmix_types::Proc;
 
-/// The variable by which a launcher learns that a tool has it started. It asks the server that started it for
-/// `PMIX_LAUNCH_DIRECTIVES`, and waits for its release unless the value is empty, 0, false or no.
+/// The variable that marks an intermediate launcher. It requests `PMIX_LAUNCH_DIRECTIVES` from the server that
+/// started it, and waits for its release unless the value is empty, 0, false or no.
 pub const PAUSE_FOR_TOOL: &str = "PMIX_LAUNCHER_PAUSE_FOR_TOOL";
 
-/// Says how a launcher that waits before it starts its job is told to go on.
+/// The ways in which a waiting launcher can be released.
 ///
-/// A tool that is attached to the launcher releases it by `PMIX_DEBUGGER_RELEASE`, which names the server of the
-/// launcher, the launcher as the server calls it that started it, or nobody.
+/// A tool that is attached to the launcher releases it by the event `PMIX_DEBUGGER_RELEASE`. Its custom range names
+/// the server of the launcher, or the launcher by its name at the server that started it, or is empty.
 pub struct ToolWait {
-    /// The tool that had the launcher started, if the launcher has connected with it: it asks the server of the launcher
-    /// over this connection, and nobody releases the launcher when it is gone.
+    /// The tool that had the launcher started, if the launcher has connected to it. The tool sends requests to the
+    /// launcher's server over this connection. If it disconnects before the release, the wait fails.
     pub tool: Option<ConnectedTool>,
-    /// The name of the launcher at the server that started it; none if no server did.
+    /// The name of the launcher at the server that started it, if any.
     pub launcher: Option<Proc<'static>>,
-    /// Has a byte to read when the launcher is released by way of the server that started it, and is at its end
-    /// when that one is gone, so that nobody can.
+    /// A stream that becomes readable when the launcher is released through the server that started it. Its end means
+    /// that this server has exited, so that no release can follow.
     pub released: UnixStream,
-    /// Is called once, when the server of the launcher is there and tools may attach to it.
+    /// A callback for the time when tools can attach to the launcher's server; called once.
     pub ready: Box<dyn FnOnce()>,
-    /// Is called once, when a tool that is attached to the launcher has released it, of which the server that started
-    /// the launcher learns nothing otherwise.
+    /// A callback for a release by an attached tool, of which the server that started the launcher is not notified
+    /// otherwise; called at most once.
     pub released_here: Box<dyn FnOnce()>,
 }
 
-/// What a session knows while it waits for its release.
+/// The state of a session that waits for its release.
 pub(super) struct Waiting {
     launcher: Option<Proc<'static>>,
     tool: Option<Proc<'static>>,
     released: UnixStream,
     end: Option<WaitEnd>,
-    /// Whether a tool released it that is attached to the launcher.
+    /// `true` if an attached tool released it.
     is_released_here: bool,
 }
 
-/// What ended the wait.
+/// The end of the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitEnd {
     Released,
-    /// The server that started the launcher is gone.
+    /// The server that started the launcher exited.
     ServerLost,
-    /// The tool is gone with which the launcher had connected.
+    /// The connected tool exited.
     ToolLost,
-    /// A signal that ends programs came.
+    /// A terminating signal arrived.
     Signal(i32),
-    /// A tool aborted the job that is not there yet.
+    /// A tool aborted the job before it was started.
     Aborted,
 }
 
@@ -73,47 +72,47 @@ impl Waiting {
         })
     }
 
-    /// What ended the wait, if anything has.
+    /// Returns the end of the wait, if it has ended.
     pub(super) fn end(&self) -> Option<WaitEnd> {
         self.end
     }
 
-    /// A tool that is attached to the launcher releases it.
+    /// Records a release by an attached tool.
     pub(super) fn release_here(&mut self) {
         self.is_released_here |= self.end.is_none();
         self.set(WaitEnd::Released);
     }
 
-    /// Whether such a tool did, before anything else ended the wait.
+    /// Returns `true` if an attached tool released the launcher before the wait ended otherwise.
     pub(super) fn is_released_here(&self) -> bool {
         self.is_released_here
     }
 
-    /// What the server that started the launcher calls it.
+    /// Returns the name of the launcher at the server that started it.
     pub(super) fn launcher(&self) -> Option<&Proc<'static>> {
         self.launcher.as_ref()
     }
 
-    /// Ends the wait. What came first counts, but for a signal, which ends the launcher whatever else came.
+    /// Ends the wait. The first end counts, except that a signal always terminates the launcher.
     pub(super) fn set(&mut self, end: WaitEnd) {
         if self.end.is_none() || matches!(end, WaitEnd::Signal(_)) {
             self.end = Some(end);
         }
     }
 
-    /// A tool is gone, which may be the one that is waited for.
+    /// Handles a tool that disconnected, which may be the connected one.
     pub(super) fn tool_left(&mut self, tool: &Proc<'_>) {
         if self.tool.as_ref() == Some(tool) {
             self.set(WaitEnd::ToolLost);
         }
     }
 
-    /// Hears what comes by way of the server that started the launcher.
+    /// Reads from the stream of the server that started the launcher.
     pub(super) fn hear(&mut self) {
         match self.released.read(&mut [0]) {
             Ok(0) => self.set(WaitEnd::ServerLost),
             Ok(_) => self.set(WaitEnd::Released),
-            // It was nothing.
+            // No data: a spurious wake-up.
             Err(_) => {}
         }
     }

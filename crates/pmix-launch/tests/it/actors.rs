@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The parts that the processes of the jobs play.
+//! The acts of the processes of the jobs.
 #![allow(
     clippy::disallowed_methods,
     reason = "its part is told by the environment"
@@ -15,7 +15,7 @@ use pmix_types::{
     App, DataArray, Info, IntoOwned, IofChannel, Proc, Query, Rank, Scope, Status, Value, keys,
 };
 
-/// The process of a job; by itself it does nothing.
+/// Plays the act that the environment names; without one it does nothing.
 #[test]
 #[ignore = "a process of the jobs that the other tests start"]
 fn actor() {
@@ -23,14 +23,15 @@ fn actor() {
         return;
     };
     let settings = Settings::from_env().unwrap();
-    // What a process asks for inherits its variables.
+    // Spawned jobs inherit the variables of their parents, including `ACT`.
     let is_child = !settings.proc.nspace.as_bytes().ends_with(b"@1");
     if act == "spawn" && is_child {
         child(connected(settings));
         std::process::exit(0);
     }
     let rank = settings.proc.rank.as_raw();
-    // Who fails says why, and is not taken for a test.
+    // A failed act panics with its reason. A successful one exits here, so that the process is not reported as a
+    // test.
     match act.as_str() {
         "leave" if rank == 0 => {}
         "leave" => connected(settings).finalize().unwrap(),
@@ -103,7 +104,7 @@ pub(crate) fn peer(client: &Client, rank: u32) -> Proc<'static> {
     Proc::new(client.proc().nspace.clone(), Rank::new(rank))
 }
 
-/// Waits for all, which does not end as long as one of them does not come.
+/// Waits for all processes; returns only after each of them has called.
 pub(crate) fn wait_for_all(client: &mut Client) {
     client.fence(&Fence::new()).unwrap();
 }
@@ -113,14 +114,14 @@ fn abort(mut client: Client) {
     if rank(&client) == 1 {
         client.abort(7, "no more fuel", &[]).unwrap();
     }
-    // Nobody comes to the end of this one.
+    // Block until the launcher terminates the job.
     let _ = client.fence(&Fence::new().of([peer(&client, 0), peer(&client, 1)]));
     loop {
         std::thread::park();
     }
 }
 
-/// Rank 1 ends rank 0 and aborts, both while the launcher does not run, so that it learns of both at once.
+/// Lets rank 1 kill rank 0 and abort while the launcher is stopped, so that the launcher learns of both at once.
 fn abort_without_a_peer(settings: Settings) {
     let client = SharedClient::init(settings, |_| {}).unwrap();
     let peer = |rank| Proc::new(client.proc().nspace.clone(), Rank::new(rank));
@@ -151,7 +152,7 @@ fn abort_without_a_peer(settings: Settings) {
                 .unwrap()
                 .success()
         );
-        // It has been written when this returns.
+        // `start` returns after the request was written.
         let abort = Ask::abort(
             Status::from_raw(14),
             Some("a peer is lost".into()),
@@ -167,7 +168,7 @@ fn abort_without_a_peer(settings: Settings) {
     }
 }
 
-/// The directory of this process, which is told and there.
+/// Returns the directory of this process, after it checked that the directory exists.
 pub(crate) fn own_directory(client: &mut Client) -> PathBuf {
     let own = client.proc().clone();
     let told = client.get(&own, keys::PROCDIR, &[]).unwrap();
@@ -179,7 +180,7 @@ pub(crate) fn own_directory(client: &mut Client) -> PathBuf {
     path
 }
 
-/// Rank 1 does not connect.
+/// Checks its own directory, and that rank 1, which does not connect, has none.
 fn directories(mut client: Client) {
     let own = own_directory(&mut client);
     std::fs::write(own.join("left"), "x").unwrap();
@@ -199,7 +200,7 @@ fn vanish(mut client: Client) {
 fn publish(mut client: Client) {
     match rank(&client) {
         0 => {
-            // The other one waits by now, or will find it at once.
+            // The other rank waits in its lookup, or will find the key at once.
             client.publish(&[Info::new("port", "17")]).unwrap();
             wait_for_all(&mut client);
             client.unpublish(&["port"], &[]).unwrap();
@@ -275,7 +276,7 @@ fn control(mut client: Client) {
     client.finalize().unwrap();
 }
 
-/// What comes down to no signal.
+/// Requests job control without signals.
 fn controls(mut client: Client) {
     let text = |key: &'static str, text: &'static str| Info::new(key, text);
     let yes = |key: &'static str| Info::new(key, true);
@@ -338,10 +339,10 @@ fn log(mut client: Client) {
     client.finalize().unwrap();
 }
 
-/// Rank 1 logs for as long as the job runs, which is as long as rank 0 needs for its fences.
+/// Lets rank 1 log for as long as the job runs, that is until rank 0 has completed its fences.
 fn flood(mut client: Client) {
     let own = [peer(&client, 0)];
-    // What the test runner says of the actor is written by then: it would wait for a reader, too.
+    // After this fence the output of the test runner has been written; writing it later would block, too.
     client.fence(&Fence::new()).unwrap();
     if rank(&client) == 0 {
         for _ in 0..100 {
@@ -379,7 +380,7 @@ fn cleanup(mut client: Client) {
     assert!(place.join("file").exists());
 }
 
-/// The last one pulls what the first writes and pushes what it reads.
+/// Pulls the output of rank 0 and pushes its input.
 fn forward(mut client: Client) {
     if rank(&client) == 0 {
         let mut line = String::new();
@@ -441,7 +442,7 @@ fn machine(mut client: Client) {
     client.finalize().unwrap();
 }
 
-/// Asks for a job of what `CHILD` says, rank 1 of what `OTHER` does if it says something, as often as `TIMES` does, and says what comes of it.
+/// Spawns the command in `CHILD` (rank 1: in `OTHER`, if set), as often as `TIMES` says, and prints the results.
 fn spawn(mut client: Client) {
     for _ in 0..number("TIMES") {
         spawn_one(&mut client);
@@ -449,7 +450,7 @@ fn spawn(mut client: Client) {
     client.finalize().unwrap();
 }
 
-/// The number that a variable holds, or 1.
+/// Returns the number in a variable, or 1.
 fn number(name: &str) -> usize {
     let value = std::env::var(name).ok();
     value.and_then(|value| value.parse().ok()).unwrap_or(1)
@@ -484,7 +485,7 @@ pub(crate) fn spawn_one(client: &mut Client) {
     println!("{}{}", answer.status, name.unwrap_or_default());
 }
 
-/// Asks for a job with something that no launcher of one node does, and with what one does.
+/// Spawns jobs with directives that the launcher cannot obey, and with one that it obeys.
 fn refused(mut client: Client) {
     for (key, value) in [
         (keys::PRELOAD_BIN, Value::Bool(true)),
@@ -496,7 +497,7 @@ fn refused(mut client: Client) {
     client.finalize().unwrap();
 }
 
-/// Asks for jobs whose output goes to files of a directory that a variable names.
+/// Spawns jobs whose output goes to files in the directory that a variable names.
 fn into_files(mut client: Client) {
     let dir = std::env::var("DIR").unwrap();
     let path = |name: &str| Value::from(format!("{dir}/{name}"));
@@ -522,7 +523,7 @@ fn into_files(mut client: Client) {
     client.finalize().unwrap();
 }
 
-/// Asks for a job that says something on both of its streams.
+/// Spawns a job that writes to both of its streams.
 fn say(client: &mut Client, infos: Vec<Info<'static>>) {
     let argv = ["sh", "-c", "echo said; echo also >&2"];
     let app = App {
@@ -540,7 +541,7 @@ fn say(client: &mut Client, infos: Vec<Info<'static>>) {
     println!("{}", answer.status);
 }
 
-/// Says what a process that another job asked for is told.
+/// Prints the job info of a spawned process.
 fn child(mut client: Client) {
     own_directory(&mut client);
     let own = client.proc().clone();
@@ -550,7 +551,8 @@ fn child(mut client: Client) {
     );
     let parent = client.get_of_job(keys::PARENT_ID).unwrap();
     assert_eq!(client.get(&own, keys::PARENT_ID, &[]).unwrap(), parent);
-    // Clients of OpenPMIx look for it in the data of the process alone, so it is said of the job and of each process.
+    // Clients of OpenPMIx look for the parent only in the process realm. It is therefore registered for the job and
+    // for each process.
     let size = client.get_of_job(keys::JOB_SIZE).unwrap();
     let told = client.request(&Request::JobInfo).unwrap();
     let key = keys::PARENT_ID.as_bytes();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a process is told that asks about its job, its launcher and its node, and what it may do to its session.
+//! Queries of a process about its job, its launcher and its node, and session control.
 
 use pmix_client::Client;
 use pmix_proto::{Request, reply, request};
@@ -11,7 +11,7 @@ use pmix_types::{
 use crate::actors::{peer, wait_for_all};
 use crate::stage::{play, play_plan};
 
-/// The answer to one query.
+/// Sends one query and returns the reply.
 pub(crate) fn ask(
     client: &mut Client,
     names: &[&'static str],
@@ -28,7 +28,7 @@ fn ask_all(client: &mut Client, queries: Vec<Query<'static>>) -> (Status, Vec<In
     (answer.status, answer.infos.unwrap_or_default().into_owned())
 }
 
-/// The value of one key, which is found.
+/// Returns the value of one key, which must exist.
 fn value(client: &mut Client, key: &'static str) -> Value<'static> {
     let (status, mut infos) = ask(client, &[key], Vec::new());
     assert_eq!((status, infos.len()), (Status::SUCCESS, 1), "{key}");
@@ -39,7 +39,7 @@ fn infos(value: &Value<'static>) -> Vec<Info<'static>> {
     value.as_infos().unwrap().to_vec()
 }
 
-/// Asks for all that the launcher of the test knows, and for what it does not.
+/// Queries everything that the launcher supports, and keys that it does not support.
 pub(crate) fn asks(mut client: Client) {
     wait_for_all(&mut client);
     if client.proc().rank.as_raw() == 0 {
@@ -58,7 +58,7 @@ fn about_jobs(client: &mut Client) {
     let other = vec![Info::new(keys::PROCID, peer(client, 1))];
     let (_, state) = ask(client, &[keys::PROC_STATE_STATUS], other);
     assert_eq!(state[0].value, Value::ProcState(ProcState::CONNECTED));
-    // A table is told once, whichever ranks the queries name.
+    // A table is sent once, whichever ranks the queries name.
     let of_rank = |rank| Query {
         keys: vec![keys::QUERY_PROC_TABLE.into()],
         qualifiers: vec![Info::new(keys::RANK, Value::Rank(Rank::new(rank)))],
@@ -109,7 +109,7 @@ fn about_support(client: &mut Client) {
         let list = list.to_str_lossy().into_owned();
         assert!(list.split(',').any(|one| one == word), "{word} in {list}");
     }
-    // The answer is there, whether or not any is obeyed.
+    // The key is answered even if no directive is supported.
     value(client, keys::QUERY_DEBUG_SUPPORT);
     let level = vec![Info::new(
         keys::HOST_ATTRIBUTES,
@@ -174,7 +174,7 @@ fn what_is_refused(client: &mut Client) {
     assert_eq!(status, Status::ERR_NOT_FOUND);
 }
 
-/// Ends the session after it was refused other things.
+/// Terminates the session, after other requests were refused.
 pub(crate) fn ends_the_session(mut client: Client) {
     wait_for_all(&mut client);
     if client.proc().rank.as_raw() == 1 {
@@ -200,7 +200,7 @@ pub(crate) fn ends_the_session(mut client: Client) {
     assert_eq!(other, Status::ERR_NOT_FOUND);
     assert_eq!(control(own, keys::SESSION_RESUME), Status::SUCCESS);
     println!("asked");
-    // The answer may come after the signal.
+    // The signal may arrive before the reply.
     control(u32::MAX, keys::SESSION_TERMINATE);
 }
 
@@ -224,7 +224,7 @@ fn a_process_ends_the_session_that_it_is_in_and_no_other() {
     assert_eq!(played.outcome.exit_code(), 143);
 }
 
-/// Asks for an allocation in every way that there is. What the launcher says of it the program `allocated` sees.
+/// Requests an allocation in every possible way. The test program `allocated` checks the launcher's messages.
 pub(crate) fn allocates(mut client: Client) {
     for directive in [
         AllocDirective::NEW,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file system that does not answer: a pipe that nobody reads stands in for it, below a path at which files are opened as
-//! they are. Other processes of the launcher go on.
+//! A file system that hangs. It is simulated by a pipe without a reader, below a path at which the launcher opens
+//! files without checking them. Other processes must be served meanwhile.
 #![allow(
     clippy::disallowed_methods,
     reason = "its place is told by the environment"
@@ -22,21 +22,21 @@ use pmix_types::{App, Info, Status, keys};
 use crate::actors::rank;
 use crate::stage::play_plan;
 
-/// The root, by a path below which files are opened without a look at what they are.
+/// The root directory, by a path below which the launcher opens files without checking their type.
 const ROOT: &str = "/proc/self/fd/../../..";
 
-/// The time after which a launcher that is held up is let go, so that a test that fails ends.
+/// The time after which a blocked launcher is released, so that a failed test ends.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The number of fences that a process does beside work of the launcher.
+/// The number of fences that a process completes beside work of the launcher.
 const FENCES: usize = 200;
 
-/// The directory of a test.
+/// Returns the directory of a test.
 fn place() -> PathBuf {
     std::env::var_os("PLACE").unwrap().into()
 }
 
-/// Fences alone while `goes_on` says so, and some more times, each of which is a turn of the launcher.
+/// Completes fences of its own while `goes_on` returns `true`, and then some more. Each takes a turn of the launcher.
 fn fence_while(client: &mut Client, goes_on: impl Fn() -> bool) {
     let own = Fence::new().of([client.proc().clone()]);
     let mut num_left = FENCES;
@@ -46,12 +46,12 @@ fn fence_while(client: &mut Client, goes_on: impl Fn() -> bool) {
     }
 }
 
-/// Reads a pipe when the sender says so or is dropped, and says `late` if neither was in time.
+/// Reads a pipe after the sender sent or was dropped. Prints `late` if neither happened in time.
 fn let_go(fifo: PathBuf) -> (Sender<()>, thread::JoinHandle<Option<File>>) {
     let (say, said): (_, Receiver<()>) = channel();
     let reader = thread::spawn(move || {
         let late = said.recv_timeout(PATIENCE).is_err();
-        // The other end need not be open.
+        // The pipe may have no writer.
         let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap();
         let opened = File::options()
             .read(true)
@@ -70,7 +70,7 @@ fn make_fifo(path: &Path) {
     assert!(made.unwrap().success());
 }
 
-/// Rank 0 asks for a job whose files cannot be opened, and rank 1 fences until it lets the launcher open them.
+/// Rank 0 spawns a job whose files cannot be opened, and rank 1 completes fences until it unblocks them.
 pub(crate) fn opens_slowly(mut client: Client) {
     let dir = place().join("opens_slowly@2");
     if rank(&client) == 0 {
@@ -94,7 +94,7 @@ pub(crate) fn opens_slowly(mut client: Client) {
         fence_while(&mut client, || !dir.join("rank.0.stdout").exists());
         println!("went on");
         say.send(()).unwrap();
-        // The pipe has its reader as long as the job may write to it.
+        // The pipe keeps its reader while the job may write to it.
         let reader = reader.join().unwrap();
         client.fence(&Fence::new()).unwrap();
         drop(reader);
@@ -117,7 +117,7 @@ fn files_of_a_job_that_cannot_be_opened_hold_up_that_job_alone() {
     assert_eq!(played.outcome.num_spawned, 1);
 }
 
-/// Rank 0 fails once, after which its file cannot be opened, and rank 1 fences until it lets the launcher open it.
+/// Rank 0 fails once and then its file cannot be opened, and rank 1 completes fences until it unblocks the file.
 pub(crate) fn restarts_slowly(mut client: Client) {
     let errors = place().join("rank.0.stderr");
     let pid = place().join("pid");
@@ -135,7 +135,7 @@ pub(crate) fn restarts_slowly(mut client: Client) {
     } else {
         client.fence(&Fence::new()).unwrap();
         let (say, reader) = let_go(errors);
-        // The number of a process is kept until its successor is there.
+        // The process id is kept until the next incarnation exists.
         let is_there = || {
             let Ok(pid) = fs::read_to_string(&pid) else {
                 return true;

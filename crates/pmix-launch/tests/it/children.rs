@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs that processes of a job ask for.
+//! Jobs that processes of a job spawn.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use pmix_types::{App, Envar, Info, Rank, Status, Value, keys};
 use crate::actors::spawn_one;
 use crate::stage::{play_plan, play_with};
 
-/// Asks for a job as [`spawn_one`] does, and says what it hears of jobs and processes until that one ends.
+/// Spawns a job as [`spawn_one`] does, and prints the events of jobs and processes until that job ends.
 pub(crate) fn listen(mut client: Client) {
     let codes = [
         Status::EVENT_JOB_START,
@@ -52,8 +52,8 @@ pub(crate) fn listen(mut client: Client) {
     client.finalize().unwrap();
 }
 
-/// Rank 1 fails, which ends the job; rank 0 survives the signal by which it is to end, asks for one more job when it
-/// hears of that, and says what comes of it.
+/// Rank 1 fails, which terminates the job. Rank 0 survives the signal, spawns one more job when it is notified of the
+/// failure, and prints the result.
 pub(crate) fn asks_late(mut client: Client) {
     let codes = [Status::ERR_EXIT_NONZERO_TERM, Status::ERR_JOB_CANCELED];
     client.register_events(&codes, &[]).unwrap();
@@ -73,8 +73,8 @@ pub(crate) fn asks_late(mut client: Client) {
     client.finalize().unwrap();
 }
 
-/// Asks for jobs of many applications: whose programs are searched for in many directories, and whose variables are
-/// long or many.
+/// Spawns jobs of many applications: with programs that are searched for in many directories, and with long or many
+/// variables.
 pub(crate) fn asks_for_much(mut client: Client) {
     let app = |program: String, env: Vec<String>| App {
         cmd: Some(program.into()),
@@ -172,7 +172,7 @@ fn jobs_that_are_asked_for_at_one_time_run_at_one_time() {
     let fifo = dir.path().join("fifo").display().to_string();
     let made = std::process::Command::new("mkfifo").arg(&fifo).status();
     assert!(made.unwrap().success());
-    // Each waits for the other.
+    // Each job waits for the other.
     let (reads, writes) = (format!("cat {fifo}"), format!("cp /dev/null {fifo}"));
     let vars = [("CHILD", Path::new(&reads)), ("OTHER", Path::new(&writes))];
     let played = play_with("spawn", 2, &vars);
@@ -206,7 +206,7 @@ fn a_job_that_fails_is_the_launchers_failure_and_its_parent_goes_on() {
 
 #[test]
 fn who_asks_without_end_is_refused_at_the_limit() {
-    // They are there until all has been asked for, on a busy machine too.
+    // The jobs run until all requests were made, even on a busy machine.
     let vars = [
         ("CHILD", Path::new("sleep 6")),
         ("SIZE", Path::new("6")),
@@ -221,7 +221,7 @@ fn who_asks_without_end_is_refused_at_the_limit() {
 
 #[test]
 fn a_request_of_more_applications_than_processes_may_be_is_refused_before_it_is_read() {
-    // None of them has a process, which would be refused as such when they are counted.
+    // Applications without processes would be rejected for that reason when they are counted.
     let vars = [("APPS", Path::new("17")), ("SIZE", Path::new("0"))];
     let played = play_with("spawn", 1, &vars);
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
@@ -272,7 +272,7 @@ fn who_registers_hears_of_the_start_and_the_end_of_processes_and_jobs() {
 fn who_crashes_is_told_apart_from_who_is_ended_because_of_it() {
     let dir = tempfile::tempdir().unwrap();
     let script = dir.path().join("crash");
-    // The second process waits to be ended; the first one crashes when that one is there.
+    // The second process waits to be terminated; the first one crashes when the second has started.
     let fifo = dir.path().join("fifo");
     let made = std::process::Command::new("mkfifo").arg(&fifo).status();
     assert!(made.unwrap().success());
@@ -310,7 +310,7 @@ fn a_job_that_is_not_started_is_told_to_who_listens() {
 #[test]
 fn a_job_that_who_is_being_ended_asks_for_is_canceled() {
     let played = play_plan("asks_late", 2, &[], |plan| {
-        // What a shell ignores its program ignores.
+        // A program inherits the signals that the shell ignores.
         let app = &mut plan.apps[0];
         let program = std::mem::replace(&mut app.program, "sh".into());
         let ignore = ["-c", "trap '' TERM; exec \"$0\" \"$@\""].map(Into::into);

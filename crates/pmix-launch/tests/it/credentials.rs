@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Credentials that processes ask for, hand to others, and have validated.
+//! Credentials that processes request, pass to others, and have validated.
 
 use pmix_client::Client;
 use pmix_proto::{Request, reply, request};
@@ -49,7 +49,7 @@ fn of_type(name: &'static str) -> Vec<Info<'static>> {
     vec![Info::new(keys::CRED_TYPE, name)]
 }
 
-/// Rank 0 publishes its credential, and rank 1 asks who made it.
+/// Rank 0 publishes its credential, and rank 1 has it validated.
 pub(crate) fn credentials(mut client: Client) {
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
     if rank(&client) == 0 {
@@ -62,7 +62,7 @@ pub(crate) fn credentials(mut client: Client) {
             (of_type("none"), Status::ERR_NOT_SUPPORTED),
             (of_type(""), Status::ERR_NOT_SUPPORTED),
             (vec![Info::new(keys::CRED_TYPE, 7)], Status::ERR_BAD_PARAM),
-            // Who it is the server knows better.
+            // The server ignores a user id that the client claims.
             (
                 vec![
                     Info::new(keys::USERID, uid + 1),
@@ -119,7 +119,7 @@ fn refused(client: &mut Client, uid: u32, gid: u32) {
         (vec![], vec![], Status::ERR_INVALID_CRED),
         (vec![0; 100_000], vec![], Status::ERR_INVALID_CRED),
         (good, of_type("munge"), Status::ERR_INVALID_CRED),
-        // One of MUNGE is not this server's to read.
+        // This server does not read credentials of MUNGE.
         (
             b"MUNGE:AwQFAAB:".to_vec(),
             vec![],

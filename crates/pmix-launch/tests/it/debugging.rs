@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs that are debugged, and the daemons of their debugger.
+//! Jobs that are debugged, and the debugger daemons.
 #![allow(
     clippy::disallowed_methods,
     reason = "what it asks for is told by the environment"
@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(50);
 fn daemons_beside_a_job_are_told_of_it_and_release_the_rank_that_stops() {
     let played = play("debug", 1);
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
-    // One daemon for each process, as nothing else is said.
+    // By default there is one daemon for each process.
     let ready = "daemon of debug@2 with 2 processes: [1] ready at pmix-init\n".repeat(2);
     let expected = format!("PMIX_SUCCESS debug@2\n{ready}debug@2 0 runs\ndebug@2 1 runs\n");
     assert_eq!(played.output, expected, "{}", played.errors);
@@ -40,7 +40,7 @@ fn daemons_without_what_they_debug_are_refused() {
     }
 }
 
-/// The part of a process of one of these jobs.
+/// Plays the part of a process of one of these jobs.
 pub(crate) fn act(settings: Settings, part: Option<&str>) {
     match part {
         None => debug(connected(settings)),
@@ -53,7 +53,7 @@ pub(crate) fn act(settings: Settings, part: Option<&str>) {
     }
 }
 
-/// Asks for a job that is debugged, or for daemons that cannot be.
+/// Spawns a job that is debugged, or daemons without a valid target.
 fn debug(mut client: Client) {
     let daemons = [Info::new(keys::DEBUGGER_DAEMONS, true)];
     let target = Info::new(keys::DEBUG_TARGET, Proc::new("absent@1", Rank::new(0)));
@@ -99,7 +99,7 @@ fn app(part: &str, maxprocs: i32, infos: &[Info<'static>]) -> App<'static> {
     }
 }
 
-/// Waits until the processes of its target are ready, and releases them as OpenPMIx's example does.
+/// Waits until the processes of its target are ready, and releases them as the example of OpenPMIx does.
 fn daemon(mut client: Client) {
     let Value::Proc(target) = client.get_of_job(keys::DEBUG_TARGET).unwrap() else {
         panic!("no target");
@@ -112,7 +112,7 @@ fn daemon(mut client: Client) {
     let Value::DataArray(DataArray::ProcInfo(table)) = &found[0].value else {
         panic!("{found:?}");
     };
-    // A job that one of them releases may be over before another asks about it.
+    // A job that one daemon releases may have ended before another daemon queries it.
     crate::actors::wait_for_all(&mut client);
     client
         .register_events(&[Status::READY_FOR_DEBUG], &[])
@@ -136,7 +136,8 @@ fn daemon(mut client: Client) {
         "daemon of {job} with {} processes: {ranks:?} ready at {breakpoint}",
         table.len()
     );
-    // What is kept of a job for those who register later goes with it, so nobody releases it before all have heard.
+    // The server keeps the event of a job for late registrations only while the job exists, so all daemons receive it
+    // before one of them releases the job.
     crate::actors::wait_for_all(&mut client);
     let who = [Info::new(keys::EVENT_CUSTOM_RANGE, target)];
     client

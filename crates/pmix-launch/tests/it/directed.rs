@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Spawns with directives, and what becomes of them.
+//! Spawns with directives, and their outcomes.
 #![allow(
     clippy::disallowed_methods,
     reason = "what its processes do is told by the environment"
@@ -13,7 +13,7 @@ use crate::actors::peer;
 use crate::asking::ask;
 use crate::stage::{Played, play, play_plan};
 
-/// Asks for a job, and says what comes of it.
+/// Spawns a job and prints the status.
 pub(crate) fn start(
     client: &mut Client,
     argv: &[&str],
@@ -24,7 +24,7 @@ pub(crate) fn start(
     started(client, argv, maxprocs, env, infos).0
 }
 
-/// The same, with the name of the job.
+/// Spawns a job, prints the status, and returns it with the name of the job.
 fn started(
     client: &mut Client,
     argv: &[&str],
@@ -103,7 +103,7 @@ pub(crate) fn counted(mut client: Client) {
     let status = start(&mut client, &["true"], 1_000_000, &[], within);
     assert_eq!(status, Status::ERR_JOB_FAILED_TO_MAP);
     let beside = |proc: Proc<'static>| {
-        // Who is named twice is one.
+        // A process that is named twice counts once.
         vec![
             Info::new(keys::COLOCATE_PROCS, vec![proc.clone(), proc]),
             Info::new(keys::COLOCATE_NPERPROC, 3u16),
@@ -124,7 +124,7 @@ pub(crate) fn counted(mut client: Client) {
     client.finalize().unwrap();
 }
 
-/// Asks for jobs that read what is pushed to them.
+/// Spawns jobs that read pushed input.
 pub(crate) fn fed(mut client: Client) {
     let reader = |rank: Rank| Info::new(keys::STDIN_TGT, Value::Rank(rank));
     let second = Proc::new("any", Rank::new(1));
@@ -166,7 +166,7 @@ fn push(client: &mut Client, nspace: &Nspace<'static>, rank: Rank, data: &str) -
     answer.unwrap().status
 }
 
-/// Asks for a job of this program that asks for one that fails.
+/// Spawns a job of this program, which spawns one that fails.
 pub(crate) fn apart(mut client: Client) {
     let program = std::env::current_exe().unwrap().display().to_string();
     let argv = [
@@ -187,7 +187,7 @@ pub(crate) fn fails_below(mut client: Client) {
     client.finalize().unwrap();
 }
 
-/// Asks for jobs whose processes fail, and hears what becomes of them.
+/// Spawns jobs whose processes fail, and prints the events.
 pub(crate) fn restarted(mut client: Client) {
     let codes = [
         Status::ERR_PROC_RESTART,
@@ -198,7 +198,7 @@ pub(crate) fn restarted(mut client: Client) {
     client.register_events(&codes, &[]).unwrap();
     let place = std::env::var("PLACE").unwrap();
     let most = |number: u32| Info::new(keys::MAX_RESTARTS, number);
-    // Fails twice, then goes well.
+    // Fails twice, then succeeds.
     let script = format!("echo x >> {place}/a; echo went; [ $(wc -l < {place}/a) -gt 2 ]");
     let files = Info::new(keys::IOF_OUTPUT_TO_FILE, format!("{place}/out"));
     start(
@@ -231,7 +231,8 @@ pub(crate) fn restarted(mut client: Client) {
     client.finalize().unwrap();
 }
 
-/// Processes fail at once as often as they are started, and this one asks and is answered until it ends them.
+/// Spawns processes that always fail right after their start, and checks that queries are answered until it kills
+/// them.
 pub(crate) fn restarted_for_ever(mut client: Client) {
     let codes = [Status::ERR_PROC_RESTART, Status::EVENT_JOB_END];
     client.register_events(&codes, &[]).unwrap();
@@ -273,7 +274,7 @@ fn tell_until_end(client: &mut Client) {
     }
 }
 
-/// The first process of rank 1 ends between init and finalize; the second one exchanges with rank 0.
+/// The first incarnation of rank 1 exits between initialize and finalize; the second one meets rank 0 in a fence.
 pub(crate) fn comes_again(mut client: Client) {
     let own = client.proc().clone();
     crate::actors::own_directory(&mut client);
@@ -282,15 +283,15 @@ pub(crate) fn comes_again(mut client: Client) {
         std::process::exit(3);
     }
     println!("rank {} was started again {times:?} times", own.rank);
-    // Rank 0 cannot wait for who is lost before it comes again, so it tries until it does.
+    // A fence with a lost process fails until its next incarnation has connected, so rank 0 tries again.
     let fence = || pmix_client::Fence::new();
     while client.fence(&fence()).is_err() {}
     println!("rank {} has met the other", own.rank);
     client.finalize().unwrap();
 }
 
-/// Registers a directory of many files for removal and fails, before or after it has finalized, until it was started
-/// twice again.
+/// Registers a directory with many files for removal and fails, before or after it has finalized, until its second
+/// restart.
 pub(crate) fn cleaned_and_restarted(mut client: Client) {
     let dir = std::path::PathBuf::from(std::env::var_os("PLACE").unwrap()).join("dir");
     let times = client.get(&client.proc().clone(), keys::REINCARNATION, &[]);
@@ -330,7 +331,7 @@ fn a_process_is_started_again_after_its_files_are_removed() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
-/// Rank 2 fails, which the others survive; then rank 1 aborts the job, of which rank 0 has a child.
+/// Rank 2 fails, which the others survive. Then rank 1 aborts the job, which has a child job of rank 0.
 pub(crate) fn fails_later(mut client: Client) {
     let both = [peer(&client, 0), peer(&client, 1)];
     let meet = |client: &mut Client| client.fence(&pmix_client::Fence::new().of(both.clone()));
@@ -495,7 +496,7 @@ fn a_job_that_went_on_when_it_failed_takes_its_children_with_it_when_it_is_ended
         cause.as_deref(),
         Some("it was terminated together with fails_later@1")
     );
-    // What went wrong first counts.
+    // The first failure determines the exit code.
     assert_eq!(played.outcome.exit_code(), 3, "{}", played.errors);
 }
 

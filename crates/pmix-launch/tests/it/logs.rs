@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What processes log: to which channels, in which form, and which channels there are not.
+//! The log requests of processes: channels, forms, and missing channels.
 
 use std::os::unix::net::UnixDatagram;
 
@@ -158,7 +158,7 @@ pub(crate) fn alike(mut client: Client) {
     let apart = [&alike[1..], &[Info::new(keys::LOG_AGG, false)]].concat();
     let text = vec![Info::new(keys::LOG_STDOUT, "not alike\n")];
     assert_eq!(log(&mut client, text, apart), Status::SUCCESS);
-    // One that reached no channel is no success for those that are like it.
+    // Messages equal to one that reached no channel must not succeed.
     let lost = vec![
         Info::new(keys::LOG_AGG, true),
         Info::new(keys::LOG_KEY, "help-mpi.txt"),

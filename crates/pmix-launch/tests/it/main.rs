@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the launcher answers to the processes that it starts.
+//! The replies of the launcher to the processes that it starts.
 //!
-//! Each test starts a job whose processes are this very program, each playing the part of its rank
-//! ([`actors`]).
+//! Each test starts a job of this program, whose processes play the parts of their ranks ([`actors`]).
 
 mod actors;
 mod asking;
@@ -136,7 +135,7 @@ fn what_is_logged_to_an_output_that_nobody_reads_waits_and_holds_up_no_fence() {
     let fenced = dir.path().join("fenced");
     let (outcome, output) = play_unread("flood", 2, &[("PLACE", &fenced)], &fenced);
     assert_eq!(outcome.exit_code(), 17);
-    // Each text arrives whole or, when its process is ended, not at all.
+    // Each text arrives as a whole, or not at all if its process was terminated.
     let logged = output.iter().filter(|&&byte| byte == b'x').count();
     assert!(logged >= 300_000 && logged % 100_000 == 0, "{logged}");
 }
@@ -153,7 +152,7 @@ fn what_is_registered_for_cleanup_goes_at_the_end_and_nothing_else() {
     assert!(!path("file").exists() && !path("sub").exists());
 }
 
-/// A processor that every machine has, as hwloc writes it.
+/// A machine with one processor that every machine has, as hwloc writes it.
 const MACHINE: &str = r#"<topology version="2.0">
   <object type="Machine" os_index="0" cpuset="0x00000001" gp_index="1">
     <object type="Package" os_index="3" cpuset="0x00000001" gp_index="2">

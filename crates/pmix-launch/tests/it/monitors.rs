@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What processes have watched, and what they are told of what is used.
+//! Monitors of processes, and queries of resource usage.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use pmix_types::{DataArray, Info, IntoOwned, Proc, Query, Rank, Status, Value, k
 use crate::actors::{peer, rank, wait_for_all};
 use crate::stage::{play, play_with};
 
-/// Longer than anything here takes on a busy machine.
+/// A limit that is longer than everything here takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(50);
 
 #[test]
@@ -85,7 +85,7 @@ fn value<'i>(infos: &'i [Info<'static>], key: &str) -> Option<&'i Value<'static>
     info.map(|info| &info.value)
 }
 
-/// Rank 0 has a file watched that nobody writes, and both hear of it.
+/// Rank 0 monitors a file that no process writes, and both ranks receive the event.
 #[allow(
     clippy::disallowed_methods,
     reason = "its part is told by the environment"
@@ -137,7 +137,7 @@ pub(crate) fn watch(mut client: Client) {
         whose.rank,
         file.display()
     );
-    // Another one's is not cancelled, and none twice.
+    // A process can cancel only its own monitor, and only once.
     let mut cancel =
         |name: &'static str| ask(&mut client, keys::MONITOR_CANCEL, name.into(), vec![]).0;
     let cancelled = [cancel("m1"), cancel("m1")];
@@ -148,7 +148,7 @@ pub(crate) fn watch(mut client: Client) {
     client.finalize().unwrap();
 }
 
-/// Rank 0 asks for all that is used, once and every second; each says its process id.
+/// Rank 0 requests all usage, once and every second. Both ranks print their process ids.
 pub(crate) fn used(mut client: Client) {
     client
         .register_events(&[Status::MONITOR_RESUSAGE_UPDATE], &[])
@@ -161,7 +161,7 @@ pub(crate) fn used(mut client: Client) {
     }
     wait_for_all(&mut client);
     if rank(&client) == 1 {
-        // What is used is news for who asked.
+        // Only the requester receives usage events.
         assert!(client.next_event(Duration::ZERO).unwrap().is_none());
     }
     println!("{} {}", rank(&client), std::process::id());
@@ -199,7 +199,7 @@ fn by_monitor(client: &mut Client) {
         };
         assert!(*megabytes > 0.0, "{key}");
     }
-    // By rank, in the type of releases 4.2 and 5.0, where the other side knows it.
+    // Names one process, and requests the type of releases 4.2 and 5.0, which clients that know it can use.
     let one = |rank| Value::from(vec![peer(client, rank)]);
     let (one, stranger) = (one(1), one(7));
     let only = |procs| vec![Info::new(keys::MONITOR_TARGET_PROCS, procs)];
@@ -281,7 +281,7 @@ fn by_query(client: &mut Client) {
     let average = vec![Info::new(keys::QUERY_REPORT_AVG, true)];
     let (_, infos) = query(client, keys::QUERY_MEMORY_USAGE, average);
     assert_eq!(infos[0].value.as_infos().unwrap().len(), 3);
-    // What one request is told is bounded.
+    // The number of rows in a reply is bounded.
     let many = (0..2100).map(|_| Query {
         keys: vec![keys::QUERY_PROC_RESOURCE_USAGE.into()],
         qualifiers: vec![
@@ -327,7 +327,7 @@ fn again_and_again(client: &mut Client) {
         .iter()
         .filter(|info| info.key.is(keys::PROC_RESOURCE_USAGE));
     assert_eq!(told.count(), 2);
-    // So many and no more.
+    // The number of monitors is bounded.
     let mut statuses = Vec::new();
     for _ in 0..8 {
         statuses.push(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests that name nothing, or only what is absent: the answer of a server and launcher is data or an error, never a
+//! Requests that name nothing, or only absent objects. The reply of server and launcher is data or an error, never a
 //! success without data.
 
 use pmix_client::{Ask, Error, SharedClient};
@@ -9,14 +9,14 @@ use pmix_types::{
 
 use crate::stage::play_plan;
 
-/// The outcome of a call that brings data: how many, or the status of the error.
+/// The outcome of a call that returns data: their number, or the status of the error.
 type Brought = Result<usize, Status>;
 
 fn status_of(error: &Error) -> Status {
     error.status()
 }
 
-/// Returns what an answer with infos brings.
+/// Returns the outcome of a reply with infos.
 fn infos(answer: Result<(Status, Vec<Info<'static>>), Error>) -> Brought {
     match answer {
         Ok((Status::SUCCESS | Status::ERR_PARTIAL_SUCCESS, found)) => Ok(found.len()),
@@ -25,7 +25,7 @@ fn infos(answer: Result<(Status, Vec<Info<'static>>), Error>) -> Brought {
     }
 }
 
-/// Returns what an answer without data of its own says: nothing was done, so a success is one without anything.
+/// Returns the outcome of a reply without data of its own: a success counts as one without data.
 fn done(answer: Result<(), Error>) -> Brought {
     answer.map(|()| 0).map_err(|error| status_of(&error))
 }
@@ -37,7 +37,7 @@ fn query(key: &'static str, qualifiers: Vec<Info<'static>>) -> Query<'static> {
     }
 }
 
-/// Makes each request and returns what it brought.
+/// Sends each request and returns its outcome.
 fn requests(client: &SharedClient) -> Vec<(&'static str, Brought)> {
     let absent = || Proc::new("absent", Rank::new(0));
     let beyond = || Proc::new(client.proc().nspace.clone(), Rank::new(4711));
@@ -225,7 +225,7 @@ fn requests(client: &SharedClient) -> Vec<(&'static str, Brought)> {
     ]
 }
 
-/// Returns how much a value brings; an array without elements and a text without letters bring nothing.
+/// Returns the size of a value; an array without elements and an empty text count as nothing.
 fn size_of_value(value: Value<'static>) -> usize {
     match value {
         Value::DataArray(array) => array.len(),
@@ -235,7 +235,7 @@ fn size_of_value(value: Value<'static>) -> usize {
     }
 }
 
-/// Makes the requests and prints those that succeeded without data.
+/// Sends the requests and prints those that succeeded without data.
 pub(crate) fn asks_for_nothing(client: SharedClient) {
     let all = requests(&client);
     for (what, brought) in &all {

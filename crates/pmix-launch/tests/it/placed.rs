@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where processes of spawned jobs are, as directives say it: how many there are for each part of the node, and which
-//! processors the system lets each of them use.
+//! The placement of processes of spawned jobs by directives: their numbers for each part of the node, and the
+//! processors that the kernel lets each of them use.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,11 +12,11 @@ use crate::actors::peer;
 use crate::directed::start;
 use crate::stage::{Played, play_plan};
 
-/// A shell says the rank that it is, with a word before it, and the processors that it may use.
+/// A shell command that prints a word, the rank, and the available processors.
 const SAY: &str = "grep Cpus_allowed_list: /proc/self/status | tr '\\t' ' ' | \
                    { read key cpus; echo $0 rank $PMIX_RANK uses $cpus; }";
 
-/// Asks for jobs of so many processes that say, behind a word, which processors each of them may use.
+/// Spawns jobs of processes that print a word and their available processors.
 pub(crate) fn placed(mut client: Client) {
     let mut say = |word: &str, maxprocs, infos| {
         start(&mut client, &["sh", "-c", SAY, word], maxprocs, &[], infos)
@@ -34,7 +34,7 @@ pub(crate) fn placed(mut client: Client) {
     client.finalize().unwrap();
 }
 
-/// Asks for so many processes on the node of the processes of this job.
+/// Spawns processes on the node of the processes of this job.
 pub(crate) fn on_the_node(mut client: Client) {
     if client.proc().rank == Rank::new(0) {
         let all = Proc::new(client.proc().nspace.clone(), Rank::WILDCARD);
@@ -57,7 +57,7 @@ pub(crate) fn on_the_node(mut client: Client) {
     client.finalize().unwrap();
 }
 
-/// Two packages of one core, each with one of these processors, as hwloc writes them.
+/// Returns two packages of one core with one of these processors each, as hwloc writes them.
 fn machine(cpus: [u32; 2]) -> String {
     let both = mask(&cpus);
     let mut text = format!(
@@ -77,7 +77,7 @@ fn machine(cpus: [u32; 2]) -> String {
     text + "</object>\n</topology>\n"
 }
 
-/// A set of processors in words of 32 bits, the highest first.
+/// Returns a set of processors in words of 32 bits, the highest first.
 fn mask(cpus: &[u32]) -> String {
     let num_words = cpus.iter().max().map_or(1, |highest| highest / 32 + 1);
     let words = (0..num_words).rev().map(|word| {
@@ -90,7 +90,7 @@ fn mask(cpus: &[u32]) -> String {
     words.collect::<Vec<_>>().join(",")
 }
 
-/// The first two processors that this process may use.
+/// Returns the first two processors that this process may use.
 fn two_processors() -> [u32; 2] {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let mut lines = status.lines();
@@ -143,7 +143,7 @@ fn processes_are_bound_to_as_many_cores_and_to_the_parts_that_directives_say() {
         .filter(|line| line.contains(" uses "))
         .partition(|line| line.starts_with("node "));
     assert_eq!(bound, expected);
-    // The node as such binds them to nothing.
+    // Binding to the node does not restrict the processors.
     assert_eq!(on_node.len(), 3, "{on_node:?}");
 }
 

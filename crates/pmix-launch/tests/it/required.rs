@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Each attribute of the headers, marked as required, in each call that the launcher serves: what the documents do not
-//! list as obeyed is refused.
+//! Each attribute of the headers, marked as required, in each call that the launcher serves. Attributes that the
+//! documents do not list as supported are rejected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,8 +13,8 @@ use pmix_types::{
 
 use crate::stage::play;
 
-/// The functions of each attribute, by its key, as the documents have them. An attribute that no function obeys is
-/// there, too.
+/// Returns the functions of each attribute, by its key, according to the documents. Attributes that no function
+/// supports are included.
 fn documented() -> BTreeMap<&'static str, BTreeSet<String>> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let page = |name: &str| fs::read_to_string(format!("{root}/{name}")).unwrap();
@@ -53,7 +53,7 @@ fn documented() -> BTreeMap<&'static str, BTreeSet<String>> {
     functions
 }
 
-/// Returns what an answer with infos says: a partial answer is one, another status is an error.
+/// Returns the outcome of a reply with infos: partial success counts as success, any other status as an error.
 fn said((status, _): (Status, Vec<Info<'static>>)) -> Result<(), Error> {
     match status {
         Status::SUCCESS | Status::ERR_PARTIAL_SUCCESS => Ok(()),
@@ -112,7 +112,7 @@ fn call(client: &SharedClient, function: &str, info: Info<'static>) -> Result<()
                 .and_then(said)
         }
         "PMIx_Query_info" => {
-            // One key is the server's, the other the launcher's.
+            // The server answers one key, the launcher the other.
             let query = |key: &'static str| {
                 let queries = vec![Query {
                     keys: vec![key.into()],
@@ -165,13 +165,13 @@ const FUNCTIONS: &[&str] = &[
     "PMIx_Group_leave",
 ];
 
-/// Makes every call with every attribute that it does not obey.
+/// Makes every call with every attribute that it does not support.
 pub(crate) fn requires(client: SharedClient) {
     let mut wrong = Vec::new();
     let mut num_refused = 0;
     for (key, functions) in documented() {
         for function in FUNCTIONS {
-            // The server says who the caller is, whatever the caller says of it.
+            // The server sets the user of the caller itself and ignores these attributes.
             let is_of_server = [keys::USERID, keys::GRPID].contains(&key);
             if is_of_server || functions.contains(*function) {
                 continue;
@@ -184,7 +184,7 @@ pub(crate) fn requires(client: SharedClient) {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // What a layer above has obeyed is refused by none.
+    // A directive that an upper layer has processed is not rejected.
     let mut processed = Info::new(keys::COLOCATE_PROCS, true).required();
     processed.set_processed();
     call(&client, "PMIx_Fence", processed).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs of this program, and what becomes of them.
+//! Jobs of this program, and their outcomes.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
@@ -15,7 +15,7 @@ use pmix_launch::{
 use pmix_mca::Params;
 use tempfile::TempDir;
 
-/// A job that is over, and what its processes wrote.
+/// An ended job with the output of its processes.
 pub(crate) struct Played {
     pub(crate) outcome: Outcome,
     pub(crate) output: String,
@@ -27,12 +27,12 @@ pub(crate) fn play(act: &str, num_procs: u32) -> Played {
     play_with(act, num_procs, &[])
 }
 
-/// Plays an act whose actors have some variables.
+/// Plays an act with variables for the actors.
 pub(crate) fn play_with(act: &str, num_procs: u32, vars: &[(&str, &Path)]) -> Played {
     play_plan(act, num_procs, vars, |_| {})
 }
 
-/// As [`play_with`], of a plan that is changed before.
+/// Plays an act like [`play_with`], with a modified plan.
 pub(crate) fn play_plan(
     act: &str,
     num_procs: u32,
@@ -58,7 +58,7 @@ pub(crate) fn play_plan(
     }
 }
 
-/// As [`play_with`], with an output that nobody reads before a file is there.
+/// Plays an act like [`play_with`], with an output that is not read until a file exists.
 pub(crate) fn play_unread(
     act: &str,
     num_procs: u32,
@@ -69,7 +69,7 @@ pub(crate) fn play_unread(
     let plan = plan_of(act, num_procs, vars, &tmp);
     let (mut reader, writer) = std::io::pipe().unwrap();
     let (input, mut errors) = (null(), scratch());
-    // Who waits for the file of a job that failed would wait for ever.
+    // The file of a failed job never appears.
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let read = scope.spawn(|| {
@@ -120,7 +120,7 @@ fn plan_of(act: &str, num_procs: u32, vars: &[(&str, &Path)], tmp: &TempDir) -> 
         output: Output::default(),
         timeout: Some(Duration::from_secs(60)),
         grace: Duration::from_secs(5),
-        // Who ends another hears that it was done, and is not ended with it.
+        // The process that terminates another one must survive to receive the reply.
         keep_going: act == "control",
         adopt: false,
         forward_io: false,
@@ -153,7 +153,7 @@ fn scratch() -> File {
     tempfile::tempfile().unwrap()
 }
 
-/// What the actors said, sorted, without what the test runner says around them.
+/// Returns the lines of the actors, sorted and without those of the test runner.
 fn spoken(file: &mut File) -> String {
     file.rewind().unwrap();
     let mut text = String::new();

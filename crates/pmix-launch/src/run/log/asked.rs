@@ -57,7 +57,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// Reads the directives. Those that identify equal messages may also be among the data.
+    /// Reads the directives. The key and value that identify equal messages may also be among the data.
     ///
     /// # Errors
     ///
