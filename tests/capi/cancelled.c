@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Threads of a client that are cancelled while they wait in the library. Each ends at its next cancellation point
+ * Threads of a client that are canceled while they wait in the library. Each ends at its next cancellation point
  * after the call, and the client continues. The other process of the job never takes part.
  */
 #include <pmix.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A wrapper for every exported function: no panic crosses to C or ends the process, and no thread is cancelled
+//! A wrapper for every exported function: no panic crosses to C or ends the process, and no thread is canceled
 //! during a call.
 
 use std::ffi::c_int;

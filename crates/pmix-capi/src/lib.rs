@@ -12,11 +12,11 @@
 //! 1. No panic crosses to C or ends the process: every function is guarded.
 //! 2. Memory that crosses the interface is allocated and freed by the C library, in both directions.
 //! 3. Signals, the locale, the environment and `atexit` functions of the program are not changed.
-//! 4. Only the part of a host's module that all releases have in common is read.
+//! 4. Only the part of a host's module that all releases have in common is read, unless the host states its size.
 //! 5. Callbacks of the program run without any lock held, and after the call that registered them has returned.
 //! 6. The child of a fork begins without the state of its parent, and waits for no lock that a thread of the parent
 //!    held.
-//! 7. Nothing is logged unless the environment asks for it.
+//! 7. Nothing is logged unless the environment asks for it, except errors in settings that no status names.
 //!
 //! Rust programs use the crates above instead.
 #![deny(unsafe_code)]

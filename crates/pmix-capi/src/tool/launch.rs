@@ -41,8 +41,8 @@ use crate::state::{changed, state};
 /// closed, its tool has exited.
 const KEEPALIVE: &str = "PMIX_KEEPALIVE_PIPE";
 
-/// Returns `true` if `PMIx_Spawn` of this process starts a launcher as a child. The condition is
-/// a tool that is not connected to a server, and whose own server has a host without a spawn function.
+/// Returns `true` if `PMIx_Spawn` of this process starts a launcher as a child. The condition is a tool
+/// that is not connected to a server, and whose own server has a host without a spawn function.
 pub(crate) fn starts_itself() -> bool {
     let state = state();
     let has_server = state.tool.as_ref().is_some_and(|own| own.has_server);
