@@ -46,7 +46,7 @@ fn why_a_call_of_a_host_was_refused_is_reported_where_the_environment_asks_for_i
 
         let told = of(&[("PMIX_MCA_pmix_server_base_verbose", "5")]);
         assert!(told.lines().any(is_why), "{told}");
-        let answer = "debug: PMIx_server_register_nspace answers PMIX_ERR_BAD_PARAM";
+        let answer = "debug: PMIx_server_register_nspace returns PMIX_ERR_BAD_PARAM";
         assert!(told.contains(answer), "{told}");
 
         let at = folder.join("log");

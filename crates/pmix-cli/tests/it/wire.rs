@@ -135,7 +135,7 @@ fn a_batch_answers_every_line() {
         r#"{"id":4,"status":-16,"error":"PMIX_DATA_TYPE(300) (type 300) is not a type of module v41"}"#,
         r#"{"id":5,"status":-21,"error":"PMIX_DATA_TYPE(300) (type 300) is not a type of module v12"}"#,
         r#"{"id":6,"status":-19,"error":"the buffer holds 2 elements, but the limit is 1"}"#,
-        r#"{"id":7,"status":-20,"error":"1 bytes are left behind the last datum at byte 2"}"#,
+        r#"{"id":7,"status":-20,"error":"1 bytes are left after the last datum at byte 2"}"#,
         r#"{"id":8,"status":0,"value":[5]}"#,
         r#"{"id":9,"status":-27,"error":"unknown module \"v5\", expected one of v12, v20, v21, v3, v4, v41, v51, v61"}"#,
         r#"{"id":10,"status":-27,"error":"give \"value\" or \"bytes_hex\", or use `pmix wire encode` or `pmix wire decode`"}"#,
