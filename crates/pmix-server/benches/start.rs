@@ -18,12 +18,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ready = begun.elapsed().as_nanos();
     println!("{{\"init_ns\":{ready},\"idle_kib\":{}}}", resident_kib()?);
     server.finalize()?;
-    // There may be nothing to remove.
+    // The directory may not exist.
     let _ = std::fs::remove_dir_all(&directory);
     Ok(())
 }
 
-/// Resident memory of this process.
+/// Returns the resident memory of this process.
 fn resident_kib() -> std::io::Result<u64> {
     let text = std::fs::read_to_string("/proc/self/status")?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));

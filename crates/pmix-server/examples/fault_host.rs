@@ -3,18 +3,18 @@
 //!
 //!     fault_host DIRECTORY [GREETING_MS [GREETINGS]]
 //!
-//! It writes the address of the server, then `ok` and what there is to say, or `error` and why, for
-//! each line of its standard input, and ends with that. Its warnings go to standard error.
+//! It writes the address of the server first. For each line of its standard input it writes `ok` and the result, or
+//! `error` and the reason. It ends with its input. Its warnings go to standard error.
 //!
-//! | line | what it does |
+//! | line | action |
 //! | --- | --- |
-//! | `job NAME PROCS HERE UID GID` | registers a job and those of its processes that are here |
-//! | `forget NAME` | forgets it |
-//! | `exited NAME RANK` | a process has ended, whether it came or not |
-//! | `modex NAME RANK` | asks for what a process put, as the server of another node would |
-//! | `notify CODE` | reports an event to everybody |
-//! | `hold` | from now on calls of the server are not answered |
-//! | `release` | answers them, and again at once from now on |
+//! | `job NAME PROCS HERE UID GID` | registers a job and its local processes |
+//! | `forget NAME` | deregisters the job |
+//! | `exited NAME RANK` | reports that a process has exited, whether or not it has connected |
+//! | `modex NAME RANK` | requests the data of a process, as the server of another node would |
+//! | `notify CODE` | notifies all processes of an event |
+//! | `hold` | holds the replies to upcalls from now on |
+//! | `release` | sends the held replies, and replies at once from now on |
 
 use std::io::{BufRead, Write};
 use std::process::ExitCode;
@@ -114,7 +114,7 @@ fn obey(server: &Server, held: &Held, line: &str) -> Result<String, Fault> {
     Ok(String::new())
 }
 
-/// The first processes of a job are here, the others on a node that is not there.
+/// Registers a job. Its first processes are local, the others on a node that does not exist.
 fn register(
     server: &Server,
     name: &str,
@@ -162,7 +162,7 @@ impl Held {
         std::mem::replace(&mut held, answers)
     }
 
-    /// Answers what was held: how many.
+    /// Completes the held requests. Returns their number.
     fn release(&self) -> usize {
         let answers = self.set(None).unwrap_or_default();
         let count = answers.len();
@@ -201,7 +201,7 @@ impl Host for Held {
         done.succeed(());
     }
 
-    /// The other node has nothing to say.
+    /// Completes with the data of this node only, since the other node does not exist.
     fn fence(&self, call: upcall::Fence, done: Completion<Vec<u8>>) {
         self.answer(move || done.succeed(call.data));
     }

@@ -26,8 +26,8 @@ use crate::net::listen::Listening;
 use crate::rendezvous::Offers;
 use crate::{Error, Server, WireObserver};
 
-/// Configures a server before it starts: each attribute of `PMIx_server_init` by its own method, or
-/// all of them at once by [`attributes`](Self::attributes).
+/// The configuration of a server before it starts. Each attribute of `PMIx_server_init` has its own method, and
+/// [`attributes`](Self::attributes) sets them from a list.
 #[must_use = "nothing happens before `build`"]
 pub struct Builder {
     host: Arc<dyn Host>,
@@ -97,55 +97,54 @@ impl Server {
 }
 
 impl Builder {
-    /// Sets the host, which answers upcalls; [`NoHost`] if none is set.
+    /// Sets the host, which handles upcalls. The default is [`NoHost`].
     pub fn host(mut self, host: impl Host + 'static) -> Self {
         self.host = Arc::new(host);
         self
     }
 
-    /// Sets the host, as [`host`](Self::host) does, where others hold it as well.
+    /// Sets the host as [`host`](Self::host) does, for a host that has other owners, too.
     pub fn shared_host(mut self, host: Arc<dyn Host>) -> Self {
         self.host = host;
         self
     }
 
-    /// Sets the nspace of the server itself (`PMIX_SERVER_NSPACE`); `pmix-server:` and the process
-    /// id if none is set.
+    /// Sets the nspace of the server itself (`PMIX_SERVER_NSPACE`). The default is `pmix-server:` and the process id.
     pub fn nspace(mut self, nspace: impl Into<Nspace<'static>>) -> Self {
         self.nspace = Some(nspace.into());
         self
     }
 
-    /// Sets the rank of the server (`PMIX_SERVER_RANK`); 0 if none is set.
+    /// Sets the rank of the server (`PMIX_SERVER_RANK`). The default is 0.
     pub fn rank(mut self, rank: Rank) -> Self {
         self.config.server.rank = rank;
         self
     }
 
-    /// Sets what this node is made of (`PMIX_TOPOLOGY2`); if none is set, it is read where it is needed:
-    /// from the file that the variable `HWLOC_XMLFILE` names, otherwise from `/sys`.
+    /// Sets the topology of this node (`PMIX_TOPOLOGY2`). By default it is read on first use, from the file in the
+    /// variable `HWLOC_XMLFILE`, otherwise from `/sys`.
     pub fn topology(mut self, topology: Topology) -> Self {
         self.topology = Some(topology);
         self
     }
 
-    /// Tells the processes of every job what this node is made of (`PMIX_SERVER_SHARE_TOPOLOGY`), so
-    /// that they need not read it: its XML is `PMIX_HWLOC_XML_V2` of the job, unless the host states
-    /// one. Off by default: each process is sent the XML, 2 MB for a node of 1,000 processors.
+    /// Enables the topology of this node in the job info of every job (`PMIX_SERVER_SHARE_TOPOLOGY`), so that processes
+    /// need not read it. The XML is the `PMIX_HWLOC_XML_V2` of the job, unless the host passes one. The default is off,
+    /// since each process is sent the XML: 2 MB for a node of 1,000 processors.
     pub fn share_topology(mut self, yes: bool) -> Self {
         self.share_topology = yes;
         self
     }
 
-    /// Sets whether clients of this project share job info and what fences collected with the server in
-    /// memory, where the parameter `gds_hash_shared_bytes` is not set. They do unless it is said.
+    /// Enables shared memory for job info and data from fences, for clients of this project. The parameter
+    /// `gds_hash_shared_bytes` takes precedence. The default is on.
     pub fn share_data(mut self, yes: bool) -> Self {
         self.share_data = yes;
         self
     }
 
-    /// Sets the name of this node (`PMIX_HOSTNAME`) as node maps have it; the variable
-    /// `PMIX_HOSTNAME`, or the name that the system has, if none is set.
+    /// Sets the name of this node (`PMIX_HOSTNAME`) as in node maps. The default is the variable `PMIX_HOSTNAME`,
+    /// otherwise the name from the system.
     pub fn hostname(mut self, name: impl Into<String>) -> Self {
         self.hostname = Some(name.into());
         self
@@ -164,76 +163,72 @@ impl Builder {
         self
     }
 
-    /// Says whether tools may connect, and find the server by its process id or name
-    /// (`PMIX_SERVER_TOOL_SUPPORT`).
+    /// Enables connections of tools, which find the server by its process id or name (`PMIX_SERVER_TOOL_SUPPORT`).
     pub fn tool_support(mut self, yes: bool) -> Self {
         self.offers.tools = yes;
         self
     }
 
-    /// Says whether this is the server of the session (`PMIX_SERVER_SESSION_SUPPORT`).
+    /// Makes this the server of the session (`PMIX_SERVER_SESSION_SUPPORT`).
     pub fn session_support(mut self, yes: bool) -> Self {
         self.offers.session = yes;
         self
     }
 
-    /// Says whether this is the server of the system (`PMIX_SERVER_SYSTEM_SUPPORT`).
+    /// Makes this the server of the system (`PMIX_SERVER_SYSTEM_SUPPORT`).
     pub fn system_support(mut self, yes: bool) -> Self {
         self.offers.system = yes;
         self
     }
 
-    /// Says whether this is the server of the scheduler (`PMIX_SERVER_SCHEDULER`).
+    /// Makes this the server of the scheduler (`PMIX_SERVER_SCHEDULER`).
     pub fn scheduler(mut self, yes: bool) -> Self {
         self.offers.scheduler = yes;
         self
     }
 
-    /// Says whether this is the server of the controller of the system (`PMIX_SERVER_SYS_CONTROLLER`).
+    /// Makes this the server of the system controller (`PMIX_SERVER_SYS_CONTROLLER`).
     pub fn controller(mut self, yes: bool) -> Self {
         self.offers.controller = yes;
         self
     }
 
-    /// Says whether this server serves what the servers of other nodes cannot
-    /// (`PMIX_SERVER_GATEWAY`): what processes ask to be logged on standard output or error is
-    /// written to those of this process, and does not reach the host. Writing may wait for who
-    /// reads them.
+    /// Makes this the gateway, which serves requests that the servers of other nodes cannot (`PMIX_SERVER_GATEWAY`). It
+    /// writes `PMIx_Log` data for standard output or error to those of this process, and does not pass them to the
+    /// host. A slow reader of these streams blocks the write.
     pub fn gateway(mut self, yes: bool) -> Self {
         self.gateway = yes;
         self
     }
 
-    /// Says whether the server itself monitors heartbeats (`PMIX_SERVER_ENABLE_MONITORING`); true
-    /// if it is not set. Otherwise the host monitors them, like all else that can be monitored.
+    /// Enables the monitoring of heartbeats by the server itself (`PMIX_SERVER_ENABLE_MONITORING`). The default is on.
+    /// Otherwise the host monitors them, as it does everything else that can be monitored.
     pub fn monitoring(mut self, yes: bool) -> Self {
         self.config.watches_heartbeats = yes;
         self
     }
 
-    /// Says whether tools of other users may connect (`PMIX_SERVER_ALLOW_FOREIGN_TOOLS`), and may
-    /// read the rendezvous files.
+    /// Permits tools of other users to connect (`PMIX_SERVER_ALLOW_FOREIGN_TOOLS`) and to read the rendezvous files.
     pub fn foreign_tools(mut self, yes: bool) -> Self {
         self.config.foreign_tools = yes;
         self
     }
 
-    /// Says whether a rendezvous file that cannot be written is an error; true if it is not set.
-    /// Otherwise it is, but for [`rendezvous_file`](Self::rendezvous_file), a warning, and the server serves peers that find it in another way.
+    /// Makes a rendezvous file that cannot be written an error. The default is on. Otherwise it is a warning, and peers
+    /// find the server by other means. A failure of [`rendezvous_file`](Self::rendezvous_file) is always an error.
     pub fn rendezvous_required(mut self, yes: bool) -> Self {
         self.rendezvous_required = yes;
         self
     }
 
-    /// Sets which users may read the rendezvous files (`PMIX_SOCKET_MODE`), as the nine bits of a
-    /// mode; only those of reading count for others than the owner.
+    /// Sets the users who may read the rendezvous files (`PMIX_SOCKET_MODE`), as the nine bits of a mode. Only the bits
+    /// for reading apply to other users than the owner.
     pub fn socket_mode(mut self, mode: u32) -> Self {
         self.socket_mode = mode;
         self
     }
 
-    /// Says whether the server accepts connections from other nodes
-    /// (`PMIX_SERVER_REMOTE_CONNECTIONS`).
+    /// Enables connections from other nodes (`PMIX_SERVER_REMOTE_CONNECTIONS`).
     pub fn remote_connections(mut self, yes: bool) -> Self {
         self.listening.remote = yes;
         self
@@ -252,33 +247,32 @@ impl Builder {
         self
     }
 
-    /// Sets the port over IPv4 (`PMIX_TCP_IPV4_PORT`); 0 is any.
+    /// Sets the port over IPv4 (`PMIX_TCP_IPV4_PORT`); 0 for any.
     pub fn tcp_ipv4_port(mut self, port: u16) -> Self {
         self.listening.ipv4_port = port;
         self
     }
 
-    /// Sets the port over IPv6 (`PMIX_TCP_IPV6_PORT`); 0 is any.
+    /// Sets the port over IPv6 (`PMIX_TCP_IPV6_PORT`); 0 for any.
     pub fn tcp_ipv6_port(mut self, port: u16) -> Self {
         self.listening.ipv6_port = port;
         self
     }
 
-    /// Says whether the server does not listen over IPv4 (`PMIX_TCP_DISABLE_IPV4`).
+    /// Disables IPv4 (`PMIX_TCP_DISABLE_IPV4`).
     pub fn tcp_disable_ipv4(mut self, yes: bool) -> Self {
         self.listening.no_ipv4 = yes;
         self
     }
 
-    /// Says whether the server does not listen over IPv6 (`PMIX_TCP_DISABLE_IPV6`).
+    /// Disables IPv6 (`PMIX_TCP_DISABLE_IPV6`).
     pub fn tcp_disable_ipv6(mut self, yes: bool) -> Self {
         self.listening.no_ipv6 = yes;
         self
     }
 
-    /// Sets where the URI of the server is written (`PMIX_TCP_REPORT_URI`): a file, which is
-    /// written like a rendezvous file, `-` for standard output, `+` for standard error, or the
-    /// number of an open descriptor.
+    /// Sets the destination for the URI of the server (`PMIX_TCP_REPORT_URI`): a file, which is written like a
+    /// rendezvous file, `-` for standard output, `+` for standard error, or the number of an open descriptor.
     pub fn report_uri(mut self, to: impl Into<String>) -> Self {
         self.report_uri = Some(to.into());
         self
@@ -293,73 +287,70 @@ impl Builder {
         self
     }
 
-    /// Says whether there is no progress thread (`PMIX_EXTERNAL_PROGRESS`), so that the host waits
-    /// for the server's descriptor (`AsFd`) and calls [`Server::drive`].
+    /// Disables the progress thread (`PMIX_EXTERNAL_PROGRESS`). The host waits for the server's descriptor (`AsFd`) and
+    /// calls [`Server::drive`].
     pub fn external_progress(mut self, yes: bool) -> Self {
         self.external_progress = yes;
         self
     }
 
-    /// Binds the progress thread to these processors (`PMIX_BIND_PROGRESS_THREAD`). Processes that the host starts from a
-    /// method of [`Host`] inherit the processors of that thread.
+    /// Binds the progress thread to these processors (`PMIX_BIND_PROGRESS_THREAD`). Processes that the host starts from
+    /// a method of [`Host`] inherit the binding.
     pub fn bind_progress_thread(mut self, cpus: Cpuset) -> Self {
         self.progress_cpus = Some(cpus);
         self
     }
 
-    /// Says whether [`build`](Self::build) fails with `PMIX_ERR_NOT_SUPPORTED` where the progress thread cannot be bound
-    /// as asked (`PMIX_BIND_REQUIRED`). Otherwise it warns, and the thread runs where the process may.
+    /// Makes [`build`](Self::build) fail with `PMIX_ERR_NOT_SUPPORTED` if the progress thread cannot be bound as
+    /// requested (`PMIX_BIND_REQUIRED`). Otherwise the server logs a warning and the thread is not bound.
     pub fn bind_required(mut self, yes: bool) -> Self {
         self.bind_required = yes;
         self
     }
 
-    /// Says whether [`Server::setup_fork`] gives what Open MPI up to 4.1 needs besides: it takes each
-    /// process for a job of its own unless it finds the sign of a launcher that it knows. Of these signs
-    /// `JSM_JSRUN_PORT` is the one that nothing else looks for.
+    /// Adds the variable that Open MPI up to 4.1 needs to the result of [`Server::setup_fork`]. Such a process becomes
+    /// a singleton unless it detects a launcher that it supports. Of the variables that it checks, `JSM_JSRUN_PORT` is
+    /// the only one that no other program uses.
     pub fn open_mpi_4(mut self, yes: bool) -> Self {
         self.open_mpi_4 = yes;
         self
     }
 
-    /// Says whether registrations that contradict themselves or each other are refused, which they are
-    /// unless this is called: a job size that is not that of the process map, a node twice in the node map,
-    /// clients of a job that is not registered, of a rank that is not its own, of another node, or twice.
-    /// Without, they are taken as OpenPMIx takes them, with a warning where the job is at fault. Hosts
-    /// that register processes before their jobs need that.
+    /// Rejects contradictory registrations, which is the default. Contradictions are a job size that differs from the
+    /// process map, a node that is twice in the node map, and clients of an unregistered job, of an invalid rank, of
+    /// another node, or registered twice. Otherwise they are accepted as OpenPMIx accepts them, with a warning about
+    /// faults of the job. Hosts that register processes before their jobs need that.
     pub fn refuse_contradictions(mut self, yes: bool) -> Self {
         self.refuse_contradictions = yes;
         self
     }
 
-    /// Changes the configuration of the engine: its limits and times. Its `server` and `user` are
-    /// overwritten from the other methods and the system.
+    /// Changes the configuration of the engine: its limits and times. `server` and `user` are overwritten with values
+    /// of the other methods and the system.
     pub fn config(mut self, change: impl FnOnce(&mut Config)) -> Self {
         change(&mut self.config);
         self
     }
 
-    /// Sets the MCA parameters; those of this process if none are set.
+    /// Sets the MCA parameters. The default is those of this process.
     pub fn params(mut self, params: Params) -> Self {
         self.params = Some(params);
         self
     }
 
-    /// Sets the environment and directories that settings are read from; those of this process if
-    /// none are set.
+    /// Sets the environment and directories for reading settings. The default is those of this process.
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = Some(environment);
         self
     }
 
-    /// Sets the framework that encodes and parses maps; one opened with the MCA parameters if none
-    /// is set.
+    /// Sets the framework that encodes and parses maps. The default is one opened with the MCA parameters.
     pub fn preg(mut self, preg: Arc<Preg>) -> Self {
         self.preg = Some(preg);
         self
     }
 
-    /// Sets an observer of all messages on the connections; none if it is not set.
+    /// Sets an observer of all messages. The default is none.
     pub fn wire_observer(mut self, observer: Box<dyn WireObserver>) -> Self {
         self.observer = Some(observer);
         self
@@ -369,8 +360,8 @@ impl Builder {
     /// [`Server::start`], or with external progress before [`Server::drive`].
     ///
     /// # Errors
-    /// A setting cannot be obeyed, there is no address to listen on, a rendezvous file cannot be
-    /// written or belongs to another live server, which the message names.
+    /// Returns an error if a setting is not possible, if there is no address to listen on, or if a rendezvous file
+    /// cannot be written or belongs to another live server, which the message names.
     pub fn build(self) -> Result<Server, Error> {
         open::open(self)
     }

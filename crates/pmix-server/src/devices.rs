@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Distances between the devices of this node and the processors of a process that cannot see them itself.
+//! Distances between the devices of this node and processors, for processes that cannot compute them themselves.
 //!
 //! Source: PMIx Standard, chapter "Process-Related Non-Reserved Keys", heading "Device distances".
 
@@ -9,11 +9,10 @@ use pmix_engine::host::DeviceDistances;
 use pmix_topology::{Cpuset, DeviceFilter, Error, Topology};
 use pmix_types::{DeviceDistance, Status};
 
-/// Holds what the server knows of the devices of its node; read when it is first asked.
+/// The devices of this node, read on first use.
 ///
-/// A process sends its own description of the machine, which is not read: it is asked for what the
-/// process does not see, and a server that reads descriptions of a process would work for it as long as
-/// the process wants.
+/// A process sends a topology with its request, which the server ignores. The process asks about devices that it does
+/// not see. Parsing a topology of a peer would also cost the server time that the peer determines.
 pub(crate) struct Devices {
     hostname: String,
     /// The topology described by the host, if it includes devices.
@@ -31,7 +30,7 @@ impl Devices {
         }
     }
 
-    /// Answers a process.
+    /// Returns the distances that a process requests.
     pub(crate) fn distances(
         &self,
         call: &DeviceDistances,
@@ -57,7 +56,7 @@ impl Devices {
     }
 }
 
-/// Reads a list as it travels, `0,2-3`, or as `PMIX_CPUSET` has it, `hwloc:0,2-3`.
+/// Parses a list of processors in the form of the wire, `0,2-3`, or of `PMIX_CPUSET`, `hwloc:0,2-3`.
 fn processors(list: &str) -> Result<Cpuset, Error> {
     match list.contains(':') {
         true => Cpuset::from_pmix(list),

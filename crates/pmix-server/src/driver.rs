@@ -42,7 +42,7 @@ const FAILED: Duration = Duration::from_millis(100);
 /// Size of the read buffer; pages that are never filled take no memory.
 const BUFFER: usize = 64 << 10;
 
-/// The sockets of a server and what is left to do with them.
+/// The sockets of a server and the pending work on them.
 pub(crate) struct Driver {
     poll: Poll,
     events: Events,
@@ -50,7 +50,7 @@ pub(crate) struct Driver {
     host: Arc<dyn Host>,
     own: OwnUpcalls,
     acceptor: Acceptor,
-    /// `true` if the host registered a descriptor; `host_news`: it is ready.
+    /// `true` if the host registered a descriptor; then `true` while that descriptor is ready.
     watches_host: bool,
     host_news: bool,
     connections: Connections,
@@ -60,13 +60,13 @@ pub(crate) struct Driver {
     is_behind: bool,
     /// Connections to be written in this turn or the next.
     writable: Vec<Token>,
-    /// Connections that the other end closed in this turn. They are there until its end, as the log
-    /// tells whose they were.
+    /// Connections that the other end closed in this turn. They are kept until its end, since the log needs their
+    /// addresses.
     ended: Vec<Token>,
     /// Notifications for the engine: bytes written and failed connections.
     written: Vec<(PeerId, usize)>,
     broken: Vec<PeerId>,
-    /// Connections that the engine gave up, and what takes them.
+    /// Connections that the engine gave up, with the callbacks that take them.
     given_up: Vec<(std::net::TcpStream, PeerForm, Taker)>,
     buffer: Box<[u8]>,
     work: Work,
@@ -74,7 +74,7 @@ pub(crate) struct Driver {
     observer: Option<Box<dyn WireObserver>>,
     /// `true` after the poll has failed, so that the failure is logged only once.
     has_failed: bool,
-    /// They go when the driver does.
+    /// The rendezvous files, which are removed when the driver is dropped.
     _rendezvous: Rendezvous,
 }
 
@@ -91,8 +91,10 @@ pub(crate) struct Parts {
 }
 
 impl Driver {
+    /// Creates a driver.
+    ///
     /// # Errors
-    /// The kernel gives no descriptors.
+    /// Returns an error if the kernel has no descriptors left.
     pub(crate) fn new(parts: Parts) -> Result<Self, Error> {
         let fault = |e: io::Error| Error::io("waiting for connections", e);
         let poll = Poll::new().map_err(fault)?;
@@ -136,13 +138,13 @@ impl Driver {
     /// Returns a descriptor that becomes readable when there is something to do.
     ///
     /// # Errors
-    /// There are no more descriptors.
+    /// Returns an error if there are no descriptors left.
     pub(crate) fn fd(&self) -> Result<OwnedFd, Error> {
         let fd = self.poll.registry().as_fd().try_clone_to_owned();
         fd.map_err(|e| Error::io("waiting for connections", e))
     }
 
-    /// Waits for a descriptor of the host's, too.
+    /// Adds a descriptor of the host to the poll.
     pub(crate) fn watch(&mut self, fd: RawFd) -> io::Result<()> {
         if self.watches_host {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -153,7 +155,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Turns until the server is finalized.
+    /// Runs turns until the server is finalized.
     pub(crate) fn run(mut self) {
         while self.turn(None).is_some() {}
         self.finish_output();
@@ -190,12 +192,13 @@ impl Driver {
         }
     }
 
-    /// Waits for news, at most so long; whether there may be more than were taken.
+    /// Waits for events within the timeout. Returns `true` if there may be more events than were taken.
     fn wait(&mut self, timeout: Option<Duration>) -> bool {
         if let Err(error) = self.poll.poll(&mut self.events, timeout) {
             let interrupted = error.kind() == io::ErrorKind::Interrupted;
             if !interrupted {
-                // A program that closes all descriptors closes this one, too. Every wait fails at once then.
+                // A program that closes all descriptors also closes this one. Every poll then fails at once, so this
+                // sleeps.
                 if !std::mem::replace(&mut self.has_failed, true) {
                     tracing::error!(%error, "cannot wait for connections");
                 }

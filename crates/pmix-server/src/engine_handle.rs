@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shares one engine between the progress thread and the callers of [`Server`](crate::Server);
-//! every call locks it.
+//! The engine shared by the progress thread and the callers of [`Server`](crate::Server); every call locks it.
 //!
 //! Callers pass their requests to the engine under the lock. Writing to sockets and calling the host is left
 //! to the progress thread, which is woken only if there is work for it. Registering a job and its processes
@@ -23,17 +22,17 @@ use pmix_types::{Proc, Status};
 use crate::Error;
 use crate::shared::SharedTables;
 
-/// Takes the data of a direct modex request of the host.
+/// The callback for the data of a direct modex request of the host.
 pub(crate) type ModexCallback = Box<dyn FnOnce(Result<Vec<u8>, Status>) + Send>;
 
-/// Shares the engine, and holds the work that it left to the progress thread.
+/// The engine, and the work that calls left to the progress thread.
 pub(crate) struct EngineHandle {
     core: Mutex<Core>,
     waker: Waker,
     /// `true` while the progress thread waits or is about to wait. The caller that clears it must wake the
     /// thread.
     waits: AtomicBool,
-    /// The connections that are to be handed to the host when their processes wait for nothing, and how many there are.
+    /// The connections to hand to the host once their processes wait for no reply, and their number.
     wanted: Mutex<Vec<Wanted>>,
     num_wanted: AtomicUsize,
     /// `true` if a connection was requested since the progress thread last began to wait; the client may
@@ -41,13 +40,13 @@ pub(crate) struct EngineHandle {
     has_new_wanted: AtomicBool,
 }
 
-/// A connection that is to be handed to the host, and what takes it.
+/// A connection to hand to the host, with the callback that takes it.
 pub(crate) struct Wanted {
     pub(crate) proc: Proc<'static>,
     pub(crate) take: Taker,
 }
 
-/// Takes a connection that the server gave up.
+/// The callback that takes a connection from the server.
 pub(crate) type Taker = Box<dyn FnOnce(TcpStream, PeerForm) + Send>;
 
 struct Core {
@@ -69,10 +68,10 @@ enum State {
     Finalized,
 }
 
-/// Says whether the progress thread may wait.
+/// The next step of the progress thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// Wait for news, at most until then.
+    /// Wait for events, at most until this time.
     Until(Option<Instant>),
     /// There is work to do first.
     Not,
@@ -80,22 +79,22 @@ pub(crate) enum Wait {
     Over,
 }
 
-/// Holds the work to do outside the lock, in this order.
+/// The work outside the lock, in this order.
 #[derive(Default)]
 pub(crate) struct Work {
     /// Bytes to write.
     pub(crate) transmits: VecDeque<Transmit>,
     /// Calls to make.
     pub(crate) calls: VecDeque<HostCall>,
-    /// Data that the host asked for.
+    /// Results of direct modex requests of the host.
     pub(crate) modexes: VecDeque<(ModexCallback, Result<Vec<u8>, Status>)>,
     /// Other events.
     pub(crate) events: VecDeque<EngineEvent>,
-    /// Connections that the host made, to be watched.
+    /// Connections that the host made, to be polled.
     pub(crate) given: Vec<NewConnection>,
 }
 
-/// A connection that the host made, with the name that the engine gave it.
+/// A connection that the host made, with its name in the engine.
 pub(crate) struct NewConnection {
     pub(crate) peer: PeerId,
     pub(crate) stream: TcpStream,
@@ -134,7 +133,7 @@ impl EngineHandle {
         }
     }
 
-    /// Has a connection handed to the host when its process has its job info and waits for nothing.
+    /// Requests that a connection is handed to the host when its process has its job info and waits for no reply.
     pub(crate) fn want(&self, wanted: Wanted) {
         let mut all = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(wanted);
@@ -144,7 +143,7 @@ impl EngineHandle {
         self.wake();
     }
 
-    /// Removes and returns the wanted connections that `find` finds, with what takes each.
+    /// Removes and returns the requested connections for which `find` returns a value, with their callbacks.
     pub(crate) fn take_wanted<T>(
         &self,
         mut find: impl FnMut(&Proc<'static>) -> Option<T>,
@@ -173,7 +172,7 @@ impl EngineHandle {
         *all = left;
         self.num_wanted.store(all.len(), Ordering::SeqCst);
         drop(all);
-        // What takes them is code of the host, and dropped outside the lock.
+        // The callbacks are code of the host, which may call the server, so they are dropped outside the lock.
         drop::<Vec<Wanted>>(gone);
     }
 
@@ -207,10 +206,10 @@ impl EngineHandle {
         Ok(())
     }
 
-    /// Lets the engine do something for the host.
+    /// Calls the engine for the host.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT` if the server is not started or finalized; what `request` says.
+    /// Returns `PMIX_ERR_INIT` if the server is not running, otherwise the error of `request`.
     pub(crate) fn request<R, E: Into<Error>>(
         &self,
         request: impl FnOnce(&mut Engine, Instant) -> Result<R, E>,
@@ -225,10 +224,10 @@ impl EngineHandle {
         result
     }
 
-    /// Calls the engine like [`Self::request`], for the data of a process, which is delivered later.
+    /// Calls the engine like [`Self::request`], for the data of a process. `callback` gets them later.
     ///
     /// # Errors
-    /// As [`Self::request`].
+    /// Returns the errors of [`Self::request`].
     pub(crate) fn request_modex<E: Into<Error>>(
         &self,
         request: impl FnOnce(&mut Engine, Instant) -> Result<DirectModexId, E>,
@@ -246,7 +245,7 @@ impl EngineHandle {
     /// output for it.
     ///
     /// # Errors
-    /// As [`Self::request`].
+    /// Returns the errors of [`Self::request`].
     pub(crate) fn give(
         &self,
         request: impl FnOnce(&mut Engine, Instant) -> Result<NewConnection, Error>,
@@ -259,7 +258,7 @@ impl EngineHandle {
         Ok(())
     }
 
-    /// Hands the engine an answer of the host.
+    /// Passes the reply of the host to the engine.
     pub(crate) fn answer(&self, call: CallId, answer: Answer) {
         let mut core = self.lock();
         let now = core.at(Instant::now());
@@ -269,7 +268,7 @@ impl EngineHandle {
         self.release(core);
     }
 
-    /// Hands the engine what a security module says of the credential of a peer.
+    /// Passes the result of a security module about the credential of a peer to the engine.
     pub(crate) fn verified(&self, peer: PeerId, answer: Result<Verified, pmix_engine::Error>) {
         let mut core = self.lock();
         let now = core.at(Instant::now());
@@ -279,8 +278,8 @@ impl EngineHandle {
         self.release(core);
     }
 
-    /// Lets the engine take what the progress thread has for it, and hands over what is left to do. False if
-    /// the server is finalized: nothing new comes of it then.
+    /// Passes input to the engine, and moves the resulting work to `work`. Returns `false` if the server is finalized,
+    /// so no further work follows.
     pub(crate) fn progress(
         &self,
         now: Instant,
@@ -302,7 +301,7 @@ impl EngineHandle {
         serves
     }
 
-    /// Says that the progress thread is about to wait: whether it may, and until when.
+    /// Records that the progress thread is about to wait. Returns its next step.
     pub(crate) fn begin_wait(&self) -> Wait {
         self.waits.store(true, Ordering::SeqCst);
         let has_new_wanted = self.has_new_wanted.swap(false, Ordering::SeqCst);
@@ -375,7 +374,7 @@ impl Core {
         }
     }
 
-    /// Moves what the engine has to give out to the work to be done.
+    /// Moves the output of the engine to the pending work.
     fn settle(&mut self) {
         let State::Running(engine) = &mut self.state else {
             return;

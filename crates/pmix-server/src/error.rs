@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one error type of this crate.
+//! The error type of this crate.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", for the statuses.
 
@@ -8,7 +8,7 @@ use std::io;
 use pmix_types::{ErrorDetail, Status};
 
 pmix_types::error_type! {
-    /// Reports what a server could not do, and why.
+    /// The reason why a server could not do something.
     pub struct Error;
     passes on pmix_engine::Error, pmix_mca::Error, preg_core::Error;
 }

@@ -20,13 +20,13 @@ use crate::shared::SharedTables;
 
 /// The release of OpenPMIx that this server behaves like, as its clients understand it.
 ///
-/// Clients look at this number for what they may ask: below 3.1.100 and 4.2.0 they fall back to
-/// older forms, from 7.0.0 on they delete keys and expect the server to pass that on, which this
-/// one does not do. The commands served are those of 5.0.
+/// Clients choose the form of their requests by this number. Below 3.1.100 and 4.2.0 they use older forms. From 7.0.0
+/// on they delete keys and expect the server to forward that, which this server does not. The commands served are those
+/// of 5.0.
 pub(crate) const RELEASE: &str = "5.0.11";
 
-/// The variables that hold the address of the server, each for the clients that look for it: the
-/// first that a client finds says which form of the wire it uses.
+/// The variables with the address of the server, for clients of different releases. The first one that a client finds
+/// selects its form of the wire.
 const URIS: [&str; 5] = [
     "PMIX_SERVER_URI41", // from 4.1: bfrops v41
     "PMIX_SERVER_URI4",  // 4.0: v4
@@ -35,10 +35,10 @@ const URIS: [&str; 5] = [
     "PMIX_SERVER_URI2",  // 2.0: v20
 ];
 
-/// The part of the environment that all clients have in common.
+/// The environment variables that are common to all clients.
 pub(crate) struct Fork {
     pub(crate) uri: String,
-    /// The components of `psec` by which clients may show who they are.
+    /// The components of `psec` by which clients can authenticate.
     pub(crate) security_mode: String,
     pub(crate) hostname: String,
     pub(crate) server_dir: PathBuf,
@@ -56,7 +56,7 @@ pub(crate) struct Fork {
 pub(crate) type Variable = (OsString, OsString);
 
 impl Fork {
-    /// Returns the name of the server, as its address begins with it.
+    /// Returns the name of the server, with which its URI begins.
     fn name(&self) -> &str {
         self.uri
             .split_once(';')
@@ -71,9 +71,8 @@ impl Fork {
             vec![("PMIX_NAMESPACE", nspace), ("PMIX_RANK", rank.as_ref())];
         all.extend(URIS.map(|name| (name, self.uri.as_ref())));
         all.extend([
-            // DEVIATION: OpenPMIx names data stores in shared memory as well, of a form private
-            // to each release; the bytes of this one are the same in all of them;
-            // a_client_finds_its_server_and_itself
+            // DEVIATION: OpenPMIx also lists data stores in shared memory, in a form private to each release; here the
+            // list is the same for all releases; a_client_finds_its_server_and_itself
             ("PMIX_GDS_MODULE", OsStr::new("hash")),
             ("PMIX_SECURITY_MODE", self.security_mode.as_ref()),
             (

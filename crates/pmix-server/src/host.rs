@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The interface of the host: what a server asks it, and what it answers.
+//! The interface of the host: the upcalls of a server, and their replies.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `pmix_server_module_t`.
 
@@ -20,9 +20,8 @@ pub(crate) use dispatch::{OwnUpcalls, call, guarded, server_event};
 
 macro_rules! host {
     ($($(#[$doc:meta])* $name:ident($call:ident) -> $answer:ty;)*) => {
-        /// Answers the upcalls of a server: a resource manager or launcher implements it, with one
-        /// method for each slot of `pmix_server_module_t` (PMIx Standard, chapter "Server", "Server
-        /// function pointers").
+        /// The host of a server, that is, a resource manager or launcher. It has one method for each function of
+        /// `pmix_server_module_t` (PMIx Standard, chapter "Server", "Server function pointers").
         ///
         /// Each method gets the request and a [`Completion`], which it completes immediately or later, from
         /// any thread. The default implementation completes with "not supported". Methods are called on the
@@ -52,8 +51,8 @@ host! {
     /// client continues without waiting for the completion; an error closes the connection.
     client_connected(ClientConnected) -> ();
 
-    /// A client finalizes (`client_finalized`). The client waits a short time for the answer. A tool that finalizes is
-    /// [`ServerEvent::ToolFinalized`].
+    /// A client finalizes (`client_finalized`). The client waits a short time for the completion. For tools the event
+    /// is [`ServerEvent::ToolFinalized`].
     client_finalized(ClientFinalized) -> ();
 
     /// A client requests the termination of processes (`abort`). The completion is a status.
@@ -71,105 +70,97 @@ host! {
     /// concatenation of the contributions of all servers, including this one, in any order.
     fence(Fence) -> Vec<u8>;
 
-    /// A client asks for data of a process on another node (`direct_modex`). The answer is what
-    /// [`dmodex_request`](crate::Server::dmodex_request) returns on the server of that node.
+    /// A client requests data of a process on another node (`direct_modex`). The result is that of
+    /// [`dmodex_request`](crate::Server::dmodex_request) on the server of that node.
     direct_modex(DirectModex) -> Vec<u8>;
 
-    /// A process publishes data (`publish`). The answer is a status.
+    /// A process publishes data (`publish`). The completion is a status.
     publish(Publish) -> ();
 
-    /// A process looks up published data (`lookup`). The answer is the data that were found, each
-    /// with its publisher.
+    /// A process looks up published data (`lookup`). The result is the data found, each with its publisher.
     lookup(Lookup) -> Vec<Pdata<'static>>;
 
-    /// A process withdraws what it published (`unpublish`). The answer is a status.
+    /// A process unpublishes data (`unpublish`). The completion is a status.
     unpublish(Unpublish) -> ();
 
-    /// A process asks the host to start a job (`spawn`). The answer is the nspace of the new job.
+    /// A process requests the start of a job (`spawn`). The result is the nspace of the new job.
     spawn(Spawn) -> Nspace<'static>;
 
-    /// All local participants of a connect have arrived, or it failed on this node (`connect`). The
-    /// answer is a status, the same on all servers.
+    /// All local participants of a connect have arrived, or it failed on this node (`connect`). The completion is a
+    /// status, the same on all servers.
     connect(Connect) -> ();
 
-    /// All local participants of a disconnect have arrived, or it failed on this node
-    /// (`disconnect`). The answer is a status, the same on all servers.
+    /// All local participants of a disconnect have arrived, or it failed on this node (`disconnect`). The completion is
+    /// a status, the same on all servers.
     disconnect(Disconnect) -> ();
 
-    /// A peer registered for events that only the host can report (`register_events`). The answer
-    /// is a status.
+    /// A peer registered for events that only the host can report (`register_events`). The completion is a status.
     register_events(RegisterEvents) -> ();
 
-    /// No peer is registered any more for some events (`deregister_events`).
+    /// No peer is registered for some events now (`deregister_events`).
     deregister_events(DeregisterEvents) -> ();
 
-    /// A process reports an event whose range reaches beyond this server (`notify_event`). The
-    /// answer is a status.
+    /// A process notifies of an event whose range extends beyond this server (`notify_event`). The completion is a
+    /// status.
     notify_event(NotifyEvent) -> ();
 
-    /// A process asks for information that this server does not have (`query`). The answer is the
-    /// values, under the keys of the query.
+    /// A process queries information that this server does not have (`query`). The result is the values, under the keys
+    /// of the query.
     query(Query) -> Vec<Info<'static>>;
 
-    /// A tool connected (`tool_connected2`). The answer is the name of the tool from now on; an
-    /// error refuses it.
+    /// A tool connected (`tool_connected2`). The result becomes the name of the tool; an error rejects it.
     tool_connected(ToolConnected) -> Proc<'static>;
 
-    /// A process has data to log (`log2`). The answer is a status.
+    /// A process logs data (`log2`). The completion is a status.
     log(Log) -> ();
 
-    /// A process asks for a change of an allocation (`allocate`). The answer describes the
-    /// allocation.
+    /// A process requests a change of an allocation (`allocate`). The result describes the allocation.
     allocate(Alloc) -> Vec<Info<'static>>;
 
-    /// A process asks for control of processes (`job_control`). The answer is infos that the
-    /// request asked for.
+    /// A process requests control of processes (`job_control`). The result is the requested infos.
     job_control(JobControl) -> Vec<Info<'static>>;
 
-    /// A process asks for monitoring (`monitor`). The answer is infos about the monitor.
+    /// A process requests monitoring (`monitor`). The result is infos about the monitor.
     monitor(Monitor) -> Vec<Info<'static>>;
 
-    /// A process asks for a credential (`get_credential`). The answer is the credential and infos
-    /// about it.
+    /// A process requests a credential (`get_credential`). The result is the credential and infos about it.
     get_credential(GetCredential) -> Credential;
 
-    /// A process asks whether a credential is valid (`validate_credential`). The answer is infos
-    /// about its owner; an error says that it is not valid.
+    /// A process requests the validation of a credential (`validate_credential`). The result is infos about its owner;
+    /// an error means that it is not valid.
     validate_credential(ValidateCredential) -> Vec<Info<'static>>;
 
-    /// A peer pulls output of processes, or no longer does (`iof_pull`). The answer is a status;
-    /// the output comes through [`iof_deliver`](crate::Server::iof_deliver).
+    /// A peer pulls output of processes, or deregisters the pull (`iof_pull`). The completion is a status; the output
+    /// is passed to [`iof_deliver`](crate::Server::iof_deliver).
     iof_pull(IofPull) -> ();
 
-    /// A peer sends input to processes (`push_stdin`). The answer is a status.
+    /// A peer forwards input to processes (`push_stdin`). The completion is a status.
     push_stdin(PushStdin) -> ();
 
-    /// All local members construct or destruct a group (`group`). The answer is infos about the group.
+    /// All local members construct or destruct a group (`group`). The result is infos about the group.
     group(Group) -> Vec<Info<'static>>;
 
-    /// A process asks for a description of a fabric (`fabric`). The answer is infos about it.
+    /// A process requests the description of a fabric (`fabric`). The result is infos about it.
     fabric(Fabric) -> Vec<Info<'static>>;
 
-    /// A process asks for control of a session (`session_control`). The answer is infos that the
-    /// request asked for.
+    /// A process requests control of a session (`session_control`). The result is the requested infos.
     session_control(SessionControl) -> Vec<Info<'static>>;
 
-    /// A process defines or changes a block of resources (`resource_block`). The answer is a
-    /// status.
+    /// A process defines or changes a block of resources (`resource_block`). The completion is a status.
     resource_block(ResourceBlock) -> ();
 }
 
-/// Declines every upcall: clients get only what the server knows.
+/// A host that supports no upcall: clients get only the data of the server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoHost;
 
 impl Host for NoHost {}
 
-/// Tells the host what happened in its server.
+/// An event of the server for its host.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ServerEvent {
-    /// A connection was refused, or closed for what its peer sent.
+    /// A connection was rejected, or was closed because of invalid input.
     Refused {
         /// The reason.
         reason: crate::Error,
@@ -189,41 +180,40 @@ pub enum ServerEvent {
     CleanupRegistered {
         /// The process; with the wildcard rank, the job.
         target: Proc<'static>,
-        /// The user id and group id with whose rights files are to be removed.
+        /// The user id and group id for the removal of files.
         user: (u32, u32),
         /// The newly registered paths. For a directory that is registered again, these options replace the
         /// earlier ones.
         cleanup: pmix_engine::Cleanup,
     },
-    /// A tool finalizes ([`Host::client_finalized`] is about clients alone).
+    /// A tool finalizes. ([`Host::client_finalized`] is for clients only.)
     ToolFinalized {
         /// The tool.
         proc: Proc<'static>,
     },
-    /// A process or a job has ended for which a cleanup was registered (`PMIX_REGISTER_CLEANUP`).
+    /// A process or job with a registered cleanup has terminated (`PMIX_REGISTER_CLEANUP`).
     Cleanup {
         /// The process; with the wildcard rank, the job.
         target: Proc<'static>,
-        /// The user id and group id with whose rights files are to be removed.
+        /// The user id and group id for the removal of files.
         user: (u32, u32),
         /// The files and directories to remove, and those to keep.
         cleanup: pmix_engine::Cleanup,
     },
-    /// A fence, a connect, a disconnect, the construction or destruction of a group ended without
-    /// success.
+    /// A fence, a connect, a disconnect, or the construct or destruct of a group failed.
     FenceMissing {
         /// The operation.
         operation: crate::Collective,
-        /// The name of the group that it makes or takes apart.
+        /// The name of the group of a construct or destruct.
         group: Option<Text<'static>>,
         /// The participants.
         procs: Vec<Proc<'static>>,
-        /// The local participants that had not arrived, or were lost, in ascending order.
+        /// The local participants that had not arrived or were lost, in ascending order.
         missing: Vec<Proc<'static>>,
         /// The status that the participants get.
         status: Status,
     },
-    /// A group was made or taken apart, or a member left it.
+    /// A group was constructed or destructed, or a member left it.
     Group {
         /// Its name.
         name: Text<'static>,

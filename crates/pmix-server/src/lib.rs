@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The server of a node: sockets, a progress thread and the interface of its host around
-//! [`pmix_engine`].
+//! The server of a node: [`pmix_engine`] with sockets, a progress thread and the interface of its host.
 //!
 //! A host, for example a resource manager, creates a [`Server`], registers a job and its processes, and
 //! starts them with the environment that [`Server::setup_fork`] returns. It implements the trait [`Host`] for

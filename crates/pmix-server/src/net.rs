@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The addresses that a server listens on, and what the kernel says about connections.
+//! The listening addresses of a server, and the kernel's information about connections.
 
 mod interfaces;
 pub(crate) mod listen;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The directives of a host's calls that the server obeys.
+//! The directives that the server supports in calls of the host.
 //!
-//! Infos that are data, such as those of a job or of resources, are no directives.
+//! Infos that are data, such as job info or resources, are not directives.
 
 use pmix_proto::SupportedFunction;
 use pmix_types::Info;
@@ -28,11 +28,11 @@ const SUPPORTED: &[SupportedFunction<'static>] = &[
     ),
 ];
 
-/// Refuses what a host requires of a call and the server does not obey.
+/// Rejects required directives that the server does not support.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_NOT_SUPPORTED`, which names the attribute and the function.
+/// Returns `PMIX_ERR_NOT_SUPPORTED`, with the attribute and the function in the message, if one is not supported.
 pub(crate) fn check(function: &str, infos: &[Info<'_>]) -> Result<(), Error> {
     let checked = pmix_proto::check_required(function, &[SUPPORTED], infos);
     checked.map_err(|error| Error::new(error.status(), error.to_string()))

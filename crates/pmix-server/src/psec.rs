@@ -4,9 +4,9 @@
 //!
 //! | component | credential | verified by |
 //! | --- | --- | --- |
-//! | `native` | user and group, 4 bytes each in the writer's byte order | the registration, and the kernel's owner of the socket |
+//! | `native` | user and group, 4 bytes each in the writer's byte order | the registration and the socket's owner |
 //! | `munge` | text of MUNGE with its NUL | the daemon of this node |
-//! | `none` | nothing | nothing: only if it is configured explicitly |
+//! | `none` | none | none; only if it is configured explicitly |
 //!
 //! A component only decodes a credential; the engine compares it with the registration and with the owner of
 //! the socket.
@@ -41,10 +41,10 @@ const PARAMS: &[ParamSpec] = &[ParamSpec {
     components",
 }];
 
-/// A security module, as a component makes it.
+/// A security module, created by its component.
 type Module = Box<dyn Psec>;
 
-/// A component and how it is made.
+/// A component and its constructor.
 struct Component {
     header: Header<'static>,
     params: &'static [ParamSpec],
@@ -106,7 +106,7 @@ static COMPONENTS: [Component; 3] = [
     },
 ];
 
-/// Returns the known parameters of the framework, for showing and checking.
+/// Returns the catalog of parameters of the framework, for output and checks.
 #[must_use]
 pub fn psec_parameters() -> Catalog {
     let mut catalog = Catalog::new(FRAMEWORK, PARAMS);
@@ -119,7 +119,7 @@ pub fn psec_parameters() -> Catalog {
 /// Returns the components that the parameters select, by priority.
 ///
 /// # Errors
-/// A setting that cannot be obeyed, nothing that is left, or a component that does not work here.
+/// Returns an error for an invalid setting, if no component is left, or if a component does not work here.
 pub(crate) fn open(params: &Params, late: &LateAnswers) -> Result<Vec<Module>, Error> {
     psec_parameters().check(params)?;
     let headers: Vec<_> = COMPONENTS.iter().map(|one| one.header.clone()).collect();
@@ -138,12 +138,12 @@ pub(crate) fn open(params: &Params, late: &LateAnswers) -> Result<Vec<Module>, E
 pub(crate) struct LateAnswers(Arc<OnceLock<Weak<EngineHandle>>>);
 
 impl LateAnswers {
-    /// Says whose peers the answers are for.
+    /// Sets the engine that gets the results.
     pub(crate) fn connect(&self, handle: &Arc<EngineHandle>) {
         self.0.get_or_init(|| Arc::downgrade(handle));
     }
 
-    /// Hands over what a credential proves, or why it is not believed.
+    /// Passes the verified user of a credential, or the error, to the engine.
     fn hand(&self, peer: PeerId, answer: Result<Verified, pmix_engine::Error>) {
         if let Some(handle) = self.0.get().and_then(Weak::upgrade) {
             handle.verified(peer, answer);
@@ -151,7 +151,7 @@ impl LateAnswers {
     }
 }
 
-/// The component `none`: nothing is shown and nothing is checked.
+/// The component `none`, which has no credentials and checks nothing.
 struct NoSecurity;
 
 impl Psec for NoSecurity {

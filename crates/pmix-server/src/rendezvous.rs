@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rendezvous files, by which tools find servers.
 //!
-//! | file | directory | for |
+//! | file | directory | users |
 //! | --- | --- | --- |
-//! | `pmix.sys.<host>` | system | the system server |
-//! | `pmix.sched.<host>` | system | the scheduler |
-//! | `pmix.sysctrlr.<host>` | system | the system controller |
-//! | `pmix.<host>.tool` | server | the session server |
-//! | `pmix.<host>.tool.<pid>` | server | tools that know the process |
-//! | `pmix.<host>.tool.<nspace>` | server | tools that know the name |
+//! | `pmix.sys.<host>` | system | tools of the system server |
+//! | `pmix.sched.<host>` | system | tools of the scheduler |
+//! | `pmix.sysctrlr.<host>` | system | tools of the system controller |
+//! | `pmix.<host>.tool` | server | tools of the session server |
+//! | `pmix.<host>.tool.<pid>` | server | tools that know the process id |
+//! | `pmix.<host>.tool.<nspace>` | server | tools that know the nspace |
 //! | as configured | as configured | the program that starts the server (`PMIX_LAUNCHER_RENDEZVOUS_FILE`) |
 //!
 //! A file is created atomically, and removed when the server ends if it is still its own. The file of a dead
@@ -32,15 +32,15 @@ use crate::Error;
 /// The roles of a server for tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offers {
-    /// It answers tools.
+    /// `true` if it serves tools.
     pub(crate) tools: bool,
-    /// It is the server of the session.
+    /// `true` for the server of the session.
     pub(crate) session: bool,
-    /// It is the server of the system.
+    /// `true` for the server of the system.
     pub(crate) system: bool,
-    /// It is the server of the scheduler.
+    /// `true` for the server of the scheduler.
     pub(crate) scheduler: bool,
-    /// It is the server of the controller of the system.
+    /// `true` for the server of the system controller.
     pub(crate) controller: bool,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Locations<'a> {
     pub(crate) mode: u32,
 }
 
-/// The files of a server; they go with it.
+/// The files of a server, which are removed when this value is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Rendezvous(Vec<RendezvousFile>);
 
@@ -63,7 +63,7 @@ impl Rendezvous {
     /// Writes the files of a server: all of them, or none.
     ///
     /// # Errors
-    /// A directory is not safe, a name is taken, or a file cannot be written.
+    /// Returns an error if a directory is not safe, a name is taken, or a file cannot be written.
     pub(crate) fn open(
         offers: Offers,
         places: &Locations<'_>,
@@ -92,10 +92,10 @@ impl Rendezvous {
         Ok(files)
     }
 
-    /// Writes one file, wherever it is wanted.
+    /// Writes one file at any path.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// Returns the errors of [`Self::open`].
     pub(crate) fn add(&mut self, path: &Path, contact: &Contact, mode: u32) -> Result<(), Error> {
         let directory = path
             .parent()

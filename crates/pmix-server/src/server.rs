@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The handle of a server: what a host can ask of it, from any thread.
+//! The handle of a server: the calls of a host, from any thread.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces".
 
@@ -26,28 +26,28 @@ use crate::driver::Driver;
 use crate::engine_handle::{EngineHandle, Wait};
 use crate::fork::Fork;
 
-/// Serves the clients and tools of one node for a host. Clones are handles of the same server; it
-/// ends with [`finalize`](Self::finalize) or with the last handle.
+/// The server of the clients and tools of one node. Clones are handles of the same server. It ends with
+/// [`finalize`](Self::finalize) or when the last handle is dropped.
 ///
-/// Every method may be called from any thread, methods of the [`Host`](crate::Host) included.
-/// Before [`start`](Self::start) and after `finalize` requests are answered with
-/// `PMIX_ERR_INIT`. A host that keeps a handle of its own server keeps it alive until `finalize`.
+/// Every method may be called from any thread, including from methods of the [`Host`](crate::Host). Before
+/// [`start`](Self::start) and after `finalize` requests fail with `PMIX_ERR_INIT`. A host that owns a handle of its own
+/// server keeps it alive until `finalize`.
 ///
-/// # Who drives it
+/// # Progress
 ///
-/// By default a progress thread does, from [`start`](Self::start) on. A server that was built with
-/// external progress is driven by its host, in one of two ways:
+/// By default a progress thread runs the server from [`start`](Self::start) on. The host drives a server with external
+/// progress, in one of two ways:
 ///
-/// - A host without a loop of its own gives what else it waits for to [`watch`](Self::watch) and calls
-///   [`turn`](Self::turn) again and again, which waits and works. This is the simpler and cheaper way.
-/// - A host with a loop of its own has it wait for the server's descriptor ([`AsFd`]) and calls
-///   [`drive`](Self::drive) when it is readable or the time has come that the last call named.
+/// - A host without an event loop passes its own descriptor to [`watch`](Self::watch) and calls [`turn`](Self::turn)
+///   repeatedly, which waits and works. This is simpler and cheaper.
+/// - A host with an event loop waits for the server's descriptor ([`AsFd`]). It calls [`drive`](Self::drive) when the
+///   descriptor is readable or the time returned by the last call has passed.
 #[derive(Clone)]
 pub struct Server(Arc<Inner>);
 
 struct Inner {
     handle: Arc<EngineHandle>,
-    /// The driver; the thread that runs a turn takes it out, so that it holds no lock meanwhile.
+    /// The driver. The thread that runs a turn removes it meanwhile, so that it holds no lock.
     driver: Mutex<Option<Box<Driver>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     modes: Modes,
@@ -63,7 +63,7 @@ struct Inner {
 pub(crate) struct Modes {
     /// `true` if the host drives the server.
     pub(crate) external_progress: bool,
-    /// The processors of the progress thread; none if it runs where the process may.
+    /// The processors of the progress thread; `None` if it is not bound.
     pub(crate) progress_cpus: Option<Cpuset>,
     /// `true` if contradictory registrations are rejected.
     pub(crate) refuses_contradictions: bool,
@@ -104,8 +104,8 @@ impl Server {
     /// Starts the progress thread; clients are served from now on.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT` if it is started or finalized, or has external progress; the system has no thread for
-    /// it.
+    /// Returns `PMIX_ERR_INIT` if the server was started or finalized before or has external progress, and an error if
+    /// the system cannot start the thread.
     pub fn start(&self) -> Result<(), Error> {
         if self.0.modes.external_progress {
             let why = "this server has external progress: the host must drive it";
@@ -116,7 +116,7 @@ impl Server {
         let named = thread::Builder::new().name("pmix-progress".to_owned());
         let cpus = self.0.modes.progress_cpus.clone();
         let run = move || {
-            // The binding was tried when the server was built. Without it clients are served all the same.
+            // The binding was checked when the server was built. If it fails now, clients are served without it.
             if let Some(Err(error)) = cpus.map(|cpus| cpus.bind_thread()) {
                 tracing::warn!("the progress thread runs where the process may: {error}");
             }
@@ -141,8 +141,7 @@ impl Server {
     /// It is for a host with an event loop; a host without one blocks in [`turn`](Self::turn).
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT` if the server has a progress thread or is finalized, or if this is called while it is
-    /// running already.
+    /// Returns `PMIX_ERR_INIT` if the server has a progress thread or is finalized, or if another call is running.
     pub fn drive(&self, now: Instant) -> Result<Option<Instant>, Error> {
         let mut driver = self.0.external_driver()?;
         match driver.drive(now) {
@@ -160,13 +159,12 @@ impl Server {
         }
     }
 
-    /// Waits until there is something to do, and does it: for a host that leaves its waiting to the
-    /// server, which costs less than to wait for its descriptor. Returns after one turn, at
-    /// `until` at the latest, and says whether the descriptor that was given to
-    /// [`watch`](Self::watch) has become readable since the last time.
+    /// Waits for work and does it, until `until` at the latest. It is for a host that leaves its waiting to the server,
+    /// which costs less than waiting for the descriptor. Returns `true` if the descriptor passed to
+    /// [`watch`](Self::watch) has become readable since the last call.
     ///
     /// # Errors
-    /// As [`drive`](Self::drive).
+    /// Returns the errors of [`drive`](Self::drive).
     pub fn turn(&self, until: Option<Instant>) -> Result<bool, Error> {
         let mut driver = self.0.external_driver()?;
         match driver.turn(until) {
@@ -185,7 +183,8 @@ impl Server {
     /// for many descriptors. Each event is reported once. A closed descriptor is no longer polled.
     ///
     /// # Errors
-    /// As [`drive`](Self::drive); the descriptor cannot be polled, or another one is already registered.
+    /// Returns the errors of [`drive`](Self::drive), and an error if the descriptor cannot be polled or another one is
+    /// registered.
     pub fn watch(&self, fd: BorrowedFd<'_>) -> Result<(), Error> {
         let mut driver = self.0.external_driver()?;
         let watched = driver.watch(fd.as_raw_fd());
@@ -199,7 +198,7 @@ impl Server {
     /// effect after the method has returned.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT` if it is already finalized.
+    /// Returns `PMIX_ERR_INIT` if it was finalized before.
     pub fn finalize(&self) -> Result<(), Error> {
         self.0.finalize()
     }
@@ -216,7 +215,7 @@ impl Server {
         &self.0.fork.uri
     }
 
-    /// Returns the rendezvous files of the server, which are there as long as it is.
+    /// Returns the paths of the rendezvous files, which exist until the server ends.
     #[must_use]
     pub fn rendezvous_files(&self) -> &[PathBuf] {
         &self.0.files
@@ -224,8 +223,7 @@ impl Server {
 }
 
 impl AsFd for Server {
-    /// Returns a descriptor that is readable when there is something to do for [`drive`](Self::drive). It is
-    /// only to be waited for.
+    /// Returns a descriptor that is readable when [`drive`](Self::drive) has work. The host must only poll it.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.fd.as_fd()
     }
@@ -274,7 +272,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Finalised or not, it ends here.
+        // An explicit finalize may have preceded, so an error has no consequence.
         let _ = self.finalize();
     }
 }

@@ -14,9 +14,9 @@ use pmix_types::{IntoOwned as _, Nspace};
 /// Maximum number of jobs with a table: each takes a descriptor, which connections also need.
 const MAX_TABLES: usize = 128;
 
-/// Holds the tables of the jobs of a server.
+/// The tables of the jobs of a server.
 pub(crate) struct SharedTables {
-    /// The bytes that a table may have; 0 for no tables.
+    /// The largest size of a table; 0 for no tables.
     max_bytes: usize,
     tables: Mutex<HashMap<Nspace<'static>, Writer>>,
     /// The addresses of the tables, for callers that must not block on a lock.
@@ -32,7 +32,7 @@ impl SharedTables {
         }
     }
 
-    /// Makes a table for a job, unless it has one. Without one its processes send messages.
+    /// Creates a table for a job unless it has one. If that fails, its processes use messages.
     pub(crate) fn open(&self, nspace: &Nspace<'_>) {
         let mut tables = self.lock();
         if self.max_bytes == 0 || tables.contains_key(nspace.as_bytes()) {
@@ -53,7 +53,7 @@ impl SharedTables {
         }
     }
 
-    /// Removes the table of a job; what its processes have mapped is empty from now on.
+    /// Removes the table of a job. Its processes find no more entries in their mappings.
     pub(crate) fn close(&self, nspace: &Nspace<'_>) {
         let mut tables = self.lock();
         if tables.remove(nspace.as_bytes()).is_some() {
@@ -68,12 +68,12 @@ impl SharedTables {
         self.publish(&tables);
     }
 
-    /// Returns where the table of a job is; no lock is taken.
+    /// Returns the address of the table of a job without a lock.
     pub(crate) fn address(&self, nspace: &Nspace<'_>) -> Option<Address> {
         self.addresses.load().get(nspace.as_bytes()).copied()
     }
 
-    /// Makes the changes that an engine asks for, and tells it what there was no room for.
+    /// Applies the changes of an engine, and reports the entries without room to it.
     pub(crate) fn apply(&self, engine: &mut Engine) {
         let Some(first) = engine.poll_shared() else {
             return;

@@ -10,7 +10,7 @@ use pmix_engine::PeerId;
 /// The thread that drives the server calls it before it processes a message. An observer that takes long
 /// blocks all peers.
 pub trait WireObserver: Send {
-    /// Bytes of a peer, as they came: a piece of its stream, which need not end with a message.
+    /// Observes bytes of a peer as received. They are a piece of its stream and may end within a message.
     fn received(&mut self, peer: PeerId, bytes: &[u8]);
 
     /// Observes a message to a peer, as its header and its payload. The handshake reply has no header.

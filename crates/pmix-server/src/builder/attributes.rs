@@ -14,8 +14,8 @@ impl Builder {
     /// unknown attribute is ignored unless it is marked as required.
     ///
     /// # Errors
-    /// A value of the wrong type or out of range; an unknown attribute that is required. The
-    /// message names the key.
+    /// Returns an error with the key for a value of the wrong type or out of range, and for an unknown attribute that
+    /// is required.
     pub fn attributes(mut self, infos: &[Info<'_>]) -> Result<Self, Error> {
         for info in infos {
             let key = info.key.as_text().to_str_lossy();
@@ -69,19 +69,18 @@ impl Builder {
         })
     }
 
-    /// Attributes that ask for what is always so or cannot be, and attributes that are not known.
+    /// Checks attributes that are always or never satisfied, and unknown ones.
     fn without_effect(&self, key: &str, info: &Info<'_>) -> Result<(), Error> {
         let refused = |why: &str| Err(Error::new(Status::ERR_NOT_SUPPORTED, why));
         match key {
-            // There is one listening socket whatever is said, it is of TCP, and how a peer packs
-            // is taken from what the peer says.
+            // The server always has one listening socket, of TCP, and packs in the layout of each peer.
             keys::SINGLE_LISTENER | keys::USOCK_DISABLE | keys::HOMOGENEOUS_SYSTEM => {
                 flag(&info.value).map(drop)
             }
             keys::EVENT_BASE => {
                 refused("the server has no event base; use external progress and its descriptor")
             }
-            // Signals and the ends of children are left to the host: there is nothing to put there.
+            // The host handles signals and the exits of children, so the server does not use this event base.
             keys::EXTERNAL_AUX_EVENT_BASE => Ok(()),
             _ if info.must_be_obeyed() => refused("unknown attribute that is marked as required"),
             _ => {

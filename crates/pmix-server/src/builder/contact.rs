@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writes the URI of the server where the host wants it.
+//! Publication of the server's URI.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,10 +15,10 @@ use crate::Error;
 use crate::fork::RELEASE;
 use crate::rendezvous::{Locations, Rendezvous};
 
-/// Writes the rendezvous files, and the address where the host wants to read it.
+/// Writes the rendezvous files, and the URI to the destination that the host has set.
 ///
 /// # Errors
-/// A file cannot be written, and it is required.
+/// Returns an error if a required file cannot be written.
 pub(super) fn publish(
     settings: &Builder,
     places: &Locations<'_>,
@@ -52,7 +52,7 @@ pub(super) fn publish(
     Ok(files)
 }
 
-/// Returns whether the server has a role of which a node has one.
+/// Returns `true` if the server has a role that exists once on a node.
 fn has_role(settings: &Builder) -> bool {
     settings.offers.scheduler || settings.offers.controller
 }
@@ -60,7 +60,7 @@ fn has_role(settings: &Builder) -> bool {
 /// A rendezvous file for the program that starts the server.
 pub(super) struct NamedFile {
     path: PathBuf,
-    /// The environment names it, which may be that of another server.
+    /// `true` if the path is from the environment, which may belong to another server.
     is_inherited: bool,
 }
 
@@ -76,11 +76,12 @@ pub(super) fn named_file(settings: &Builder, environment: &Environment) -> Optio
 impl NamedFile {
     /// Writes the file.
     ///
-    /// DEVIATION: the file of a live server that the environment names is left, and the server starts without, where
-    /// OpenPMIx 4.2 writes over it and 5.0 does not start; a_file_that_the_environment_names_may_be_another_servers
+    /// DEVIATION: if the environment names the file of a live server, the file is kept and the server starts without
+    /// one. OpenPMIx 4.2 overwrites it, and 5.0 does not start;
+    /// a_file_that_the_environment_names_may_be_another_servers
     ///
     /// # Errors
-    /// As [`Rendezvous::add`].
+    /// Returns the errors of [`Rendezvous::add`].
     fn write(&self, files: &mut Rendezvous, contact: &Contact, mode: u32) -> Result<(), Error> {
         match files.add(&self.path, contact, mode) {
             Err(error) if self.is_inherited && error.status() == Status::ERR_EXISTS => {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The parameters that say how much a server tells its clients: of large jobs, in shared memory, and
-//! unasked.
+//! The parameters that limit the data sent to clients: of large jobs, in shared memory, and in advance.
 //!
 //! Source: none outside; docs/decisions/0011, 0023 and 0024 have the reasons.
 
@@ -44,7 +43,7 @@ const UNASKED_IN_ALL: ParamSpec = ParamSpec {
     help: "limit in bytes of such data in all replies to one client; 0: none",
 };
 
-/// Returns the known parameters of what a server tells its clients, for showing and checking.
+/// Returns the catalog of these parameters, for output and checks.
 #[must_use]
 pub fn gds_parameters() -> Catalog {
     let specs = [WHOLE, PLACES, SHARED, UNASKED, UNASKED_IN_ALL];

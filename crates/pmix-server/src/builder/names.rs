@@ -16,7 +16,7 @@ use crate::Error;
 pub(super) struct Place {
     /// The name of the node, as in the files that tools look for.
     pub(super) hostname: String,
-    /// The same with its domain, if the system says that it has one.
+    /// The name with its domain, if the system has one.
     pub(super) qualified: Option<String>,
     pub(super) server_dir: PathBuf,
     pub(super) system_dir: PathBuf,
@@ -26,7 +26,7 @@ impl Place {
     /// Returns the names from the settings, otherwise from the environment, otherwise from the system.
     ///
     /// # Errors
-    /// A name that cannot be part of a file name.
+    /// Returns an error for a name that cannot be part of a file name.
     pub(super) fn new(settings: &mut Builder, environment: &Environment) -> Result<Self, Error> {
         let set = || Some(environment.first_of(&["PMIX_HOSTNAME"])?.to_string_lossy());
         let given = settings.hostname.take().or_else(|| set().map(Into::into));
@@ -71,16 +71,16 @@ fn without_domain(system: &str) -> (String, Option<String>) {
     }
 }
 
-/// Returns a temporary directory from the environment, from our variable or the usual ones.
+/// Returns a temporary directory from the environment: from `variable`, otherwise from the usual variables.
 fn directory(environment: &Environment, variable: &str) -> PathBuf {
     let found = environment.first_of(&[variable, "TMPDIR", "TEMP", "TMP"]);
     found.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
 }
 
-/// Returns the name of the server's own job, which is part of its address and of file names.
+/// Returns the nspace of the server itself, which is part of its URI and of file names.
 ///
 /// # Errors
-/// It cannot be.
+/// Returns an error if it has characters that these do not allow.
 pub(super) fn own_nspace(given: Option<Nspace<'static>>) -> Result<Nspace<'static>, Error> {
     let nspace = given.unwrap_or_else(|| format!("pmix-server:{}", std::process::id()).into());
     let name = nspace.as_bytes();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Creates a server that listens, from its configuration.
+//! Creation of a listening server from its configuration.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
     Server::new(driver, fork, server, preg, files, modes)
 }
 
-/// Returns the processors to which the progress thread is to be bound, after a check that it can be.
+/// Returns the processors for the progress thread, after a check that it can be bound to them.
 fn progress_cpus(settings: &mut Builder) -> Result<Option<Cpuset>, Error> {
     let Some(cpus) = settings.progress_cpus.take() else {
         return Ok(None);
@@ -110,7 +110,7 @@ fn progress_cpus(settings: &mut Builder) -> Result<Option<Cpuset>, Error> {
     }
 }
 
-/// Returns the topology of this node for processes, if they receive it.
+/// Returns the topology of this node for the job info, if the configuration shares it.
 fn shared_topology(
     wanted: bool,
     given: Option<&Topology>,
@@ -142,7 +142,7 @@ fn xml(topology: &Topology) -> Text<'static> {
     Text::new(topology.to_xml().into_owned().into_bytes()).to_shared()
 }
 
-/// Connections that have not said who they are may not take all descriptors.
+/// Limits the connections in the handshake to a part of the descriptors, so that other connections remain possible.
 fn limit_greetings(config: &mut Config) {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     if let Some(limit) = limit.and_then(|limit| usize::try_from(limit).ok()) {
@@ -167,7 +167,7 @@ fn places<'p>(settings: &Builder, place: &'p Place) -> Locations<'p> {
     }
 }
 
-/// Returns the part of the environment that all clients have in common.
+/// Returns the environment variables that are common to all clients.
 fn fork(uri: String, psec: &[Box<dyn Psec>], place: &Place, environment: Environment) -> Fork {
     let modules: Vec<_> = psec.iter().map(|module| module.name()).collect();
     Fork {

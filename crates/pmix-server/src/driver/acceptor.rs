@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Accepts connections.
+//! The acceptance of connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,8 +13,7 @@ use crate::net::owner::{Ends, Owner, Owners};
 /// Number of connections to accept before existing connections are served.
 const BATCH: usize = 64;
 
-/// Without descriptors, how long until the next try; it may be others of this process who close
-/// some.
+/// The pause after descriptors have run out. Other code of this process may close some in the meantime.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The listening socket.
@@ -23,15 +22,15 @@ pub(super) struct Acceptor {
     pub(super) listener: TcpListener,
     address: SocketAddr,
     owners: Owners,
-    /// Connections may wait to be accepted.
+    /// `true` if connections may wait to be accepted.
     waiting: bool,
-    /// There were no descriptors for some, and it was said.
+    /// `true` after descriptors have run out, so that it is logged once.
     is_short: bool,
-    /// Nothing is accepted until then, unless something is closed before.
+    /// The end of a pause, which ends earlier if a connection is closed.
     paused_until: Option<Instant>,
 }
 
-/// A connection that came in.
+/// An accepted connection.
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub(super) stream: TcpStream,
@@ -67,7 +66,7 @@ impl Acceptor {
         self.waiting.then(|| self.paused_until.unwrap_or(now))
     }
 
-    /// Accepts what waits, up to a batch.
+    /// Accepts waiting connections, up to a batch.
     pub(super) fn accept(&mut self, now: Instant, num_open: usize) -> Vec<Arrival> {
         if !self.waiting || self.paused_until.is_some_and(|until| now < until) {
             return Vec::new();
@@ -103,7 +102,8 @@ impl Acceptor {
             Some(Errno::CONNABORTED | Errno::INTR) => {
                 tracing::debug!(%error, "cannot accept a connection");
             }
-            // Others may come again at once: a firewall that refuses, or a socket that the program has closed.
+            // Other errors may recur at once, for example from a firewall or a socket that the program has closed. A
+            // pause prevents a busy loop.
             _ => {
                 tracing::debug!(%error, "cannot accept connections");
                 self.paused_until = Some(now + PAUSE);
@@ -111,7 +111,7 @@ impl Acceptor {
         }
     }
 
-    /// Finds out where connections come from, for all of them at once.
+    /// Determines the owners of accepted connections, for all of them at once.
     fn arrivals(&mut self, accepted: Vec<(TcpStream, SocketAddr)>) -> Vec<Arrival> {
         let ends = |(_, peer): &(_, SocketAddr)| Ends {
             local: self.address,

@@ -28,22 +28,22 @@ pub(super) struct Connection {
     pub(super) from: SocketAddr,
     pub(super) uid: Option<u32>,
     outbox: Outbox,
-    /// There may be something to read.
+    /// `true` if there may be input.
     pub(super) readable: bool,
-    /// The kernel has said that no more bytes come after those that are there.
+    /// `true` if the kernel reported that no input follows the available one.
     pub(super) is_ending: bool,
-    /// It is not read until its messages are handled.
+    /// `true` while the connection is not read because its messages have not been handled.
     pub(super) is_paused: bool,
 }
 
 /// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Input {
-    /// All there was is read, or it is not to be read now.
+    /// All available input is read, or reading is suspended.
     Drained,
     /// There may be more.
     More,
-    /// The other end is closed, or broken.
+    /// The connection is closed or broken.
     Closed,
 }
 
@@ -55,15 +55,15 @@ impl Connection {
             from,
             uid,
             outbox: Outbox::default(),
-            // Most peers have said who they are by the time they are accepted.
+            // Most peers have sent their hello before they are accepted.
             readable: true,
             is_ending: false,
             is_paused: false,
         }
     }
 
-    /// Reads what is there, piece by piece, while `take` says that more is wanted. A peer that does
-    /// not read what it is sent is not read either.
+    /// Reads available input in pieces while `take` returns `true`. A peer that does not read its own messages is not
+    /// read either, since its requests would produce more of them.
     pub(super) fn read(&mut self, buffer: &mut [u8], mut take: impl FnMut(&[u8]) -> bool) -> Input {
         for _ in 0..READS {
             if self.outbox.len() >= HIGH_WATER {
@@ -93,22 +93,22 @@ impl Connection {
         Input::More
     }
 
-    /// Queues bytes; whether to write them, as nothing else waited before them.
+    /// Queues bytes. Returns `true` if no output was pending before, so the caller can write at once.
     pub(super) fn push(&mut self, chunk: Chunk) -> bool {
         let first = self.outbox.is_empty();
         self.outbox.push(chunk);
         first
     }
 
-    /// Writes what can be written, about this many bytes at the most.
+    /// Writes pending output without blocking, at most about `most` bytes.
     ///
     /// # Errors
-    /// The connection is broken.
+    /// Returns an error if the connection is broken.
     pub(super) fn write(&mut self, most: usize) -> io::Result<Written> {
         self.outbox.write(&mut self.stream, most)
     }
 
-    /// Returns whether so little waits that the kernel takes it at once.
+    /// Returns `true` if the pending output is so short that the kernel accepts it at once.
     pub(super) fn is_quick_to_write(&self) -> bool {
         self.outbox.len() <= QUICK
     }
@@ -118,7 +118,7 @@ impl Connection {
         !self.outbox.is_empty()
     }
 
-    /// Drops what is still to be written.
+    /// Drops the pending output.
     pub(super) fn discard_output(&mut self) {
         self.outbox = Outbox::default();
     }

@@ -15,7 +15,7 @@ pub(super) const WAKER: Token = Token(1);
 pub(super) const HOST: Token = Token(2);
 const FIRST: usize = 3;
 
-/// Both names are numbers that count up here, so no peer can choose ones that collide.
+/// Both keys are numbers that count up here, so a peer cannot cause collisions.
 type ByNumber = BuildHasherDefault<NumberHasher>;
 
 /// Spreads a number over all bits.
@@ -30,7 +30,7 @@ impl Hasher for NumberHasher {
     }
 
     fn write_u64(&mut self, number: u64) {
-        // The golden ratio of 2^64: neighbours end far apart.
+        // The golden ratio of 2^64 maps neighboring numbers far apart.
         self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 
@@ -43,8 +43,7 @@ impl Hasher for NumberHasher {
     }
 }
 
-/// All connections. No token is used twice, so news of a connection that was closed meanwhile are
-/// never taken for those of another.
+/// All connections. Tokens are not reused, so an event of a closed connection cannot concern a later one.
 #[derive(Debug)]
 pub(super) struct Connections {
     by_token: HashMap<Token, Connection, ByNumber>,

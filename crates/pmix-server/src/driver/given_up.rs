@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Connections that the host goes on with: it has said which ones it wants.
+//! The transfer of connections to the host at its request.
 
 use std::io;
 use std::net::TcpStream;
@@ -14,8 +14,8 @@ use super::connection::Connection;
 use crate::host;
 
 impl Driver {
-    /// Takes the sockets of those whose connections the host wants and the engine gives up. Nothing has been read of
-    /// them that the engine has not handled, and nothing is left to be written.
+    /// Removes the requested connections that the engine gives up. The engine has handled all their input, and no
+    /// output is pending.
     pub(super) fn give_up(&mut self, engine: &mut Engine, now: Instant) {
         let handle = Arc::clone(&self.handle);
         let found = handle.take_wanted(|proc| engine.give_up(proc, now));
@@ -36,7 +36,7 @@ impl Driver {
         }
     }
 
-    /// Hands over what was given up, with no lock held.
+    /// Passes the connections to the host with no lock held.
     pub(super) fn hand_over(&mut self) {
         for (stream, form, take) in self.given_up.drain(..) {
             host::guarded("take_connection", || take(stream, form));

@@ -9,7 +9,7 @@ use pmix_engine::Chunk;
 /// Maximum number of slices of one system call.
 const SLICES: usize = 64;
 
-/// So few bytes are copied together: the system call is cheaper for one run than for several.
+/// The length up to which bytes are copied together, since a system call is cheaper for one piece than for several.
 const SMALL: usize = 256;
 
 /// The pending output of one peer, in order. Bytes that are also sent to other peers are shared.
@@ -44,11 +44,11 @@ impl Outbox {
         self.len == 0
     }
 
-    /// Writes what can be written without waiting, and stops after `most` bytes: a peer that reads as fast as this
-    /// writes would hold up the others.
+    /// Writes without blocking, and stops after about `most` bytes. Otherwise a peer that reads as fast as this writes
+    /// would block the others.
     ///
     /// # Errors
-    /// The connection is broken.
+    /// Returns an error if the connection is broken.
     pub(super) fn write(&mut self, to: &mut impl Write, most: usize) -> io::Result<Written> {
         let mut num_bytes = 0;
         while !self.is_empty() {

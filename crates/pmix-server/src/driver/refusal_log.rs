@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Logs refused connections, with a bound on the lines that bad peers can cause.
+//! The log of rejected connections, with a bound on the lines that peers can cause.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -16,14 +16,14 @@ const PERIOD: Duration = Duration::from_secs(5);
 /// counted, and the counts are logged.
 #[derive(Debug, Default)]
 pub(super) struct RefusalLog {
-    /// By the number of the status.
+    /// The counts by user and number of the status.
     counts: BTreeMap<(Option<u32>, i32), u64>,
     /// The end of the period, which the first rejection starts.
     until: Option<Instant>,
 }
 
 impl RefusalLog {
-    /// Counts one; whether it is to be written in full.
+    /// Counts a rejection. Returns `true` if it is to be logged in full.
     pub(super) fn count(&mut self, uid: Option<u32>, status: Status, now: Instant) -> bool {
         self.until.get_or_insert_with(|| now + PERIOD);
         let count = self.counts.entry((uid, status.as_raw())).or_default();
@@ -36,14 +36,14 @@ impl RefusalLog {
         self.until
     }
 
-    /// Writes what was only counted, if the period is over.
+    /// Logs and resets the counts if the period is over.
     pub(super) fn end_period(&mut self, now: Instant) {
         if self.until.is_some_and(|until| until <= now) {
             self.write();
         }
     }
 
-    /// Writes what was only counted.
+    /// Logs and resets the counts.
     pub(super) fn write(&mut self) {
         for ((uid, status), more) in self.take() {
             tracing::warn!(uid, %status, more, "more connections were rejected");

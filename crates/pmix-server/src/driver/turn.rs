@@ -25,10 +25,10 @@ const SHARE: Duration = Duration::from_millis(5);
 const MORE: usize = 64;
 const MORE_TIME: Duration = Duration::from_millis(1);
 
-/// The time that a turn may take before what is left to be written waits for the next.
+/// The duration of a turn after which the remaining output waits for the next one.
 const TURN: Duration = Duration::from_millis(15);
 
-/// The number of bytes that are written to one peer before others have their turn, about.
+/// The approximate number of bytes written to a peer before others are served.
 const BURST: usize = 1 << 20;
 
 /// The time that peers of a finalizing server have to make progress. Their output must not be lost: an event
@@ -39,12 +39,12 @@ const LAST: Duration = Duration::from_secs(3);
 /// Duration from which the handling of a message is logged.
 const LONG: Duration = Duration::from_millis(50);
 
-/// The most time that a peer is charged for one message: the clock goes on while the server is stopped or has no
-/// processor, and that is no fault of the peer.
+/// The longest time charged to a peer for a message. The clock also runs while the server is stopped or has no
+/// processor, for which the peer is not responsible.
 const MOST_CHARGED: Duration = Duration::from_millis(100);
 
 impl Driver {
-    /// Does everything there is to do.
+    /// Handles all pending input, output and calls.
     pub(super) fn serve(&mut self, now: Instant) {
         let handle = Arc::clone(&self.handle);
         let mut work = std::mem::take(&mut self.work);
@@ -69,8 +69,8 @@ impl Driver {
             if !serves || is_done {
                 break;
             }
-            // What is written makes room for answers; a peer that reads as fast as they are made is
-            // not to hold up the others.
+            // Written output makes room for further replies. Without this limit, a peer that reads as fast as they are
+            // produced would block the others.
             if !called && now.elapsed() > TURN {
                 break;
             }
@@ -83,7 +83,7 @@ impl Driver {
         self.refusals.end_period(now);
     }
 
-    /// Tells the engine what became of connections.
+    /// Reports written bytes and closed connections to the engine.
     fn tell(&mut self, engine: &mut Engine, now: Instant) {
         for (peer, num_bytes) in self.written.drain(..) {
             engine.handle_written(peer, num_bytes);
@@ -124,7 +124,7 @@ impl Driver {
         }
     }
 
-    /// Watches connections that the host made.
+    /// Polls connections that the host made.
     fn take_given(&mut self, work: &mut Work) {
         for given in work.given.drain(..) {
             let NewConnection {
@@ -147,8 +147,8 @@ impl Driver {
         }
     }
 
-    /// Reads what is there, a share of each connection, for a bounded time: those that it does not
-    /// suffice for come first in the next turn. A connection whose messages wait is not read.
+    /// Reads a share of the available input of each connection for a bounded time. Connections that remain unread are
+    /// the first in the next turn. A connection with unhandled messages is not read.
     fn read(&mut self, engine: &mut Engine, now: Instant) {
         let began = Instant::now();
         let mut tokens = std::mem::take(&mut self.readable).into_iter();
@@ -185,10 +185,10 @@ impl Driver {
         self.readable = tokens.chain(more).collect();
     }
 
-    /// Lets the engine handle messages for a bounded time, each from the peer that was served least. So the caller of the
-    /// driver has its own turn in time, whatever the peers ask for, and a peer whose messages take long waits until the
-    /// others were served for as long. Once there were as many messages as peers had one, few more are handled before the
-    /// peers are answered and read again.
+    /// Lets the engine handle messages for a bounded time, each from the peer that was served least. So the caller of
+    /// the driver gets control in time regardless of the peers. A peer with costly messages waits until the others were
+    /// served for as long. Once as many messages were handled as peers had one, only a few more follow before the peers
+    /// get their replies and are read again.
     fn handle_messages(&mut self, engine: &mut Engine, now: Instant) {
         let began = Instant::now();
         let mut last = began;
@@ -220,14 +220,14 @@ impl Driver {
         self.is_behind = engine.has_queued();
     }
 
-    /// Reads connections again for whose messages there was no room.
+    /// Resumes reading connections after the engine has room for their messages.
     fn resume_all(&mut self, engine: &mut Engine) {
         while let Some(peer) = engine.poll_resumed() {
             self.resume(peer);
         }
     }
 
-    /// Reads a connection again that was not read while its messages waited.
+    /// Resumes reading a connection whose messages were handled.
     fn resume(&mut self, peer: PeerId) {
         let Some(token) = self.connections.token(peer) else {
             return;
@@ -239,7 +239,7 @@ impl Driver {
         }
     }
 
-    /// Queues what the engine sends and writes what can be written.
+    /// Queues the output of the engine and writes as much as possible.
     fn write(&mut self, work: &mut Work) {
         for transmit in work.transmits.drain(..) {
             if let Some(observer) = &mut self.observer {
@@ -258,8 +258,8 @@ impl Driver {
         self.write_writable();
     }
 
-    /// Writes to the peers for which something waits: first to those for which it is little, and then to the others for
-    /// a bounded time. A few hundred peers that are sent long events must not hold up the replies to others.
+    /// Writes pending output: first to the peers with little of it, then to the others for a bounded time. A few
+    /// hundred peers with long events must not block the replies to others.
     fn write_writable(&mut self) {
         let began = Instant::now();
         let tokens = std::mem::take(&mut self.writable);
@@ -312,7 +312,7 @@ impl Driver {
         }
     }
 
-    /// Calls the host; whether there was anything to call it for.
+    /// Calls the host. Returns `true` if there was a call.
     fn call_host(&mut self, work: &mut Work) -> bool {
         let any = !(work.calls.is_empty() && work.modexes.is_empty());
         for call in work.calls.drain(..) {
@@ -324,8 +324,8 @@ impl Driver {
         any
     }
 
-    /// Tells the host what happened; whether anything did. What was written before goes out before a connection
-    /// is closed.
+    /// Reports events to the host. Returns `true` if there was one. Output of a connection is written before it is
+    /// closed.
     fn tell_host(&mut self, work: &mut Work) -> bool {
         let any = !work.events.is_empty();
         for event in work.events.drain(..) {
@@ -409,7 +409,7 @@ impl Driver {
         }
     }
 
-    /// Closes a connection; its descriptor may be what others wait for.
+    /// Closes a connection. Its descriptor may be the one that waiting connections need.
     fn close(&mut self, token: Token) {
         if let Some(closed) = self.connections.remove(token) {
             self.acceptor.resume();
@@ -425,7 +425,7 @@ impl Driver {
         let mut work = std::mem::take(&mut self.work);
         self.handle.progress(Instant::now(), |_, _| (), &mut work);
         self.write(&mut work);
-        // Answers would come too late; what happened has happened.
+        // Replies to calls would be too late, but events must reach the host.
         for event in work.events.drain(..) {
             self.handle_event(event);
         }
@@ -438,7 +438,7 @@ impl Driver {
         }
     }
 
-    /// Writes what waits for peers, as long as they take some of it.
+    /// Writes pending output while peers make progress.
     fn write_last(&mut self) {
         let mut now = Instant::now();
         let end = now + LAST;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The environment of the processes of a job in addition to that of every client.
+//! The environment variables of the processes of a job, in addition to those of every client.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -15,9 +15,9 @@ use crate::Error;
 /// The change of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
-    /// It has this value.
+    /// The variable gets this value.
     Set,
-    /// It has this value unless it has another.
+    /// The variable gets this value unless it is set.
     Add,
     /// The value is put before the current one.
     Prepend,
@@ -47,11 +47,11 @@ struct Directive {
 pub(crate) struct LocalSupport(ArcSwap<HashMap<Nspace<'static>, Vec<Directive>>>);
 
 impl LocalSupport {
-    /// Keeps what a job needs; infos that are not about the environment have no effect here.
+    /// Stores the changes for a job. Infos that are not about the environment are ignored.
     ///
     /// # Errors
-    /// `PMIX_ERR_BAD_PARAM` for a variable without a name, `PMIX_ERR_NOT_SUPPORTED` for one that is
-    /// to be unset: who starts the process has it.
+    /// Returns `PMIX_ERR_BAD_PARAM` for a variable without a name, and `PMIX_ERR_NOT_SUPPORTED` for one to be unset,
+    /// since only the starter of the process can unset it.
     pub(crate) fn set(&self, nspace: &Nspace<'_>, infos: &[Info<'_>]) -> Result<(), Error> {
         let directives: Result<Vec<_>, _> = infos.iter().filter_map(directive).collect();
         let directives = directives?;
@@ -65,7 +65,7 @@ impl LocalSupport {
         Ok(())
     }
 
-    /// Forgets what a job needs.
+    /// Drops the changes for a job.
     pub(crate) fn forget(&self, nspace: &Nspace<'_>) {
         self.0.rcu(|jobs| {
             let mut jobs = HashMap::clone(jobs);
@@ -74,7 +74,7 @@ impl LocalSupport {
         });
     }
 
-    /// Applies what a job needs to an environment, over what is inherited.
+    /// Applies the changes for a job to the inherited environment.
     pub(super) fn add(
         &self,
         nspace: &Nspace<'_>,

@@ -7,7 +7,7 @@ use pmix_types::{Envar, Info, IntoOwned, Text, Value, keys};
 /// The prefix of the MCA parameters of this library.
 const OWN: &str = "PMIX_MCA_";
 
-/// Programming models, and what the variables begin with that their libraries read.
+/// Programming models, with the prefixes of the variables that their libraries read.
 const MODELS: [(&str, &[&str]); 3] = [
     ("ompi", &["OMPI_"]),
     ("open-mpi", &["OMPI_"]),

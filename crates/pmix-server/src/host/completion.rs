@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The answers of a host to upcalls, at once or later.
+//! The replies of a host to upcalls, immediate or later.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", the callbacks of
 //! `pmix_server_module_t`.
@@ -12,14 +12,13 @@ use pmix_types::{DeviceDistance, Info, Nspace, Pdata, Proc, Status};
 
 use crate::engine_handle::EngineHandle;
 
-/// Answers one upcall, at once or later and from any thread. Dropping it answers with an error.
+/// The completion of one upcall, immediate or later, from any thread.
 ///
-/// A completion that is dropped answers too: the request fails with `PMIX_ERR_COMM_FAILURE`. The
-/// same happens when the method of the host panics.
+/// If it is dropped, the request fails with `PMIX_ERR_COMM_FAILURE`. The same applies if the method of the host panics.
 #[must_use = "dropped without an answer, it fails the request"]
 pub struct Completion<T: Reply> {
     call: CallId,
-    /// None once it has answered.
+    /// `None` after the completion.
     handle: Option<Weak<EngineHandle>>,
     answer: std::marker::PhantomData<fn(T)>,
 }
@@ -33,7 +32,7 @@ impl<T: Reply> Completion<T> {
         }
     }
 
-    /// Answers with a result, or with the status of a failure.
+    /// Completes with a result or with the status of a failure.
     pub fn complete(self, result: Result<T, Status>) {
         match result {
             Ok(value) => self.succeed(value),
@@ -41,21 +40,20 @@ impl<T: Reply> Completion<T> {
         }
     }
 
-    /// Answers with a result.
+    /// Completes with a result.
     pub fn succeed(self, value: T) {
         self.partly(Status::SUCCESS, value);
     }
 
-    /// Answers with a status and what there is of the result, for example
-    /// `PMIX_ERR_PARTIAL_SUCCESS`. Where a reply has no room for both, a status that is no success
-    /// counts.
+    /// Completes with a status and a partial result, for example `PMIX_ERR_PARTIAL_SUCCESS`. If the reply has no room
+    /// for both, a status that is not a success takes precedence.
     pub fn partly(mut self, status: Status, value: T) {
         self.answer(value.answer(status));
     }
 
-    /// Answers with the status of a failure.
+    /// Completes with the status of a failure.
     pub fn fail(mut self, status: Status) {
-        // A failure with the status of success would leave who waits without a result.
+        // A failure with a success status would make the client expect a result.
         let status = match status {
             Status::SUCCESS | Status::OPERATION_SUCCEEDED => Status::ERROR,
             other => other,
@@ -63,13 +61,13 @@ impl<T: Reply> Completion<T> {
         self.answer(Answer::Done(status));
     }
 
-    /// Answers that the host does not support the request (`PMIX_ERR_NOT_SUPPORTED`).
+    /// Completes with `PMIX_ERR_NOT_SUPPORTED`.
     pub fn not_supported(mut self) {
         self.answer(Answer::NotSupported);
     }
 
-    /// Returns a completion without the type of its result, for a host that gets its answers as
-    /// [`Answer`]s, for example from another process ([`Answer::unpack`]).
+    /// Converts to a completion without the type of its result. It is for a host that gets results as [`Answer`]s, for
+    /// example from another process ([`Answer::unpack`]).
     pub fn untyped(mut self) -> UntypedCompletion {
         let (call, handle) = (self.call, self.handle.take());
         let answer = std::marker::PhantomData;
@@ -89,21 +87,21 @@ impl<T: Reply> Completion<T> {
 }
 
 impl Completion<Vec<Pdata<'static>>> {
-    /// Answers a lookup as [`partly`](Self::partly) does, with data that the answers to others share:
-    /// very many may have waited for the same.
+    /// Completes a lookup as [`partly`](Self::partly), with data shared between replies. Many clients may wait for the
+    /// same data.
     pub fn shared(mut self, status: Status, found: Vec<Arc<Pdata<'static>>>) {
         self.answer(Answer::Found(status, found));
     }
 }
 
-/// Answers one upcall of any kind; dropping it answers with an error, as with a [`Completion`].
+/// The completion of an upcall of any kind. If it is dropped, the request fails, as with a [`Completion`].
 #[derive(Debug)]
 #[must_use = "dropped without an answer, it fails the request"]
 pub struct UntypedCompletion(Completion<()>);
 
 impl UntypedCompletion {
-    /// Answers with the decision of another process of the host. If the answer is of another kind than the upcall, only
-    /// its status counts.
+    /// Completes with the reply of another process of the host. If its kind differs from that of the upcall, only its
+    /// status is used.
     pub fn complete(mut self, answer: Answer) {
         self.0.answer(answer);
     }
@@ -128,7 +126,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Marks the results that an upcall can be answered with.
+/// The types that an upcall can be completed with.
 pub trait Reply: sealed::Sealed {
     #[doc(hidden)]
     fn answer(self, status: Status) -> Answer;
@@ -162,7 +160,7 @@ replies! {
     Proc<'static>: |status, tool| Answer::Tool(unless(status, tool));
 }
 
-/// Holds a credential that the host made, and infos about it.
+/// A credential that the host made, and infos about it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Credential {
     /// The credential.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls the method of the host that an upcall is for.
+//! The dispatch of upcalls to the methods of the host.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,19 +11,18 @@ use super::{Completion, Host, ServerEvent, gateway};
 use crate::devices::Devices;
 use crate::engine_handle::EngineHandle;
 
-/// The upcalls that the library serves itself; they do not reach the host.
+/// The state for upcalls that the library handles itself; they do not reach the host.
 pub(crate) struct OwnUpcalls {
-    /// The server is a gateway, which writes what is logged to the standard streams.
+    /// `true` if the server is a gateway, which writes logged data to the standard streams.
     pub(crate) is_gateway: bool,
     pub(crate) devices: Devices,
 }
 
-/// Calls the method for an upcall, or answers it. If the method panics, the request has failed, and
-/// nothing else.
+/// Calls the method for an upcall, or handles it. If the method panics, only this request fails.
 pub(crate) fn call(host: &dyn Host, own: &OwnUpcalls, call: HostCall, handle: &Arc<EngineHandle>) {
     let name = call.upcall.name();
     let handle = Arc::downgrade(handle);
-    // Unwinding drops the completion, which answers; what else the host broke is its own.
+    // Unwinding drops the completion, which fails the request.
     guarded(name, || match call.upcall {
         Upcall::Log(request) if own.is_gateway => {
             gateway::log(host, request, Completion::new(call.id, handle));
@@ -32,12 +31,12 @@ pub(crate) fn call(host: &dyn Host, own: &OwnUpcalls, call: HostCall, handle: &A
     });
 }
 
-/// Tells the host something.
+/// Reports an event to the host.
 pub(crate) fn server_event(host: &dyn Host, event: ServerEvent) {
     guarded("server_event", || host.server_event(event));
 }
 
-/// Runs code of the host; a panic in it is logged and goes no further.
+/// Runs code of the host, and logs a panic in it.
 pub(crate) fn guarded(name: &str, code: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(code)) {
         tracing::error!(call = name, panic = text(&*panic), "the host panicked");
@@ -60,7 +59,7 @@ fn dispatch(host: &dyn Host, devices: &Devices, call: HostCall, handle: Weak<Eng
                 $(Upcall::$upcall(request) => {
                     host.$method(request, Completion::new(call.id, handle));
                 })*
-                // The engine of this version makes no other upcall.
+                // The engine of this release makes no other upcall.
                 _ => Completion::<()>::new(call.id, handle).not_supported(),
             }
         };

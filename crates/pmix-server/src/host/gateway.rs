@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A gateway: the server that takes requests which the servers of other nodes cannot serve.
+//! The gateway: the server for requests that the servers of other nodes cannot serve.
 //!
-//! Of these the library itself serves one, to log what is for the standard streams. All else is the
-//! host's, as everywhere.
+//! The library itself serves one of them, `PMIx_Log` to the standard streams. The host serves all others.
 
 use std::io::{self, Write};
 
@@ -11,7 +10,7 @@ use pmix_types::{Info, Value, keys};
 
 use super::{Completion, Host};
 
-/// Writes what is for the standard streams; what is for other channels is left to the host.
+/// Writes the data for the standard streams, and passes the data for other channels to the host.
 pub(super) fn log(host: &dyn Host, mut call: Log, done: Completion<()>) {
     let had_any = !call.data.is_empty();
     call.data = not_written(
@@ -25,7 +24,7 @@ pub(super) fn log(host: &dyn Host, mut call: Log, done: Completion<()>) {
     }
 }
 
-/// Writes what is for these streams; the answer is what is not, or could not be written.
+/// Writes the data for these streams. Returns the rest, including data that could not be written.
 fn not_written<'a>(
     data: Vec<Info<'static>>,
     output: &'a mut dyn Write,
@@ -50,7 +49,7 @@ fn not_written<'a>(
 mod tests {
     use super::*;
 
-    /// A stream whose reader has closed it.
+    /// A stream that its reader has closed.
     struct Gone;
 
     impl Write for Gone {

@@ -16,7 +16,7 @@ pub(crate) struct Interface {
 /// Returns all addresses, in the order of the kernel.
 ///
 /// # Errors
-/// The kernel does not tell.
+/// Returns the error of the kernel.
 pub(crate) fn all() -> io::Result<Vec<Interface>> {
     let found = if_addrs::get_if_addrs()?.into_iter();
     let interface = |one: if_addrs::Interface| Interface {

@@ -13,30 +13,30 @@ use crate::Error;
 /// The settings for the listening addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listening {
-    /// Connections from other nodes are wanted.
+    /// `true` for connections from other nodes.
     pub(crate) remote: bool,
-    /// Interfaces to use: names, addresses or subnets; empty: any.
+    /// The interfaces to use: names, addresses or subnets. Empty for any.
     pub(crate) include: Vec<String>,
-    /// Interfaces not to use.
+    /// The interfaces not to use.
     pub(crate) exclude: Vec<String>,
-    /// Not over IPv4.
+    /// `true` to disable IPv4.
     pub(crate) no_ipv4: bool,
-    /// Not over IPv6.
+    /// `true` to disable IPv6.
     pub(crate) no_ipv6: bool,
-    /// The port over IPv4; 0: any.
+    /// The port over IPv4; 0 for any.
     pub(crate) ipv4_port: u16,
-    /// The port over IPv6; 0: any.
+    /// The port over IPv6; 0 for any.
     pub(crate) ipv6_port: u16,
 }
 
-/// More clients than this at the same moment wait in the kernel's queue; it may allow fewer.
+/// The requested length of the kernel's queue of connections; the kernel may limit it further.
 const BACKLOG: i32 = 4096;
 
 impl Listening {
-    /// Opens the listening socket: on the first address that can be had.
+    /// Opens the listening socket on the first address that is available.
     ///
     /// # Errors
-    /// No address is left by the settings, or none can be listened on.
+    /// Returns an error if the settings exclude all addresses, or if none is available.
     pub(crate) fn open(&self) -> Result<(TcpListener, SocketAddr), Error> {
         let mut last = None;
         for address in self.candidates()? {
@@ -135,13 +135,14 @@ fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    // A message is one piece, and waits for nothing. Connections inherit this and the next option.
+    // Each message is written at once, so a delay cannot merge it with others. Connections inherit this and the next
+    // option.
     socket.set_tcp_nodelay(true)?;
     if address.ip().is_loopback() {
-        // Nothing is ever congested there; what paces itself by timers only costs.
+        // The loopback interface is never congested, and a congestion control with pacing timers only adds delay.
         let _ = rustix::net::sockopt::set_tcp_congestion(&socket, "reno");
     }
-    // A fixed port can be had again at once after a restart.
+    // A fixed port must be available immediately after a restart.
     socket.set_reuse_address(address.port() != 0)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Asks the Linux kernel over netlink: one request, and the message of its answer.
+//! Requests to the Linux kernel over netlink.
 //!
 //! | bytes | field, in host order |
 //! | --- | --- |
 //! | 4 | length of the message with this header |
-//! | 2 | type: 2 error, others as the protocol has them |
+//! | 2 | type: 2 error, others as defined by the protocol |
 //! | 2 | flags: 1 request |
 //! | 4 | number of the request, repeated in its answer |
 //! | 4 | port of the sender; 0 is the kernel |
@@ -44,11 +44,10 @@ impl Netlink {
         })
     }
 
-    /// Sends a request about one object and hands the message of the answer to `take`: its type and
-    /// payload.
+    /// Sends a request about one object, and passes the type and payload of the reply to `take`.
     ///
     /// # Errors
-    /// The kernel's error, or `InvalidData` for an answer that cannot be one.
+    /// Returns the error of the kernel, or `InvalidData` for a malformed reply.
     pub(crate) fn ask(
         &mut self,
         kind: u16,
@@ -60,7 +59,7 @@ impl Netlink {
         let kernel = SocketAddrNetlink::new(0, 0);
         sendto(&self.socket, &request, SendFlags::empty(), &kernel)?;
         loop {
-            // The kernel has answered before `sendto` returns.
+            // The kernel has queued the reply before `sendto` returns.
             let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
             let (_, len, from) = recvfrom(&self.socket, &mut self.buffer[..], flags)?;
             let from = from.and_then(|address| SocketAddrNetlink::try_from(address).ok());
@@ -87,7 +86,7 @@ fn message(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> io::Result<Vec<
     Ok(message)
 }
 
-/// Reads the messages of one datagram; whether the answer is complete.
+/// Parses the messages of a datagram. Returns `true` if the reply is complete.
 fn read(datagram: &[u8], sequence: u32, take: &mut impl FnMut(u16, &[u8])) -> io::Result<bool> {
     let mut rest = datagram;
     let mut complete = false;

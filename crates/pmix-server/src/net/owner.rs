@@ -18,11 +18,11 @@ use self::diag::Diag;
 /// The owner of the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// A process of this user opened it.
+    /// A process of this user holds it.
     User(u32),
-    /// It is on this node, and no process holds it any more.
+    /// It is on this node, and no process holds it now.
     Gone,
-    /// It is on another node, or the kernel does not tell.
+    /// It is on another node, or the kernel has no information.
     Unknown,
 }
 
@@ -43,17 +43,17 @@ impl Ends {
     }
 }
 
-/// Looks owners up.
+/// The lookup of socket owners.
 ///
-/// DEVIATION: over TCP OpenPMIx believes the credential alone; here the kernel has the last word
-/// about peers of this node; a_lie_about_the_user_is_caught_by_the_owner_of_the_socket
+/// DEVIATION: over TCP OpenPMIx trusts the credential alone; here the kernel's owner decides for peers on this node;
+/// a_lie_about_the_user_is_caught_by_the_owner_of_the_socket
 #[derive(Debug)]
 pub(crate) struct Owners {
     diag: Option<Diag>,
 }
 
 impl Owners {
-    /// Asks by `inet_diag` where the kernel has it.
+    /// Opens `inet_diag` if the kernel has it.
     pub(crate) fn new() -> Self {
         let diag = Diag::open();
         if let Err(error) = &diag {
@@ -86,7 +86,7 @@ impl Owners {
         owners
     }
 
-    /// Asks the kernel; `None` where it does not answer such questions.
+    /// Asks the kernel. Returns `None` if it does not support such requests.
     fn ask(&mut self, ends: &Ends) -> Option<Owner> {
         match self.diag.as_mut()?.owner(ends) {
             Ok(owner) => Some(owner),
@@ -101,7 +101,7 @@ impl Owners {
     }
 }
 
-/// Returns whether a socket of a user listens at an address of this node.
+/// Returns `true` if a socket of a user listens at an address of this node.
 pub(crate) fn is_listened_at(address: SocketAddr, uid: u32) -> bool {
     table::is_listened_at(address, uid)
 }
@@ -125,7 +125,7 @@ mod tests {
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (server, peer) = listener.accept().unwrap();
         let local = server.local_addr().unwrap();
-        // The accepted end stays open as long as the process: nothing here depends on it.
+        // The accepted end must stay open until the end of the process.
         std::mem::forget(server);
         (client, Ends { local, peer })
     }

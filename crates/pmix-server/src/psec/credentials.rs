@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Credentials that processes ask for and that others validate: the upcalls `get_credential` and
-//! `validate_credential`, answered by the security modules of the server.
+//! The creation and validation of credentials for processes: the upcalls `get_credential` and `validate_credential`,
+//! handled by the security modules of the server.
 //!
-//! | module | makes | believes |
+//! | module | creates | accepts |
 //! | --- | --- | --- |
-//! | `native` | user and group of who asks, which the server verified when it connected | the user and group of the host, or of who asks |
-//! | `munge` | one of MUNGE, for the user of the host alone | what the daemon of the node says, once |
+//! | `native` | user and group of the requester, as verified before | those of the host or of the requester |
+//! | `munge` | a MUNGE credential, for the user of the host only | those that the daemon of the node confirms, once |
 //! | `none` | nothing | nothing |
 //!
-//! `PMIX_CRED_TYPE` names the modules that will do, in their order, with commas between them; without it the
-//! one that the parameters want most makes the credential, and its form says which one is asked. The answer
-//! states the module (`PMIX_CRED_TYPE`) and, of a validation, user and group (`PMIX_USERID`, `PMIX_GRPID`).
+//! `PMIX_CRED_TYPE` lists the acceptable modules in the order of preference, separated by commas. Without it, the
+//! module with the highest priority creates the credential, and the form of a credential selects the module that
+//! validates it. The result has the module (`PMIX_CRED_TYPE`) and, for a validation, user and group (`PMIX_USERID`,
+//! `PMIX_GRPID`).
 //!
 //! Source: PMIx Standard, chapter "Security".
 
@@ -33,13 +34,13 @@ const WAITING: usize = 1024;
 /// The prefix of every MUNGE credential.
 const MUNGE: &[u8] = b"MUNGE:";
 
-/// Makes and validates credentials for the processes of a host.
+/// The creation and validation of credentials for the processes of a host.
 ///
-/// A host hands it the upcalls `get_credential` and `validate_credential`. What the MUNGE daemon is asked is answered later, by a thread
-/// that begins with the first such question and ends with this structure.
+/// A host passes it the upcalls `get_credential` and `validate_credential`. A separate thread sends requests to the
+/// MUNGE daemon and completes them later. The first such request starts the thread, and it ends with this object.
 #[derive(Debug)]
 pub struct CredentialService {
-    /// The modules, the most wanted first.
+    /// The modules, by descending priority.
     modules: Vec<&'static str>,
     /// The user and group of the host.
     user: (u32, u32),
@@ -55,11 +56,11 @@ enum Question {
 }
 
 impl CredentialService {
-    /// Creates a service with the modules that these parameters select, for a host of this user and group.
+    /// Creates a service with the modules that the parameters select. `user` is the user and group of the host.
     ///
     /// # Errors
     ///
-    /// A setting that cannot be obeyed, or no module that is left.
+    /// Returns an error for an invalid setting, or if no module is left.
     pub fn new(params: &Params, user: (u32, u32)) -> Result<Self, Error> {
         psec_parameters().check(params)?;
         let headers: Vec<_> = COMPONENTS.iter().map(|one| one.header.clone()).collect();
@@ -80,11 +81,11 @@ impl CredentialService {
         })
     }
 
-    /// Makes a credential of who asks.
+    /// Creates a credential of the requester.
     ///
-    /// It fails with `PMIX_ERR_NOT_SUPPORTED` if no module is active that will do, with
-    /// `PMIX_ERR_NO_PERMISSIONS` if MUNGE is to make one of another user than the host's, and with
-    /// `PMIX_ERR_NOT_AVAILABLE` if the daemon does not answer.
+    /// It fails with `PMIX_ERR_NOT_SUPPORTED` if no acceptable module is active, with `PMIX_ERR_NO_PERMISSIONS` for a
+    /// MUNGE credential of another user than the host's, and with `PMIX_ERR_NOT_AVAILABLE` if the daemon does not
+    /// respond.
     pub fn get(&self, call: &GetCredential, done: Completion<Credential>) {
         let asks = user_of(&call.directives);
         let wanted = match wanted(&call.directives) {
@@ -111,8 +112,8 @@ impl CredentialService {
 
     /// Validates a credential.
     ///
-    /// It fails with `PMIX_ERR_INVALID_CRED` if it is not believed, and with `PMIX_ERR_NOT_SUPPORTED` if the
-    /// module that reads it is not active.
+    /// It fails with `PMIX_ERR_INVALID_CRED` if it is not valid, and with `PMIX_ERR_NOT_SUPPORTED` if the module for
+    /// its form is not active.
     pub fn validate(&self, call: &ValidateCredential, done: Completion<Vec<Info<'static>>>) {
         if call.credential.len() > LONGEST {
             return done.fail(Status::ERR_INVALID_CRED);
@@ -140,7 +141,7 @@ impl CredentialService {
                 }
             }
             Some("munge") => self.ask(Question::Validate(credential.to_vec(), done)),
-            // Nothing proves nothing.
+            // A credential of the module `none` proves nothing.
             Some(_) => done.fail(Status::ERR_INVALID_CRED),
             None if form == "none" => done.fail(Status::ERR_INVALID_CRED),
             None => done.fail(Status::ERR_NOT_SUPPORTED),
@@ -152,7 +153,7 @@ impl CredentialService {
         self.modules.iter().find(|module| **module == name).copied()
     }
 
-    /// Asks the thread that asks the daemon.
+    /// Queues a request for the thread, and starts it if necessary.
     fn ask(&self, question: Question) {
         let start = || {
             let library = OsStr::new(&self.library);
@@ -199,7 +200,7 @@ impl Question {
     }
 }
 
-/// Starts the thread that asks the daemon, which may take its time.
+/// Starts the thread that calls the daemon, which may block.
 fn start(library: &OsStr, socket: Option<&Path>) -> Result<SyncSender<Question>, Error> {
     let mut munge = pmix_mca::Munge::open(library, socket)?;
     let (questions, asked) = mpsc::sync_channel::<Question>(WAITING);

@@ -20,7 +20,7 @@ const MAX_WAITING: usize = 1024;
 /// Maximum length of a credential. A MUNGE credential without a payload has about 200 bytes.
 const MAX_CREDENTIAL: usize = 64 << 10;
 
-/// The user and group that a credential proves, or why it is not believed.
+/// The verified user and group of a credential, or the error.
 type Answer = Result<Verified, pmix_engine::Error>;
 
 pub(super) struct Munge {
@@ -28,8 +28,8 @@ pub(super) struct Munge {
 }
 
 impl Munge {
-    /// Opens the library. What the daemon says of a credential is handed to `answered`, by a thread
-    /// that ends with this structure, or when the daemon next answers.
+    /// Opens the library. A thread passes the daemon's reply about a credential to `answered`. The thread ends when
+    /// this object is dropped, or with the pending reply of the daemon.
     pub(super) fn open(
         library: &OsStr,
         socket: Option<&Path>,
@@ -96,7 +96,7 @@ mod tests {
     use pmix_mca::Params;
     use pmix_proto::Role;
 
-    /// A library whose daemon answers when there is a file.
+    /// A library whose daemon responds when a file exists.
     const LIBRARY: &str = r#"
 #include <stddef.h>
 #include <string.h>
@@ -156,7 +156,7 @@ void munge_ctx_destroy(void *ctx) { (void)ctx; }
         assert!(answers.try_recv().is_err(), "the daemon has said nothing");
         let error = ask(&vec![b'x'; MAX_CREDENTIAL + 1]).unwrap_err();
         assert!(error.to_string().contains("65537 bytes"), "{error}");
-        // The thread has taken the first credential, or will.
+        // The thread takes the first credential from the queue, now or later.
         let full = (0..=MAX_WAITING).find_map(|_| ask(b"good").err());
         let full = full.expect("no more than so many wait");
         assert_eq!(full.status(), Status::ERR_INVALID_CRED);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The component `native`: a peer says which user and group it is.
+//! The component `native`: a peer sends the numbers of its user and group.
 //!
 //! | bytes | field, in the writer's byte order |
 //! | --- | --- |
@@ -12,7 +12,7 @@ use pmix_engine::{Claim, Error, Origin, Psec, Verification, Verified};
 use pmix_types::Status;
 
 pub(super) struct Native {
-    /// Refuse a peer of this node whose user the kernel does not tell.
+    /// `true` to reject a peer of this node if the kernel has no information about its user.
     pub(super) require_owner: bool,
 }
 
@@ -27,7 +27,7 @@ impl Psec for Native {
 }
 
 impl Native {
-    /// Reads the credential of a peer from there.
+    /// Decodes the credential of a peer with this origin.
     fn read(&self, credential: &[u8], origin: Origin) -> Result<Verified, Error> {
         let refused = |why: String| Err(Error::new(Status::ERR_INVALID_CRED, why));
         // Both sides are on one node, so their byte order is the same.

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Directories in which files of a server may be put.
+//! The directories for the files of a server.
 //!
-//! A path is walked by descriptor, name by name, and no link on it is followed. What the walk ends
-//! at must belong to this user or root, and others may write there only if they cannot remove what
-//! is not theirs (the sticky bit). From then on the directory is its descriptor: what its path leads
-//! to later does not matter.
+//! A path is resolved name by name with descriptors, and no link on it is followed. The directory must belong to this
+//! user or root. If others may write there, it must have the sticky bit, so that they cannot remove files of this user.
+//! From then on only the descriptor is used, so later changes of the path have no effect.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,18 +22,18 @@ use crate::Error;
 pub(super) struct Directory {
     descriptor: OwnedFd,
     path: PathBuf,
-    /// The names that this walk made, the last first, each with the directory it is in.
+    /// The directories that this walk created, the last first, each with its parent.
     made: Vec<(OwnedFd, PathBuf)>,
 }
 
 impl Directory {
-    /// Opens a directory; what of the path is not there is made, for this user alone.
+    /// Opens a directory. Missing parts of the path are created with access for this user only.
     ///
-    /// DEVIATION: no link is followed and the directory of another user is refused, where OpenPMIx
-    /// takes any; no_link_on_the_path_is_followed, a_directory_of_another_user_is_refused
+    /// DEVIATION: no link is followed and the directory of another user is rejected, where OpenPMIx accepts any;
+    /// no_link_on_the_path_is_followed, a_directory_of_another_user_is_refused
     ///
     /// # Errors
-    /// A name on the path is a link or no directory, or the directory is not safe.
+    /// Returns an error if a name on the path is a link or not a directory, or if the directory is not safe.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let mut walk = Walk {
             at: PathBuf::new(),
@@ -51,7 +50,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Returns the path by which it was opened, for messages.
+    /// Returns the path that was opened, for messages.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -88,7 +87,7 @@ impl AsFd for Directory {
 }
 
 impl Drop for Directory {
-    /// Directories that were created for the files are removed with them unless others use them.
+    /// Removes the directories that were created for the files, unless others use them.
     fn drop(&mut self) {
         for (parent, name) in &self.made {
             if unlinkat(parent, name, AtFlags::REMOVEDIR).is_err() {
@@ -231,7 +230,7 @@ mod tests {
     fn a_directory_of_another_user_is_refused() {
         let top = tempfile::tempdir().unwrap();
         if chown(top.path(), Some(12_345), None).is_err() {
-            // Only root can give a directory away; the rule is the same for all.
+            // Only root can change the owner of a directory; the rule applies to all users.
             return;
         }
         assert!(refusal(top.path()).contains("is owned by user 12345"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Putting a file in its place: written whole under another name, then renamed, and never over
-//! a file of a live server or of another user.
+//! The creation of a file: it is written under a temporary name and renamed. It never replaces a file of a live server
+//! or of another user.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -23,10 +23,10 @@ use super::directory::{Directory, failed, is_link};
 use crate::Error;
 use crate::net::owner::is_listened_at;
 
-/// A rendezvous file is a few lines.
+/// The largest length of a rendezvous file, which has a few lines.
 const MAX_LEN: u64 = 4096;
 
-/// Not following a link, nor waiting for the other end of a pipe.
+/// Flags that neither follow a link nor block on a pipe.
 const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
@@ -35,7 +35,7 @@ const READ: OFlags = OFlags::RDONLY
 /// Number of attempts at a path that other servers create and remove concurrently.
 const TRIES: usize = 16;
 
-/// A file in its place. It is removed with this value, if it is still the same file.
+/// A file in its place. It is removed when this value is dropped, if it is still the same file.
 #[derive(Debug)]
 pub(super) struct RendezvousFile {
     directory: Arc<Directory>,
@@ -57,10 +57,10 @@ impl RendezvousFile {
 
 impl Drop for RendezvousFile {
     fn drop(&mut self) {
-        // A file that was removed may leave its number to the next one, but not its text.
+        // A new file may reuse the inode number of a removed one, so the text is compared.
         let found = openat(&self.directory, &*self.name, READ, Mode::empty());
         if found.is_ok_and(|file| read(file) == self.text) {
-            // What cannot be removed is stale for the next server.
+            // A file that cannot be removed is stale for the next server, which replaces it.
             let _ = unlinkat(&self.directory, &*self.name, AtFlags::empty());
         }
     }
@@ -68,13 +68,12 @@ impl Drop for RendezvousFile {
 
 /// Puts the contact of a server in a directory.
 ///
-/// DEVIATION: what a dead server left is replaced, and a live one is named; OpenPMIx 4.2 writes
-/// over any file, 5.0 does not start; files_of_dead_servers_are_replaced,
-/// a_second_server_reports_the_first_one
+/// DEVIATION: the file of a dead server is replaced, and a live server is reported; OpenPMIx 4.2 overwrites any file,
+/// 5.0 does not start; files_of_dead_servers_are_replaced, a_second_server_reports_the_first_one
 ///
 /// # Errors
-/// The name is taken by a live server, which the message names, or by something that is not to be
-/// replaced; or the file cannot be written.
+/// Returns an error if a live server, which the message names, or an object that must not be replaced has the name, or
+/// if the file cannot be written.
 pub(super) fn place(
     directory: &Arc<Directory>,
     name: &str,
@@ -104,10 +103,10 @@ pub(super) fn place(
     Err(Error::new(Status::ERR_RESOURCE_BUSY, why))
 }
 
-/// Gives a file its name, unless that is taken.
+/// Renames a file, unless the new name is taken.
 pub(super) fn move_in(directory: &Directory, from: &str, to: &str) -> Result<(), Errno> {
     match renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
-        // This file system cannot; a link is refused in the same way where the name is taken.
+        // The file system does not support the flag. A link fails in the same way if the name is taken.
         Err(Errno::INVAL | Errno::NOSYS) => {
             linkat(directory, from, directory, to, AtFlags::empty())?;
             unlinkat(directory, from, AtFlags::empty())
@@ -119,7 +118,7 @@ pub(super) fn move_in(directory: &Directory, from: &str, to: &str) -> Result<(),
 /// Replaces a stale file. Returns `false` if the file does not exist any more.
 ///
 /// # Errors
-/// As [`is_stale`]: another server was faster, and has its place back.
+/// Returns the errors of [`is_stale`]. Another server was faster then, and its file is put back.
 fn replace(directory: &Directory, from: &str, to: &str) -> Result<bool, Error> {
     let path = directory.path().join(to);
     let exchange = || renameat_with(directory, from, directory, to, RenameFlags::EXCHANGE);
@@ -132,7 +131,7 @@ fn replace(directory: &Directory, from: &str, to: &str) -> Result<bool, Error> {
             }
         },
         Err(Errno::NOENT) => Ok(false),
-        // This file system cannot.
+        // The file system does not support the exchange.
         Err(Errno::INVAL | Errno::NOSYS) => {
             let removed = unlinkat(directory, to, AtFlags::empty());
             removed.map(|()| false).map_err(|e| failed(&path, e))
@@ -141,13 +140,13 @@ fn replace(directory: &Directory, from: &str, to: &str) -> Result<bool, Error> {
     }
 }
 
-/// Returns whether a file that has a name may be replaced; `false` if it went away meanwhile. Messages call it `path`.
+/// Returns `true` if a file may be replaced, and `false` if it does not exist any more. `path` is for messages.
 ///
-/// Root replaces whatever another user has put in the place of its file, unless that is the file of a live server: any
-/// user of a shared directory could keep the server of the system away otherwise.
+/// Root replaces any object of another user at the path of its file, unless it is the file of a live server. Otherwise
+/// any user of a shared directory could block the server of the system.
 ///
 /// # Errors
-/// A live server has it, or it is not to be replaced.
+/// Returns an error if a live server has the file, or if it must not be replaced.
 fn is_stale(directory: &Directory, name: &str, path: &Path) -> Result<bool, Error> {
     let refused = |status, why: String| Error::new(status, format!("{} {why}", path.display()));
     let is_root = rustix::process::geteuid().is_root();
@@ -158,7 +157,7 @@ fn is_stale(directory: &Directory, name: &str, path: &Path) -> Result<bool, Erro
         Err(error) => {
             let found = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
             return match found {
-                // Links, and what cannot be opened, such as the socket of a file system.
+                // Links, and objects that cannot be opened, such as sockets.
                 Ok(stat) if is_planted(stat.st_uid) => Ok(true),
                 Ok(stat) if is_link(&stat) => {
                     let why = "is a symbolic link: remove it".to_owned();
@@ -196,8 +195,8 @@ fn is_stale(directory: &Directory, name: &str, path: &Path) -> Result<bool, Erro
     Ok(true)
 }
 
-/// Returns whether a process of a user is the server at an address: the process is that user's, and so is the socket
-/// that listens there. A file can name any process.
+/// Returns `true` if a process of a user is the server at an address. The process and the socket that listens there
+/// must belong to that user, since a file can name any process.
 fn serves(pid: u32, uri: &str, uid: u32) -> bool {
     let of_user = std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|about| about.uid() == uid);
     let address = uri
@@ -206,7 +205,7 @@ fn serves(pid: u32, uri: &str, uid: u32) -> bool {
     of_user && address.is_some_and(|address| is_listened_at(address, uid))
 }
 
-/// Returns whether a file is one of a server of this user that has ended.
+/// Returns `true` if a file belongs to a server of this user that has exited.
 pub(super) fn is_left_over(directory: &Directory, name: &str) -> bool {
     let Ok(file) = openat(directory, name, READ, Mode::empty()) else {
         return false;
@@ -225,12 +224,12 @@ fn holder(text: &str) -> Option<(&str, u32)> {
 
 fn read(file: OwnedFd) -> String {
     let mut bytes = Vec::new();
-    // An unreadable file names no server.
+    // A file that cannot be read names no server.
     let _ = File::from(file).take(MAX_LEN).read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A file that is written and has no place yet.
+/// A written file that does not have its final name yet.
 struct Temporary<'d> {
     directory: &'d Arc<Directory>,
     name: String,

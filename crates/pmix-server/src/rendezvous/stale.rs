@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files of servers that were killed. Their names hold the name or the process id of their server,
-//! so that no later one takes the same place and replaces them.
+//! The files of killed servers. Their names contain the nspace or process id of their server, so no later server has
+//! the same name and replaces them.
 
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, unlinkat};
 
@@ -27,7 +27,7 @@ fn remove_one(directory: &Directory, name: &str) {
     if !is_left_over(directory, name) {
         return;
     }
-    // A new server may have taken the name since it was looked at: only what has none is removed.
+    // A new server may have taken the name since the check, so the file is renamed before it is removed.
     let aside = format!(".{name}.{}.left", std::process::id());
     if move_in(directory, name, &aside).is_err() {
         return;

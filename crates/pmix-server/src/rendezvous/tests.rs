@@ -191,7 +191,7 @@ fn planted_links_and_other_files_are_neither_followed_nor_replaced() {
     assert!(error.contains("not a regular file"), "{error}");
 }
 
-/// A user that owns nothing else.
+/// A user that owns no other file.
 const NOBODY: u32 = 65_534;
 
 #[test]
@@ -208,7 +208,7 @@ fn root_replaces_files_of_other_users_at_its_path() {
     fs::write(&victim, "precious").unwrap();
     type Plant<'a> = &'a dyn Fn();
     let plants: [Plant<'_>; 5] = [
-        // It names a live process, which is not of that user.
+        // It names a live process that does not belong to that user.
         &|| fs::write(&path, contact().text()).unwrap(),
         &|| fs::write(&path, "").unwrap(),
         &|| symlink(&victim, &path).unwrap(),
@@ -235,7 +235,7 @@ fn a_live_server_of_another_user_keeps_its_place_and_is_named() {
     let top = tempfile::tempdir().unwrap();
     fs::set_permissions(top.path(), fs::Permissions::from_mode(0o1777)).unwrap();
     let path = top.path().join("pmix.sys.n01");
-    // A listener belongs to the user whose process opened it.
+    // The kernel's owner of a listening socket is the user of the process that opened it.
     let program = "import os, socket, sys\n\
                    s = socket.create_server(('127.0.0.1', 0))\n\
                    print(s.getsockname()[1], flush=True)\n\
@@ -316,7 +316,7 @@ fn servers_that_start_at_once_over_a_stale_file_leave_one() {
                     },
                 );
                 let won = files.is_ok();
-                // The one that won stays until all have tried.
+                // The winner keeps its files until all have tried.
                 std::mem::forget(files);
                 won
             };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls with which a host registers jobs and processes, and makes requests for other servers.
+//! The calls by which a host registers jobs and processes, and makes requests for other servers.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", the function that each method
 //! names.
@@ -22,10 +22,10 @@ impl Server {
     ///
     /// | passed by the host | without it |
     /// | --- | --- |
-    /// | the node map and the process map (`PMIX_NODE_MAP`, `PMIX_PROC_MAP`, or folded) | nothing is derived, and MPI libraries do not start |
+    /// | `PMIX_NODE_MAP` and `PMIX_PROC_MAP`, or folded maps | nothing is derived, and MPI libraries do not start |
     /// | `PMIX_UNIV_SIZE`, the maximum number of processes of the session | Open MPI uses the size of the job |
     /// | `PMIX_JOBID`, a readable name | not found |
-    /// | `PMIX_NSDIR`, `PMIX_PROCDIR`, `PMIX_TMPDIR`: directories for the processes | each library creates its own in the system's temporary directory |
+    /// | `PMIX_NSDIR`, `PMIX_PROCDIR`, `PMIX_TMPDIR`: directories | each library creates its own in the temporary directory |
     ///
     /// The size of the job, local and node ranks, peers of each node, node ids, host names, the number of
     /// applications and further job info follow from the maps (`docs/architecture.md`, "The path of one
@@ -37,10 +37,10 @@ impl Server {
     /// [`open_mpi_4`](crate::Builder::open_mpi_4) is set.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_BAD_PARAM`, without any change, for an invalid map or info and, unless
-    /// [`refuse_contradictions`](crate::Builder::refuse_contradictions) is off, for contradictions:
-    /// `PMIX_JOB_SIZE` that is not a number or differs from the process map, or a node that is twice in the
-    /// node map. A job without maps is accepted with a warning in the log.
+    /// Returns `PMIX_ERR_INIT` if the server is not running. Returns `PMIX_ERR_BAD_PARAM`, without any change, for an
+    /// invalid map or info. Unless [`refuse_contradictions`](crate::Builder::refuse_contradictions) is off, this
+    /// includes contradictions: a `PMIX_JOB_SIZE` that is not a number or differs from the process map, or a node that
+    /// is twice in the node map. A job without maps is accepted with a warning in the log.
     pub fn register_nspace<'i>(
         &self,
         nspace: &Nspace<'_>,
@@ -63,8 +63,7 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the infos of a job with the topology of this node, if processes receive it and the host does
-    /// not pass it.
+    /// Adds the topology of this node to the infos of a job. Returns `None` if it is not shared or the host passes one.
     fn with_topology<'i>(&self, infos: &[Info<'i>]) -> Option<Vec<Info<'i>>> {
         let shared = self.0.modes.shared_topology.as_ref()?;
         if infos.iter().any(|info| info.key.is(keys::HWLOC_XML_V2)) {
@@ -76,19 +75,18 @@ impl Server {
         Some(infos)
     }
 
-    /// Removes a job, its processes and what they put (`PMIx_server_deregister_nspace`). Connections of its
-    /// processes are closed, those that were registered and have not connected are let in no longer.
+    /// Deregisters a job, and drops its processes and their data (`PMIx_server_deregister_nspace`). Connections of its
+    /// processes are closed, and processes that have not connected are rejected from now on.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if it is not registered.
+    /// Returns `PMIX_ERR_INIT` if the server is not running, and `PMIX_ERR_NOT_FOUND` if the job is not registered.
     pub fn deregister_nspace(&self, nspace: &Nspace<'_>) -> Result<(), Error> {
         self.0.fork.local_support.forget(nspace);
         let (handle, shared) = (&self.0.handle, &self.0.fork.shared);
         handle.forget_wanted(|proc| proc.nspace == *nspace);
         handle.request(|engine, _| {
             let removed = engine.deregister_nspace(nspace);
-            // While the engine is held: a job of that name that another thread registers has a table of
-            // its own.
+            // The engine is locked, so another thread cannot register a job of that name in between and lose its table.
             shared.close(nspace);
             removed
         })
@@ -98,7 +96,8 @@ impl Server {
     /// values that the process put for this node. No request is sent.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if it is not known; an invalid qualifier.
+    /// Returns `PMIX_ERR_INIT` if the server is not running, `PMIX_ERR_NOT_FOUND` if the value is unknown, or an error
+    /// for an invalid qualifier.
     pub fn get(
         &self,
         proc: &Proc<'_>,
@@ -112,7 +111,7 @@ impl Server {
     /// Returns the names of the jobs that are registered here, in ascending order.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`.
+    /// Returns `PMIX_ERR_INIT` if the server is not running.
     pub fn nspaces(&self) -> Result<Vec<Nspace<'static>>, Error> {
         let handle = &self.0.handle;
         handle.request(|engine, _| Ok::<_, Error>(engine.nspaces()))
@@ -122,7 +121,8 @@ impl Server {
     /// without a key, called by a server). No request is sent.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if nothing is known; an invalid qualifier.
+    /// Returns `PMIX_ERR_INIT` if the server is not running, `PMIX_ERR_NOT_FOUND` if there are no values, or an error
+    /// for an invalid qualifier.
     pub fn known(
         &self,
         proc: &Proc<'_>,
@@ -136,12 +136,16 @@ impl Server {
     /// process (`PMIx_server_register_client`). The object is passed to every upcall about the process. A
     /// process that has connected must be registered again before it is restarted.
     ///
-    /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if its job is not registered or does not have the rank;
-    /// `PMIX_ERR_BAD_PARAM` if the rank is not that of a process, or if the node map has this server's node
-    /// and the process map places the rank on another one; `PMIX_ERR_EXISTS` if it is already registered and
-    /// has not connected since. Without [`refuse_contradictions`](crate::Builder::refuse_contradictions) only
-    /// a rank that is not that of a process is rejected.
+    /// Returns
+    ///
+    /// - `PMIX_ERR_INIT` if the server is not running;
+    /// - `PMIX_ERR_NOT_FOUND` if its job is not registered or does not have the rank;
+    /// - `PMIX_ERR_BAD_PARAM` if the rank is not that of a process, or if the process map places it on another node of
+    ///   the node map;
+    /// - `PMIX_ERR_EXISTS` if it is already registered and has not connected since.
+    ///
+    /// Without [`refuse_contradictions`](crate::Builder::refuse_contradictions) only a rank that is not that of a
+    /// process is rejected.
     pub fn register_client(
         &self,
         proc: &Proc<'_>,
@@ -158,10 +162,10 @@ impl Server {
         })
     }
 
-    /// Removes a local process (`PMIx_server_deregister_client`).
+    /// Deregisters a local process (`PMIx_server_deregister_client`).
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if it is not registered.
+    /// Returns `PMIX_ERR_INIT` if the server is not running, and `PMIX_ERR_NOT_FOUND` if the process is not registered.
     pub fn deregister_client(&self, proc: &Proc<'_>) -> Result<(), Error> {
         self.0
             .handle
@@ -173,26 +177,28 @@ impl Server {
     /// all others.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`.
+    /// Returns `PMIX_ERR_INIT` if the server is not running.
     pub fn setup_fork(&self, proc: &Proc<'_>) -> Result<Vec<(OsString, OsString)>, Error> {
         self.0.handle.request(|_, _| Ok::<_, Error>(()))?;
         Ok(self.0.fork.environment(proc))
     }
 
-    /// Returns the variables as [`setup_fork`](Self::setup_fork) does, for a host that prepares a
-    /// process in the child of a fork: it takes no lock, and does not check whether the server runs.
+    /// Returns the variables as [`setup_fork`](Self::setup_fork), for a host that prepares a process in a forked child.
+    /// It takes no lock, since another thread may have held it at the fork, and it does not check that the server is
+    /// running.
     #[must_use]
     pub fn environment_after_fork(&self, proc: &Proc<'_>) -> Vec<(OsString, OsString)> {
         self.0.fork.environment(proc)
     }
 
-    /// Returns the infos that the host is to carry to the nodes of an application
-    /// (`PMIx_server_setup_application`): with `PMIX_SETUP_APP_ENVARS` or `PMIX_SETUP_APP_ALL`, MCA
-    /// parameters of this environment and variables of its programming model. The servers there are
-    /// given it by [`setup_local_support`](Self::setup_local_support).
+    /// Returns the infos for the nodes of an application (`PMIx_server_setup_application`). With
+    /// `PMIX_SETUP_APP_ENVARS` or `PMIX_SETUP_APP_ALL` these are MCA parameters of this environment and variables of
+    /// its programming model. The host passes them to [`setup_local_support`](Self::setup_local_support) of the servers
+    /// there.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_SUPPORTED` for a required directive that is not obeyed.
+    /// Returns `PMIX_ERR_INIT` if the server is not running, and `PMIX_ERR_NOT_SUPPORTED` for a required directive that
+    /// is not supported.
     pub fn setup_application(
         &self,
         _nspace: &Nspace<'_>,
@@ -203,12 +209,12 @@ impl Server {
         Ok(setup_envars(&self.0.fork.environment, infos))
     }
 
-    /// Takes what [`setup_application`](Self::setup_application) returned on another node, for the
-    /// processes of the job that are started here from now on (`PMIx_server_setup_local_support`).
+    /// Stores the result of [`setup_application`](Self::setup_application) on another node, for processes of the job
+    /// that are started here later (`PMIx_server_setup_local_support`).
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_BAD_PARAM` for a variable without a name;
-    /// `PMIX_ERR_NOT_SUPPORTED` for one that is to be unset, and for what is required and no variable.
+    /// Returns `PMIX_ERR_INIT` if the server is not running, `PMIX_ERR_BAD_PARAM` for a variable without a name, and
+    /// `PMIX_ERR_NOT_SUPPORTED` for one to be unset and for a required info that is not a variable.
     pub fn setup_local_support(
         &self,
         nspace: &Nspace<'_>,
@@ -219,12 +225,12 @@ impl Server {
         self.0.handle.request(|_, _| support.set(nspace, infos))
     }
 
-    /// Says that processes go on which the host had stopped itself, as a debugger asks by
-    /// `PMIX_DEBUGGER_RELEASE`. To be called before they do: the releases that came so far are not told to them
-    /// when they stop again and register for the code.
+    /// Reports that the host continues processes that it had stopped itself, as a debugger requests with
+    /// `PMIX_DEBUGGER_RELEASE`. The host calls it before it continues them. Earlier releases are not delivered to the
+    /// processes when they stop again and register for the code.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`.
+    /// Returns `PMIX_ERR_INIT` if the server is not running.
     pub fn debugger_released(&self, procs: &[Proc<'_>]) -> Result<(), Error> {
         self.0.handle.request(|engine, _| {
             engine.debugger_released(procs);
@@ -235,7 +241,7 @@ impl Server {
     /// Defines a process set (`PMIx_server_define_process_set`).
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_BAD_PARAM` without a name or members.
+    /// Returns `PMIX_ERR_INIT` if the server is not running, and `PMIX_ERR_BAD_PARAM` without a name or members.
     pub fn define_process_set(&self, name: &Text<'_>, members: &[Proc<'_>]) -> Result<(), Error> {
         let handle = &self.0.handle;
         handle.request(|engine, _| engine.define_process_set(name, members))
@@ -244,20 +250,20 @@ impl Server {
     /// Deletes a process set (`PMIx_server_delete_process_set`).
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if there is none.
+    /// Returns `PMIX_ERR_INIT` if the server is not running, and `PMIX_ERR_NOT_FOUND` if there is no such set.
     pub fn delete_process_set(&self, name: &Text<'_>) -> Result<(), Error> {
         self.0
             .handle
             .request(|engine, _| engine.delete_process_set(name))
     }
 
-    /// Requests what a local process put, for the server of another node
-    /// (`PMIx_server_dmodex_request`). The callback is called when the process has put it, like a
-    /// method of the host; not at all, but dropped, if the server ends before.
+    /// Requests the data of a local process for the server of another node (`PMIx_server_dmodex_request`). The callback
+    /// is called like a method of the host when the process has committed. If the server ends before, the callback is
+    /// dropped.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` for a job that is not registered and a process that is
-    /// not here. The callback is dropped then.
+    /// Returns `PMIX_ERR_INIT` if the server is not running, and `PMIX_ERR_NOT_FOUND` for an unregistered job or a
+    /// process of another node. The callback is dropped then.
     pub fn dmodex_request(
         &self,
         proc: &Proc<'_>,
@@ -268,11 +274,11 @@ impl Server {
         self.0.handle.request_modex(request, Box::new(callback))
     }
 
-    /// Delivers what a process wrote to a stream to the peers that pull it; without data, the
-    /// stream is closed (`PMIx_server_IOF_deliver`).
+    /// Delivers output of a process to the peers that pull it; empty data mark the end of the stream
+    /// (`PMIx_server_IOF_deliver`).
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_BAD_PARAM` for a channel that is no output.
+    /// Returns `PMIX_ERR_INIT` if the server is not running, and `PMIX_ERR_BAD_PARAM` for a channel that is not output.
     pub fn iof_deliver(
         &self,
         source: &Proc<'_>,
@@ -284,9 +290,8 @@ impl Server {
         handle.request(|engine, _| engine.iof_deliver(source, channel, data, infos))
     }
 
-    /// Reports an event to the clients and tools of its range that registered for it
-    /// (`PMIx_Notify_event`, called by a server). A bare process as the source is [`EventSource::Reporter`], to which the
-    /// event is not delivered.
+    /// Notifies the clients and tools in a range that registered for an event (`PMIx_Notify_event`, called by a
+    /// server). A bare process as the source is [`EventSource::Reporter`], to which the event is not delivered.
     ///
     /// A host of several nodes reports a lost process in this way to the servers of the other nodes: with
     /// `PMIX_ERR_LOST_CONNECTION`, `PMIX_ERR_PROC_ABORTED`, `PMIX_ERR_PROC_ABORTED_BY_SIG`,
@@ -295,7 +300,7 @@ impl Server {
     /// server of the process reports the failure in its contribution.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; the error of the engine for an invalid range or directive.
+    /// Returns `PMIX_ERR_INIT` if the server is not running, or an error for an invalid range or directive.
     pub fn notify<'p>(
         &self,
         status: Status,

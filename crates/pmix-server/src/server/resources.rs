@@ -10,7 +10,7 @@ use pmix_types::{DataArray, DeviceType, Info, IofChannel, Proc, Text, Value, key
 
 use crate::{Error, Server, obeyed};
 
-/// The devices that connect nodes.
+/// The types of devices that connect nodes.
 const OF_FABRICS: [DeviceType; 2] = [DeviceType::NETWORK, DeviceType::OPENFABRICS];
 
 impl Server {
@@ -23,10 +23,9 @@ impl Server {
     /// node: its jobs are then known here until they are deregistered. Jobs that are registered here are not
     /// changed.
     ///
-    /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_SUPPORTED` for other infos about groups, which are supported only in
-    /// group construction; `PMIX_ERR_BAD_PARAM` for job information of another type; a decoding error for
-    /// damaged information.
+    /// Returns `PMIX_ERR_INIT` if the server is not running. Returns `PMIX_ERR_NOT_SUPPORTED` for other infos about
+    /// groups, which are supported only in the construct of a group. Returns `PMIX_ERR_BAD_PARAM` for job info of
+    /// another type, and an unpack error for damaged job info.
     pub fn register_resources(&self, infos: &[Info<'_>]) -> Result<(), Error> {
         let handle = &self.0.handle;
         handle.request(|engine, _| engine.register_resources(infos))
@@ -37,7 +36,7 @@ impl Server {
     /// them keep them. A key without a registered info is not an error.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`.
+    /// Returns `PMIX_ERR_INIT` if the server is not running.
     pub fn deregister_resources(&self, infos: &[Info<'_>]) -> Result<(), Error> {
         let forget = |engine: &mut pmix_engine::Engine, _| {
             engine.deregister_resources(infos);
@@ -46,15 +45,16 @@ impl Server {
         self.0.handle.request(forget)
     }
 
-    /// Returns what this node is made of, for [`deliver_inventory`](Self::deliver_inventory) on another node
-    /// (`PMIx_server_collect_inventory`): one `PMIX_NODE_INFO_ARRAY` with `PMIX_HOSTNAME`, `PMIX_HWLOC_XML_V2` and, if
-    /// there are devices that connect nodes, `PMIX_FABRIC_DEVICES`, an array of a `PMIX_FABRIC_DEVICE` each, which has
-    /// `PMIX_FABRIC_DEVICE_NAME`, `PMIX_DEVICE_ID` and `PMIX_DEVICE_TYPE`. `PMIX_DEVICE_TYPE` and `PMIX_DEVICE_ID` among
-    /// the directives say which devices are meant. The machine is the one that the host described, else that of the
-    /// file that `HWLOC_XMLFILE` names, else that of `/sys`, which is read in this call.
+    /// Returns the inventory of this node for [`deliver_inventory`](Self::deliver_inventory) on another node
+    /// (`PMIx_server_collect_inventory`). It is one `PMIX_NODE_INFO_ARRAY` with `PMIX_HOSTNAME`, `PMIX_HWLOC_XML_V2`
+    /// and, if there are devices that connect nodes, `PMIX_FABRIC_DEVICES`. That is an array with one
+    /// `PMIX_FABRIC_DEVICE` for each device, which has `PMIX_FABRIC_DEVICE_NAME`, `PMIX_DEVICE_ID` and
+    /// `PMIX_DEVICE_TYPE`. The directives `PMIX_DEVICE_TYPE` and `PMIX_DEVICE_ID` select devices. The topology is that
+    /// of the host if it set one, else that of the file in `HWLOC_XMLFILE`, else that of `/sys`, which this call reads.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_SUPPORTED` for a required directive that is not obeyed.
+    /// Returns `PMIX_ERR_INIT` if the server is not running, and `PMIX_ERR_NOT_SUPPORTED` for a required directive that
+    /// is not supported.
     pub fn collect_inventory(&self, directives: &[Info<'_>]) -> Result<Vec<Info<'static>>, Error> {
         self.0.handle.request(|_, _| Ok::<_, Error>(()))?;
         obeyed::check("PMIx_server_collect_inventory", directives)?;
@@ -112,7 +112,7 @@ impl Server {
     /// infos are ignored.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`.
+    /// Returns `PMIX_ERR_INIT` if the server is not running.
     pub fn deliver_inventory(&self, infos: &[Info<'_>]) -> Result<(), Error> {
         let deliver = |engine: &mut pmix_engine::Engine, _| {
             engine.deliver_inventory(infos);
@@ -121,12 +121,12 @@ impl Server {
         self.0.handle.request(deliver)
     }
 
-    /// Packs what is known of the jobs of processes, each job once, for
-    /// [`register_resources`](Self::register_resources) on another node (`PMIx_server_collect_job_info`). Jobs that
-    /// are not known are left out.
+    /// Packs the known job info of the jobs of processes, each job once, for
+    /// [`register_resources`](Self::register_resources) on another node (`PMIx_server_collect_job_info`). Unknown jobs
+    /// are left out.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_BAD_PARAM` without processes.
+    /// Returns `PMIX_ERR_INIT` if the server is not running, and `PMIX_ERR_BAD_PARAM` without processes.
     pub fn collect_job_info(&self, procs: &[Proc<'_>]) -> Result<Vec<u8>, Error> {
         let handle = &self.0.handle;
         handle.request(|engine, _| engine.collect_job_info(procs))
@@ -140,8 +140,8 @@ impl Server {
     /// process.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_SUPPORTED` if the channels do not include input: output cannot be
-    /// suspended.
+    /// Returns `PMIX_ERR_INIT` if the server is not running, and `PMIX_ERR_NOT_SUPPORTED` if the channels do not
+    /// include input, since output cannot be suspended.
     pub fn iof_flow_control(
         &self,
         source: Option<&Proc<'_>>,

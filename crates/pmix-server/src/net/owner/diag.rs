@@ -40,7 +40,7 @@ impl Diag {
     /// Returns the owner of the other end.
     ///
     /// # Errors
-    /// The kernel does not answer such questions.
+    /// Returns an error if the kernel does not support such requests.
     pub(super) fn owner(&mut self, ends: &Ends) -> io::Result<Owner> {
         let mut found = None;
         let asked = self.0.ask(BY_FAMILY, &request(ends), |_, body| {
@@ -53,14 +53,14 @@ impl Diag {
                 let (uid, inode) = found.ok_or(io::ErrorKind::InvalidData)?;
                 Ok(owner(uid, inode.into()))
             }
-            // The socket is no more.
+            // The socket does not exist any more.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Owner::Gone),
             Err(error) => Err(error),
         }
     }
 }
 
-/// Returns the request for the socket of the other end, whose own address is that of our peer.
+/// Returns the request for the socket of the other end, whose own address is the peer address of this end.
 fn request(ends: &Ends) -> Vec<u8> {
     let (from, to) = (ends.peer, ends.local);
     let family = match to.ip().to_canonical() {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel's tables of TCP sockets as text: `/proc/net/tcp` and `/proc/net/tcp6`.
 //!
-//! A line has, by place: 1 own address, 2 other address, 3 state, 7 user, 9 inode. An address is
-//! its words of 32 bits in the machine's byte order, then the port, in hexadecimal. Source:
-//! proc(5).
+//! The fields of a line are, by index: 1 own address, 2 other address, 3 state, 7 user, 9 inode. An address is in
+//! hexadecimal: its 32-bit words in the machine's byte order, then the port. Source: proc(5).
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -30,14 +29,14 @@ pub(super) fn look_up(connections: &[Ends]) -> Vec<Owner> {
     owners
 }
 
-/// Returns whether a socket of a user listens at an address of this node, or at all addresses with its port.
+/// Returns `true` if a socket of a user listens at an address of this node, or at all addresses with its port.
 pub(super) fn is_listened_at(wanted: SocketAddr, uid: u32) -> bool {
     let is_it = |line: &str| {
         let Some((local, remote, Owner::User(owner))) = entry(line) else {
             return false;
         };
         let ip = local.ip();
-        // The other end of a socket that listens is no port.
+        // A listening socket has the remote port 0.
         remote.port() == 0
             && owner == uid
             && local.port() == wanted.port()
@@ -56,7 +55,7 @@ fn scan(table: impl BufRead, connections: &[Ends], owners: &mut [Owner]) -> io::
             continue;
         };
         for (ends, owner) in connections.iter().zip(&mut *owners) {
-            // The other end's own address is our peer's.
+            // The own address of the other end is the peer address of this end.
             if same(local, ends.peer) && same(remote, ends.local) {
                 *owner = found;
             }
