@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What processes do: connect, follow the script, leave.
+//! The actions of processes: connecting, following the script, leaving.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::fault::Fault;
 use crate::process::{Collective, FIRST_ADD_MEMBERS, Kind, Phase, ProcId, Stamp};
 use crate::world::World;
 
-/// How often a process may live.
+/// The greatest number of incarnations of a process.
 const MAX_LIVES: u16 = 3;
 
 impl World {
@@ -29,14 +29,14 @@ impl World {
         who
     }
 
-    /// A connection that says whom it belongs to.
+    /// Opens a connection of a process and sends its hello.
     pub(crate) fn connect(&mut self, proc: ProcId) -> Who {
         let who = self.open(self.procs[proc].node);
         self.begin_core(who, proc);
         who
     }
 
-    /// A process begins a life.
+    /// Starts an incarnation of a process.
     pub(crate) fn start(&mut self, place: ProcId) {
         let proc = &mut self.procs[place];
         if self.is_over || proc.client.is_some() || self.jobs[proc.job].is_gone {
@@ -51,7 +51,7 @@ impl World {
         if life > 1 {
             proc.is_restless = true;
             self.tally.count(Fault::Again);
-            // Some hosts say that a process is to come again, others leave it to the process.
+            // Some hosts register a process again before its restart, others do not.
             if self.random.once_in(2) {
                 self.register_again(place);
             }
@@ -62,7 +62,7 @@ impl World {
         self.say(|| format!("process {place} begins life {life} on connection {who}"));
     }
 
-    /// A process closes its connection.
+    /// Closes the connection of a process.
     pub(crate) fn leave(&mut self, who: Who) {
         if self.clients[who].is_open {
             self.say(|| format!("connection {who} is closed by its client"));
@@ -73,7 +73,7 @@ impl World {
         }
     }
 
-    /// A life of a process is over; there may be another one.
+    /// Ends an incarnation of a process, which may be followed by another one.
     pub(crate) fn life_over(&mut self, who: Who) {
         if let Some(tool) = self.clients[who].tool {
             return self.tool_left(tool);
@@ -102,7 +102,7 @@ impl World {
         }
     }
 
-    /// A process does what is next, unless it waits for something.
+    /// Performs the next step of a process, unless it waits for an operation.
     pub(crate) fn step(&mut self, who: Who) {
         let client = &self.clients[who];
         if !client.is_open || !client.has_begun || client.waits.is_some() {
@@ -142,7 +142,7 @@ impl World {
                 if leader == Some(place) && self.strikes(Fault::Crash, 3) {
                     return self.cut_off(who, false);
                 }
-                // Others may be lost when their call has come.
+                // Other members may be lost after their call.
                 if leader.is_some() && self.strikes(Fault::Crash, 4) {
                     let soon = self.random.millis(5, 300);
                     self.after(soon, Event::Crash(who));
@@ -183,7 +183,7 @@ impl World {
         }
     }
 
-    /// What the processes of a job do.
+    /// Returns the script of a job's processes.
     pub(crate) fn script_of(&self, place: ProcId) -> &[Phase] {
         let script = self.jobs[self.procs[place].job].script.as_ref();
         script.unwrap_or(&self.script)
@@ -242,7 +242,7 @@ impl World {
         }
     }
 
-    /// Registers a process, now and then, for the events by which members of a construct are asked what is to follow a loss.
+    /// Registers a process, with some probability, for the events that ask construct members for decisions.
     pub(crate) fn hear_of_losses(&mut self, who: Who) {
         if self.clients[who].hears_losses || self.random.once_in(6) {
             return;
@@ -254,14 +254,14 @@ impl World {
             Status::GROUP_LEADER_SELECTED,
             Status::GROUP_INVITED,
         ];
-        // Whom a leader adds in the place of another is told so as those who are invited are.
+        // A process that a leader adds as a replacement is notified like an invited one.
         let codes = &codes[..if self.constructs.is_empty() { 3 } else { 4 }];
         self.ask(who, What::Any, Some(Duration::ZERO), |core, end| {
             core.register_events(codes, &[], end)
         });
     }
 
-    /// Joins the destruction of the last of some groups, if the process is in one.
+    /// Calls the destruct of the last matching group, if the process is in one.
     fn destruct_last(
         &mut self,
         who: Who,
@@ -292,7 +292,7 @@ impl World {
         }))
     }
 
-    /// Leaves one of the groups of a process, or one that is no longer there.
+    /// Leaves one of the groups of a process, or one that has been destructed.
     pub(crate) fn leave_group(&mut self, who: Who, place: ProcId) -> Option<OperationId> {
         let client = &mut self.clients[who];
         let is_in = !client.groups.is_empty();
@@ -306,7 +306,7 @@ impl World {
         let which = self.random.below(groups.len());
         let (made, round) = groups.remove(which);
         self.say(|| format!("process {place} leaves {made:?}, {round}"));
-        // From now on the others may find it gone.
+        // From now on other members may observe the departure.
         if is_in {
             self.oracle.leaves(place, &made, round);
         }
@@ -317,7 +317,7 @@ impl World {
         }))
     }
 
-    /// The names of the participants: one by one, or whole jobs where they are whole.
+    /// Returns the names of the participants: individually, or by wildcards for whole jobs.
     fn named(&self, collective: &Collective, is_short: bool) -> Vec<Proc<'static>> {
         let mut names = Vec::new();
         for job in &self.jobs {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Constructs of groups whose leaders add members (`PMIX_GROUP_ADD_MEMBERS`, `PMIX_GROUP_BOOTSTRAP`), and the host that
-//! says who the members are.
+//! determines their members.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,30 +22,31 @@ use crate::process::{
 use crate::random::Random;
 use crate::world::World;
 
-/// In which of so many runs there are such constructions, so that the others stay what they were.
+/// The modulus and the remainder of the seeds with such constructs; other runs do not change.
 pub(crate) const ADD_MEMBERS_RUNS: (u64, u64) = (4, 2);
 
-/// A construction of a group: who leads it, and whom the leaders add.
+/// A construct of a group, with its leaders and the members that they add.
 #[derive(Clone, Debug)]
 pub(crate) struct AddMembersConstruct {
-    /// Those who lead, and those who are added.
+    /// The leaders, followed by the added members.
     pub(crate) members: Vec<ProcId>,
     num_leaders: usize,
-    /// Whether leaders know how many they are, and not who.
+    /// `true` if leaders know only their number.
     pub(crate) is_counted: bool,
-    /// Whom each leader adds.
+    /// The members that each leader adds.
     pub(crate) adds: BTreeMap<ProcId, Vec<ProcId>>,
-    /// In which order the members are to be in the end.
+    /// The final order of the members.
     pub(crate) order: Option<Vec<ProcId>>,
-    /// Whether the last of the leaders wants another order.
+    /// `true` if the last leader requests another order.
     pub(crate) is_contradicted: bool,
-    /// Whether the leaders say that it may be formed without some of them.
+    /// `true` if the leaders allow missing members.
     is_optional: bool,
-    /// Whether members are told of those that end later, and the group is formed without those that end before.
+    /// `true` if members are notified of later terminations, and the group is formed without members terminated
+    /// earlier.
     pub(crate) notifies: bool,
-    /// The one of those who lead that decides about those of them that are lost, if one does.
+    /// The leader that decides about lost leaders, if there is one.
     pub(crate) decider: Option<ProcId>,
-    /// In seconds.
+    /// The time limit in seconds.
     timeout: Option<u32>,
 }
 
@@ -62,7 +63,7 @@ impl AddMembersConstruct {
             adds.entry(leader).or_default().push(*added);
         }
         let is_counted = random.once_in(2);
-        // Nothing is drawn for it, so that the other constructions stay what they were.
+        // No random number is used, so that the other constructs do not change.
         let sum: usize = members.iter().sum();
         let decides = !is_counted && !sum.is_multiple_of(3);
         let decider = decides.then(|| members[sum % num_leaders]);
@@ -87,7 +88,7 @@ impl AddMembersConstruct {
         }
     }
 
-    /// Whether the group may be formed without some of them.
+    /// Returns `true` if the group may be formed with missing members.
     pub(crate) const fn may_lack_members(&self) -> bool {
         self.is_optional || self.notifies
     }
@@ -96,13 +97,13 @@ impl AddMembersConstruct {
         &self.members[..self.num_leaders]
     }
 
-    /// The leader that wants another order than the others.
+    /// Returns the leader that requests another order than the others.
     pub(crate) fn contradictor(&self) -> Option<ProcId> {
         let last = self.leaders().last().copied();
         last.filter(|_| self.is_contradicted)
     }
 
-    /// Who adds one that does not lead.
+    /// Returns the leader that adds a member.
     pub(crate) fn adder(&self, added: ProcId) -> Option<ProcId> {
         let mut adds = self.adds.iter();
         let found = adds.find(|(_, all)| all.contains(&added));
@@ -110,7 +111,7 @@ impl AddMembersConstruct {
     }
 }
 
-/// The constructions of a run, which its processes are to take part in besides what they do anyway.
+/// Adds the constructs of a run to the script of its processes.
 pub(crate) fn add_constructs(
     seed: u64,
     jobs: &[Job],
@@ -133,16 +134,16 @@ pub(crate) fn add_constructs(
     constructs
 }
 
-/// What the host knows of such constructions.
+/// The host's state of such constructs.
 #[derive(Default)]
 pub(crate) struct HostConstructions {
     all: GroupAssembler<Call>,
-    /// The calls that are not answered, and of which construction.
+    /// The calls without a reply, with their constructs.
     open: BTreeMap<Call, usize>,
     last_context: u64,
 }
 
-/// What the host knows of processes.
+/// The host's information about processes.
 struct ProcessStates {
     procs: BTreeMap<Proc<'static>, (usize, bool)>,
     sizes: Vec<(&'static str, u32)>,
@@ -170,7 +171,7 @@ impl Processes for ProcessStates {
 }
 
 impl World {
-    /// A process calls for a construction that it is a part of.
+    /// Calls for a construct that the process is a member of.
     pub(crate) fn construct_adding(
         &mut self,
         who: Who,
@@ -195,7 +196,7 @@ impl World {
                 infos.push(Info::new(keys::GROUP_BOOTSTRAP, Value::Size(count)));
                 self.names(&[place])
             }
-            // Libraries up to 5.0 cannot give an empty list.
+            // Libraries up to 5.0 cannot send an empty list.
             (false, _) if self.random.once_in(2) => {
                 infos.push(Info::new(keys::GROUP_BOOTSTRAP, Value::Size(0)));
                 self.names(&[place])
@@ -234,7 +235,7 @@ impl World {
         (!self.random.once_in(4)).then_some(id)
     }
 
-    /// What a program wants when a member of a construct that one of them leads is lost, or the leader is.
+    /// Returns a program's decision after the loss of a member or of the leader of a construct.
     pub(crate) fn construct_decision(&mut self, who: Who, event: &Event<'_>) -> Option<Decision> {
         let is_leader = event.status == Status::GROUP_LEADER_FAILED;
         match (self.random.below(6), is_leader) {
@@ -249,7 +250,7 @@ impl World {
         }
     }
 
-    /// A process that a leader adds in the place of one that is lost, if its group may have others.
+    /// Returns a replacement for a lost process, if the group may have other members.
     fn stand_in(&mut self, who: Who, event: &Event<'_>) -> Option<Proc<'static>> {
         let number = number_in(&event.infos)?;
         let leader = self.clients[who].proc?;
@@ -266,7 +267,7 @@ impl World {
         Some(self.procs[new].name())
     }
 
-    /// A leader adds a process in the place of one that is lost, which calls for the group then.
+    /// Lets a process call for the group after a leader has added it as a replacement.
     pub(crate) fn is_added(&mut self, who: Who, event: &Event<'_>) {
         let place = self.clients[who].proc;
         let number = number_in(&event.infos);
@@ -277,10 +278,10 @@ impl World {
         }
     }
 
-    /// A process was told that it is in such a group.
+    /// Records that a process was informed of its membership in such a group.
     pub(crate) fn is_in_constructed(&mut self, who: Who, number: usize, members: &[Proc<'_>]) {
         let places = members.iter().map(|name| self.place_of(name));
-        // Who was lied to may be told of anybody.
+        // A process with corrupted input may receive any name.
         let Some(mut members) = places.collect::<Option<Vec<_>>>() else {
             return;
         };
@@ -290,7 +291,7 @@ impl World {
         self.clients[who].groups.push(group);
     }
 
-    /// The name of such a group.
+    /// Returns the name of such a group.
     pub(crate) fn construct_name(number: usize) -> String {
         group_name(&[], FIRST_ADD_MEMBERS + number)
     }
@@ -300,7 +301,7 @@ impl World {
         names.collect()
     }
 
-    /// Whether a process has ended, as the host sees it; it may come again.
+    /// Returns `true` if a process has terminated from the host's view; it may be restarted.
     pub(crate) fn has_ended(&self, place: ProcId) -> bool {
         let proc = &self.procs[place];
         self.jobs[proc.job].is_gone || proc.stamp.life > 0 && proc.client.is_none()
@@ -313,7 +314,7 @@ impl World {
             .map(|(place, proc)| (proc.name(), (proc.node, self.has_ended(place))))
             .collect();
         let running = procs.values().filter(|(_, has_ended)| !has_ended);
-        // Not every host knows it.
+        // Some hosts do not know the number.
         let counts = !self.constructs.len().is_multiple_of(2);
         ProcessStates {
             num_running: counts.then(|| running.count()),
@@ -322,7 +323,7 @@ impl World {
         }
     }
 
-    /// A server calls for such a construction.
+    /// Handles a server's call for such a construct.
     pub(crate) fn construct_call(&mut self, call: Call, group: &Group) {
         let process_states = self.process_states();
         let number = round_of(&group.id) - FIRST_ADD_MEMBERS;
@@ -337,7 +338,7 @@ impl World {
         self.set_constructions_timer();
     }
 
-    /// The host sees that a process has ended.
+    /// Informs the host of the termination of a process.
     pub(crate) fn proc_ended(&mut self, place: ProcId) {
         let (process_states, name) = (self.process_states(), self.procs[place].name());
         let constructions = &mut self.host.constructions.all;
@@ -345,7 +346,7 @@ impl World {
         self.answer_constructs(ended);
     }
 
-    /// The host sees that a server has ended.
+    /// Informs the host of the termination of a server.
     pub(crate) fn constructions_server_ended(&mut self, node: usize) {
         let process_states = self.process_states();
         let constructions = &mut self.host.constructions.all;
@@ -353,14 +354,14 @@ impl World {
         self.answer_constructs(ended);
     }
 
-    /// Where no process is left that could call, nobody waits for another.
+    /// Checks that no call waits once no process remains that could call.
     pub(crate) fn check_constructions_ended(&self) {
         let open = &self.host.constructions.open;
         let is_over = self.process_states().num_running == Some(0);
         assert!(!is_over || open.is_empty(), "{open:?} are not answered");
     }
 
-    /// The time of constructions may be over.
+    /// Ends the constructs whose time limit has expired.
     pub(crate) fn constructions_due(&mut self) {
         let now = self.instant();
         let ended = self.host.constructions.all.handle_timeout(now);
@@ -408,7 +409,7 @@ impl World {
     }
 }
 
-/// The number of the construction of such a group that infos are about.
+/// Returns the number of the construct in infos.
 fn number_in(infos: &[Info<'_>]) -> Option<usize> {
     let name = constructed(infos)?;
     let number = name.strip_prefix("added-")?.parse::<usize>().ok()?;

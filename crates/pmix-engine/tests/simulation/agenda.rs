@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is to happen, in the order of time.
+//! Scheduled events, ordered by time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,88 +14,88 @@ use crate::host::RoundId;
 use crate::process::ProcId;
 use crate::tool::ToolId;
 
-/// What is to happen.
+/// A scheduled event.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A process connects as another incarnation.
+    /// The start of an incarnation of a process.
     Start(ProcId),
-    /// A tool connects.
+    /// The connection of a tool.
     Attach(ToolId),
-    /// A process goes on with what it has to do.
+    /// The next step of a process.
     Step(Who),
-    /// A process elsewhere gets what another incarnation of a process has put.
+    /// A get, by a process on another node, of data of a lost incarnation's successor.
     Curious(ProcId),
-    /// The next bytes of a client arrive at its server.
+    /// The arrival of bytes at a server.
     Up(Who),
-    /// The next bytes of a server arrive at a client.
+    /// The arrival of bytes at a client.
     Down(Who),
-    /// A client reads again.
+    /// The resumption of reading by a client.
     Wake(Who),
-    /// The time of an engine may be up.
+    /// The next timer of an engine.
     Alarm(usize),
-    /// The host answers a server, as long as that is the same.
+    /// The host's reply to a server, if that server still runs.
     Answer(Call, Answer),
-    /// A security module says what the credential of a peer proves, to this life of a server.
+    /// The security module's result for a peer of this incarnation of a server.
     Verified(usize, u32, PeerId, Result<Verified, Error>),
-    /// The host ends a collective whose time is up.
+    /// The end of a collective by the host's time limit.
     Expire(RoundId),
-    /// The host looks whether lookups have waited long enough.
+    /// The host's check of lookups for their time limits.
     Board,
-    /// An event comes to a server from the host.
+    /// The delivery of an event of the host to a server.
     Notice(usize, Box<crate::host::Notice>),
-    /// By now a request has its answer.
+    /// The check that a request has a reply.
     Deadline(Who, Tag),
-    /// The time of an operation of a client's core may be up.
+    /// The next timer of a client core.
     Limit(Who),
-    /// A process looks at the events that have come.
+    /// The delivery of received events to a program.
     Listen(Who),
-    /// By now an operation has ended.
+    /// The check that an operation has ended.
     Overdue(Who, OperationId),
-    /// A process does not want an operation any longer.
+    /// The cancellation of an operation by a process.
     Cancel(Who, OperationId),
-    /// By now who joined by an invitation knows how it ended.
+    /// The check that a process that joined by an invitation knows the outcome.
     Joined(usize, Who, ProcId),
-    /// By now who is invited by a new leader has accepted.
+    /// The check that a process invited by a new leader has accepted.
     Follows(usize, Who, ProcId),
-    /// By now this leader of an invitation is gone.
+    /// The check that the reported leader of an invitation is lost.
     LeaderGone(usize, ProcId),
-    /// By now the leader of an invitation knows that a process is lost.
+    /// The check that the leader of an invitation knows of a lost process.
     Failed(usize, ProcId, ProcId),
-    /// By now it is decided what becomes of a construction without a process, or it has ended: if nobody else is
-    /// lost, and in any case.
+    /// The checks that a construct has been decided after a loss, or has ended: without further losses, and at the
+    /// latest.
     Decided(Who, Tag, ProcId),
     DecidedAtLast(Who, Tag, ProcId),
-    /// By now a server has done what a process decided about a construction without another.
+    /// The check that a server has applied a process's decision about a construct.
     ResultTaken(Who, String, ProcId, HandlerResult),
-    /// By now all who were told that a leader of a construction is lost know who leads in its place, if anybody does.
+    /// The check that all processes notified of a lost construct leader know its successor, if there is one.
     Replaced(String, ProcId),
-    /// By now one that was told that a construction ended without a leader knows that nobody leads.
+    /// The check that a process whose construct ended without a leader knows that there is none.
     Leaderless(Who, String),
-    /// By now all who are in a group know that this member has ended.
+    /// The check that all members of a group know of the termination of a member.
     Terminated(String, ProcId),
-    /// A process ends without a word.
+    /// The crash of a process.
     Crash(Who),
-    /// The host sees that a process has ended.
+    /// The host's observation that a process has terminated.
     Ended(ProcId),
-    /// The host looks whether constructs whose members it determines have waited long enough.
+    /// The host's check of constructs with added members for their time limits.
     Constructions,
-    /// By now it is known which member of such a construction is lost.
+    /// The check for a lost member of such a construct.
     ConstructLost(usize),
-    /// By now all who took part in such a construction know how it ended, if nobody is waited for.
+    /// The check that all participants of such a construct know the outcome, if no call is missing.
     ConstructDue(usize),
-    /// Something goes wrong.
+    /// A fault.
     Strike(Fault),
-    /// A job is registered at last.
+    /// The late registration of a job.
     Register(usize),
-    /// The host ends a job.
+    /// The deregistration of a job by the host.
     Deregister(usize),
-    /// A process of a job writes.
+    /// Output of a process of a job.
     Output(usize),
-    /// The host ends all that is left.
+    /// The end of the run, at which the host ends everything.
     End,
 }
 
-/// A call of the host, and by which life of which server.
+/// An upcall, with the node and incarnation of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Call {
     pub(crate) node: usize,
@@ -103,7 +103,7 @@ pub(crate) struct Call {
     pub(crate) id: CallId,
 }
 
-/// What is to happen, in the order of time; of the same time, in the order in which it was said.
+/// The scheduled events ordered by time; at the same time, in the order in which they were added.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     last: u64,

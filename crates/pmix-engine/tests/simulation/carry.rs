@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes on their way between clients and servers.
+//! Bytes in transit between clients and servers.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::world::World;
 
 impl World {
-    /// Puts bytes on their way, whole or in pieces.
+    /// Sends bytes, whole or in pieces.
     pub(crate) fn send(&mut self, who: Who, bytes: Vec<u8>, is_up: bool) {
         let mut rest = &bytes[..];
         if bytes.len() > 1 && self.strikes(Fault::Cut, 6) {
@@ -91,7 +91,7 @@ impl World {
         self.drain(node);
     }
 
-    /// What was said to a connection before its end was seen goes nowhere.
+    /// Drops the bytes sent to a connection before the server noticed its end.
     fn drain_closed(&mut self, node: usize, who: Who) {
         let peer = self.clients[who].peer;
         self.nodes[node].peers.remove(&peer);
@@ -132,7 +132,7 @@ impl World {
         }
     }
 
-    /// What comes of bytes that a server sent: not always these.
+    /// Returns the bytes that arrive at a client, possibly corrupted.
     fn lie(&mut self, who: Who, mut bytes: Vec<u8>) -> Vec<u8> {
         if !self.strikes(Fault::Lie, 30) {
             return bytes;

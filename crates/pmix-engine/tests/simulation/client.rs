@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One connection: what the client knows, and what is on its way in both directions.
+//! A connection with the state of its client and the bytes in both directions.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -14,74 +14,74 @@ use crate::node::UID;
 use crate::process::{Collective, ProcId, Stamp};
 use crate::tool::ToolId;
 
-/// The place of a connection among all.
+/// The index of a connection.
 pub(crate) type Who = usize;
 
-/// One connection.
+/// A connection.
 pub(crate) struct Client {
     pub(crate) node: usize,
     pub(crate) peer: PeerId,
-    /// The process at this end; none for a stranger.
+    /// The process at this end; `None` for an unknown peer.
     pub(crate) proc: Option<ProcId>,
-    /// The tool at this end, and the form of the welcome that it waits for.
+    /// The tool at this end, and the form of the expected welcome.
     pub(crate) tool: Option<ToolId>,
     pub(crate) welcome: Option<WelcomeForm>,
-    /// Whose name a second connection claims.
+    /// The process whose name a second connection claims.
     pub(crate) claims: Option<ProcId>,
-    /// What the process knows and waits for, while it has a connection.
+    /// The client core of the process, while connected.
     pub(crate) core: Option<Core>,
-    /// How both sides pack, if this end says whom it belongs to.
+    /// The wire form of both sides, if this end sends a hello.
     pub(crate) form: Option<PeerForm>,
-    /// Whether its init has succeeded.
+    /// `true` after a successful init.
     pub(crate) has_begun: bool,
-    /// What it has begun and what has not ended.
+    /// The operations that have not ended.
     pub(crate) begun: BTreeMap<OperationId, Begun>,
-    /// When the core is to be woken.
+    /// The time of the core's next timer.
     pub(crate) alarm: Option<Duration>,
-    /// Whether this end is open.
+    /// `true` while this end is open.
     pub(crate) is_open: bool,
-    /// Whether the other end is.
+    /// `true` while the other end is open.
     pub(crate) is_known: bool,
-    /// Whether the server let it in.
+    /// `true` once the server has admitted it.
     pub(crate) is_in: bool,
     pub(crate) up: Link,
     pub(crate) down: Link,
-    /// While it does not read: how many packets wait.
+    /// The number of waiting packets while it does not read.
     pub(crate) held: Option<usize>,
     pub(crate) asked: BTreeMap<Tag, Asked>,
-    /// The operation without whose end it does not go on.
+    /// The operation that the next step waits for.
     pub(crate) waits: Option<OperationId>,
-    /// The last that it was told by gets, of whom and under which key.
+    /// The last value from gets, by process and key.
     pub(crate) told: BTreeMap<(ProcId, String), Stamp>,
-    /// What was known of its peers when it last heard anything but the answer to a get.
+    /// The known data of its peers when it last received a message other than the reply to a get.
     pub(crate) known: Vec<Known>,
-    /// How many of the events that it heard were handed to the program.
+    /// The number of received events passed to the program.
     pub(crate) num_handed_out: usize,
-    /// The output that it was sent and was not handed to the program, by the number of the pull.
+    /// The received output that has not been passed to the program, by number of the pull.
     pub(crate) output: VecDeque<(u64, Vec<u8>)>,
-    /// What it may rely on: fences have brought it that much.
+    /// The data guaranteed by fences.
     pub(crate) learned: BTreeMap<ProcId, Stamp>,
-    /// Whether it has asked for the events of processes, and whether it was told that it gets them.
+    /// `true` after a registration for the events of processes, and after its success.
     pub(crate) wants_events: bool,
     pub(crate) gets_events: bool,
-    /// The events that it was told of.
+    /// The numbers of the received events.
     pub(crate) heard: Vec<u32>,
-    /// The processes whose data it was told, asked for or not, where it did not say how much it takes.
+    /// The processes whose data it has received without stating a limit.
     pub(crate) brought: BTreeSet<ProcId>,
-    /// The groups that it is in, as it was told: who made them, and which of theirs.
+    /// The groups it is a member of, by constructing processes and number.
     pub(crate) groups: Vec<(Collective, usize)>,
-    /// Those that it was told are destructed.
+    /// The groups whose destruct it has completed.
     pub(crate) destructed: Vec<(Collective, usize)>,
-    /// Whether it was told that it hears of invitations, and of what becomes of them.
+    /// `true` after a successful registration for invitations, and for their outcomes.
     pub(crate) hears_invitations: bool,
     pub(crate) hears_groups: bool,
-    /// Whether it has asked to hear what is asked about constructions.
+    /// `true` after a registration for the questions about constructs.
     pub(crate) hears_losses: bool,
-    /// Whether it was told that it hears of members of groups that end.
+    /// `true` after a successful registration for terminated members.
     pub(crate) hears_terminations: bool,
-    /// Whether bytes were sent that no client sends.
+    /// `true` if invalid bytes were sent.
     pub(crate) is_spoiled: bool,
-    /// Whether bytes came that its server did not send.
+    /// `true` if corrupted bytes were received.
     pub(crate) is_lied_to: bool,
 }
 
@@ -89,43 +89,43 @@ pub(crate) struct Client {
 #[derive(Clone, Debug)]
 pub(crate) struct Begun {
     pub(crate) what: What,
-    /// The request that it sent; none if it needed none, or sends several.
+    /// The request; `None` if the operation needs none, or several.
     pub(crate) tag: Option<Tag>,
-    /// When it has ended at the latest.
+    /// The time at which it must have ended.
     pub(crate) end: Option<Duration>,
     pub(crate) is_cancelled: bool,
 }
 
-/// What a process that asks nobody else may rely on of another.
+/// The data of another process that are guaranteed without a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Known {
     pub(crate) floor: Option<Stamp>,
     pub(crate) first_life: u16,
 }
 
-/// A request and what became of it.
+/// A request and its reply.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) command: Command,
     pub(crate) what: What,
     pub(crate) at: Duration,
-    /// What the server answered, when it did; it may still be on its way.
+    /// The status in the server's reply, which may be in transit.
     pub(crate) answer: Option<Status>,
-    /// What it brings of the process that is asked about.
+    /// The values in the reply of the process that the get names.
     pub(crate) values: Vec<(String, Stamp)>,
 }
 
-/// What was asked, as far as it matters for the answer.
+/// The contents of a request that determine valid replies.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum What {
-    /// Nothing is expected but an answer.
+    /// Any reply is valid.
     Any,
     Commit(Stamp),
     Collective(Collective, usize),
-    /// The construction of a number, whose members do not all know each other.
+    /// The construct with this number, whose members do not all know each other.
     AddMembers(usize),
-    /// Whose which key, within which time; what is there at least, and of which life on. Of which life on
-    /// others may be told of, if it does not say how much it takes of them.
+    /// A get: the process, the key and the time limit; the guaranteed data and their first valid incarnation. Without a
+    /// stated limit, also the first valid incarnation of each other process.
     Get(
         ProcId,
         &'static str,
@@ -135,59 +135,58 @@ pub(crate) enum What {
         Option<Vec<u16>>,
     ),
     Lookup(ProcId),
-    /// To be told of jobs and processes.
+    /// A query of jobs and processes.
     Query,
-    /// To get the output of a job, and no longer to get it by the pull of a number.
+    /// The start of a pull of a job's output, and the end of a pull with a number.
     Pull(&'static str),
     EndPull(&'static str, u64),
-    /// To have the job of a spawn started.
+    /// A spawn.
     Spawn(usize),
-    /// To hear of events; whether those of processes are among them.
+    /// An event registration; `true` if it includes the events of processes.
     Listen(bool),
-    /// To report the event with a number.
+    /// The event with this number.
     Report(u32),
     Finalize,
-    /// To leave a group; whether it is in it.
+    /// A departure from a group; `true` if the process is a member.
     Leave(bool),
-    /// To be let in and told about the job.
+    /// Init, including the job info.
     Init,
-    /// To hear of invitations, and of what becomes of them.
+    /// Registrations for invitations, terminations and outcomes.
     HearInvitations,
     HearTerminations,
     HearGroups,
-    /// To lead, or to join, the group of an invitation of a number.
+    /// Leading, or joining, the invitation with this number.
     Lead(usize),
     Join(usize),
-    /// To say something about the invitation of a number.
+    /// A statement about the invitation with this number.
     Invitation(usize, Saying),
-    /// To say what becomes of the construction of a group of a name without a process.
+    /// A decision about a construct with a lost process.
     Decision(String, ProcId, HandlerResult),
 }
 
-/// What a process says when it is asked what becomes of a construction without another.
+/// A process's decision about a construct after a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandlerResult {
-    /// It ends for all.
+    /// The end of the construct.
     Abort,
-    /// The leader goes on without the process, or says nothing, which ends it.
+    /// The leader continues without the process, or does not decide, which ends the construct.
     GoOn,
     End,
-    /// One leads in the place of the leader that is lost, or does not.
+    /// The process replaces the lost leader, or does not.
     Lead,
     Follow,
 }
 
-/// What is said about an invitation.
+/// A statement about an invitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Saying {
     Invite,
-    /// To whom.
+    /// The acceptance of a leader's invitation.
     Accept(ProcId),
     Decline,
     Complete,
     Abort,
-    /// That it does, or does not, lead in the place of a leader that is lost, or that the construction ends
-    /// with that leader.
+    /// An offer to replace a lost leader, a refusal, or an abort because of the loss.
     Lead(ProcId),
     Follow,
     GiveUp(ProcId),
@@ -197,14 +196,14 @@ pub(crate) enum Saying {
 #[derive(Debug, Default)]
 pub(crate) struct Link {
     pub(crate) packets: VecDeque<Packet>,
-    /// When the last of them arrives.
+    /// The arrival time of the last packet.
     pub(crate) last: Duration,
 }
 
-/// Something on its way.
+/// Data in transit.
 #[derive(Debug)]
 pub(crate) enum Packet {
-    /// Bytes, and their number among all that were sent.
+    /// Bytes, with their number among all packets.
     Bytes(u64, Vec<u8>),
     Close,
 }
@@ -251,30 +250,30 @@ impl Client {
         }
     }
 
-    /// Whether both ends are open and the client may speak.
+    /// Returns `true` if both ends are open and the client is admitted.
     pub(crate) fn is_live(&self) -> bool {
         self.is_open && self.is_known && self.is_in
     }
 
-    /// Whether a process or a tool is at this end.
+    /// Returns `true` if this end is a process or a tool.
     pub(crate) const fn is_member(&self) -> bool {
         self.proc.is_some() || self.tool.is_some()
     }
 
-    /// Whether it has said that it leaves.
+    /// Returns `true` if it has sent a finalize.
     pub(crate) fn leaves(&self) -> bool {
         let mut asked = self.asked.values();
         asked.any(|asked| asked.what == What::Finalize)
     }
 
-    /// Whether it was told that it may.
+    /// Returns `true` if its finalize has a reply.
     pub(crate) fn may_leave(&self) -> bool {
         let mut asked = self.asked.values();
         asked.any(|asked| asked.what == What::Finalize && asked.answer.is_some())
     }
 }
 
-/// A client of 5.0 that reads what is shared.
+/// Creates the hello of a 5.0 client that reads shared data.
 pub(crate) fn hello(proc: Proc<'static>) -> Hello<'static> {
     Hello {
         psec: "native".into(),

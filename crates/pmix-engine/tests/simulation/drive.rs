@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The core of a process, and what drives it: bytes, calls and times go in, and what comes out is
-//! looked at and obeyed.
+//! The driver of a process's client core: passes bytes, calls and times to the core, checks its outputs and executes
+//! them.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,18 +19,18 @@ use crate::oracle::led::constructed;
 use crate::process::{Kind, ProcId};
 use crate::world::World;
 
-/// How long the server has for what a core says about an invitation.
+/// The time limit of a server's reply to a core's statement about an invitation.
 pub(crate) const SAY_TIME: Duration = Duration::from_secs(15);
 
 impl World {
-    /// A core for a connection of a process.
+    /// Creates a core for a connection of a process.
     pub(crate) fn begin_core(&mut self, who: Who, proc: ProcId) {
         let name = self.procs[proc].name();
         let hello = hello(name.clone());
         self.begin_core_as(who, name, &hello);
     }
 
-    /// A core that says hello in some way.
+    /// Creates a core with a given hello.
     pub(crate) fn begin_core_as(&mut self, who: Who, name: Proc<'static>, hello: &Hello<'_>) {
         let server = Uri {
             server: Proc::new("server", Rank::new(0)),
@@ -39,7 +39,8 @@ impl World {
         let mut settings = Settings::new(name, server);
         settings.time_limit = Some(SAY_TIME);
         settings.max_reply_bytes = 16 << 20;
-        // One that says nothing keeps what it is brought, and may read it old (docs/decisions/0024).
+        // A core without a stated limit caches data that it did not request, and may read old values
+        // (docs/decisions/0024).
         settings.max_prefetch_bytes = if self.random.once_in(2) { 1 << 16 } else { 1 };
         let time = self.time_for(Some(Duration::from_secs(3)));
         let end = time.map(|time| self.instant() + time);
@@ -52,7 +53,7 @@ impl World {
         self.set_limit(who);
     }
 
-    /// Begins an operation; by the time it has its answer, if there is one.
+    /// Begins an operation, and schedules the check that it has a result.
     pub(crate) fn ask(
         &mut self,
         who: Who,
@@ -61,7 +62,7 @@ impl World {
         begin: impl FnOnce(&mut Core, Option<Instant>) -> Result<OperationId, Error>,
     ) -> OperationId {
         let time = self.time_for(own);
-        // What the core has said by itself comes first.
+        // Messages that the core sends on its own come first.
         self.pump(who, None);
         let id = self.begin_call(who, what.clone(), time, begin);
         self.pump(who, Some((id, what, own)));
@@ -69,7 +70,7 @@ impl World {
         id
     }
 
-    /// Begins an operation that goes by several requests.
+    /// Begins an operation with several requests.
     pub(crate) fn ask_in_steps(
         &mut self,
         who: Who,
@@ -83,7 +84,7 @@ impl World {
         id
     }
 
-    /// Makes a request of which the core knows no more than that it is one.
+    /// Sends a request that the core treats as opaque.
     pub(crate) fn request(
         &mut self,
         who: Who,
@@ -94,7 +95,7 @@ impl World {
         self.ask(who, what, own, |core, end| core.request(request, end))
     }
 
-    /// Asks for what a program may ask for.
+    /// Sends a request that a program may make.
     pub(crate) fn ask_for<T>(
         &mut self,
         who: Who,
@@ -144,7 +145,7 @@ impl World {
         assert!(before.is_none(), "connection {who}: {id} begins twice");
     }
 
-    /// How long a process waits for what its server answers within a time.
+    /// Returns the time limit of an operation that its server answers within `own`.
     fn time_for(&mut self, own: Option<Duration>) -> Option<Duration> {
         if self.strikes(Fault::Haste, 10) {
             return Some(self.random.millis(0, 3000));
@@ -153,7 +154,7 @@ impl World {
         (!self.random.once_in(10)).then(|| self.deadline(own) + Duration::from_secs(5))
     }
 
-    /// Hands on what a core has to say: for an operation, or by itself.
+    /// Sends the messages of a core: those of an operation, or its own.
     fn pump(&mut self, who: Who, mut of: Option<(OperationId, What, Option<Duration>)>) {
         while let Some(bytes) = self.clients[who]
             .core
@@ -204,7 +205,7 @@ impl World {
         }
     }
 
-    /// Bytes reach a client.
+    /// Passes received bytes to a core.
     pub(crate) fn hear(&mut self, who: Who, bytes: &[u8]) {
         let now = self.instant();
         if let Some(core) = &mut self.clients[who].core {
@@ -217,7 +218,7 @@ impl World {
         }
     }
 
-    /// The time of something may be up.
+    /// Runs the expired timers of a core.
     pub(crate) fn limit(&mut self, who: Who) {
         let now = self.instant();
         let client = &mut self.clients[who];
@@ -228,7 +229,7 @@ impl World {
         }
     }
 
-    /// A process gives up what it waits for.
+    /// Cancels an operation of a process.
     pub(crate) fn cancel(&mut self, who: Who, id: OperationId) {
         let now = self.instant();
         let client = &mut self.clients[who];
@@ -240,7 +241,7 @@ impl World {
         }
     }
 
-    /// What a call brought at once is looked at when the caller has returned.
+    /// Schedules the processing of results that a call produced at once, after the caller has returned.
     fn settle_soon(&mut self, who: Who) {
         let core = self.clients[who].core.as_ref();
         if core.is_some_and(|core| core.stats().num_completed > 0) {
@@ -263,13 +264,13 @@ impl World {
         }
     }
 
-    /// Takes what a core has to tell its process, which goes on then, or leaves.
+    /// Processes the results of a core; then its process continues or leaves.
     fn settle(&mut self, who: Who) {
         let (may_go_on, leaves) = self.take_completed(who);
         if !self.clients[who].is_member() {
             return self.leave(who);
         }
-        // A program may be busy when an event comes.
+        // A program may be busy when an event arrives.
         match self.random.once_in(4) {
             true => {
                 let later = self.random.millis(1, 200);
@@ -298,7 +299,7 @@ impl World {
         }
     }
 
-    /// Tells whether the process goes on, and whether it leaves.
+    /// Processes the completed operations. Returns `true` if the process continues, and `true` if it leaves.
     fn take_completed(&mut self, who: Who) -> (bool, bool) {
         let (mut may_go_on, mut leaves, mut is_news) = (false, false, false);
         while let Some((id, outcome)) = self.clients[who]
@@ -355,7 +356,7 @@ impl World {
         (may_go_on, leaves)
     }
 
-    /// An invitation has ended for who made it.
+    /// Records the end of an invitation for its leader.
     fn led(&mut self, who: Who, number: usize, is_formed: bool) {
         let core = self.clients[who].core.as_ref();
         let own = self.clients[who].proc;
@@ -371,7 +372,7 @@ impl World {
         }
     }
 
-    /// A program looks at events that came while it was busy.
+    /// Processes the events that arrived while a program was busy.
     pub(crate) fn listen(&mut self, who: Who) {
         if self.clients[who].is_member() {
             self.take_events(who);
@@ -408,7 +409,7 @@ impl World {
             .as_mut()
             .and_then(Core::poll_question)
         {
-            // Some programs have no answer, so that the time to decide passes.
+            // Some programs do not decide in time.
             if constructed(&event.infos).is_some() && self.random.once_in(4) {
                 self.say(|| format!("connection {who} does not decide after {}", event.status));
                 continue;
@@ -429,7 +430,7 @@ impl World {
         }
     }
 
-    /// What a program wants when one that was invited does not take part, or the leader is lost.
+    /// Returns a program's decision after the loss of an invited process or of the leader.
     fn decision(&mut self, who: Who, event: &pmix_proto::Event<'_>) -> Option<Decision> {
         let is_leader = event.status == Status::GROUP_LEADER_FAILED;
         if constructed(&event.infos).is_some() {
@@ -456,11 +457,11 @@ impl World {
         }
     }
 
-    /// What a core asks for that nobody told it to.
+    /// Classifies a request that a core makes on its own.
     fn by_itself(&self, request: &Request<'_>) -> What {
         let notify = match request {
             Request::RegisterEvents(_) => return What::HearGroups,
-            // A group that was formed too late is left.
+            // The core leaves a group that was formed too late.
             Request::GroupLeave(_) => return What::Any,
             Request::Notify(notify) => notify,
             other => panic!("a core asks {} by itself", other.command()),
@@ -469,7 +470,7 @@ impl World {
         let about = proc_in(infos, keys::EVENT_AFFECTED_PROC);
         let about = about.and_then(|name| self.place_of(&name));
         if let Some(name) = constructed(infos) {
-            // Who was lied to may say something about anybody.
+            // A process with corrupted input may report any process.
             return about.map_or(What::Any, |about| {
                 What::Decision(name, about, handler_result(notify.status, infos))
             });
@@ -498,7 +499,7 @@ impl World {
         What::Invitation(number, saying)
     }
 
-    /// Notes what a process may rely on that has heard anything but the answer to a get.
+    /// Records the data guaranteed after a message other than the reply to a get.
     fn note_known(&mut self, who: Who) {
         let known = (0..self.procs.len()).map(|of| {
             let is_local = self.procs[of].node == self.clients[who].node;
@@ -513,7 +514,7 @@ impl World {
         self.clients[who].known = known.collect();
     }
 
-    /// The connection has ended: so does all that waits, and nothing is left.
+    /// Ends a connection: all operations end and the core is removed.
     pub(crate) fn lose(&mut self, who: Who) {
         let Some(core) = &mut self.clients[who].core else {
             return;
@@ -539,7 +540,7 @@ impl World {
     }
 }
 
-/// What a core says about a construction.
+/// Returns the decision in a core's event about a construct.
 fn handler_result(status: Status, infos: &[Info<'_>]) -> HandlerResult {
     let says = |key: &str| infos.iter().any(|info| info.key.is(key));
     match status {

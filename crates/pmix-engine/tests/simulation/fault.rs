@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What goes wrong, and how often it did.
+//! The kinds of faults, and their numbers.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::random::Random;
 
 macro_rules! faults {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What goes wrong.
+        /// A kind of fault.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum Fault {
             $($(#[$doc])* $name,)*
@@ -20,71 +20,71 @@ macro_rules! faults {
 }
 
 faults! {
-    /// A connection breaks; what is on its way is cut off anywhere.
+    /// A connection breaks; data in transit are truncated.
     Drop,
-    /// A connection stands still for a while.
+    /// A connection stalls for some time.
     Delay,
-    /// A message comes in pieces.
+    /// A message arrives in pieces.
     Cut,
     /// Messages of different connections overtake each other.
     Reorder,
-    /// A process ends without a word.
+    /// A process crashes.
     Crash,
-    /// A process leaves as it should, but before the others expect it.
+    /// A process finalizes earlier than others expect.
     Quit,
-    /// A server ends, and all its clients and calls with it; another one takes its place.
+    /// A server crashes with all its clients and calls, and another one replaces it.
     CrashServer,
-    /// A process that ended starts again, as another incarnation.
+    /// A terminated process is restarted.
     Again,
-    /// The host answers late.
+    /// The host replies late.
     HostLate,
-    /// The host never answers.
+    /// The host never replies.
     HostSilent,
-    /// The host gives up a call.
+    /// The host drops a call.
     HostDrops,
-    /// The host answers an error.
+    /// The host replies with an error.
     HostError,
-    /// The host answers twice.
+    /// The host replies twice.
     HostTwice,
-    /// The host brings bytes that nobody sent.
+    /// The host returns invalid bytes.
     HostNonsense,
-    /// Bytes that are no messages come over the connection of a process.
+    /// Invalid bytes arrive on the connection of a process.
     Garbage,
-    /// A stranger sends bytes that are no hello, or half of one.
+    /// An unknown peer sends an invalid or partial hello.
     Stranger,
-    /// A connection says nothing.
+    /// A connection sends nothing.
     Mute,
-    /// A process does not read for a while.
+    /// A process does not read for some time.
     Slow,
-    /// A second connection of a process.
+    /// A process opens a second connection.
     Duplicate,
-    /// A process asks and leaves at once.
+    /// A process sends a request and disconnects at once.
     HitAndRun,
     /// A job is deregistered while it runs.
     Deregister,
     /// A process is deregistered while it runs.
     Dismiss,
-    /// A job is registered after its processes have come.
+    /// A job is registered after its processes have connected.
     LateJob,
     /// The clock of a node jumps forward.
     Jump,
-    /// A process asks much without waiting for answers.
+    /// A process sends many requests without waiting.
     Flood,
-    /// What a server sends comes changed, or twice.
+    /// Messages of a server arrive corrupted, or twice.
     Lie,
-    /// A process gives up what it waits for, or has little time for it.
+    /// A process cancels an operation, or sets a short time limit.
     Haste,
-    /// A tool ends without a word.
+    /// A tool crashes.
     ToolCrash,
-    /// A tool says that it is somebody else.
+    /// A tool claims another identity.
     ToolClaim,
 }
 
 impl Fault {
-    /// Those of runs without tools.
+    /// The faults of runs without tools.
     pub(crate) const WITHOUT_TOOLS: &[Self] = Self::ALL.split_at(Self::ToolCrash as usize).0;
 
-    /// Those that happen at a time, and not to a message.
+    /// The faults that occur at a time, not with a message.
     pub(crate) const STRIKES: &[Self] = &[
         Self::Drop,
         Self::Crash,
@@ -115,12 +115,12 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What may go wrong in a run.
+/// The set of faults that a run may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan(pub(crate) u64);
 
 impl Plan {
-    /// A few faults; in some runs none, so that what goes right is tested too.
+    /// Draws a few faults; some runs have none, so that faultless runs are tested, too.
     pub(crate) fn draw(random: &mut Random, faults: &[Fault]) -> Self {
         let num_faults = random.below(7);
         let faults = (0..num_faults).map(|_| random.pick(faults).bit());
@@ -147,7 +147,7 @@ impl fmt::Display for Plan {
     }
 }
 
-/// How often faults happened.
+/// The number of occurrences of each fault.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally([u64; Fault::ALL.len()]);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host of all nodes: it carries collectives, direct modexes, events and publications, as well
-//! or as badly as the plan of a run wants it.
+//! The host of all nodes, which performs collectives, direct modexes, events and publications, with the faults of the
+//! run's plan.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -20,52 +20,52 @@ use crate::world::World;
 /// The host of all nodes.
 #[derive(Default)]
 pub(crate) struct Host {
-    /// Calls without an answer that is on its way.
+    /// Calls without a reply in transit.
     pub(crate) open: BTreeSet<Call>,
     pub(crate) rounds: BTreeMap<Collective, Vec<Round>>,
-    /// Direct modexes that are asked of the engine of another node.
+    /// Direct modexes that wait for the engine of another node.
     pub(crate) asked: HashMap<(usize, DirectModexId), Call>,
     pub(crate) board: PubSub<Call>,
     pub(crate) constructions: HostConstructions,
-    /// How many tools it has given a name.
+    /// The number of tools that it has named.
     pub(crate) num_tools: usize,
-    /// Who made the group of a name, whether or not all of them are still in it.
+    /// The constructing processes of each group, including departed ones.
     pub(crate) groups: HashMap<String, Vec<ProcId>>,
 }
 
-/// A collective, by its participants and its number among theirs.
+/// A collective, with its number among those of the same participants.
 pub(crate) type RoundId = (Collective, usize);
 
-/// A collective as the host sees it.
+/// The host's state of a collective.
 #[derive(Debug, Default)]
 pub(crate) struct Round {
-    /// What servers contributed, and under which call.
+    /// The contributions of servers, with their calls.
     contributed: BTreeMap<usize, (Option<Call>, Vec<u8>)>,
-    /// Who takes part, as each server says.
+    /// The participants according to each server.
     waited_for: BTreeMap<usize, Vec<ProcId>>,
-    /// How it ended.
+    /// The result.
     result: Option<Result<Vec<u8>, Status>>,
 }
 
 impl Round {
-    /// Whether a server has its part of it.
+    /// Returns `true` if a server has contributed.
     pub(crate) fn has(&self, node: usize) -> bool {
         self.contributed.contains_key(&node)
     }
 }
 
-/// An event on its way to another server.
+/// An event in transit to another server.
 #[derive(Debug)]
 pub(crate) struct Notice {
     pub(crate) status: Status,
     pub(crate) source: Proc<'static>,
     pub(crate) range: DataRange,
     pub(crate) infos: Vec<Info<'static>>,
-    /// Which life of which process is lost, if that is what happened.
+    /// The process and incarnation whose loss the event reports, if it does.
     pub(crate) lost: Option<(ProcId, u16)>,
 }
 
-/// What becomes of an answer.
+/// The treatment of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Good,
@@ -76,7 +76,7 @@ pub(crate) enum Fate {
 }
 
 impl World {
-    /// Takes a call of an engine.
+    /// Handles an upcall of an engine.
     pub(crate) fn host_call(&mut self, node: usize, call: HostCall) {
         let id = Call {
             node,
@@ -201,14 +201,13 @@ impl World {
         Fate::Good
     }
 
-    /// Answers a call that nobody but the host has to do with.
+    /// Replies to a call that only the host serves.
     fn answer(&mut self, call: Call, answer: Answer) {
         let answer = match self.strikes(Fault::HostError, 12) {
             true => Answer::Done(Status::ERR_OUT_OF_RESOURCE),
             false => answer,
         };
-        // Nothing but the host limits such a call, so that one that will not be answered is
-        // given up.
+        // Only the host limits the time of such a call, so it drops calls that it will not answer.
         let fate = match self.fate() {
             Fate::Silent => Fate::Dropped,
             fate => fate,
@@ -216,7 +215,7 @@ impl World {
         self.send_answer(call, answer, fate);
     }
 
-    /// Sends an answer, or not. Tells whether it comes in time and as it is.
+    /// Sends a reply, or none. Returns `true` if it arrives in time and unchanged.
     pub(crate) fn send_answer(&mut self, call: Call, answer: Answer, fate: Fate) -> bool {
         let soon = self.random.millis(1, 200);
         let late = self.random.millis(1500, 6000);
@@ -233,7 +232,7 @@ impl World {
         matches!(fate, Fate::Good | Fate::Twice)
     }
 
-    /// A server has its part of a collective.
+    /// Records a server's contribution to a collective.
     fn contribute(
         &mut self,
         call: Call,
@@ -245,7 +244,7 @@ impl World {
         self.contribute_of(call, kind, (procs, None), infos, part);
     }
 
-    /// The same, of what others know by what its participants once were.
+    /// Records a contribution to a collective that is identified by its original participants.
     fn contribute_of(
         &mut self,
         call: Call,
@@ -269,7 +268,7 @@ impl World {
         round.contributed.insert(call.node, (Some(call), data));
         round.waited_for.insert(call.node, waited_for.clone());
         let mut named = round.waited_for.values();
-        // A server leaves those out of a construct that it does without.
+        // For a construct, a server leaves out the members that it drops.
         let is_same = named.all(|named| *named == waited_for);
         assert!(
             is_same || is_dead || matches!(kind, Kind::Group(_)),
@@ -315,7 +314,7 @@ impl World {
         self.end_round(&id, Ok(whole));
     }
 
-    /// Whom names mean, and whether a job of theirs has ended.
+    /// Returns the selected processes, and `true` if one of their jobs has ended.
     fn members(&self, procs: &[Proc<'_>]) -> (Vec<usize>, bool) {
         let is_named = |place: usize| {
             let own = self.procs[place].name();
@@ -329,7 +328,7 @@ impl World {
         (members, is_dead)
     }
 
-    /// Ends a collective for all that have contributed; who comes later is told the same.
+    /// Ends a collective for all servers that have contributed; later ones get the same result.
     pub(crate) fn end_round(&mut self, id: &RoundId, result: Result<Vec<u8>, Status>) {
         let round = self
             .host
@@ -356,7 +355,7 @@ impl World {
             (Kind::Fence, result) => Answer::Data(result.clone()),
             (Kind::Group(round), Ok(members)) if id.0.leader().is_some() => {
                 let context = u64::try_from(round).unwrap() + 1;
-                // Each server leaves out those of its own that do not take part.
+                // Each server leaves out its own absent members.
                 let contributed = self.host.rounds[&id.0][id.1].contributed.values();
                 let num_servers = contributed.filter(|(call, _)| call.is_some()).count();
                 let is_left = |place: &&ProcId| {
@@ -410,7 +409,7 @@ impl World {
         self.drain(home);
     }
 
-    /// An engine brought what another one wants.
+    /// Handles the data that an engine returned for another one.
     pub(crate) fn brought(
         &mut self,
         node: usize,
@@ -470,7 +469,7 @@ impl World {
         self.set_board();
     }
 
-    /// A server has gone: its calls with it, and what others wait for from it.
+    /// Removes the calls of a crashed server, and ends those that wait for it.
     pub(crate) fn host_lost(&mut self, node: usize) {
         self.host.open.retain(|call| call.node != node);
         let asked: Vec<_> = self

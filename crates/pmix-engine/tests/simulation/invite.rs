@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that invite others to groups, and answer.
+//! Processes that send and answer invitations.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::oracle::groups::Invitation;
 use crate::process::ProcId;
 use crate::world::World;
 
-/// How long a leader waits for answers, and who has answered for the leader.
+/// The time limit of a leader for replies, and that of an accepting process for the outcome.
 const PATIENCE: Duration = Duration::from_secs(9);
 const JOIN_TIME: Duration = Duration::from_secs(25);
 
 impl World {
-    /// A process invites some others; first it asks to hear of invitations itself.
+    /// Sends an invitation; before its first one, registers the process for invitations.
     pub(crate) fn do_invite(&mut self, who: Who, place: ProcId) -> Option<OperationId> {
         let soon = Some(Duration::ZERO);
         if !self.clients[who].hears_invitations {
@@ -36,7 +36,7 @@ impl World {
         }
         let number = self.oracle.invitations.len();
         let led_by = (who, self.procs[place].stamp.life);
-        // Nothing is drawn for it, so that the other invitations stay what they were.
+        // No random number is used, so that the other invitations do not change.
         let notifies = number.is_multiple_of(2);
         let invitation = Invitation::new(place, led_by, invited.clone(), notifies);
         self.oracle.invitations.push(invitation);
@@ -49,7 +49,7 @@ impl World {
         self.random.once_in(3).then_some(id)
     }
 
-    /// A process answers an invitation.
+    /// Answers an invitation.
     pub(crate) fn answer_invitation(&mut self, who: Who, number: usize) {
         let leader = self.procs[self.oracle.invitations[number].leader].name();
         let (name, now) = (name_of(number), self.instant());
@@ -68,7 +68,7 @@ impl World {
         self.ask_in_steps(who, What::Join(number), time, |core, end| {
             core.group_join(&name, &leader, &infos(notifies), end, now)
         });
-        // It may be lost before its leader says that the group is there, or soon after.
+        // The process may crash before the group is completed, or soon afterwards.
         if notifies && self.strikes(Fault::Crash, 4) {
             let soon = self.random.millis(1, 400);
             self.after(soon, Event::Crash(who));
@@ -76,7 +76,7 @@ impl World {
     }
 }
 
-/// The directives of who leads, or may in the place of another.
+/// Returns the directives of a leader or a possible successor.
 fn infos(notifies: bool) -> Vec<Info<'static>> {
     let info = notifies.then(|| Info::new(keys::GROUP_NOTIFY_TERMINATION, true));
     info.into_iter().collect()
@@ -86,7 +86,7 @@ pub(crate) fn name_of(number: usize) -> String {
     format!("invited-{number}")
 }
 
-/// The number of the invitation that infos are about.
+/// Returns the number of the invitation in infos.
 pub(crate) fn number_of(infos: &[Info<'_>]) -> Option<usize> {
     let name = infos.iter().find(|info| info.key.is(keys::GROUP_ID))?;
     match &name.value {

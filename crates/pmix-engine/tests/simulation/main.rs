@@ -1,31 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A program of its own: it replaces the panic hook, and its seeds take minutes.
+//! A seeded simulation: engines, client cores and a host in one process, with all faults that can occur between them.
+//! It is a separate program, because it replaces the panic hook and its seeds take minutes.
 //!
-//! A seeded simulation: engines, the cores of clients and a host in one process, and everything that can go
-//! wrong between them.
+//! A seed determines the nodes and jobs, the actions of the processes and the faults. Nothing else has any influence,
+//! so a failed run can be repeated. `oracle` has the rules that must hold in every run:
 //!
-//! A seed says how many nodes and jobs there are, what the processes do and which faults happen;
-//! nothing else has any influence, so that a run that fails can be had again. What has to be true
-//! in all of them is in `oracle`:
-//!
-//! - Every request is answered once, in time, or its connection ends. Who waits for a process that is
-//!   gone is told soon.
-//! - All participants of a collective are told the same, and success only if all have come.
-//! - Who leads a group, and who is added to it, are told of the same group, in the order that they want, or that
-//!   there is none; nobody waits for those who will not call.
-//! - Who was invited to a group, and who leads it, agree whether it is formed; who waits for one that is
-//!   gone is told so.
-//! - Who is in a group that asked for it is told, once, of each member that ends, and of no other.
-//! - A get brings what its process committed last, never another's or an older life's. What it brings of
-//!   others is for who asks, and comes once.
-//! - Who listens to events hears each once, in the order in which its server took them in.
-//! - A tool is let in as the user and under the name that it may have, and hears what it may hear. Its loss is
-//!   told, and that it left is not. The host is asked once for each spawn, and who asked is told what it said.
-//! - No engine holds more than its configuration allows, and nothing once everybody has left.
-//! - Every operation of a client's core ends once and in time, with what its server answered. What the
-//!   core says by itself is not older than what the client has heard. Nothing is left in it at the end, and
-//!   whatever a server sends, it does not panic.
-//! - What an engine counts is what it holds, and each of its timers is that of something it holds.
+//! - Every request gets one reply in time, or its connection ends. A process that waits for a lost process is notified
+//!   soon.
+//! - All participants of a collective get the same result, and success only if all have called.
+//! - The leaders and the added members of a group receive the same group in the requested order, or the same failure.
+//!   They do not wait for processes that will not call.
+//! - The invited processes and the leader of a group agree on its formation. Processes that wait for a lost one are
+//!   notified.
+//! - The members of a group that requested it are notified once of each terminated member, and of no other process.
+//! - A get returns the last committed data of its process and never those of another process or an older incarnation.
+//!   Data of other processes are for the client and arrive once.
+//! - A registered process receives each event once, in the order in which its server processed them.
+//! - A tool is admitted with its user and a permitted name, and receives permitted data only. Its loss is reported, its
+//!   finalize is not. The host gets each spawn once, and the requestor gets the host's result.
+//! - No engine holds more than its configuration allows, and nothing after all processes have disconnected.
+//! - Every operation of a client core ends once and in time, with the result of the server. Values that the core
+//!   returns from its cache are not older than the client's last message. The core is empty at the end, and does not
+//!   panic for any bytes of a server.
+//! - The counters and timers of an engine match its contents.
 #![allow(clippy::disallowed_methods, reason = "a test begins at some instant")]
 
 mod act;
@@ -57,7 +54,7 @@ use std::thread;
 use crate::fault::{Fault, Tally};
 use crate::report::{Failure, run};
 
-/// How many seeds are tried where nobody says another number.
+/// The default number of seeds.
 const NUM_SEEDS: u64 = 1_000;
 
 /// The number of seeds from which on every fault and every kind of group must occur.

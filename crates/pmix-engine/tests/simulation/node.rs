@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A node and the engine that serves it.
+//! A node with its engine.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -19,28 +19,28 @@ use crate::process::Job;
 /// The user of all jobs.
 pub(crate) const UID: u32 = 1000;
 
-/// A node and the engine that serves it.
+/// A node with its engine.
 pub(crate) struct Node {
     pub(crate) engine: Engine,
-    /// What the engine knows of jobs.
+    /// The datastore of the engine.
     pub(crate) store: Arc<Store>,
-    /// How many servers there were before this one.
+    /// The number of servers before this one.
     pub(crate) life: u32,
-    /// Whose connections are open.
+    /// The open connections.
     pub(crate) peers: HashMap<PeerId, Who>,
-    /// How far the clock of the node is ahead.
+    /// The amount by which the clock of the node is fast.
     pub(crate) ahead: Duration,
-    /// When the engine is to be woken; what is on the agenda for later does no harm.
+    /// The time of the engine's next timer; later scheduled ones have no effect.
     pub(crate) alarm: Option<Instant>,
-    /// The number of the last message that arrived, for telling that one was overtaken.
+    /// The number of the last arrived message, to detect reordering.
     pub(crate) last_arrived: u64,
-    /// What its clients read without asking, by job and key.
+    /// The data shared with its clients, by job and key.
     pub(crate) shared: BTreeMap<(Nspace<'static>, Vec<u8>), Vec<u8>>,
-    /// What its security module says later, if it does not say it at once.
+    /// The pending results of its security module, if that is asynchronous.
     late: Option<Asked>,
 }
 
-/// Peers, and what their credentials prove.
+/// Peers with the results of their credentials.
 type Asked = Arc<Mutex<Vec<(PeerId, Result<Verified, Error>)>>>;
 
 impl Node {
@@ -54,7 +54,7 @@ impl Node {
         let store = Arc::new(store);
         let mut config = config.clone();
         config.server = Proc::new(format!("server{place}"), Rank::new(0));
-        // Every other server asks somebody about credentials.
+        // Every other server verifies credentials asynchronously.
         let late = (place + life as usize) % 2 == 1;
         let late = late.then(Asked::default);
         let psec = Native(late.clone());
@@ -71,15 +71,15 @@ impl Node {
         }
     }
 
-    /// Takes what the security module is to say later.
+    /// Removes and returns the pending results of the security module.
     pub(crate) fn take_asked(&self) -> Vec<(PeerId, Result<Verified, Error>)> {
         let late = self.late.as_ref();
         late.map(|asked| std::mem::take(&mut *asked.lock().unwrap()))
             .unwrap_or_default()
     }
 
-    /// Changes what clients share. What stands there of a process is what a get is answered with: nothing of
-    /// a life that is lost, nothing that was put again since.
+    /// Applies the changes of the shared data. Checks that those of a process equal the reply to a get: no data of a
+    /// lost incarnation and no replaced values.
     pub(crate) fn share(&mut self, jobs: &[Job]) {
         self.change_shared();
         for job in jobs {
@@ -107,13 +107,13 @@ impl Node {
         }
     }
 
-    /// A job is gone.
+    /// Removes the shared data of a job.
     pub(crate) fn forget_shared(&mut self, nspace: &Nspace<'_>) {
         self.change_shared();
         self.shared.retain(|(of, _), _| of != nspace);
     }
 
-    /// Registers a job that has processes here, and these before it if the host is of that kind.
+    /// Registers a job with processes on this node. Some hosts register the processes before the job.
     pub(crate) fn register(&mut self, place: usize, job: &Job, with_job: bool) {
         let names: Vec<_> = (0..job.per_node.len()).map(name).collect();
         let groups = (0..job.per_node.len()).map(|node| {
@@ -150,7 +150,7 @@ fn name(place: usize) -> String {
     format!("n{place:02}")
 }
 
-/// Credentials of two numbers that are believed, at once or later.
+/// A security module that accepts any pair of numbers, at once or later.
 struct Native(Option<Asked>);
 
 impl Psec for Native {

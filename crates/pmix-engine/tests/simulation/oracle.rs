@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What has to be true, whatever goes wrong.
+//! The rules that hold regardless of faults.
 
 pub(crate) mod add_members;
 mod collective;
@@ -25,51 +25,51 @@ use crate::process::{Collective, Kind, ProcId, Stamp};
 use crate::spawn::Spawning;
 use crate::world::World;
 
-/// What was seen of collectives.
+/// The recorded observations.
 #[derive(Debug, Default)]
 pub(crate) struct Oracle {
-    /// How many calls each process has made for each collective.
+    /// The number of calls of each process for each collective.
     calls: BTreeMap<(Collective, ProcId), usize>,
     rounds: BTreeMap<(Collective, usize), Seen>,
-    /// Servers that the host did not answer in time and as the others.
+    /// Servers that did not get the host's result in time or unchanged.
     pub(crate) excused: BTreeSet<(Collective, usize, usize)>,
-    /// Events, in the order in which servers took them in.
+    /// Events, in the order in which servers processed them.
     taken: Vec<events::Taken>,
-    /// Servers whose clock is not that of the others.
+    /// Nodes whose clock has jumped.
     pub(crate) jumped: BTreeSet<usize>,
-    /// Collectives of which the host brought what nobody sent.
+    /// Collectives for which the host returned invalid bytes.
     pub(crate) spoiled: BTreeSet<(Collective, usize)>,
-    /// Who has left which group.
+    /// The departures from groups.
     left: BTreeSet<(Vec<ProcId>, usize, ProcId)>,
     pub(crate) invitations: Vec<groups::Invitation>,
     pub(crate) led: led::Led,
     pub(crate) constructs: Vec<add_members::SeenConstruct>,
     pub(crate) terminations: terminations::Terminations,
     pub(crate) spawns: Vec<Spawning>,
-    /// The jobs whose output tools have asked for.
+    /// The jobs whose output tools have requested.
     pub(crate) wanted: BTreeSet<(Who, &'static str)>,
-    /// Pulls that tools were told of: whose, their number, and of which job.
+    /// The successful pulls of tools: connection, number, job.
     pub(crate) pulls: Vec<(Who, u64, &'static str)>,
-    /// The names under which tools were let in, and how their connections ended.
+    /// The names of admitted tools, and the ends of their connections.
     pub(crate) tool_names: BTreeMap<Who, Proc<'static>>,
     pub(crate) tool_ends: BTreeMap<Who, tools::ToolEnd>,
 }
 
-/// What was seen of one collective.
+/// The observations of one collective.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Who has called, and what it had shared by then.
+    /// The callers, with the data they had shared before.
     callers: BTreeMap<ProcId, Option<Stamp>>,
-    /// When the last of them did, where a group is destructed.
+    /// The time of the last call for a destruct.
     last_called: Duration,
-    /// What each server told its clients.
+    /// The results that each server sent to its clients.
     told: BTreeMap<usize, Status>,
-    /// Whether any of them wants data.
+    /// `true` if any participant requests data.
     collects: bool,
 }
 
 impl Oracle {
-    /// Where there are so many constructions whose members do not all know each other.
+    /// Creates an oracle for a number of constructs with added members.
     pub(crate) fn of(num_constructs: usize) -> Self {
         Self {
             constructs: (0..num_constructs).map(|_| Default::default()).collect(),
@@ -79,7 +79,7 @@ impl Oracle {
 }
 
 impl World {
-    /// A process is about to call for a collective; tells how often it has called before.
+    /// Records the call of a process for a collective; returns the number of its earlier calls.
     pub(crate) fn calls_collective(
         &mut self,
         proc: ProcId,
@@ -103,7 +103,7 @@ impl World {
         place
     }
 
-    /// A server let a connection in.
+    /// Records the welcome of a server.
     pub(crate) fn welcomed(&mut self, who: Who, bytes: &[u8]) {
         if let Some(tool) = self.clients[who].tool {
             return self.tool_welcomed(who, tool, bytes);
@@ -139,7 +139,7 @@ impl World {
         }
     }
 
-    /// A server says that a process is lost.
+    /// Records a server's report of a lost process.
     pub(crate) fn lost(&mut self, node: usize, name: &Proc<'_>, incarnation: u32) {
         self.say(|| {
             format!(
@@ -161,7 +161,7 @@ impl World {
         }
     }
 
-    /// A server sends a message that belongs to a tag.
+    /// Checks a message of a server with a tag.
     pub(crate) fn answered(&mut self, who: Who, tag: Tag, payload: &[u8]) {
         if tag == Tag::EVENT
             && let Some(form) = self.clients[who].form
@@ -193,13 +193,13 @@ impl World {
             return;
         };
         let reply = reply::Reply::decode(asked.command, &form, None, payload);
-        // Any request may be answered with a status alone, even one whose answer has none.
+        // Every request may get a status only, including those whose reply has none.
         let status = reply.map(|reply| reply.status());
         let status =
             status.or_else(|_| reply::Done::decode(&form, None, payload).map(|d| d.status));
         let status = status.expect("an answer that can be read");
         let before = asked.answer.replace(status);
-        // Garbage may ask by a tag that was used.
+        // Invalid bytes may form a request with a used tag.
         if let Some(before) = before.filter(|_| !is_spoiled) {
             panic!(
                 "connection {who}: {:?} is answered twice: {before}, {status}",
@@ -307,7 +307,7 @@ impl World {
         }
     }
 
-    /// A request whose time is over has its answer, if anybody is there to hear it.
+    /// Checks that an expired request has a reply, if its client still exists.
     pub(crate) fn check_deadline(&mut self, who: Who, tag: Tag) {
         let client = &self.clients[who];
         if tag == Tag::HELLO {
@@ -318,11 +318,11 @@ impl World {
             );
             return;
         }
-        // Who was lied to may stay when it has said that it leaves.
+        // A process with corrupted input may remain after its finalize.
         if !client.is_known || client.is_spoiled || client.is_lied_to {
             return;
         }
-        // Answers are made when there is room for them: soon after it reads again.
+        // Replies are packed when there is room: soon after the client reads again.
         if client.held.is_some() {
             return self.after(Duration::from_secs(1), Event::Deadline(who, tag));
         }
@@ -331,7 +331,7 @@ impl World {
         }
     }
 
-    /// No engine waits for an answer that it was given, or for the sake of a peer that is gone.
+    /// Checks that no engine waits for a reply that it received, or on behalf of a disconnected peer.
     pub(crate) fn check_pending(&self) {
         for (place, node) in self.nodes.iter().enumerate() {
             for pending in node.engine.pending_calls() {
@@ -354,7 +354,7 @@ impl World {
         }
     }
 
-    /// No engine holds more than its configuration allows.
+    /// Checks the limits of all engines.
     pub(crate) fn check_bounds(&self) {
         for node in &self.nodes {
             let stats = node.engine.stats();
@@ -364,14 +364,14 @@ impl World {
                 "{} bytes are queued",
                 stats.queued_bytes
             );
-            // Whoever has asked too much may still say that it leaves.
+            // A finalize is accepted beyond the limit.
             assert!(stats.num_requests <= stats.num_peers * (self.config.requests_per_peer + 1));
             assert!(stats.num_handshaking <= self.config.handshakes_per_user);
             assert_eq!(stats.num_undelivered, 0);
         }
     }
 
-    /// What engines count is what they hold, and each timer is that of something they hold.
+    /// Checks the counters and timers of all engines.
     pub(crate) fn check_counts(&self) {
         for (place, node) in self.nodes.iter().enumerate() {
             if let Some(difference) = node.engine.recount().first() {
@@ -380,7 +380,7 @@ impl World {
         }
     }
 
-    /// No engine holds anything of jobs that are gone, and no event longer than it keeps events.
+    /// Checks that no engine holds data of deregistered jobs, or expired events.
     pub(crate) fn check_nothing_is_left(&mut self) {
         let is_noted_later = self.plan.has(Fault::Deregister);
         for place in 0..self.nodes.len() {
@@ -396,7 +396,7 @@ impl World {
                     "node {place} keeps events of jobs that are gone"
                 );
             }
-            // An event of a new job takes the place of those that are too old, and goes with its job.
+            // An event of a new job displaces the expired ones, and is removed with its job.
             let (nspace, none): (_, &[Info<'_>]) = ("omega".into(), &[]);
             let source = Proc::new("omega", Rank::new(0));
             node.engine.register_nspace(&nspace, 0, none).unwrap();
@@ -414,7 +414,7 @@ impl World {
         }
     }
 
-    /// Every request of a connection that outlived the jobs was answered.
+    /// Checks that every request of a connection that outlived the jobs has a reply.
     pub(crate) fn check_end(&self) {
         for (who, client) in self.clients.iter().enumerate() {
             assert!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a process does alone.
+//! The individual actions of a process.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::oracle::events::{NUMBER, names_it};
 use crate::process::{KEYS, ProcId};
 use crate::world::World;
 
-/// An event that processes tell each other.
+/// The event that processes raise.
 pub(crate) const EVENT: Status = Status::from_raw(-3000);
 
 impl World {
-    /// Something that a process does alone. Tells for which answer it waits.
+    /// Performs an individual action. Returns the operation that the process waits for.
     pub(crate) fn do_own(&mut self, who: Who, place: ProcId) -> Option<OperationId> {
         let soon = Some(Duration::ZERO);
         let tag = match self
@@ -63,7 +63,7 @@ impl World {
         Some(tag)
     }
 
-    /// Something that only few processes do: output, monitors, cleanups, other jobs as a whole.
+    /// Performs a rare action: output, monitors, cleanups, other jobs as a whole.
     fn do_rare(&mut self, who: Who, place: ProcId) -> Option<OperationId> {
         let soon = Some(Duration::ZERO);
         let own = Proc::new(self.procs[place].nspace, Rank::WILDCARD);
@@ -114,7 +114,7 @@ impl World {
         Some(id)
     }
 
-    /// A process writes, and the host delivers it to the server of its node.
+    /// Delivers output of a process to the server of its node.
     pub(crate) fn write_output(&mut self, place: ProcId) {
         if self.jobs[self.procs[place].job].is_gone {
             return;
@@ -133,7 +133,7 @@ impl World {
         self.check_output_heard(node, place, &data);
     }
 
-    /// Publishes a value under a key of this life.
+    /// Publishes a value under a key of this incarnation.
     fn publish(&mut self, who: Who, place: ProcId) -> OperationId {
         let stamp = self.procs[place].stamp;
         let value = stamp.value(place, "card");
@@ -147,7 +147,7 @@ impl World {
         })
     }
 
-    /// A process of a job that was started.
+    /// Returns a process of a started job.
     fn any_proc(&mut self) -> ProcId {
         let procs = 0..self.procs.len();
         let begun: Vec<_> = procs
@@ -190,7 +190,7 @@ impl World {
         self.ask(who, what, soon, |core, end| core.commit(end))
     }
 
-    /// Somebody on another node asks for what a process has put.
+    /// Sends a get from another node for data of a process.
     pub(crate) fn be_curious(&mut self, of: ProcId) {
         let node = self.procs[of].node;
         let clients = self.clients.iter().enumerate();
@@ -235,7 +235,7 @@ impl World {
         if self.random.once_in(2) {
             let mut floor = floor;
             if self.random.once_in(4) {
-                // What a fence brought is not asked for.
+                // Data of a fence are not requested.
                 floor = None;
                 infos.push(Info::new(keys::GET_REFRESH_CACHE, true));
             }
@@ -243,7 +243,7 @@ impl World {
                 core.get(&name, key, &infos, end)
             });
         }
-        // The same without a cache in between.
+        // The same get without the client's cache.
         let mut lives = None;
         if self.random.once_in(3) {
             infos.push(Info::new(request::PREFETCH, 1_u32 << 16));
@@ -261,7 +261,7 @@ impl World {
     }
 }
 
-/// The key under which a life of a process publishes.
+/// Returns the key under which an incarnation of a process publishes.
 fn board_key(proc: ProcId, life: u16) -> String {
     format!("at.{life}.{proc}")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs, their processes, and what these have to do.
+//! Jobs, their processes and scripts.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -11,21 +11,21 @@ use pmix_types::{Proc, Rank, Scope, Text, Value};
 use crate::client::Who;
 use crate::random::Random;
 
-/// The place of a process among all.
+/// The index of a process.
 pub(crate) type ProcId = usize;
 
-/// A job: consecutive ranks on each node.
+/// A job with consecutive ranks on each node.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) nspace: &'static str,
     pub(crate) per_node: Vec<u32>,
-    /// The place of its first process among all.
+    /// The index of its first process.
     pub(crate) first: ProcId,
-    /// Whether it was deregistered.
+    /// `true` after its deregistration.
     pub(crate) is_gone: bool,
-    /// Whether it was started. Others wait to be spawned.
+    /// `true` once it was started; others wait for a spawn.
     pub(crate) is_begun: bool,
-    /// The process that had it started, and what its processes do then.
+    /// The process that spawned it, and the script of its processes.
     pub(crate) parent: Option<ProcId>,
     pub(crate) script: Option<Vec<Phase>>,
 }
@@ -35,7 +35,7 @@ impl Job {
         self.per_node.iter().sum()
     }
 
-    /// Its processes among all.
+    /// Returns the indexes of its processes.
     pub(crate) fn procs(&self) -> Range<ProcId> {
         self.first..self.first + usize::try_from(self.size()).unwrap()
     }
@@ -49,43 +49,42 @@ impl Job {
     }
 }
 
-/// A process, whatever life it is in.
+/// A process with all of its incarnations.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) job: usize,
     pub(crate) rank: u32,
     pub(crate) nspace: &'static str,
     pub(crate) node: usize,
-    /// Its connection, while it lives.
+    /// Its connection, while it is alive.
     pub(crate) client: Option<Who>,
-    /// How far it has come in the script.
+    /// The next step of the script.
     pub(crate) phase: usize,
-    /// What it does before it goes on with that.
+    /// The steps before that.
     pub(crate) then: Vec<Phase>,
-    /// What it says about itself when it puts something.
+    /// The stamp of the data that it puts.
     pub(crate) stamp: Stamp,
-    /// What it has asked its server to share.
+    /// The stamps of its sent commits.
     pub(crate) committed: Vec<Stamp>,
-    /// The last commit that its server has taken.
+    /// The stamp of the last commit that its server accepted.
     pub(crate) shared: Option<Stamp>,
-    /// Older lives are not to be seen on its node.
+    /// The first incarnation whose data are valid on its node.
     pub(crate) floor: u16,
-    /// The last life of which other nodes have heard that it is lost, and the one of which nothing
-    /// was on its way to them then.
+    /// The last incarnation whose loss other nodes have learned of, and the last of which no data were in transit then.
     pub(crate) heard: BTreeMap<usize, u16>,
     pub(crate) settled: BTreeMap<usize, u16>,
-    /// Whether its last life ended without notice.
+    /// `true` if its last incarnation was lost.
     pub(crate) was_lost: bool,
-    /// When that life ended.
+    /// The end of that incarnation.
     pub(crate) ended_at: Duration,
-    /// The last life that its server let in, and how many this server has.
+    /// The last admitted incarnation.
     pub(crate) admitted: u16,
-    /// When that was.
+    /// The time of its admission, and the number of incarnations that this server has admitted.
     pub(crate) admitted_at: Duration,
     pub(crate) num_admitted: u32,
-    /// Whether it may connect.
+    /// `true` while it is registered.
     pub(crate) is_registered: bool,
-    /// Whether it is not clear to others how many calls it has made.
+    /// `true` if the number of its calls is undetermined for others.
     pub(crate) is_restless: bool,
 }
 
@@ -95,8 +94,7 @@ impl Process {
     }
 }
 
-/// What a process puts: who it is, which life, the number of the commit, and which keys it uses in
-/// this life.
+/// The identity of put data: incarnation, number of the commit, and the keys used in this incarnation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stamp {
     pub(crate) life: u16,
@@ -104,7 +102,7 @@ pub(crate) struct Stamp {
     pub(crate) keys: u16,
 }
 
-/// Keys that processes put, and for whom.
+/// The keys that processes put, with their scopes.
 pub(crate) const KEYS: [(&str, Scope); 4] = [
     ("card", Scope::GLOBAL),
     ("shm", Scope::LOCAL),
@@ -113,13 +111,13 @@ pub(crate) const KEYS: [(&str, Scope); 4] = [
 ];
 
 impl Stamp {
-    /// Whether a key is among those that the process puts in this life.
+    /// Returns `true` if the process puts a key in this incarnation.
     pub(crate) fn has(self, key: &str) -> bool {
         let place = KEYS.iter().position(|(known, _)| *known == key);
         place.is_some_and(|place| self.keys & (1 << place) != 0)
     }
 
-    /// A value that says whose it is.
+    /// Returns a value that contains its process and stamp.
     pub(crate) fn value(self, proc: ProcId, key: &str) -> Value<'static> {
         let number = u64::try_from(proc).unwrap() << 48
             | u64::from(self.life) << 32
@@ -134,7 +132,7 @@ impl Stamp {
         }
     }
 
-    /// What a value says.
+    /// Returns the process and stamp in a value.
     pub(crate) fn of(value: &Value<'_>) -> Option<(ProcId, Self)> {
         let number = match value {
             Value::Uint64(number) => *number,
@@ -158,29 +156,28 @@ impl Stamp {
     }
 }
 
-/// What processes do together.
+/// The kind of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Fence,
     Connect,
     Disconnect,
-    /// They make a group: its number among those of the same processes, or 0 where that does not
-    /// matter.
+    /// A construct of a group: its number among those of the same processes, or 0 if that does not matter.
     Group(usize),
-    /// They destruct that group.
+    /// The destruct of that group.
     Destruct(usize),
 }
 
-/// What processes do together, and which ones.
+/// A collective with its participants.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Collective {
     pub(crate) kind: Kind,
-    /// In ascending order.
+    /// The participants in ascending order.
     pub(crate) members: Vec<ProcId>,
 }
 
 impl Collective {
-    /// Who leads, if these make groups that one of them leads.
+    /// Returns the leader of a construct with one.
     pub(crate) fn leader(&self) -> Option<ProcId> {
         let sum: usize = self.members.iter().sum();
         let is_led = matches!(self.kind, Kind::Group(_)) && !sum.is_multiple_of(4);
@@ -188,16 +185,16 @@ impl Collective {
         leader.copied().filter(|_| is_led)
     }
 
-    /// The name of the group of this number that these processes make.
+    /// Returns the name of the group with this number.
     pub(crate) fn group(&self, round: usize) -> String {
         group_name(&self.members, round)
     }
 }
 
-/// The first number of groups whose members do not all know each other.
+/// The first number of groups with members that do not all know each other.
 pub(crate) const FIRST_ADD_MEMBERS: usize = 1000;
 
-/// The name of the group of a number that processes make; where members are added it does not say whose it is.
+/// Returns the name of a group; with added members, it does not depend on the processes.
 pub(crate) fn group_name(members: &[ProcId], round: usize) -> String {
     if round >= FIRST_ADD_MEMBERS {
         return format!("added-{round}");
@@ -207,7 +204,7 @@ pub(crate) fn group_name(members: &[ProcId], round: usize) -> String {
     format!("group-{:016x}-{round}", hasher.finish())
 }
 
-/// The number of a group in the name that [`group_name`] made.
+/// Returns the number in a name of [`group_name`].
 pub(crate) fn round_of(name: &Text<'_>) -> usize {
     let (_, round) = name.as_str().unwrap().rsplit_once('-').unwrap();
     round.parse().unwrap()
@@ -216,33 +213,33 @@ pub(crate) fn round_of(name: &Text<'_>) -> usize {
 /// A step that all processes take in the same order.
 #[derive(Clone, Debug)]
 pub(crate) enum Phase {
-    /// Each does something of its own.
+    /// Individual actions.
     Own,
-    /// Some do something together.
+    /// A collective of some processes.
     Collective {
         collective: Collective,
         collects: bool,
-        /// Whether whole jobs are named by a wildcard.
+        /// `true` if whole jobs are named by wildcards.
         is_short: bool,
-        /// In seconds.
+        /// The time limit in seconds.
         timeout: Option<u32>,
-        /// Whether they go on before it has ended.
+        /// `true` if they continue before its end.
         is_loose: bool,
     },
-    /// Those who are a part of the construction of a number call for it.
+    /// A construct with added members.
     AddMembers(usize),
-    /// Those who are in that group destruct it.
+    /// The destruct of that group.
     DestructAddMembers(usize),
-    /// Those who are in a group destruct the last that they made.
+    /// The destruct of the last group that these processes constructed.
     Destruct {
-        /// Who made it.
+        /// The constructing processes.
         collective: Collective,
-        /// In seconds.
+        /// The time limit in seconds.
         timeout: Option<u32>,
     },
 }
 
-/// What all processes have to do.
+/// Returns the script of all processes.
 pub(crate) fn script(random: &mut Random, jobs: &[Job]) -> Vec<Phase> {
     let mut known: Vec<Collective> = Vec::new();
     let num_phases = 3 + random.below(8);
@@ -280,11 +277,10 @@ pub(crate) fn script(random: &mut Random, jobs: &[Job]) -> Vec<Phase> {
     phases
 }
 
-/// In which of so many runs there are more constructions that one of the members leads, and processes end in the
-/// middle of them.
+/// The modulus and the remainder of the seeds with more constructs with a leader, during which processes crash.
 pub(crate) const LED_RUNS: (u64, u64) = (4, 1);
 
-/// Adds constructions that one of the members leads to what all processes have to do.
+/// Adds constructs with a leader to the script of all processes.
 pub(crate) fn add_led(seed: u64, jobs: &[Job], script: &mut Vec<Phase>) {
     let mut random = Random::new(seed.rotate_left(32));
     for _ in 0..2 + random.below(3) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers that follow from a seed.
+//! Numbers determined by a seed.
 
 use std::time::Duration;
 
 use pmix_random::{Seeded, Source as _};
 
-/// Numbers that follow from a seed.
+/// Numbers determined by a seed.
 #[derive(Debug)]
 pub(crate) struct Random(Seeded);
 
@@ -18,7 +18,7 @@ impl Random {
         self.0.take(8)
     }
 
-    /// A number below another one, which is not 0.
+    /// Returns a number below `end`, which is not 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end).unwrap();
         usize::try_from(self.next() % end).unwrap()
@@ -28,7 +28,7 @@ impl Random {
         u32::try_from(self.next() % u64::from(end)).unwrap()
     }
 
-    /// Whether something happens that happens once in so many times.
+    /// Returns `true` with a probability of one in `times`.
     pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
@@ -37,12 +37,12 @@ impl Random {
         &things[self.below(things.len())]
     }
 
-    /// One of some things, if there are any.
+    /// Returns one of the elements, if there are any.
     pub(crate) fn pick_of<'t, T>(&mut self, things: &'t [T]) -> Option<&'t T> {
         (!things.is_empty()).then(|| self.pick(things))
     }
 
-    /// A time between two numbers of milliseconds, the second one not included.
+    /// Returns a time from `from` to `to` milliseconds, exclusive.
     pub(crate) fn millis(&mut self, from: u64, to: u64) -> Duration {
         Duration::from_millis(from + self.next() % (to - from))
     }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs, and what is said about those that fail.
+//! Runs, and the reports of failed ones.
 
 use std::panic::{self, AssertUnwindSafe};
 
 use crate::fault::{Fault, Plan, Tally};
 use crate::world::World;
 
-/// How many of the last lines of a trace are printed.
+/// The number of printed lines of a trace.
 const MAX_LINES: usize = 120;
 
-/// A run in which all was as it has to be.
+/// A successful run.
 pub(crate) struct Done {
     pub(crate) tally: Tally,
     pub(crate) digest: u64,
 }
 
-/// A run in which something was not.
+/// A failed run.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) seed: u64,
@@ -48,7 +48,7 @@ fn message(reason: &(dyn std::any::Any + Send)) -> String {
     text.unwrap_or("a panic without words").to_owned()
 }
 
-/// Does something that may panic without a word on the terminal.
+/// Runs code that may panic, without the message on the terminal.
 pub(crate) fn quietly(work: impl FnOnce()) {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
@@ -56,7 +56,7 @@ pub(crate) fn quietly(work: impl FnOnce()) {
     panic::set_hook(hook);
 }
 
-/// Runs a seed that fails with as few kinds of faults as are needed, and prints what happened.
+/// Runs a failing seed with as few kinds of faults as possible, and prints the trace.
 pub(crate) fn show(seed: u64) {
     let Err(mut failure) = run(seed, None, true) else {
         println!("seed {seed} succeeds");

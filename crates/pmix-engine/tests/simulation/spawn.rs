@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs that processes and tools have started, and the host that starts them.
+//! Spawns of processes and tools, and the host that starts the jobs.
 
 use std::time::Duration;
 
@@ -15,28 +15,28 @@ use crate::process::{Collective, Kind, Phase, ProcId};
 use crate::tool::STRANGER;
 use crate::world::World;
 
-/// The key of the number that a spawn has; no two have the same.
+/// The key of the unique number of a spawn.
 const SPAWN: &str = "spawn";
 
-/// A spawn, and what became of it.
+/// A spawn and its result.
 #[derive(Debug)]
 pub(crate) struct Spawning {
-    /// Who asked.
+    /// The requestor.
     pub(crate) by: Who,
-    /// Whether the output of the job is to be forwarded to who asked.
+    /// `true` if the output of the job is forwarded to the requestor.
     pub(crate) forwards: bool,
-    /// The call of the host, once it was made.
+    /// The upcall, once it was made.
     pub(crate) call: Option<Call>,
     /// The job that the host started.
     pub(crate) job: Option<usize>,
-    /// What the server of who asked was told first.
+    /// The first reply to the requestor's server.
     pub(crate) told: Option<(Status, Option<Nspace<'static>>)>,
 }
 
 impl World {
-    /// Asks for a job to be started. What the host takes nobody limits, but who asks.
+    /// Sends a spawn. Only the requestor limits its time.
     pub(crate) fn spawn(&mut self, who: Who) -> Option<OperationId> {
-        // Most runs have few jobs to start.
+        // There are only a few jobs to start in a run.
         if self.oracle.spawns.len() > 8 {
             return None;
         }
@@ -62,7 +62,7 @@ impl World {
         Some(self.ask_for(who, Ask::spawn(infos, vec![app]), What::Spawn(number), None))
     }
 
-    /// The host is to start a job: it does at once, and answers as well or badly as it does.
+    /// Starts a job at once for a spawn, and replies with the faults of the plan.
     pub(crate) fn start_job(&mut self, call: Call, spawn: &Spawn) {
         let number = spawn.infos.iter().find(|info| info.key.is(SPAWN));
         let number = number.and_then(|info| info.value.to_number::<u64>().ok());
@@ -70,7 +70,7 @@ impl World {
         self.check_spawn_call(call, number, spawn);
         let spare = |job: &crate::process::Job| !job.is_begun && !job.is_gone;
         let job = self.jobs.iter().position(spare);
-        // A user who has no job here may start none.
+        // A user without a job here may not start one.
         let job = job.filter(|_| self.user_of(self.oracle.spawns[number].by) != STRANGER);
         let job = job.filter(|_| !self.is_over && !self.strikes(Fault::HostError, 6));
         let Some(job) = job else {
@@ -88,7 +88,7 @@ impl World {
         self.send_answer(call, answer, fate);
     }
 
-    /// Registers a job that is started by another one, and starts its processes.
+    /// Registers a spawned job and starts its processes.
     fn begin_job(&mut self, job: usize, parent: Option<ProcId>) {
         self.jobs[job].is_begun = true;
         self.jobs[job].parent = parent;
@@ -126,7 +126,7 @@ impl World {
         }
     }
 
-    /// A process of a job that was started writes.
+    /// Lets a process of a spawned job write output.
     pub(crate) fn child_writes(&mut self, job: usize) {
         let procs = self.jobs[job].procs();
         let place = procs.start + self.random.below(procs.len());
@@ -135,7 +135,7 @@ impl World {
         }
     }
 
-    /// Who had a job started was told so. A process connects with its children.
+    /// Handles the success of a spawn. A process then connects with its children.
     pub(crate) fn has_spawned(&mut self, who: Who, number: usize) {
         let job = self.oracle.spawns[number].job.expect("a job");
         let own = self.jobs[job].procs();
@@ -151,7 +151,7 @@ impl World {
         }
     }
 
-    /// A process has ended that had jobs started: some hosts end these, too.
+    /// Ends some of the jobs that a terminated process spawned, as some hosts do.
     pub(crate) fn parent_died(&mut self, parent: ProcId) {
         for job in 0..self.jobs.len() {
             let is_child = self.jobs[job].parent == Some(parent) && !self.jobs[job].is_gone;
@@ -163,7 +163,7 @@ impl World {
     }
 }
 
-/// A parent and its children connect.
+/// Returns the connect of a parent and its children.
 fn with_parent(parent: ProcId, children: std::ops::Range<ProcId>) -> Collective {
     let mut members: Vec<_> = children.chain([parent]).collect();
     members.sort_unstable();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Faults that happen at a time.
+//! Faults that occur at a time.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::process::ProcId;
 use crate::world::World;
 
 impl World {
-    /// Something goes wrong, if there is somebody whom it can happen to.
+    /// Performs a fault, if it has a target.
     pub(crate) fn strike(&mut self, fault: Fault) {
         if self.is_over {
             return;
@@ -81,7 +81,7 @@ impl World {
         true
     }
 
-    /// A connection ends from one moment to the next: because its process did, or by itself.
+    /// Cuts a connection, because of a crash of its process or by itself.
     pub(crate) fn cut_off(&mut self, who: Who, is_broken: bool) {
         self.say(|| format!("connection {who} is cut off"));
         let packets = &mut self.clients[who].up.packets;
@@ -110,7 +110,7 @@ impl World {
         self.send(who, bytes, true);
     }
 
-    /// Changes some bytes, and perhaps how many there are.
+    /// Changes some bytes, and possibly their number.
     pub(crate) fn spoil(&mut self, bytes: &mut Vec<u8>) {
         for _ in 0..=self.random.below(8) {
             if !bytes.is_empty() {
@@ -130,7 +130,7 @@ impl World {
         let place = self.random.below(self.procs.len());
         let name = self.procs[place].name();
         let mut bytes = hello(name).encode().unwrap();
-        // One byte of the name is never right, so that this is not the process itself.
+        // One byte of the name is always wrong, so that the hello is not that of the process.
         for byte in bytes.iter_mut().skip(16) {
             *byte = byte.wrapping_add(1);
         }
@@ -174,7 +174,7 @@ impl World {
         }
     }
 
-    /// Another server takes the place of one that ends with all its connections.
+    /// Replaces a server that crashes with all its connections.
     fn crash_server(&mut self) -> bool {
         let place = self.random.below(self.nodes.len());
         self.say(|| format!("the server of node {place} ends"));
@@ -208,7 +208,7 @@ impl World {
         true
     }
 
-    /// The host ends a job on all nodes.
+    /// Deregisters a job on all nodes.
     pub(crate) fn deregister(&mut self, job: usize) -> bool {
         if std::mem::replace(&mut self.jobs[job].is_gone, true) || !self.jobs[job].is_begun {
             return false;
@@ -237,7 +237,7 @@ impl World {
         true
     }
 
-    /// The host ends a process.
+    /// Deregisters a process.
     fn dismiss(&mut self) -> bool {
         let place = self.random.below(self.procs.len());
         let proc = &mut self.procs[place];
@@ -253,8 +253,7 @@ impl World {
         let engine = &mut self.nodes[node].engine;
         engine.deregister_client(&name).unwrap();
         self.drain(node);
-        // Its next life, if there is one, is the first of a new registration, and has nothing to
-        // do with what the one before put.
+        // Its next incarnation, if there is one, is the first of a new registration, without the previous data.
         self.procs[place].num_admitted = 0;
         self.procs[place].was_lost = true;
         if self.random.once_in(2) {
@@ -263,7 +262,7 @@ impl World {
         true
     }
 
-    /// The host says that a process is to come, or to come again.
+    /// Registers a process again.
     pub(crate) fn register_again(&mut self, place: ProcId) {
         let proc = &mut self.procs[place];
         proc.is_registered = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tools: they attach with or without a name of their own, ask, and leave or end without a word.
+//! Tools: they connect with or without a name, send requests, and finalize or crash.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,38 +16,38 @@ use crate::own::EVENT;
 use crate::random::Random;
 use crate::world::World;
 
-/// The place of a tool among all.
+/// The index of a tool.
 pub(crate) type ToolId = usize;
 
-/// A user who has no job here.
+/// A user without a job here.
 pub(crate) const STRANGER: u32 = 2000;
 
-/// How often a tool may attach.
+/// The greatest number of connections of a tool.
 const MAX_LIVES: u16 = 3;
 
-/// The key by which a tool says in its hello which one it is.
+/// The key of a tool's number in its hello.
 pub(crate) const TOOL: &str = "tool";
 
-/// A tool, however often it attaches.
+/// A tool with all of its connections.
 #[derive(Debug)]
 pub(crate) struct Tool {
-    /// The node to whose server it attaches.
+    /// The node of its server.
     pub(crate) node: usize,
-    /// Its user: that of the jobs and servers, root, or a stranger.
+    /// The user: that of the jobs and servers, root, or another one.
     pub(crate) user: u32,
-    /// The name that it brings.
+    /// The name that it claims.
     pub(crate) name: Option<Proc<'static>>,
-    /// Whether no server may let it in under that name.
+    /// `true` if no server may admit it under that name.
     pub(crate) is_imposter: bool,
-    /// The name that it has, while it is attached.
+    /// The name that it has while connected.
     pub(crate) has: Option<Proc<'static>>,
     pub(crate) client: Option<Who>,
     lives: u16,
-    /// How much it has still to do before it leaves.
+    /// The number of remaining steps.
     steps: usize,
-    /// The jobs whose output it was told that it gets, and how often.
+    /// The jobs whose output it pulls, with the number of pulls.
     pub(crate) hears: BTreeMap<&'static str, usize>,
-    /// The last output that its server sent it.
+    /// The last output from its server.
     pub(crate) last_output: Vec<u8>,
 }
 
@@ -68,7 +68,7 @@ impl Tool {
     }
 }
 
-/// The tools of a run.
+/// Returns the tools of a run.
 pub(crate) fn tools(random: &mut Random, num_nodes: usize) -> Vec<Tool> {
     let num_tools = 1 + random.below(3);
     let tool = |place: usize| {
@@ -79,7 +79,7 @@ pub(crate) fn tools(random: &mut Random, num_nodes: usize) -> Vec<Tool> {
         };
         let node = random.below(num_nodes);
         let name = match random.below(6) {
-            // The name that a server would give to the first tool, as one has that was there before.
+            // The name that a server would assign to its first tool, as kept from an earlier server.
             0 => Some(Proc::new(format!("server{node}.tool.1"), Rank::new(0))),
             1 | 2 => Some(Proc::new(
                 format!("tool{}", random.below(2).min(place)),
@@ -93,7 +93,7 @@ pub(crate) fn tools(random: &mut Random, num_nodes: usize) -> Vec<Tool> {
 }
 
 impl World {
-    /// A tool connects to its server.
+    /// Connects a tool to its server.
     pub(crate) fn attach(&mut self, place: ToolId) {
         let tool = &mut self.tools[place];
         if self.is_over || tool.client.is_some() {
@@ -126,11 +126,11 @@ impl World {
         let form = role.welcome(&hello.form().unwrap());
         self.clients[who].welcome = Some(form);
         self.begin_core_as(who, name.unwrap_or(unnamed), &hello);
-        // The security module, the host, and late packets take their time.
+        // The security module, the host and late packets delay the welcome.
         self.after(Duration::from_secs(25), Event::Deadline(who, Tag::HELLO));
     }
 
-    /// A tool is no longer attached; it may come again, here or elsewhere, with the name that it had.
+    /// Handles the disconnection of a tool, which may connect again, here or elsewhere, with its previous name.
     pub(crate) fn tool_left(&mut self, place: ToolId) {
         let num_nodes = self.nodes.len();
         let tool = &mut self.tools[place];
@@ -149,7 +149,7 @@ impl World {
         self.after(after, Event::Attach(place));
     }
 
-    /// A tool does what is next, unless it waits for something.
+    /// Performs the next step of a tool, unless it waits for an operation.
     pub(crate) fn tool_step(&mut self, who: Who, place: ToolId) {
         let tool = &mut self.tools[place];
         if tool.steps == 0 {
@@ -175,7 +175,7 @@ impl World {
                 let key = *self.random.pick(&keys);
                 let mut qualifiers = vec![Info::new(keys::NSPACE, self.any_nspace())];
                 if key == keys::QUERY_NAMESPACES {
-                    // While the host is asked, jobs come and go: what the oracle compares is as old as the question.
+                    // While the host is asked, jobs may change, so the oracle can compare local answers only.
                     qualifiers.push(Info::new(keys::QUERY_LOCAL_ONLY, true));
                 }
                 let queries = vec![Query {
@@ -235,12 +235,12 @@ impl World {
         Some(id)
     }
 
-    /// The name of one of the jobs, whether or not it is there.
+    /// Returns the name of any job, registered or not.
     fn any_nspace(&mut self) -> &'static str {
         self.random.pick(&self.jobs).nspace
     }
 
-    /// A tool that is attached ends without a word.
+    /// Crashes a connected tool.
     pub(crate) fn crash_tool(&mut self) -> bool {
         let attached: Vec<_> = self.tools.iter().filter_map(|tool| tool.client).collect();
         let live: Vec<_> = (attached.into_iter())
@@ -250,8 +250,8 @@ impl World {
         who.inspect(|who| self.cut_off(*who, false)).is_some()
     }
 
-    /// A tool comes that says it is somebody else: a process, one that its job does not have, a server; or
-    /// a stranger's says that it is a tool which is there.
+    /// Connects a tool with a false identity: a process, a rank that its job does not have, a server, or, for another
+    /// user, a connected tool.
     pub(crate) fn claim(&mut self) -> bool {
         let node = self.random.below(self.nodes.len());
         let user = *self.random.pick(&[UID, STRANGER]);

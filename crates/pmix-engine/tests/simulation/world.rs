@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run: nodes, jobs, connections, a host and a clock, and what happens to them.
+//! A run: nodes, jobs, connections, a host and a clock.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -19,16 +19,16 @@ use crate::process::{Job, LED_RUNS, Phase, Process, Stamp, add_led, script};
 use crate::random::Random;
 use crate::tool::{Tool, tools};
 
-/// In one of so many runs there are tools, and jobs that may be spawned.
+/// The modulus of the seeds with tools and jobs to spawn.
 const TOOLS: u64 = 8;
 
-/// When the host ends whatever is left.
+/// The time at which the host ends everything.
 const END: Duration = Duration::from_secs(40);
 
-/// How many events happen between two looks at all that the engines hold.
+/// The number of events between two recounts of the engines.
 const COUNTED: u32 = 4;
 
-/// One run.
+/// A run.
 pub(crate) struct World {
     pub(crate) random: Random,
     pub(crate) plan: Plan,
@@ -46,21 +46,21 @@ pub(crate) struct World {
     pub(crate) clients: Vec<Client>,
     pub(crate) host: Host,
     pub(crate) oracle: Oracle,
-    /// How many packets were sent.
+    /// The number of sent packets.
     pub(crate) num_packets: u64,
-    /// How many events were reported.
+    /// The number of raised events.
     pub(crate) num_events: u32,
     pub(crate) is_over: bool,
-    /// What happened, if somebody wants to read it.
-    /// Whether processes commit the same again, and nothing else in a life.
+    /// `true` if processes commit the same data again within an incarnation.
     pub(crate) is_steady: bool,
+    /// The trace of the run, if it is to be printed.
     pub(crate) trace: Option<Vec<String>>,
-    /// A number that sums up what happened.
+    /// A digest of all events.
     pub(crate) digest: u64,
 }
 
 impl World {
-    /// The run that follows from a seed, with some faults of its own or with these.
+    /// Creates the run of a seed, with its own faults or the given ones.
     pub(crate) fn new(seed: u64, plan: Option<Plan>, is_traced: bool) -> Self {
         let mut random = Random::new(seed);
         let has_tools = seed % TOOLS == TOOLS - 1;
@@ -70,7 +70,7 @@ impl World {
         };
         let is_led = seed % LED_RUNS.0 == LED_RUNS.1;
         let has_constructs = seed % ADD_MEMBERS_RUNS.0 == ADD_MEMBERS_RUNS.1;
-        // What becomes of a construction is decided where one of its members ends.
+        // A crash during a construct requires a decision.
         let drawn = match is_led || has_constructs && seed.is_multiple_of(3) {
             true => drawn.with(Fault::Crash),
             false => drawn,
@@ -78,7 +78,7 @@ impl World {
         let plan = plan.unwrap_or(drawn);
         let mut config = config(&mut random, plan, has_tools);
         if is_led || has_constructs {
-            // Less than any limit of time, so that this is not what ends a construction.
+            // Shorter than any time limit, so that time limits do not end constructs.
             config.leader_time = Duration::from_millis(900);
         }
         let num_nodes = 1 + random.below(3);
@@ -88,7 +88,7 @@ impl World {
             add_led(seed, &jobs, &mut script);
         }
         let constructs = add_constructs(seed, &jobs, &mut script);
-        // Tools, and jobs that may be spawned, are in some runs only: these take longer.
+        // Tools and jobs to spawn are in some runs only, because such runs take longer.
         let tools = match has_tools {
             true => tools(&mut random, num_nodes),
             false => Vec::new(),
@@ -141,7 +141,7 @@ impl World {
             self.happen(event);
             self.check_bounds();
             self.check_pending();
-            // What is counted wrong stays so: a look now and then is enough, and costs less.
+            // A wrong counter remains wrong, so an occasional recount suffices and takes less time.
             num_events += 1;
             if num_events.is_multiple_of(COUNTED) || self.is_over {
                 self.check_counts();
@@ -293,14 +293,14 @@ impl World {
         }
     }
 
-    /// Says what happens.
+    /// Adds a line to the trace.
     pub(crate) fn say(&mut self, what: impl FnOnce() -> String) {
         if let Some(trace) = &mut self.trace {
             trace.push(format!("{:>9.3} {}", self.now.as_secs_f64(), what()));
         }
     }
 
-    /// Sums up what happens, so that two runs can be compared.
+    /// Adds numbers to the digest, which allows two runs to be compared.
     pub(crate) fn note(&mut self, numbers: &[u64]) {
         for number in numbers {
             self.digest = (self.digest ^ number)
@@ -309,7 +309,7 @@ impl World {
         }
     }
 
-    /// Whether a fault happens that is planned and happens once in so many times.
+    /// Returns `true` if a planned fault occurs, with a probability of one in `times`.
     pub(crate) fn strikes(&mut self, fault: Fault, times: usize) -> bool {
         let strikes = self.plan.has(fault) && self.random.once_in(times) && !self.is_over;
         if strikes {
@@ -323,17 +323,17 @@ impl World {
         self.agenda.add(self.now + time, event);
     }
 
-    /// The time of the host.
+    /// Returns the time of the host.
     pub(crate) fn instant(&self) -> Instant {
         self.base + self.now
     }
 
-    /// The time of a node.
+    /// Returns the time of a node.
     pub(crate) fn node_time(&self, node: usize) -> Instant {
         self.instant() + self.nodes[node].ahead
     }
 
-    /// Tells an engine the time, before the host does something.
+    /// Passes the time to an engine before a call of the host.
     pub(crate) fn hand_in_time(&mut self, node: usize) {
         let now = self.node_time(node);
         self.nodes[node].engine.handle_timeout(now);
@@ -350,7 +350,7 @@ impl World {
         self.drain(node);
     }
 
-    /// Takes from an engine what it has to say.
+    /// Processes the outputs of an engine.
     pub(crate) fn drain(&mut self, node: usize) {
         let now = self.node_time(node);
         while self.nodes[node].engine.handle_queued(now).is_some() {}
@@ -421,7 +421,7 @@ impl World {
         }
     }
 
-    /// The host ends all jobs, gives up all calls, and everybody has left.
+    /// Ends all jobs and calls, and disconnects all processes.
     fn end(&mut self) {
         self.say(|| "the host ends all that is left".to_owned());
         self.is_over = true;
@@ -450,9 +450,9 @@ impl World {
         self.check_nothing_is_left();
     }
 
-    /// The time by which every answer is on its way that nobody is to wait for longer than `own`.
+    /// Returns the time by which every reply with a time limit of `own` is in transit.
     pub(crate) fn deadline(&self, own: Duration) -> Duration {
-        // A late packet each way, a late answer of the host, a server's grace for the host.
+        // A late packet in each direction, a late reply of the host, and a server's grace period for the host.
         own + Duration::from_secs(4 + 7 + 3)
     }
 
@@ -496,7 +496,7 @@ fn jobs(random: &mut Random, num_nodes: usize) -> Vec<Job> {
     jobs
 }
 
-/// Adds the jobs that are there to be spawned.
+/// Adds the jobs that may be spawned.
 fn add_spare(random: &mut Random, num_nodes: usize, jobs: &mut Vec<Job>) {
     for nspace in ["child", "grandchild"] {
         let num_nodes = 1 + random.below(num_nodes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups whose members did not all know each other: all who are in one are told of the same one, and nobody waits
-//! for those who will not call.
+//! Groups with members that did not all know each other: all members receive the same group, and no caller waits for
+//! processes that will not call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,27 +16,27 @@ use crate::fault::Fault;
 use crate::process::{FIRST_ADD_MEMBERS, ProcId, group_name};
 use crate::world::World;
 
-/// How many groups were formed, how many of them without one of those who were to be members.
+/// The number of formed groups, and of those without an intended member.
 pub(crate) static NUM_CONSTRUCTED: AtomicU64 = AtomicU64::new(0);
 pub(crate) static NUM_SMALLER: AtomicU64 = AtomicU64::new(0);
 
-/// Within which time all are told what is known: late packets, a late answer, a grace for the host.
+/// The time limit for reports: late packets, a late reply, and the grace period for the host.
 const SOON: Duration = Duration::from_secs(16);
 
-/// What was seen of one such construction.
+/// The observations of one such construct.
 #[derive(Debug, Default)]
 pub(crate) struct SeenConstruct {
     called: BTreeSet<ProcId>,
-    /// When the first called, and when one last called or was lost.
+    /// The time of the first call, and that of the last call or loss.
     began_at: Option<Duration>,
     changed_at: Duration,
-    /// What each was told.
+    /// The status that each member received.
     told: BTreeMap<ProcId, Status>,
-    /// The members in their order, and the context id.
+    /// The ordered members, and the context id.
     formed: Option<(Vec<ProcId>, Option<u64>)>,
     /// The servers that called the host for leaders.
     pub(crate) called_host: BTreeSet<usize>,
-    /// The servers that the host did not answer in time and as the others.
+    /// The servers that did not get the host's result in time or unchanged.
     pub(crate) excused: BTreeSet<usize>,
 }
 
@@ -47,7 +47,7 @@ impl SeenConstruct {
 }
 
 impl World {
-    /// A process is about to call.
+    /// Records the call of a process.
     pub(crate) fn construct_called(&mut self, number: usize, place: ProcId) {
         let seen = &mut self.oracle.constructs[number];
         seen.called.insert(place);
@@ -55,7 +55,7 @@ impl World {
         self.construct_changed(number);
     }
 
-    /// A process has ended.
+    /// Records the termination of a process.
     pub(crate) fn constructs_lose(&mut self, place: ProcId) {
         for number in 0..self.constructs.len() {
             if self.constructs[number].members.contains(&place) {
@@ -70,7 +70,7 @@ impl World {
         self.after(time, Event::ConstructDue(number));
     }
 
-    /// Within which time all are told what is known, and what is to be decided is.
+    /// Returns the time limit for reports and decisions.
     fn construct_due_within(&self, number: usize) -> Duration {
         match self.constructs[number].decider {
             Some(_) => SOON + self.config.leader_time * 4,
@@ -78,7 +78,7 @@ impl World {
         }
     }
 
-    /// The host has determined the members of a group.
+    /// Records the members that the host has determined.
     pub(crate) fn host_formed(&mut self, number: usize, infos: &[Info<'_>]) {
         let members = infos
             .iter()
@@ -98,7 +98,7 @@ impl World {
         places.map(|place| place.expect("a process")).collect()
     }
 
-    /// Whether a fault took place after which some may know of others than the rest does.
+    /// Returns `true` after a fault with which members may have different information.
     fn is_unclear(&self, construct: &AddMembersConstruct) -> bool {
         let mut members = construct.members.iter();
         self.is_over
@@ -108,7 +108,7 @@ impl World {
             })
     }
 
-    /// A caller is told what became of a construction.
+    /// Checks the result of a construct for a caller.
     pub(super) fn check_construct(
         &mut self,
         who: Who,
@@ -132,11 +132,11 @@ impl World {
         } else if !is_excused {
             self.check_construct_end(number, &construct, place, status);
             if status == Status::ERR_LOST_CONNECTION {
-                // The server says so before it says who is lost.
+                // The server sends the status before it reports the loss.
                 self.after(Duration::ZERO, Event::ConstructLost(number));
             }
         }
-        // Who is in the group was told so, and nobody else was.
+        // All members received success, and no other process did.
         let seen = &self.oracle.constructs[number];
         let Some((members, _)) = &seen.formed else {
             return;
@@ -151,7 +151,7 @@ impl World {
         }
     }
 
-    /// All are told of the same group, which is those who called, in their order.
+    /// Checks that all members receive the same group of callers, in order.
     fn check_formed_of(
         &mut self,
         who: Who,
@@ -187,7 +187,7 @@ impl World {
         );
         let missing = construct.members.iter();
         for missing in missing.filter(|member| !members.contains(member)) {
-            // Nobody adds those whose leader did not come.
+            // Members are not added if their leader did not call.
             let adder = construct.adder(*missing);
             let is_added = adder.is_none_or(|adder| members.contains(&adder));
             let is_done_without = construct.may_lack_members() && self.has_ended(*missing)
@@ -213,7 +213,7 @@ impl World {
         }
     }
 
-    /// In which order members are, if that is clear.
+    /// Returns the expected order of the members, if it is determined.
     fn expected_order(
         &self,
         construct: &AddMembersConstruct,
@@ -226,7 +226,7 @@ impl World {
             places
         };
         if let Some(order) = &construct.order {
-            // Those whom leaders added in the place of others are not named there.
+            // Replacements added by leaders are not listed there.
             let others = construct.members.iter().copied();
             let others: Vec<_> = others.filter(|place| !order.contains(place)).collect();
             let order: Vec<_> = order.iter().copied().filter(is_in).collect();
@@ -241,7 +241,7 @@ impl World {
         Some([leaders, by_name(added)].concat())
     }
 
-    /// A construction ends for a reason that there is.
+    /// Checks that a construct failed for a valid reason.
     fn check_construct_end(
         &self,
         number: usize,
@@ -261,7 +261,7 @@ impl World {
                 self.plan.has(Fault::HostError) || self.plan.has(Fault::Flood)
             }
             Status::ERR_NOT_FOUND => self.plan.has(Fault::LateJob),
-            // Why these are right is checked where one leads.
+            // The rules for constructs with a leader check these reasons.
             Status::GROUP_CONSTRUCT_ABORT | Status::GROUP_LEADER_FAILED => {
                 construct.decider.is_some()
             }
@@ -270,7 +270,7 @@ impl World {
         assert!(is_known, "{construct:?} ends with {status} for {place}");
     }
 
-    /// A construction ended as one of its members is lost.
+    /// Checks that a construct that failed because of a loss has a lost member.
     pub(crate) fn check_construct_lost(&self, number: usize) {
         let construct = &self.constructs[number];
         let is_lost = |place: &ProcId| {
@@ -285,11 +285,11 @@ impl World {
         );
     }
 
-    /// Nobody waits who needs nobody else, or somebody who will not call.
+    /// Checks that no caller waits that needs no other process, or a process that will not call.
     pub(crate) fn check_waits_of_construct(&mut self, number: usize) {
         let construct = self.constructs[number].clone();
         let seen = &self.oracle.constructs[number];
-        // One that ended before it was let in is lost to no server.
+        // No server observes the loss of a process that was never admitted.
         let mut members = construct.members.iter();
         let is_unseen = |place: &ProcId| self.has_ended(*place) && self.procs[*place].admitted == 0;
         if members.any(is_unseen) {
@@ -299,7 +299,7 @@ impl World {
         if has_changed || self.is_unclear(&construct) || !seen.excused.is_empty() {
             return;
         }
-        // Who gave up before it was added does not call again.
+        // A process that failed before it was added does not call again.
         let gave_up = |(place, status): (&ProcId, &Status)| {
             !status.is_success() && !construct.leaders().contains(place)
         };
@@ -322,7 +322,7 @@ impl World {
         }
     }
 
-    /// Whether a caller has to be told by now how a construction ended.
+    /// Returns `true` if a caller must have the result of a construct now.
     fn is_construct_over(&self, number: usize, caller: ProcId) -> bool {
         let construct = &self.constructs[number];
         let called = &self.oracle.constructs[number].called;

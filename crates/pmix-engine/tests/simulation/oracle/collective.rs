@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What participants are told of what they do together.
+//! Results of collectives.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use crate::fault::Fault;
 use crate::process::{Collective, Kind, ProcId};
 use crate::world::World;
 
-/// Within which time all servers hear of one that finalizes and does not come again, and the host of what follows.
+/// The time in which all servers learn of a finalized process that does not return, and the host of the consequences.
 const SOON: Duration = Duration::from_secs(6);
 
 impl World {
-    /// All local participants are told the same, and so are those of other nodes unless the host
-    /// kept it from their server. Nobody is told of success before all have come.
+    /// Checks that all local participants get the same result, as do those of other nodes unless the host withheld it
+    /// from their server. Success requires the calls of all participants.
     pub(super) fn check_collective(
         &mut self,
         who: Who,
@@ -37,13 +37,12 @@ impl World {
         }
         let round = self.oracle.rounds.get_mut(&id);
         let round = round.expect("a collective that nobody called for");
-        // Who calls before the job is registered may be told at another time than the others, and
-        // of another reason.
+        // Participants that call before the job is registered may get the result at another time, with another reason.
         let is_early = self.plan.has(Fault::LateJob);
-        // A group whose destruct failed is gone for those who were told so: who comes later is
-        // told why it cannot be now.
+        // A group whose destruct failed is removed for the processes that received the failure: a later caller gets the
+        // reason why it is impossible now.
         let is_early = is_early || matches!(collective.kind, Kind::Destruct(_));
-        // Who comes later is told the same.
+        // Later callers get the same result.
         let is_first = round.told.is_empty();
         if let Some(before) = round.told.insert(node, status) {
             let agree =
@@ -53,7 +52,7 @@ impl World {
                 "participants of one node are told {before} and {status}"
             );
         }
-        // The members are told of those that end, and do without them.
+        // Such a destruct continues without terminated members, of which the others are notified.
         let is_cut_off = [Fault::CrashServer, Fault::Deregister].map(|fault| self.plan.has(fault));
         assert!(
             status != Status::ERR_LOST_CONNECTION
@@ -75,8 +74,7 @@ impl World {
         }
     }
 
-    /// A group is its members, but for those that were lost while it was formed, and has the context
-    /// id that the host gave it.
+    /// Checks that a group has its members except those lost during its construct, and the host's context id.
     pub(super) fn check_group(
         &mut self,
         who: Who,
@@ -91,7 +89,7 @@ impl World {
         let mut members = group.members;
         members.sort_unstable();
         members.dedup();
-        // A job that its server does not know is named as a whole.
+        // A job unknown to its server is listed as a whole.
         let names = |named: &Proc<'_>, proc: ProcId| {
             let name = self.procs[proc].name();
             named.nspace == name.nspace && name.rank.matches(named.rank)
@@ -117,7 +115,7 @@ impl World {
         );
     }
 
-    /// Compares what a node was told with what others were, as far as the host told all of them.
+    /// Compares the result of a node with the others, as far as the host sent it to all of them.
     fn compare_nodes(&self, node: usize, id: &(Collective, usize), round: &Seen) {
         let is_excused = |node: usize| {
             let (collective, place) = id.clone();
@@ -138,8 +136,8 @@ impl World {
         }
     }
 
-    /// Whether a collective may run out of time: it is no destruct, or one who is in the group has not called, or the
-    /// host or a server may not have heard of all.
+    /// Returns `true` if a collective may time out: it is no destruct, a member has not called, or the host or a server
+    /// may lack information.
     fn may_be_late(&self, collective: &Collective, place: usize, round: &Seen) -> bool {
         let faults = [
             Fault::CrashServer,
@@ -173,7 +171,7 @@ impl World {
             || members.any(is_waited_for)
     }
 
-    /// All have come, if there was success.
+    /// Checks that all participants have called, in case of success.
     fn check_attendance(&self, collective: &Collective, place: usize, round: &Seen) {
         for member in &collective.members {
             let has_come = round.callers.contains_key(member)
@@ -188,7 +186,7 @@ impl World {
         }
     }
 
-    /// What a fence brought can be relied on.
+    /// Records the data that a fence guarantees.
     fn learn(&mut self, who: Who, id: &(Collective, usize)) {
         let round = &self.oracle.rounds[id];
         if !round.collects || id.0.kind != Kind::Fence {

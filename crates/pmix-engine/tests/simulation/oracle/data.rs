@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What gets and lookups bring.
+//! Results of gets and lookups.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,24 +14,24 @@ use crate::process::{Collective, KEYS, ProcId, Stamp};
 use crate::tool::STRANGER;
 use crate::world::World;
 
-/// How many processes were told of in all runs to who had not asked about them.
+/// The number of processes, in all runs, whose data clients received without a request.
 pub(crate) static NUM_UNASKED: AtomicUsize = AtomicUsize::new(0);
 
-/// A get, as far as it matters for what it brings.
+/// The contents of a get that determine valid replies.
 pub(super) struct Wanted<'g> {
     pub(super) of: ProcId,
     pub(super) key: &'g str,
-    /// What the process that asks may rely on.
+    /// The data guaranteed to the requesting process.
     pub(super) floor: Option<Stamp>,
-    /// Older lives are not to be seen.
+    /// The first incarnation whose data are valid.
     pub(super) first_life: u16,
 }
 
 impl World {
-    /// What a process that asks now may rely on.
+    /// Returns the data guaranteed to a process that sends a get now.
     pub(crate) fn floor(&self, who: Who, of: ProcId) -> Option<Stamp> {
         let (proc, node) = (&self.procs[of], self.clients[who].node);
-        // A server keeps nothing for jobs that it does not know.
+        // A server stores nothing for unknown jobs.
         let is_known = self.jobs[proc.job].ranks_on(node).next().is_some();
         match proc.node == node {
             true => proc.shared,
@@ -40,11 +40,11 @@ impl World {
         }
     }
 
-    /// The first life of a process that a process which asks now may see.
+    /// Returns the first incarnation whose data a get may return now.
     pub(crate) fn first_life(&self, who: Who, of: ProcId) -> u16 {
         let (proc, node) = (&self.procs[of], self.clients[who].node);
         let heard = proc.settled.get(&node).copied().unwrap_or_default();
-        // Until it comes back, its last words are known; they may be on their way then.
+        // Until it returns, its last data are valid; they may be in transit then.
         let is_slow = self.plan.has(Fault::HostLate) || self.plan.has(Fault::HostTwice);
         let is_back =
             proc.admitted > heard && self.now > proc.admitted_at + Duration::from_millis(300);
@@ -55,8 +55,7 @@ impl World {
         }
     }
 
-    /// A node hears that a life of a process is lost. What the process has said in a fence that goes
-    /// on may still come.
+    /// Records that a node learned of the loss of an incarnation. Its data in an open fence may still arrive.
     pub(crate) fn heard_of_loss(&mut self, node: usize, of: ProcId, life: u16) {
         let mut rounds = self.oracle.rounds.iter();
         let has_said = |((collective, _), seen): (&(Collective, usize), &Seen)| {
@@ -108,7 +107,7 @@ impl World {
         }
         let found = values.iter().find(|(name, ..)| name == key);
         if found.is_none() && self.plan.has(Fault::HostNonsense) {
-            // What the host made of a value is none of ours.
+            // Values from an error of the host are not checked.
             return;
         }
         let (_, _, stamp) = found.expect("success, but nothing was brought");
@@ -116,8 +115,8 @@ impl World {
         self.check_prefetch(who, of, payload);
     }
 
-    /// What comes of other processes is of the client's own job, was put for it, and is of no life that
-    /// its server knows to be lost.
+    /// Checks the data of other processes: they belong to the client's own job, are for the client, and are of no
+    /// incarnation that its server knows to be lost.
     fn check_prefetch(&self, who: Who, asked: ProcId, payload: &[u8]) {
         let client = &self.clients[who];
         let form = client.form.as_ref().unwrap();
@@ -146,8 +145,8 @@ impl World {
         }
     }
 
-    /// Who does not say how much it takes of others is told of each once, and of no life that its server
-    /// knew to be lost when it asked.
+    /// Checks that a client without a stated limit gets the data of each process once, and of no incarnation that its
+    /// server knew to be lost at the time of the request.
     pub(super) fn check_unasked(&mut self, who: Who, asked: ProcId, lives: &[u16], payload: &[u8]) {
         let client = &self.clients[who];
         let form = client.form.as_ref().unwrap();
@@ -179,7 +178,7 @@ impl World {
         self.clients[who].brought.extend(told);
     }
 
-    /// On its node the last value is to be seen, elsewhere at least the one that a fence brought.
+    /// Checks that a value is the last one on its own node, and at least that of a fence elsewhere.
     fn check_age(&self, wanted: &Wanted<'_>, stamp: Stamp, is_local: bool) {
         let Wanted { of, key, floor, .. } = *wanted;
         let proc = &self.procs[of];
@@ -209,7 +208,7 @@ impl World {
     }
 }
 
-/// Whether a process that may rely on so much finds a key.
+/// Returns `true` if a process with these guarantees must find a key.
 fn is_there(key: &str, is_local: bool, floor: Option<Stamp>) -> bool {
     let known = KEYS.iter().find(|(known, _)| *known == key);
     let is_for_us = known.is_some_and(|(_, scope)| match *scope {
@@ -220,7 +219,7 @@ fn is_there(key: &str, is_local: bool, floor: Option<Stamp>) -> bool {
     is_for_us && floor.is_some_and(|stamp| stamp.has(key))
 }
 
-/// What the answer to a get brings of a process: keys, and whose values they say they are.
+/// Returns the values of a process in the reply to a get: keys, with the process and stamp in each value.
 pub(super) fn values(
     form: &PeerForm,
     payload: &[u8],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who hears of the events that processes report.
+//! Recipients of the events of processes.
 
 use pmix_proto::{Event, PeerForm};
 use pmix_types::{Info, Proc, Status, Value};
@@ -9,17 +9,17 @@ use crate::own::EVENT;
 use crate::tool::STRANGER;
 use crate::world::World;
 
-/// The key of the number that an event has; no two have the same.
+/// The key of the unique number of an event.
 pub(crate) const NUMBER: &str = "number";
 
-/// An event that a server has taken in.
+/// An event that a server has processed.
 #[derive(Debug)]
 pub(crate) struct Taken {
     number: u32,
-    /// The server's node, and the number of the server among those of the node.
+    /// The node, and the incarnation of its server.
     node: usize,
     life: u32,
-    /// Who has seen it where it was raised: a connection, or a process of that name.
+    /// The peer, or the process name, that has already received it at its source.
     by: Reporter,
     /// The connection that raised it, here or on another node.
     raiser: Who,
@@ -28,12 +28,12 @@ pub(crate) struct Taken {
 #[derive(Clone, Debug)]
 pub(crate) enum Reporter {
     Peer(Who),
-    /// The host, of a process or tool.
+    /// The host, on behalf of a process or tool.
     Host(Proc<'static>),
 }
 
 impl World {
-    /// A server has taken an event in.
+    /// Records an event that a server has processed.
     pub(crate) fn event_taken(&mut self, node: usize, by: Reporter, number: u32) {
         let life = self.nodes[node].life;
         let raiser = match by {
@@ -50,7 +50,7 @@ impl World {
         self.oracle.taken.push(event);
     }
 
-    /// A server sends an event to a client: one that it asked for, and once.
+    /// Checks that an event sent to a client was requested and is sent once.
     pub(super) fn event_sent(&mut self, who: Who, form: &PeerForm, payload: &[u8]) {
         let event = Event::decode(form, None, payload).expect("an event that can be read");
         let Some(number) = number(&event.infos).filter(|_| event.status == EVENT) else {
@@ -74,8 +74,7 @@ impl World {
         client.heard.push(number);
     }
 
-    /// A server has taken in an event of a connection that was closed before it could be told so:
-    /// what a process said before its end is handled.
+    /// Records an event of a connection that closed before the reply: messages sent before the end are handled.
     fn taken_of_closed(&mut self, node: usize, number: u32) {
         let raised = |asked: &Asked| {
             matches!(asked.what, What::Report(raised) if raised == number) && asked.answer.is_none()
@@ -86,7 +85,7 @@ impl World {
         self.event_taken(node, Reporter::Peer(by), number);
     }
 
-    /// Who raised an event.
+    /// Returns the connection that raised an event.
     fn raiser(&self, number: u32) -> Who {
         let raised = |asked: &Asked| matches!(asked.what, What::Report(raised) if raised == number);
         let mut clients = self.clients.iter();
@@ -94,13 +93,12 @@ impl World {
         by.expect("an event that somebody raised")
     }
 
-    /// Whether who is at the end of a connection is a tool of root or of the servers' user.
+    /// Returns `true` for a tool of root or of the servers' user.
     fn is_trusted_tool(&self, who: Who) -> bool {
         self.clients[who].tool.is_some() && self.user_of(who) != STRANGER
     }
 
-    /// A client that wants events, and is served until now, has been told of all that its server
-    /// took in, in the order in which it did.
+    /// Checks that a registered client has received all events that its server processed, in order.
     pub(super) fn check_heard(&self, who: Who) {
         let client = &self.clients[who];
         if !client.is_member() || !client.gets_events {
@@ -112,8 +110,8 @@ impl World {
             Reporter::Peer(by) => *by == who,
             Reporter::Host(source) => self.name_of(who).as_ref() == Some(source),
         };
-        // What a process says is for processes of its user and for tools that their server trusts; what such a tool
-        // says is for all. The host brings it from another node, and whose it is with it.
+        // Events of a process are for processes of its user and for trusted tools; those of a trusted tool are for all.
+        // The host forwards the user with the event.
         let hears_all = self.is_trusted_tool(who);
         let is_for = |taken: &Taken| {
             let by = taken.raiser;
@@ -125,14 +123,14 @@ impl World {
         });
         let mut expected: Vec<_> = taken.map(|taken| taken.number).collect();
         if self.jobs.iter().any(|job| job.is_gone) {
-            // What was kept of its events went with it.
+            // Its cached events were removed with it.
             expected.retain(|number| client.heard.contains(number));
         }
         assert_eq!(client.heard, expected, "what connection {who} is told of");
     }
 }
 
-/// The number of an event.
+/// Returns the number of an event.
 pub(crate) fn number(infos: &[Info<'_>]) -> Option<u32> {
     let number = infos.iter().find(|info| info.key.is(NUMBER))?;
     match number.value {
@@ -141,7 +139,7 @@ pub(crate) fn number(infos: &[Info<'_>]) -> Option<u32> {
     }
 }
 
-/// Whether codes name the event that processes report.
+/// Returns `true` if codes include the event of processes.
 pub(crate) fn names_it(codes: &[Status]) -> bool {
     codes.contains(&EVENT)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups after they were made, and invitations: everybody ends, and they agree.
+//! Groups after their construction, and invitations: all operations end, and their results agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,54 +15,54 @@ use crate::invite::{name_of, number_of};
 use crate::process::{Collective, ProcId};
 use crate::world::World;
 
-/// Within which time servers tell of what they know.
+/// The time in which servers report their information.
 const SOON: Duration = Duration::from_secs(4);
 
-/// Within which time somebody leads in the place of a leader that is lost, or nobody.
+/// The time in which the election of a lost leader's successor ends.
 const CHOSEN_BY: Duration = Duration::from_secs(10);
 
-/// An invitation, and what was seen of it. Its first leader may be lost, and others lead in its place.
+/// An invitation with its observations. After the loss of its first leader, others may lead it.
 #[derive(Debug)]
 pub(crate) struct Invitation {
-    /// Who led first.
+    /// The first leader.
     pub(crate) leader: ProcId,
-    /// Those who lead or led: by which connection, and in which life.
+    /// The current and previous leaders, with connections and incarnations.
     pub(crate) leads: BTreeMap<ProcId, (Who, u16)>,
-    /// Who said, in the place of one that is lost, that it leads.
+    /// The processes that offered to replace a lost leader.
     claims: BTreeMap<ProcId, (Who, u16)>,
-    /// Who was chosen in the place of whom.
+    /// The elected successors by lost leader.
     chosen: BTreeMap<ProcId, ProcId>,
-    /// The lost leaders of whom somebody said that the construction ends with them.
+    /// The lost leaders because of whom a process aborted the construct.
     given_up_with: BTreeSet<ProcId>,
-    /// Those of them whose server was told so before it chose another.
+    /// Those of them whose server received the abort before the election ended.
     ended_with: BTreeSet<ProcId>,
     pub(crate) invited: Vec<ProcId>,
-    /// Whether members are told of those that end.
+    /// `true` if members are notified of terminations.
     pub(crate) notifies: bool,
-    /// How it ends, as each leader wants it.
+    /// The outcome that each leader intends.
     pub(crate) end: BTreeMap<ProcId, Outcome>,
-    /// Of which leaders the server took that.
+    /// The outcomes that servers accepted.
     ended: BTreeMap<ProcId, Outcome>,
-    /// Whether the server took the invitation.
+    /// `true` if the server accepted the invitation.
     is_open: bool,
-    /// Who has accepted whose invitation.
+    /// The acceptances: process and leader.
     accepted: BTreeSet<(ProcId, ProcId)>,
-    /// Who was told that its acceptance is on its way, and to whom.
+    /// The successful acceptances: connection and leader.
     joined: BTreeSet<(Who, ProcId)>,
-    /// What each was told about the end under each leader.
+    /// The outcome that each connection received under each leader.
     pub(super) told: BTreeMap<(Who, ProcId), Outcome>,
     pub(super) told_at: BTreeMap<(Who, ProcId), Duration>,
-    /// Who waits for its end no longer.
+    /// The connections that do not wait for the outcome any more.
     pub(crate) given_up: BTreeSet<Who>,
-    /// Whether a leader took back that it is complete, as its server did not take that.
+    /// `true` if a leader withdrew its completion because its server refused it.
     pub(super) is_unclear: bool,
-    /// Of whose loss which leader was told.
+    /// The reported losses: leader and lost process.
     failed: BTreeSet<(ProcId, ProcId)>,
-    /// The members that were told to those who are in the group, under each leader.
+    /// The members that processes received, by leader.
     formed: BTreeMap<ProcId, Vec<Proc<'static>>>,
 }
 
-/// How an invitation ends.
+/// The outcome of an invitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Complete,
@@ -100,14 +100,14 @@ impl Invitation {
         }
     }
 
-    /// What a connection was told, under any leader.
+    /// Returns the outcomes that a connection received under any leader.
     pub(super) fn told_to(&self, who: Who) -> impl Iterator<Item = Outcome> {
         let told = self.told.iter();
         told.filter(move |((to, _), _)| *to == who)
             .map(|(_, outcome)| *outcome)
     }
 
-    /// Whether a connection waits for a leader of whom it was told nothing.
+    /// Returns `true` if a connection waits for a leader without an outcome.
     pub(super) fn follows_on(&self, who: Who) -> bool {
         let mut joined = self.joined.iter();
         joined.any(|(by, leader)| *by == who && !self.told.contains_key(&(who, *leader)))
@@ -116,7 +116,7 @@ impl Invitation {
 }
 
 impl Oracle {
-    /// A process calls for the destruction of a group.
+    /// Records a call for the destruct of a group.
     pub(crate) fn calls_destruct(
         &mut self,
         proc: ProcId,
@@ -131,7 +131,7 @@ impl Oracle {
         round.last_called = now;
     }
 
-    /// A process leaves a group.
+    /// Records a departure from a group.
     pub(crate) fn leaves(&mut self, proc: ProcId, made: &Collective, round: usize) {
         self.left.insert((made.members.clone(), round, proc));
     }
@@ -145,7 +145,7 @@ impl Oracle {
     }
 }
 
-/// Faults after which servers may know of different groups.
+/// Faults after which servers may know different groups.
 pub(super) const UNCLEAR_GROUPS: &[Fault] = &[
     Fault::CrashServer,
     Fault::Deregister,
@@ -157,10 +157,10 @@ pub(super) const UNCLEAR_GROUPS: &[Fault] = &[
 ];
 
 impl World {
-    /// A group that a process is in can be left, and one that was destructed cannot.
+    /// Checks that a member can leave its group, and that a process cannot leave a destructed one.
     pub(super) fn check_left(&self, who: Who, is_in: bool, status: Status) {
         let place = self.clients[who].proc.unwrap();
-        // Another life may have been in it.
+        // Another incarnation may have been a member.
         let is_unclear = self.procs[place].is_restless || self.plan.has(Fault::Deregister);
         let expected = match is_in {
             true => Status::SUCCESS,
@@ -172,7 +172,7 @@ impl World {
         );
     }
 
-    /// A core says something about an invitation by itself.
+    /// Records a core's statement about an invitation.
     pub(crate) fn says_of_invitation(&mut self, who: Who, number: usize, saying: Saying) {
         let Some(place) = self.clients[who].proc else {
             return;
@@ -195,7 +195,7 @@ impl World {
         }
     }
 
-    /// A server answers what was said about an invitation.
+    /// Checks the reply of a server to a statement about an invitation.
     pub(super) fn check_said(&mut self, who: Who, number: usize, saying: Saying, status: Status) {
         let is_done = status.is_success();
         let is_excused = self.is_groups_excused(number, who);
@@ -205,7 +205,7 @@ impl World {
             Saying::Invite => invitation.is_open = is_done,
             Saying::Accept(leader) if is_done => {
                 invitation.joined.insert((who, leader));
-                // Even a leader that forgets nothing has given up by then.
+                // Every leader has given up by then.
                 let after = Duration::from_secs(20);
                 self.after(after, agenda::Event::Joined(number, who, leader));
             }
@@ -240,11 +240,11 @@ impl World {
         }
     }
 
-    /// Nobody is told that an invitation is not open which is.
+    /// Checks that an acceptance is refused only if the invitation has ended.
     fn check_is_ended(&self, number: usize, who: Who, leader: ProcId) {
         let invitation = &self.oracle.invitations[number];
         let is_over = invitation.end.contains_key(&leader) || !self.leads_on(number, leader);
-        // Who finalizes counts as lost where a leader is chosen.
+        // A finalizing process counts as lost in an election.
         let leaves = |(by, _): &(Who, u16)| {
             let asked = self.clients[*by].asked.values();
             { asked }.any(|asked| asked.what == What::Finalize)
@@ -256,7 +256,7 @@ impl World {
         );
     }
 
-    /// Whether a leader is as it was when it began to lead.
+    /// Returns `true` if a leader is connected in the incarnation in which it began to lead.
     fn leads_on(&self, number: usize, leader: ProcId) -> bool {
         let invitation = &self.oracle.invitations[number];
         let leads = invitation.leads.get(&leader);
@@ -265,7 +265,7 @@ impl World {
         })
     }
 
-    /// Whether a fault that no server hears of took place.
+    /// Returns `true` after a fault that servers do not observe.
     fn is_groups_excused(&self, number: usize, who: Who) -> bool {
         let invitation = &self.oracle.invitations[number];
         let client = &self.clients[who];
@@ -275,12 +275,12 @@ impl World {
         self.is_over || is_late || self.has_any(UNCLEAR_GROUPS)
     }
 
-    /// The process of a name.
+    /// Returns the process with a name.
     pub(crate) fn place_of(&self, name: &Proc<'_>) -> Option<ProcId> {
         self.procs.iter().position(|proc| proc.name() == *name)
     }
 
-    /// A server tells a client of an event that concerns an invitation.
+    /// Checks an event of a server about an invitation.
     pub(super) fn group_event_sent(&mut self, who: Who, form: &PeerForm, payload: &[u8]) {
         let event = Event::decode(form, None, payload).expect("an event that can be read");
         if event.status == Status::GROUP_MEMBER_FAILED {
@@ -308,14 +308,14 @@ impl World {
                     .or_insert(Outcome::LeaderFailed);
                 return;
             }
-            // What others say to the server of one that finalizes comes to that one, too, while it is there.
+            // A finalizing leader also receives the messages of others to its server, while it is connected.
             (Status::GROUP_LEADER_FAILED, Some(_)) if about == self.clients[who].proc => return,
             (Status::GROUP_LEADER_FAILED, _) => {
                 (Outcome::LeaderFailed, about.expect("a leader that is lost"))
             }
             (Status::GROUP_LEADER_SELECTED, _) => {
                 let old = about.expect("a leader that is lost");
-                // Who asked to hear of it after the loss hears of this alone.
+                // A process that registered after the loss receives this event only.
                 let told = invitation.told.entry((who, old));
                 told.or_insert(Outcome::LeaderFailed);
                 let new = proc_in(&event.infos, keys::GROUP_LEADER);
@@ -325,7 +325,7 @@ impl World {
                 return;
             }
             (Status::GROUP_INVITED, Some(leader)) if leader != invitation.leader => {
-                // Who hears of both invitations at once may answer the one that is over.
+                // A process that receives both invitations at once may accept the outdated one.
                 if !invitation.joined.iter().any(|(by, _)| *by == who) {
                     return;
                 }
@@ -355,7 +355,7 @@ impl World {
                     leader == invitation.leader || invitation.leads.contains_key(&leader),
                     "process {leader} never led invitation {number}"
                 );
-                // The server says first that it closes the connection, and then closes it.
+                // The server reports the loss before it closes the connection.
                 self.after(SOON, agenda::Event::LeaderGone(number, leader));
             }
             outcome => assert!(
@@ -366,11 +366,11 @@ impl World {
         self.say(|| {
             format!("connection {who} is told that invitation {number} of {leader} is {outcome:?}")
         });
-        // From another node, the loss of a leader may come before what it said last.
+        // The loss of a leader on another node may overtake its last event.
         let is_elsewhere = self.procs[leader].node != self.clients[who].node;
         let now = self.now;
         let invitation = &mut self.oracle.invitations[number];
-        // Others may be asked first whether they lead.
+        // Other processes may be asked first if they lead.
         let known_at = match outcome {
             Outcome::LeaderFailed => now + CHOSEN_BY,
             _ => now,
@@ -385,7 +385,7 @@ impl World {
         );
     }
 
-    /// All are told of the same new leader, who wanted to lead.
+    /// Checks that all processes receive the same new leader, which has offered to lead.
     fn check_chosen(&mut self, number: usize, who: Who, old: ProcId, new: ProcId) {
         let is_excused = self.is_groups_excused(number, who);
         self.say(|| {
@@ -419,7 +419,7 @@ impl World {
             .or_insert_with(|| claim.unwrap_or_default());
     }
 
-    /// A leader that is said to be gone is.
+    /// Checks that a leader reported as lost is lost.
     pub(crate) fn check_leader_gone(&self, number: usize, leader: ProcId) {
         assert!(
             !self.leads_on(number, leader),
@@ -427,7 +427,7 @@ impl World {
         );
     }
 
-    /// Who waits and is invited by a new leader has accepted that.
+    /// Checks that a waiting process invited by a new leader has accepted.
     pub(crate) fn check_follows(&self, number: usize, who: Who, leader: ProcId) {
         let invitation = &self.oracle.invitations[number];
         let client = &self.clients[who];
@@ -452,14 +452,14 @@ impl World {
         );
     }
 
-    /// Who accepted an invitation has been told how it ended.
+    /// Checks that a process that accepted an invitation has received the outcome.
     pub(crate) fn check_joined(&self, number: usize, who: Who, leader: ProcId) {
         let invitation = &self.oracle.invitations[number];
         let client = &self.clients[who];
         let is_there = client.is_live() && !client.is_spoiled && client.hears_groups;
         let is_told =
             invitation.told.contains_key(&(who, leader)) || invitation.given_up.contains(&who);
-        // What the leader says last may never come to its server.
+        // The last statement of the leader may never reach its server.
         let is_known = invitation.ended.contains_key(&leader) || !self.leads_on(number, leader);
         assert!(
             is_told || !is_there || !is_known || self.is_groups_excused(number, who),
@@ -467,7 +467,7 @@ impl World {
         );
     }
 
-    /// Those who are in a group agree on its leader and its members, who all accepted.
+    /// Checks that members agree on the leader and the members, which have all accepted.
     pub(super) fn check_formed(&mut self, who: Who, number: usize, members: &[Proc<'static>]) {
         let own = self.clients[who].proc.expect("a process");
         let places: Vec<_> = members.iter().map(|name| self.place_of(name)).collect();
@@ -509,7 +509,7 @@ impl World {
         }
     }
 
-    /// Whether who joins was told to give it up: by its leader, or by one that did so for all.
+    /// Returns `true` if a joining process was told to give up: by its leader, or by a process that aborted for all.
     pub(super) fn is_told_to_end(&self, who: Who, number: usize) -> bool {
         let invitation = &self.oracle.invitations[number];
         let own = self.clients[who].proc;
@@ -523,7 +523,7 @@ impl World {
             || invitation.formed.values().any(is_without)
     }
 
-    /// A process is lost: leaders who wait for it are told, and who waits for it as a leader.
+    /// Schedules the checks after a loss: waiting leaders, and processes waiting for a leader, must be notified.
     pub(super) fn expect_news_of_groups(&mut self, lost: ProcId) {
         let mut due = Vec::new();
         for (number, invitation) in self.oracle.invitations.iter().enumerate() {
@@ -542,7 +542,7 @@ impl World {
         }
     }
 
-    /// The leader was told of the loss of one that it invited, unless it had ended the invitation.
+    /// Checks that the leader was notified of the loss of an invited process, unless it had ended the invitation.
     pub(crate) fn check_failed(&self, number: usize, lost: ProcId, leader: ProcId) {
         let invitation = &self.oracle.invitations[number];
         let is_told =
@@ -555,8 +555,7 @@ impl World {
     }
 }
 
-/// The process that infos name under a key,
-/// or the first of a list.
+/// Returns the process, or the first of a list, under a key.
 pub(crate) fn proc_in(infos: &[Info<'_>], key: &str) -> Option<Proc<'static>> {
     let found = infos.iter().find(|info| info.key.is(key))?;
     match &found.value {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups whose construction one of the members leads: who is done without, and who leads in the place of another.
+//! Constructs with a leader: dropped processes, and successors of lost leaders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,45 +16,45 @@ use crate::fault::Fault;
 use crate::process::{Collective, Kind, ProcId};
 use crate::world::World;
 
-/// How many groups were formed without one that was lost, and in how many another led in the place of one.
+/// The number of groups formed without a lost process, and of those with a successor of a lost leader.
 pub(crate) static NUM_WITHOUT: AtomicU64 = AtomicU64::new(0);
 pub(crate) static NUM_REPLACED: AtomicU64 = AtomicU64::new(0);
 
-/// Within which time the host has carried an event to all servers.
+/// The time in which the host delivers an event to all servers.
 const SOON: Duration = Duration::from_millis(500);
 
-/// What was seen of constructions that are led, by the names of their groups.
+/// The observations of constructs with a leader, by group name.
 #[derive(Debug, Default)]
 pub(crate) struct Led {
-    /// Those whom somebody decided to do without, or to lead in the place of.
+    /// The processes dropped by a decision, and the replaced leaders.
     without: BTreeSet<(String, ProcId)>,
     replaced: BTreeSet<(String, ProcId)>,
-    /// The constructions that somebody ended.
+    /// The constructs that a decision aborted.
     aborted: BTreeSet<String>,
-    /// Who was chosen in the place of whom, if anybody was.
+    /// The successors of lost leaders; `None` if none was elected.
     chosen: BTreeMap<(String, ProcId), Option<Proc<'static>>>,
-    /// Who was told that which leader is lost, and who was told who leads in its place, or that nobody does.
+    /// The connections notified of a lost leader, and of the outcome of its election.
     told_lost: BTreeSet<(String, ProcId, Who)>,
     told_chosen: BTreeSet<(String, ProcId, Who)>,
-    /// The members that were told first.
+    /// The members received first.
     members: BTreeMap<String, Vec<Proc<'static>>>,
 }
 
 impl Led {
-    /// Those whom somebody decided to do without.
+    /// Returns the processes dropped by a decision.
     pub(super) fn left_out(&self, name: &str) -> impl Iterator<Item = ProcId> {
         let without = self.without.iter().filter(move |(group, _)| group == name);
         without.map(|(_, place)| *place)
     }
 
-    /// Whether a process is not needed for a group.
+    /// Returns `true` if a group does not need a process.
     pub(super) fn does_without(&self, name: &str, proc: ProcId) -> bool {
         let key = (name.to_owned(), proc);
         self.without.contains(&key) || self.replaced.contains(&key)
     }
 }
 
-/// The name of the group that is constructed, if infos are about one.
+/// Returns the name of the constructed group in infos, if they concern a construct.
 pub(crate) fn constructed(infos: &[Info<'_>]) -> Option<String> {
     let name = infos.iter().find(|info| info.key.is(keys::GROUP_ID))?;
     match &name.value {
@@ -68,7 +68,7 @@ pub(crate) fn constructed(infos: &[Info<'_>]) -> Option<String> {
 }
 
 impl World {
-    /// A member decides what becomes of a construction.
+    /// Records a member's decision about a construct.
     pub(crate) fn note_decision(&mut self, event: &Event<'_>, decision: Option<&Decision>) {
         let about = proc_in(&event.infos, keys::EVENT_AFFECTED_PROC);
         let about = about.and_then(|name| self.place_of(&name));
@@ -86,7 +86,7 @@ impl World {
         }
     }
 
-    /// A server tells of a construction: in the place of a leader all hear of the same one.
+    /// Checks that all events about a construct name the same successor.
     pub(super) fn led_event_sent(&mut self, who: Who, event: &Event<'_>) {
         let concerns = [Status::GROUP_LEADER_FAILED, Status::GROUP_LEADER_SELECTED];
         let is_of_server = self.place_of(&event.source).is_none();
@@ -117,7 +117,7 @@ impl World {
         );
     }
 
-    /// All hear of the same members. One that is done without is none, and nobody else is missing.
+    /// Checks that all callers receive the same members: dropped processes are not included, and no other is missing.
     pub(super) fn check_led_members(
         &mut self,
         name: &str,
@@ -149,7 +149,7 @@ impl World {
         }
     }
 
-    /// A construction that is led ends for a reason that there is.
+    /// Checks that a construct with a leader failed for a valid reason.
     pub(super) fn check_led_end(&mut self, who: Who, name: &str, leader: ProcId, status: Status) {
         if self.is_over {
             return;
@@ -168,7 +168,7 @@ impl World {
             Status::GROUP_LEADER_FAILED => {
                 let has_reason = is_lost(leader) || replaced.next().is_some();
                 assert!(has_reason, "{name} ends without its leader, which is there");
-                // Its server says so in the same turn.
+                // Its server reports that in the same turn.
                 self.after(
                     Duration::ZERO,
                     agenda::Event::Leaderless(who, name.to_owned()),
@@ -178,8 +178,8 @@ impl World {
         }
     }
 
-    /// Who waits, in a construction that is led, for a process that is lost is told by the time to decide, or it is
-    /// decided; later only if others are lost meanwhile.
+    /// Schedules the checks that a process waiting for a lost one in a construct with a leader gets a result within the
+    /// decision time; later only after further losses.
     pub(super) fn expect_decision(&mut self, who: Who, tag: Tag, lost: ProcId, after: Duration) {
         let (once, often) = (self.config.leader_time, self.config.leader_time * 4);
         let turn = Duration::from_millis(1);
@@ -214,7 +214,7 @@ impl World {
         );
     }
 
-    /// Whether a client may not be told what becomes of a construction, or its server may not know it.
+    /// Returns `true` if a client may lack the outcome of a construct, or its server may not know it.
     fn is_led_excused(&self, who: Who, members: &[ProcId]) -> bool {
         let client = &self.clients[who];
         let mut members = members.iter();
@@ -225,8 +225,8 @@ impl World {
             || members.any(|member| self.procs[*member].is_restless)
     }
 
-    /// A server takes what a process says: the one of the process that is lost does it, at once or as soon as the
-    /// host has brought it there.
+    /// Schedules the check that the server of the lost process applies a decision, at once or after the host delivered
+    /// it.
     pub(super) fn expect_result_taken(
         &mut self,
         who: Who,
@@ -244,7 +244,7 @@ impl World {
         self.after(time, taken);
     }
 
-    /// What a process said about a construction that it waits for has been done.
+    /// Checks that a process's decision about a construct that it waits for was applied.
     pub(crate) fn check_result_taken(
         &self,
         who: Who,
@@ -257,7 +257,7 @@ impl World {
             let (group, members) = self.led_construct(&asked.what)?;
             (asked.answer.is_none() && group == name).then_some((&asked.what, members))
         });
-        // Answers are made when there is room for them.
+        // Replies are packed when there is room for them.
         let is_late = client.held.is_some() || self.plan.has(Fault::Slow);
         let Some((what, members)) = waits.filter(|_| !is_late) else {
             return;
@@ -271,7 +271,7 @@ impl World {
             .chosen
             .contains_key(&(name.to_owned(), about));
         let is_done = match result {
-            // One leads already, or the host was called: servers that wait for members end it.
+            // A leader exists already, or the host was called: servers that wait for members end the construct.
             HandlerResult::Abort | HandlerResult::End => {
                 is_chosen || self.has_called_host(what, self.procs[about].node)
             }
@@ -284,7 +284,7 @@ impl World {
         );
     }
 
-    /// The group that is constructed, and those who are waited for, if one of them leads.
+    /// Returns the name and the awaited processes of a construct with a leader.
     pub(super) fn led_construct<'w>(&'w self, what: &'w What) -> Option<(String, &'w [ProcId])> {
         match what {
             What::Collective(collective, round) => {
@@ -316,7 +316,7 @@ impl World {
         { rounds }.any(|round| round.has(node))
     }
 
-    /// Who was told that a leader is lost is told who leads in its place, or that nobody does, if anybody is.
+    /// Checks that a process notified of a lost leader is notified of the outcome of the election.
     pub(crate) fn check_replaced(&self, name: &str, old: ProcId) {
         let led = &self.oracle.led;
         for told in &led.told_lost {
@@ -330,8 +330,8 @@ impl World {
         }
     }
 
-    /// Who was told that a construction ended without a leader knows that nobody leads in the place of one of its
-    /// node that is lost.
+    /// Checks that a process whose construct ended without a leader knows the failed election of a lost leader on its
+    /// node.
     pub(crate) fn check_leaderless(&self, who: Who, name: &str) {
         let (led, client) = (&self.oracle.led, &self.clients[who]);
         let is_there = client.is_live() && client.held.is_none() && !self.plan.has(Fault::Slow);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who waits for a process that will not come back is soon told so.
+//! Processes that wait for a process that will not return are notified soon.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::process::ProcId;
 use crate::world::World;
 
 impl World {
-    /// A process was told that it may leave.
+    /// Schedules the checks after the reply to a finalize.
     pub(super) fn expect_news_of_leaving(&mut self, who: Who) {
         if let Some(place) = self.clients[who].proc {
             let return_time = self.config.return_time.unwrap_or(Duration::MAX);
@@ -18,10 +18,9 @@ impl World {
         }
     }
 
-    /// A process is gone from its node and will not come back, which fences there learn after a
-    /// time. Nobody waits for it much longer than that.
+    /// Schedules the checks after a process has left its node for good, which fences there learn after `after`.
     pub(super) fn expect_bad_news(&mut self, node: usize, lost: ProcId, after: Duration) {
-        // Who does not understand that it may leave stays.
+        // A process that does not understand the reply to its finalize remains.
         let faults = [Fault::Again, Fault::Duplicate, Fault::Dismiss, Fault::Lie];
         if self.has_any(&faults) {
             return;
@@ -52,13 +51,13 @@ impl World {
         faults.iter().any(|fault| self.plan.has(*fault))
     }
 
-    /// Whether one waits for another in a construct that one of the members leads.
+    /// Returns `true` if a process waits for another in a construct with a leader.
     fn waits_for_decision(&self, who: Who, asked: &Asked, lost: ProcId) -> bool {
         let What::AddMembers(number) = asked.what else {
             return self.waits_in_vain(asked, lost);
         };
         let construct = &self.constructs[number];
-        // Those who may be missing are not asked about, nor those who are added.
+        // The leader is not asked about members that may be missing, or added ones.
         let leads = |place: &ProcId| construct.leaders().contains(place);
         let is_asked = leads(&lost) && self.clients[who].proc.as_ref().is_some_and(leads);
         let is_asked = is_asked && !construct.may_lack_members();
@@ -79,13 +78,12 @@ impl World {
         collective.members.contains(&lost) && !came && !has_left && !is_restless
     }
 
-    /// Within which time a get of a process that is gone has its answer: what it committed before,
-    /// or that it did not.
+    /// Returns the time limit of a get for a lost process: it returns earlier data, or fails.
     fn asks_in_vain(&self, asked: &Asked, lost: ProcId, node: usize) -> Option<Duration> {
         let is_unclear = [Fault::LateJob, Fault::CrashServer, Fault::HostSilent];
         let is_asked = matches!(asked.what, What::Get(of, ..) if of == lost);
         let proc = &self.procs[lost];
-        // A server that does not know a job waits for it to be registered.
+        // A server waits for the registration of an unknown job.
         let is_known = self.jobs[proc.job].ranks_on(node).next().is_some();
         if !is_asked || !is_known || self.has_any(&is_unclear) {
             return None;

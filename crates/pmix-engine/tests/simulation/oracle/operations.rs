@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How operations of clients end: once, in time, and as their server answered.
+//! Results of client operations: once, in time, and as their server replied.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use crate::process::{ProcId, Stamp};
 use crate::world::World;
 
 impl World {
-    /// An operation has ended by the time that was set for it.
+    /// Checks that an operation has ended within its time limit.
     pub(crate) fn check_overdue(&mut self, who: Who, id: OperationId) {
         let late = self.clients[who].begun.get(&id);
-        // Who leads in the place of another may wait for its server, as any leader.
+        // A successor of a leader may wait for its server, like any leader.
         if let Some(begun) = late
             && let (What::Join(number), Some(end)) = (&begun.what, begun.end)
             && self.oracle.invitations[*number].follows_on(who)
@@ -33,7 +33,7 @@ impl World {
         assert!(late.is_none(), "connection {who}: {id}, {late:?} is late");
     }
 
-    /// A core holds what it was asked for and has not ended, and no request that is nobody's.
+    /// Checks that a core holds its open operations and no other requests.
     pub(crate) fn check_held(&self, who: Who) {
         let client = &self.clients[who];
         let Some(core) = client.core.as_ref().filter(|core| core.lost().is_none()) else {
@@ -42,7 +42,7 @@ impl World {
         let held = core.stats();
         let begun = client.begun.values();
         let num_asking = begun.filter(|begun| begun.tag.is_some()).count();
-        // What was said of an invitation or a construction may outlast it; all of them wait to hear of events.
+        // Statements about an invitation or a construct may outlast it; all of them wait for the event registration.
         let by_itself =
             |asked: &&Asked| matches!(asked.what, What::Invitation(..) | What::Decision(..));
         let most = num_asking + client.asked.values().filter(by_itself).count() + 1;
@@ -56,7 +56,7 @@ impl World {
         assert!(held.num_limits <= most, "connection {who} holds {held:?}");
     }
 
-    /// An operation ends as its server answered it, or for a reason of the client's own.
+    /// Checks that an operation ends with its server's reply, or for a reason of the client.
     pub(crate) fn check_completed(
         &mut self,
         who: Who,
@@ -65,7 +65,7 @@ impl World {
         outcome: &Result<Answer, Error>,
     ) {
         let client = &self.clients[who];
-        // It ends; what with is not sure for anybody.
+        // The operation ends; the result is undetermined.
         if client.is_lied_to || client.is_spoiled {
             return;
         }
@@ -119,7 +119,7 @@ impl World {
                 "connection {who}: {begun:?} succeeds, but is answered {told:?}"
             );
         } else {
-            // There is nothing to ask about a job that the server has just made.
+            // A job that the server has just created has no info to request.
             let is_assigned = self.clients[who].welcome == Some(WelcomeForm::Assigned);
             let is_by_itself = match begun.what {
                 What::Get(..) | What::Commit(_) | What::Lead(_) | What::Join(_) => true,
@@ -151,7 +151,7 @@ impl World {
             return;
         }
         let is_answered = match begun.what {
-            // Its server says that the invitation has ended, or the events do.
+            // The server reports the end of the invitation, or the events do.
             What::Join(number) => {
                 let invitation = &self.oracle.invitations[number];
                 let leads = client
@@ -191,8 +191,7 @@ impl World {
         );
     }
 
-    /// Whether something that was said about an invitation, or before it, was answered with a status, or
-    /// not in time.
+    /// Returns `true` if a statement about an invitation, or a registration before it, has this status or no reply yet.
     fn said_with(&self, who: Who, number: usize, status: Status) -> bool {
         let is_of = |asked: &&Asked| match asked.what {
             What::Invitation(of, _) => of == number,
@@ -203,7 +202,7 @@ impl World {
         asked.any(|asked| asked.answer.is_none_or(|answer| answer == status))
     }
 
-    /// Who joins and was told how it ended does not wait for it.
+    /// Checks that a joining process that received the outcome does not wait for it.
     fn check_not_told(&self, who: Who, begun: &Begun) {
         let What::Join(number) = begun.what else {
             return;
@@ -221,8 +220,8 @@ impl World {
         );
     }
 
-    /// A value is the one that the server brought. What the core answers by itself is what it was told or
-    /// newer, or else not older than what was known when its process last heard anything.
+    /// Checks that a value is the one from the server. A value from the cache must not be older than the last one
+    /// returned, or else than the data known when its process last received a message.
     fn check_value(
         &mut self,
         who: Who,
@@ -245,7 +244,7 @@ impl World {
         let told = &mut self.clients[who].told;
         let place = (of, key.to_owned());
         let Some(asked) = asked else {
-            // Before it has put anything, it may be told what it put in an earlier life.
+            // Before its first put, it may get the data of an earlier incarnation.
             if is_own && own.version > 0 {
                 return assert_eq!(stamp, own, "connection {who}: {key} of its own");
             }
@@ -274,7 +273,7 @@ impl World {
         }
     }
 
-    /// Events are handed to a program in the order in which they came.
+    /// Checks that events are passed to a program in the order of arrival.
     pub(crate) fn check_handed_out(&mut self, who: Who, event: &Event<'_>) {
         let client = &mut self.clients[who];
         if client.is_lied_to || event.status != EVENT {
@@ -287,7 +286,7 @@ impl World {
         }
     }
 
-    /// Output is handed to a program in the order in which it came, once.
+    /// Checks that output is passed to a program once, in the order of arrival.
     pub(crate) fn check_output(&mut self, who: Who, output: &Forwarded) {
         let client = &mut self.clients[who];
         if !client.is_lied_to {

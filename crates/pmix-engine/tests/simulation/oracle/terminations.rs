@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups whose members are told of each that ends (`PMIX_GROUP_NOTIFY_TERMINATION`): all who are still in one are,
-//! once, and nobody is told of one that is there.
+//! Groups with termination notification (`PMIX_GROUP_NOTIFY_TERMINATION`): all remaining members are notified once of
+//! each terminated member, and never of a connected one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,23 +16,23 @@ use crate::fault::Fault;
 use crate::process::{Collective, FIRST_ADD_MEMBERS, Kind, ProcId};
 use crate::world::World;
 
-/// How many members were told of another that ended.
+/// The number of notifications of terminated members.
 pub(crate) static NUM_TOLD: AtomicU64 = AtomicU64::new(0);
 
-/// Within which time a server hears that a group is there, and tells of those that are not.
+/// The time in which a server learns of a group and reports its lost members.
 const SOON: Duration = Duration::from_secs(8);
 
-/// What was seen of such groups, by their names.
+/// The observations of such groups, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Terminations {
-    /// The members that each was told who is in the group.
+    /// The members that each connection received.
     groups: BTreeMap<(String, Who), Vec<ProcId>>,
-    /// Who was told of whom.
+    /// The notifications: group, connection, terminated process.
     told: BTreeSet<(String, Who, ProcId)>,
 }
 
 impl World {
-    /// Registers a process, once, for the event that says that a member of a group has ended.
+    /// Registers a process, once, for the event of a terminated member.
     pub(crate) fn hear_of_terminations(&mut self, who: Who) {
         if !self.clients[who].hears_terminations {
             let (codes, soon) = ([Status::GROUP_MEMBER_FAILED], Some(Duration::ZERO));
@@ -42,7 +42,7 @@ impl World {
         }
     }
 
-    /// A process is told that it is in a group, some of whose members may have ended meanwhile.
+    /// Records the membership of a process in a group, some of whose members may have terminated.
     pub(super) fn in_group_that_notifies(&mut self, who: Who, name: &str, members: Vec<ProcId>) {
         for place in &members {
             if self.procs[*place].was_lost {
@@ -53,7 +53,7 @@ impl World {
         groups.insert((name.to_owned(), who), members);
     }
 
-    /// A process is lost: the other members of its groups are told.
+    /// Schedules the checks that the other members are notified of a loss.
     pub(super) fn expect_news_of_termination(&mut self, lost: ProcId) {
         let groups = self.oracle.terminations.groups.iter();
         let groups = groups.filter(|(_, members)| members.contains(&lost));
@@ -63,7 +63,7 @@ impl World {
         }
     }
 
-    /// A server tells a member that another has ended.
+    /// Checks a server's notification of a terminated member.
     pub(super) fn termination_told(&mut self, who: Who, event: &Event<'_>) {
         let info = event.infos.iter().find(|info| info.key.is(keys::GROUP_ID));
         let name = match info.map(|info| &info.value) {
@@ -99,7 +99,7 @@ impl World {
         NUM_TOLD.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// All who are in a group were told that a member is lost, unless it left before.
+    /// Checks that all members of a group were notified of a lost member, unless it left before.
     pub(crate) fn check_terminated(&self, name: &str, lost: ProcId) {
         let seen = &self.oracle.terminations;
         let groups = seen.groups.iter();
@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    /// Whether the members of a group are told of those that end.
+    /// Returns `true` if the members of a group are notified of terminations.
     fn notifies(&self, name: &str) -> bool {
         match (construct_in(name), invitation_in(name)) {
             (Some(number), _) => self.constructs[number].notifies,
@@ -122,7 +122,7 @@ impl World {
         }
     }
 
-    /// Whether something is the destruct of a group whose members are told of those that end.
+    /// Returns `true` for the destruct of a group with termination notification.
     pub(super) fn destruct_notifies(&self, collective: &Collective, round: usize) -> bool {
         let number = round.checked_sub(FIRST_ADD_MEMBERS);
         let construct = number.and_then(|number| self.constructs.get(number));
@@ -134,8 +134,8 @@ impl World {
         asked.any(|asked| asked.what == What::Finalize)
     }
 
-    /// Whether a member may not be told that another is lost: it is not in the group any longer, or the other one
-    /// was not, or a fault took place after which servers may know of different groups.
+    /// Returns `true` if a member may lack the notification of a loss: one of them is not a member any more, or servers
+    /// may know different groups after a fault.
     fn is_unsure(&self, who: Who, name: &str, members: &[ProcId], lost: ProcId) -> bool {
         let is_unsure = self.is_over
             || !self.oracle.jumped.is_empty()
@@ -165,7 +165,7 @@ impl World {
     }
 }
 
-/// The number of the construct or of the invitation that a group was formed by.
+/// Returns the number of the construct, or of the invitation, that formed a group.
 fn construct_in(name: &str) -> Option<usize> {
     let round = name.strip_prefix("added-")?.parse::<usize>().ok()?;
     round.checked_sub(FIRST_ADD_MEMBERS)

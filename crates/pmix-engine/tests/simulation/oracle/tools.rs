@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who is let in as a tool and as whom, what a tool hears, and what becomes of spawns.
+//! Admission and names of tools, their data, and the results of spawns.
 
 use pmix_engine::host::{Spawn, ToolConnected};
 use pmix_proto::{Command, Welcome, reply};
@@ -13,30 +13,30 @@ use crate::process::ProcId;
 use crate::tool::{STRANGER, TOOL, ToolId};
 use crate::world::World;
 
-/// How a tool that was let in is not to be named at the end of its connection.
+/// The end of an admitted tool's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ToolEnd {
-    /// It has said that it leaves, so that its end may be none.
+    /// The tool has sent a finalize, which may be the last message of its connection.
     Leaves,
-    /// It was lost, as its server said.
+    /// The server reported its loss.
     Lost,
 }
 
 impl World {
-    /// The user of who is at the end of a connection.
+    /// Returns the user at the end of a connection.
     pub(crate) fn user_of(&self, who: Who) -> u32 {
         let tool = self.clients[who].tool;
         tool.map_or(UID, |tool| self.tools[tool].user)
     }
 
-    /// The name of who is at the end of a connection, if it has one.
+    /// Returns the name of the process at the end of a connection, if it has one.
     pub(crate) fn name_of(&self, who: Who) -> Option<Proc<'static>> {
         let proc = self.clients[who].proc;
         let name = proc.map(|proc| self.procs[proc].name());
         name.or_else(|| self.oracle.tool_names.get(&who).cloned())
     }
 
-    /// A server answers the hello of a tool.
+    /// Checks the welcome of a tool.
     pub(crate) fn tool_welcomed(&mut self, who: Who, tool: ToolId, bytes: &[u8]) {
         let form = self.clients[who].welcome.expect("a tool");
         let (welcome, _) = Welcome::decode(form, bytes).expect("a whole welcome");
@@ -56,7 +56,7 @@ impl World {
             Welcome::Index { .. } => panic!("tool {tool} is welcomed as a client"),
         };
         assert!(!is_foreign, "tool {tool} of another user is let in");
-        // A job without processes here may have been taken back.
+        // A job without processes here may have been deregistered.
         let is_unclear = self.plan.has(Fault::Dismiss) || self.jobs.iter().any(|job| job.is_gone);
         assert!(
             !about.is_imposter || is_unclear,
@@ -79,7 +79,7 @@ impl World {
         self.oracle.tool_names.insert(who, name);
     }
 
-    /// The host is asked about a tool: about whom it may let in, and with the user that it is.
+    /// Checks the host's call for a tool: the server may admit it, and states its true user.
     pub(crate) fn check_tool_call(&self, call: &ToolConnected) -> ToolId {
         let find = |key| call.infos.iter().find(|info: &&Info<'_>| info.key.is(key));
         let number = find(TOOL).and_then(|info| info.value.to_number::<u64>().ok());
@@ -92,14 +92,14 @@ impl World {
         tool
     }
 
-    /// A server says that a tool is lost: one that was there, has not left, and was not lost before.
+    /// Checks a server's report of a lost tool: it was connected, has not finalized, and was not lost before.
     pub(crate) fn tool_lost(&mut self, node: usize, name: &Proc<'_>) {
         let is_it = |who: &Who| {
             let client = &self.clients[*who];
             let is_named = self.oracle.tool_names.get(who) == Some(name);
             is_named && client.is_in && client.node == node
         };
-        // Earlier ones of its name went with their server.
+        // Earlier tools of its name were disconnected with their server.
         let mut found = (0..self.clients.len()).rev().filter(is_it);
         let open = found.find(|who| !self.oracle.tool_ends.contains_key(who));
         let who =
@@ -113,7 +113,7 @@ impl World {
         self.oracle.tool_ends.insert(who, ToolEnd::Lost);
     }
 
-    /// The connection of a tool is closed for its server: it was lost unless it has said that it leaves.
+    /// Checks that a closed tool was reported as lost, unless it has sent a finalize.
     pub(crate) fn check_tool_closed(&mut self, who: Who) {
         let client = &self.clients[who];
         if client.tool.is_none() || !client.is_in || client.is_spoiled {
@@ -127,7 +127,7 @@ impl World {
         self.oracle.tool_ends.entry(who).or_insert(ToolEnd::Leaves);
     }
 
-    /// A server sends output: to who asked for it and may have it.
+    /// Checks that output is sent to a peer that requested it and may read it.
     pub(super) fn check_output_sent(&mut self, who: Who, source: &Proc<'_>, data: &[u8]) {
         let client = &self.clients[who];
         if client.is_spoiled {
@@ -166,7 +166,7 @@ impl World {
         }
     }
 
-    /// Output has come to a node: each tool there that gets it was sent it.
+    /// Checks that output delivered to a node was sent to each tool there that pulls it.
     pub(crate) fn check_output_heard(&self, node: usize, of: ProcId, data: &[u8]) {
         let nspace = self.procs[of].nspace;
         for (place, tool) in self.tools.iter().enumerate() {
@@ -184,7 +184,7 @@ impl World {
         }
     }
 
-    /// A pull was answered.
+    /// Records the reply to a pull.
     pub(super) fn check_pull(&mut self, who: Who, nspace: &'static str, status: Status) {
         let tool = self.clients[who].tool.expect("a tool");
         if status.is_success() && self.tools[tool].client == Some(who) {
@@ -193,7 +193,7 @@ impl World {
         }
     }
 
-    /// A pull has ended.
+    /// Records the end of a pull.
     pub(super) fn check_pull_ended(
         &mut self,
         who: Who,
@@ -216,7 +216,7 @@ impl World {
             .retain(|(of, pull, _)| (*of, *pull) != (who, number));
     }
 
-    /// A tool is told of namespaces: of those that it may see.
+    /// Checks that a tool receives the namespaces that it may read.
     pub(super) fn check_query(&self, who: Who, status: Status, payload: &[u8]) {
         let client = &self.clients[who];
         if !status.is_success() {
@@ -244,7 +244,7 @@ impl World {
         }
     }
 
-    /// The jobs that a tool may be told of.
+    /// Returns the jobs that a tool may query.
     fn seen_by(&self, who: Who) -> Vec<&'static str> {
         let (node, user) = (self.clients[who].node, self.user_of(who));
         let jobs = self.jobs.iter();
@@ -257,7 +257,7 @@ impl World {
         names
     }
 
-    /// A server calls its host for a spawn: once, and says who asks.
+    /// Checks that a server calls its host once for a spawn, with the requestor.
     pub(crate) fn check_spawn_call(&mut self, call: Call, number: usize, spawn: &Spawn) {
         let by = self.oracle.spawns[number].by;
         let uid = spawn.infos.iter().find(|info| info.key.is(keys::USERID));
@@ -270,7 +270,7 @@ impl World {
         assert_eq!(before, None, "the host is asked for spawn {number} twice");
     }
 
-    /// The host answers a server: what it is told first of a spawn is what counts.
+    /// Records the host's first reply to a spawn, which applies.
     pub(crate) fn spawn_told(&mut self, call: Call, answer: &pmix_engine::Answer) {
         let mut spawns = self.oracle.spawns.iter_mut();
         if let Some(spawn) = spawns.find(|spawn| spawn.call == Some(call))
@@ -284,7 +284,7 @@ impl World {
         }
     }
 
-    /// A spawn is answered as the host said, and not before it did.
+    /// Checks that the reply to a spawn follows the host's, with the same result.
     pub(super) fn check_spawned(
         &mut self,
         who: Who,
@@ -316,14 +316,14 @@ impl World {
         }
     }
 
-    /// A process or a tool is told of the job that was started for it.
+    /// Checks that the requestor receives the started job.
     pub(super) fn check_job(&self, number: usize, nspace: &Nspace<'_>) {
         let job = self.oracle.spawns[number].job.expect("a job");
         assert_eq!(*nspace, self.jobs[job].nspace, "spawn {number}");
     }
 }
 
-/// A name for a tool that no other has.
+/// Returns an unused name for a tool.
 pub(crate) fn name_of(number: usize) -> Proc<'static> {
     Proc::new(format!("host.tool.{number}"), Rank::new(0))
 }
