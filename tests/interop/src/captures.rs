@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The messages in the captures of `testdata/wire`, and every way to pack them again.
+//! The messages in the captures of `testdata/wire`, and all layouts in which they can be packed.
 
 use std::fs;
 use std::io;
@@ -12,26 +12,26 @@ use xtask::process::root;
 /// A message of a capture.
 #[derive(Clone)]
 pub struct Message {
-    /// Whether the client sent it.
+    /// `true` if the client sent it.
     pub from_client: bool,
-    /// The header, or what a hello has in its place.
+    /// The header, also of a hello.
     pub header: Vec<u8>,
-    /// What follows the header.
+    /// The bytes after the header.
     pub payload: Vec<u8>,
 }
 
 impl Message {
-    /// Whether it is the first one of a connection.
+    /// Returns `true` if this is the first message of a connection.
     pub fn is_hello(&self) -> bool {
         self.header.starts_with(&[0xff; 8])
     }
 }
 
-/// Every capture, each with its messages in order; in the order of their names.
+/// Returns every capture with its messages in order, sorted by file name.
 ///
 /// # Errors
 ///
-/// A file of them cannot be read.
+/// Returns the error if a file cannot be read.
 pub fn read_all() -> io::Result<Vec<Vec<Message>>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(root().join("testdata/wire"))? {
@@ -45,7 +45,7 @@ pub fn read_all() -> io::Result<Vec<Vec<Message>>> {
     paths.into_iter().map(read).collect()
 }
 
-/// Every way to pack: each module, first without and then with descriptions.
+/// Returns every layout: each module, first in non-described and then in described buffers.
 pub fn layouts() -> Vec<Layout> {
     let kinds = [BufferKind::NonDescribed, BufferKind::Described];
     let of_module = |module| kinds.map(|kind| Layout::new(module).with_buffer(kind));

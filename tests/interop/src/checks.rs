@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is checked: both directions, judged by the lists, never by the bytes.
+//! The checks of maps in both directions. They compare the lists that values expand to, never the bytes.
 
 use super::harness::{Harness, hex};
 use super::naive;
@@ -7,25 +7,25 @@ use super::ours::{DECLINED, Decoded, Encoded, Ours};
 use super::peers::Peer;
 use super::tally::Tally;
 
-/// One list that goes through every form.
+/// A list that is encoded in every form.
 pub(crate) struct Case {
-    /// Where it comes from.
+    /// The origin of the list.
     pub(crate) name: String,
-    /// Whether it is a process map.
+    /// `true` if it is a process map.
     pub(crate) procs: bool,
     /// The list.
     pub(crate) text: String,
 }
 
-/// The highest rank that every release carries: the next one is beyond what all expand.
+/// The highest rank that every release carries; no release expands the next one.
 const HIGHEST_RANK: u64 = 2_147_483_646;
 
-/// The most leading letters of a name that every release takes.
+/// The most leading letters of a name that every release accepts.
 const LONGEST_PREFIX: usize = 49;
 
 impl Case {
-    /// The names, or the ranks of each node expanded; `None` for what no real library carries:
-    /// empty elements (all drop them), and words or ranks out of range in a process map.
+    /// Returns the names, or the expanded ranks of each node. Returns `None` for lists that no real library carries:
+    /// those with empty elements, which all drop, and process maps with words or ranks out of range.
     fn list(&self) -> Option<Vec<String>> {
         if !self.procs {
             let names: Vec<_> = self.text.split(',').map(str::to_owned).collect();
@@ -39,20 +39,20 @@ impl Case {
         nodes.iter().all(|n| ranks(n)).then_some(nodes)
     }
 
-    /// Whether the real encoders survive the list.
+    /// Returns `true` if the real encoders do not crash on the list.
     fn safe_for_peers(&self) -> bool {
         let letters = |n: &str| n.bytes().take_while(u8::is_ascii_alphabetic).count();
         self.procs || self.text.split(',').all(|n| letters(n) <= LONGEST_PREFIX)
     }
 }
 
-/// One way in which we encode.
+/// A form in which our side encodes.
 struct Form {
     scheme: &'static str,
     settings: &'static [(&'static str, &'static str)],
-    /// Whether releases before 5.0 read it.
+    /// `true` if releases before 5.0 read it.
     old_readable: bool,
-    /// Whether rank ranges in a process map may be left for the reader to expand.
+    /// `true` if rank ranges of a process map may be left unexpanded.
     ranges: bool,
 }
 
@@ -81,7 +81,7 @@ const FORMS: &[Form] = &[
         old_readable: false,
         ranges: false,
     },
-    // What the documentation tells a site with 4.2.2 peers to set.
+    // The settings that the documentation recommends for sites with 4.2.2 peers.
     Form {
         scheme: "auto",
         settings: &[("preg", "native,raw")],
@@ -105,10 +105,10 @@ fn kind(procs: bool) -> &'static str {
     if procs { "procs" } else { "nodes" }
 }
 
-/// Encodes every case in every form the peer reads and has the peer expand it.
+/// Encodes every case in every form that the peer reads, and has the peer expand it.
 ///
 /// # Errors
-/// Our command failed as a whole.
+/// Returns a message if our command failed as a whole.
 pub(crate) fn ours_to_theirs(
     ours: &Ours,
     peer: &Peer,
@@ -156,7 +156,7 @@ pub(crate) fn ours_to_theirs(
     Ok(())
 }
 
-/// Whether the peer expands our value to this list.
+/// Returns `true` if the peer expands our value to this list.
 fn expands_to(
     peer: &mut Harness,
     case: &Case,
@@ -195,10 +195,10 @@ const CONFIGS: &[&[(&str, &str)]] = &[
     &[("pcompress_base_limit", "64")],
 ];
 
-/// Has the peer encode every case under every configuration and decodes what it made.
+/// Has the peer encode every case under every configuration, and decodes the values.
 ///
 /// # Errors
-/// Our command failed as a whole.
+/// Returns a message if our command failed as a whole.
 pub(crate) fn theirs_to_ours(
     ours: &Ours,
     peer: &Peer,
@@ -237,8 +237,8 @@ pub(crate) fn theirs_to_ours(
     Ok(())
 }
 
-/// What the peer makes of a case, and the list that its value stands for: the one that went in,
-/// or for the text forms what the text says, since the real encoders may lose order and ranks.
+/// The peer's encoded value of a case and the list that it must decode to. This is the original list, or for text forms
+/// the plain reading of the text, as the real encoders may lose order and ranks.
 type Made = Option<(Vec<u8>, Vec<String>)>;
 
 fn theirs(harness: &mut Harness, case: &Case) -> Result<Made, String> {
@@ -255,7 +255,7 @@ fn theirs(harness: &mut Harness, case: &Case) -> Result<Made, String> {
         return Ok(Some((value, list)));
     }
     let text = String::from_utf8(value).map_err(|e| e.to_string())?;
-    // A number that went through their 32-bit integer: nothing to compare with.
+    // The peer's 32-bit integers overflowed in this text, so there is nothing to compare with.
     Ok(naive::expand(&text, case.procs).map(|said| (text.into_bytes(), said)))
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Talking to the peer program: one line out, one line back, restarted when the library crashes.
+//! The line protocol of the peer program: one request, one answer; restarted when the library crashes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub struct Harness {
 }
 
 impl Harness {
-    /// The program with the library's own defaults.
+    /// Creates a harness with the library's default parameters.
     pub fn new(program: &Path) -> Self {
         Self {
             program: program.to_path_buf(),
@@ -44,9 +44,9 @@ impl Harness {
                 command.env_remove(name);
             }
         }
-        // The plain datastore, so that no run leaves shared segments behind.
+        // The `hash` module: a killed run then leaves no shared segments behind.
         command.env("PMIX_MCA_gds", "hash");
-        // Whole host names, where a release cuts them at the first dot unless told.
+        // Without this parameter, a release cuts host names at the first dot.
         command.env("PMIX_MCA_pmix_keep_fqdn_hostnames", "1");
         command.envs(self.settings.iter().map(|(n, v)| (n, v)));
         let mut child = command
@@ -65,10 +65,10 @@ impl Harness {
         }
     }
 
-    /// Sends one request and waits for its line.
+    /// Sends one request and waits for the answer.
     ///
     /// # Errors
-    /// The program cannot start, ended instead of answering, or did not understand.
+    /// Returns a message if the program cannot start, exits instead of answering, or rejects the request.
     pub fn ask(&mut self, request: &str) -> Result<String, String> {
         let mut running = match self.running.take() {
             Some(running) => running,
@@ -90,10 +90,11 @@ impl Harness {
         Err(format!("the library ended the program: {ended}"))
     }
 
-    /// Sends requests while it reads the answers, as many as are expected; what came before the
-    /// program ended, if it did.
+    /// Sends requests while it reads the expected number of answers. Returns the answers that came before the program
+    /// ended.
     ///
     /// # Errors
+    /// Returns a message if the program cannot start.
     /// The program cannot start.
     pub fn batch(&mut self, requests: Vec<String>, expected: usize) -> Result<Vec<String>, String> {
         let mut running = match self.running.take() {
@@ -105,7 +106,7 @@ impl Harness {
         let mut answers = Vec::with_capacity(expected);
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                // What cannot be written shows as an answer that does not come.
+                // A failed write shows as a missing answer.
                 let text = requests.concat();
                 drop(
                     input
@@ -119,7 +120,7 @@ impl Harness {
                 line.clear();
             }
             if answers.len() < expected {
-                // The end of the program ends the writer, too.
+                // Killing the program also ends the writer thread, whose write then fails.
                 drop(running.child.kill());
             }
         });
@@ -131,10 +132,10 @@ impl Harness {
         Ok(answers)
     }
 
-    /// Sends one request; the answer's status and its values.
+    /// Sends one request and returns the status and the values of the answer.
     ///
     /// # Errors
-    /// As [`Self::ask`], or the answer cannot be read.
+    /// See [`Self::ask`]; also returns a message if the answer cannot be parsed.
     pub fn request(&mut self, request: &str) -> Result<(i32, Vec<Vec<u8>>), String> {
         let line = self.ask(request)?;
         let mut words = line.split(' ');
@@ -152,14 +153,14 @@ impl Drop for Harness {
             mut child, input, ..
         }) = self.running.take()
         {
-            // The end of its input is the program's signal to finalize and leave.
+            // The program finalizes and exits at the end of its input.
             drop(input);
             drop(child.wait());
         }
     }
 }
 
-/// Lower-case hex, `-` for nothing.
+/// Returns bytes in lower-case hexadecimal, or `-` for no bytes.
 pub fn hex(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "-".to_owned();
@@ -167,7 +168,7 @@ pub fn hex(bytes: &[u8]) -> String {
     HEXLOWER.encode(bytes)
 }
 
-/// The bytes of a hex word.
+/// Returns the bytes of a hexadecimal word.
 pub fn from_hex(word: &str) -> Option<Vec<u8>> {
     if word == "-" {
         return Some(Vec::new());

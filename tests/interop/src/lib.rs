@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask interop`: our strings into real PMIx libraries, theirs into us.
+//! `cargo xtask interop`: data exchanged with real PMIx libraries in both directions.
 //!
-//! The libraries are reached through the C programs beside `src`. For maps we are reached
-//! through `pmix map batch`, as any other language would reach us. What a library expands a map to
-//! is read back from a job registered with it, so a check compares names and hosts, never bytes.
-//! Packed data are compared byte for byte; see `bfrops`. Whole sessions, clients of theirs under our
-//! server and ours under theirs, are run by [`server`].
+//! The libraries run in the C programs beside `src`. For maps, our side is `pmix map batch`, as programs in other
+//! languages use it. The expansion of a map is read from a job registered with the library, so a check compares names
+//! and hosts, never bytes. Packed data are compared byte for byte; see `bfrops`. [`server`] runs whole sessions, with
+//! their clients under our server and ours under theirs.
 //!
-//! The library is what `cargo xtask bench` and `faults` use of it: the peers, and random data.
+//! This library exports the parts that `cargo xtask bench` and `faults` use: the peers, and random data.
 #![forbid(unsafe_code)]
 
 mod bfrops;
@@ -40,7 +39,7 @@ use ours::Ours;
 use peers::Peer;
 use tally::Tally;
 
-/// The seed unless told otherwise.
+/// The default seed.
 const SEED: u64 = 2;
 
 /// One part of the checks.
@@ -105,13 +104,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// Whether this part was asked for.
+    /// Returns `true` if this part was requested.
     fn wants(&self, part: Part) -> bool {
         self.part.is_none_or(|only| only == part)
     }
 }
 
-/// Runs every check against every peer that is there.
+/// Runs every check against every available peer.
 #[must_use]
 pub fn run(options: &Options) -> Outcome {
     match try_run(options) {
@@ -123,7 +122,7 @@ pub fn run(options: &Options) -> Outcome {
     }
 }
 
-/// Runs programs of others on our C library, with every peer that is there.
+/// Runs existing programs on our C library, with every available peer.
 #[must_use]
 pub fn consumers(options: &capi::Options) -> Outcome {
     let mut tally = Tally::default();
@@ -219,7 +218,7 @@ fn maps(options: &Options, peers: &[Peer], tally: &mut Tally) -> Result<(), Stri
     Ok(())
 }
 
-/// The peers that are there; one that is missing is a failure in CI and said aloud elsewhere.
+/// Returns the available peers. A missing one is a failure in CI and a printed note elsewhere.
 fn found(candidates: Vec<Result<Peer, String>>, tally: &mut Tally) -> Vec<Peer> {
     let mut peers = Vec::new();
     for candidate in candidates {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists made up for one run: the shapes that real machines have, with sizes and numbers drawn
-//! from the seed.
+//! Random lists with the shapes of real machines, with sizes and numbers from a seed.
 
 use super::checks::Case;
 use super::random::Random;
@@ -36,7 +35,7 @@ const PROC_SHAPES: &[ProcShape] = &[
     ("one rank a node, any order", one_each),
 ];
 
-/// `count` cases from a seed, every shape in turn.
+/// Returns `count` cases from a seed, every shape in turn.
 pub(crate) fn generate(seed: u64, count: usize) -> Vec<Case> {
     let mut random = Random::new(seed);
     let shapes = NODE_SHAPES.len() + PROC_SHAPES.len();
@@ -73,7 +72,7 @@ fn proc_text(nodes: &[Vec<u64>]) -> String {
     nodes.iter().map(node).collect::<Vec<_>>().join(";")
 }
 
-/// Mostly small; one in eight large enough that the value is worth compressing.
+/// Returns a size that is mostly small; one of eight is large enough for compression.
 fn size(random: &mut Random) -> u64 {
     if random.one_in(8) {
         random.within(600, 2500)
@@ -152,7 +151,8 @@ fn shuffled(random: &mut Random) -> Vec<String> {
     names
 }
 
-/// Cabinets, chassis, slots, boards and nodes, the last number fastest; starts anywhere.
+/// Returns names of cabinets, chassis, slots, boards and nodes, with the last number counting fastest, from a random
+/// start.
 fn x_names(random: &mut Random) -> Vec<String> {
     let (cabinet, first, count) = (
         random.within(1000, 9000),
@@ -187,7 +187,7 @@ fn addresses(random: &mut Random) -> Vec<String> {
         .collect()
 }
 
-/// Kinds that the real encoders group across one another, which is where they lose order.
+/// Returns interleaved kinds of names, which the real encoders regroup and so lose the order.
 fn interleaved(random: &mut Random) -> Vec<String> {
     let kinds = ["login", "n", "m", "", "x-1-", "n", "service.example"];
     (1..=random.within(3, 60))
@@ -198,7 +198,7 @@ fn interleaved(random: &mut Random) -> Vec<String> {
         .collect()
 }
 
-/// Around the ends of 31, 32 and 63 bits, and beyond any integer.
+/// Returns numbers near the limits of 31, 32 and 63 bits, and beyond any integer.
 fn large_numbers(random: &mut Random) -> Vec<String> {
     let edges = [
         "2147483645",
@@ -223,8 +223,8 @@ fn digits_only(random: &mut Random) -> Vec<String> {
     numbered("", width(random), first..first + count)
 }
 
-/// Names without a scheme: anything a list may carry that is no separator and no bracket. No
-/// dots: 5.0.11 takes `w` and `w.x` for one host when it is asked about ranks.
+/// Returns names without a scheme, of any character that is no separator and no bracket. Dots are excluded: 5.0.11
+/// treats `w` and `w.x` as one host in queries about ranks.
 fn words(random: &mut Random) -> Vec<String> {
     let letters: Vec<char> = "abcxyzXZ0123456789-_ :=é".chars().collect();
     (0..random.within(1, 40))
@@ -236,7 +236,7 @@ fn words(random: &mut Random) -> Vec<String> {
         .collect()
 }
 
-/// One number that grows while what stands behind it changes now and then.
+/// Returns names with one increasing number, followed by a suffix that changes sometimes.
 fn suffix_varies(random: &mut Random) -> Vec<String> {
     let mut suffix = "a";
     (0..size(random))

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a tool says of a run: a file for each process.
+//! The logs of an analysis tool: a file for each process of a run.
 
 use std::path::{Path, PathBuf};
 
-/// How many lines of a fault are shown.
+/// The number of lines shown of a fault.
 const SHOWN: usize = 40;
 
-/// A tool that looks at a program while it runs.
+/// A tool that analyzes a program while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// valgrind's memcheck: every read of what was not written, every leak.
+    /// valgrind's memcheck: reads of uninitialized memory, and leaks.
     Memcheck,
     /// The compiler's address sanitizer, in the library and in the programs.
     Address,
-    /// The compiler's thread sanitizer, in the library, what it takes of Rust's, and the programs.
+    /// The compiler's thread sanitizer, in the library, its dependencies and standard library, and the programs.
     Thread,
 }
 
@@ -28,20 +28,20 @@ impl Kind {
     }
 }
 
-/// Where a tool writes what it finds in one run.
+/// The folder in which a tool writes its findings of one run.
 #[derive(Clone, Debug)]
 pub struct Logs {
     folder: PathBuf,
     kind: Kind,
-    /// How many processes at least it looks at.
+    /// The least number of processes that the tool analyzes.
     processes: usize,
 }
 
 impl Logs {
-    /// An empty folder for a run of so many processes.
+    /// Creates an empty folder for a run of `processes` processes.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// Returns a message if it cannot be created.
     pub(crate) fn new(folder: PathBuf, kind: Kind, processes: usize) -> Result<Self, String> {
         let fault = |e: std::io::Error| format!("{}: {e}", folder.display());
         if folder.exists() {
@@ -55,15 +55,15 @@ impl Logs {
         })
     }
 
-    /// What the names of the files begin with.
+    /// Returns the prefix of the file names.
     pub(crate) fn prefix(&self) -> PathBuf {
         self.folder.join("log")
     }
 
-    /// All that was found; a process of which nothing is said is a fault too where each has a file.
+    /// Fails if the tool found a fault, or if a process is missing where each process has a file.
     ///
     /// # Errors
-    /// What was found, or that a file cannot be read.
+    /// Returns the findings, or a message if a file cannot be read.
     pub(crate) fn judge(&self) -> Result<(), String> {
         let texts = self.texts()?;
         let clean = |text: &&String| match self.kind {
@@ -81,10 +81,10 @@ impl Logs {
         Ok(())
     }
 
-    /// Whether anything of what was found says this.
+    /// Returns `true` if the findings contain the phrase.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// Returns a message if a file cannot be read.
     pub(crate) fn say(&self, phrase: &str) -> Result<bool, String> {
         Ok(self.texts()?.iter().any(|text| text.contains(phrase)))
     }

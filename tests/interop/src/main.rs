@@ -16,7 +16,7 @@ fn main() -> ExitCode {
         return fuzz_inputs(Path::new(folder), targets);
     }
     if words.first().is_some_and(|word| word == "consumers") {
-        // The task is the name of the program.
+        // The task name takes the place of the program's name.
         let options = capi::Options::parse_from(words);
         if options.install {
             xtask::install::allow();
@@ -30,11 +30,11 @@ fn main() -> ExitCode {
     xtask::close(&pmix_interop::run(&options))
 }
 
-/// The fuzz target that asks an installed library.
+/// The fuzz target that compares with an installed library.
 const WITH_PEER: &str = "bfrops_peer";
 
-/// Writes what the fuzz targets start from, each into a folder of its name, and prints the program
-/// around an installed library, if a target needs one; says on stderr why there is none.
+/// Writes the seeds of the fuzz targets, each into a folder with its name. If a target needs an installed library,
+/// prints the path of its peer program, or the reason why there is none on stderr.
 fn fuzz_inputs(folder: &Path, targets: &[String]) -> ExitCode {
     for target in targets {
         if let Err(why) = seeds::write(target, folder) {

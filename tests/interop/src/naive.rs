@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plainest possible reading of the text forms, to judge others by.
+//! A minimal reader of the text forms, against which others are judged.
 //!
-//! It knows only what the documented grammar allows and gives up on anything else, so that a
-//! value that a library got wrong is told from one that we read wrong.
+//! It accepts only the documented grammar and rejects anything else, so that a wrong value of a library is
+//! distinguished from a value that our decoder reads wrongly.
 
-/// The most elements that are expanded; more is taken for a wrong number.
+/// The most elements that are expanded; a larger range is taken for a wrong number.
 const MOST: u64 = 1 << 20;
 
-/// What a value of the text forms stands for; `None` if the grammar does not allow it.
+/// Returns the list that a value of the text forms encodes, or `None` if the grammar does not allow it.
 pub fn expand(value: &str, procs: bool) -> Option<Vec<String>> {
     let inner = value.strip_prefix("pmix[").map(|v| v.strip_suffix(']'));
     match inner {
@@ -22,7 +22,7 @@ fn split(text: &str) -> Vec<String> {
     text.split(',').map(str::to_owned).collect()
 }
 
-/// A process map: each node's ranks expanded, separated by commas.
+/// Expands a process map into each node's ranks, separated by commas.
 fn nodes_of_ranks(text: &str) -> Option<Vec<String>> {
     text.split(';')
         .map(|node| {
@@ -33,7 +33,7 @@ fn nodes_of_ranks(text: &str) -> Option<Vec<String>> {
         .collect()
 }
 
-/// `N` or `N-M`.
+/// Parses `N` or `N-M`.
 fn range(text: &str) -> Option<std::ops::RangeInclusive<u64>> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last) = (number(first)?, number(last)?);
@@ -47,7 +47,7 @@ fn number(text: &str) -> Option<u64> {
         .flatten()
 }
 
-/// A node map: verbatim names and `prefix[width:range,range]suffix`.
+/// Expands a node map of verbatim names and `prefix[width:range,range]suffix`.
 fn names(text: &str) -> Option<Vec<String>> {
     let mut all = Vec::new();
     let mut rest = text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Our side: the `pmix` command, asked through `pmix map batch`.
+//! Our side: the `pmix` command, called as `pmix map batch`.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -11,40 +11,40 @@ use super::harness::{from_hex, hex};
 use xtask::install;
 use xtask::process;
 
-/// The status of an encoder that leaves a list to the next one.
+/// The status of an encoder that declines a list and leaves it to the next one.
 pub const DECLINED: i64 = -1366;
 
-/// The release binary of the command.
+/// The release build of the command.
 pub struct Ours {
-    /// Where it is.
+    /// The path of the binary.
     pub program: PathBuf,
 }
 
-/// A value in the string form, or why there is none.
+/// An encoded value in the string form, or an error.
 pub struct Encoded {
     /// The PMIx status.
     pub status: i64,
     /// The value without its terminating NUL.
     pub bytes: Vec<u8>,
-    /// What went wrong, for a status that is not 0.
+    /// The message of a status that is not 0.
     pub error: String,
 }
 
-/// A decoded list, or why there is none.
+/// A decoded list, or an error.
 pub struct Decoded {
     /// The PMIx status.
     pub status: i64,
     /// The names, or the ranks of each node.
     pub list: Vec<String>,
-    /// What went wrong, for a status that is not 0.
+    /// The message of a status that is not 0.
     pub error: String,
 }
 
 impl Ours {
-    /// Builds the command with a profile of cargo.
+    /// Builds the command with a cargo profile.
     ///
     /// # Errors
-    /// It does not build.
+    /// Returns a message if the build fails.
     pub fn build(profile: &str) -> Result<Self, String> {
         let package = ["build", "--quiet", "--package", "pmix-cli", "--profile"];
         process::run(process::cargo(package).arg(profile))?;
@@ -55,7 +55,7 @@ impl Ours {
     /// Encodes each text into the string form with a scheme (`auto` for the framework's choice).
     ///
     /// # Errors
-    /// The command failed as a whole.
+    /// Returns a message if the command failed as a whole.
     pub fn encode(
         &self,
         scheme: &str,
@@ -73,7 +73,7 @@ impl Ours {
     /// Decodes each value of the string form.
     ///
     /// # Errors
-    /// The command failed as a whole.
+    /// Returns a message if the command failed as a whole.
     pub fn decode(&self, values: &[(bool, &[u8])]) -> Result<Vec<Decoded>, String> {
         let requests = values.iter().map(|(procs, value)| {
             let digits = if value.is_empty() {
@@ -87,7 +87,7 @@ impl Ours {
         answers.iter().map(decoded).collect()
     }
 
-    /// One run of the command: numbered requests in, answers in the same order out.
+    /// Runs the command once with numbered requests, and returns the answers in the same order.
     fn batch(&self, set: &[(&str, &str)], requests: Vec<Value>) -> Result<Vec<Value>, String> {
         let mut command = Command::new(&self.program);
         for (name, _) in std::env::vars_os() {
@@ -98,7 +98,7 @@ impl Ours {
         for (name, value) in set {
             command.env(format!("PMIX_MCA_{name}"), value);
         }
-        // Away from the tree, so that its plugins.toml is not the configuration under test.
+        // Run outside of the source tree, so that the tree's plugins.toml is not read.
         command.current_dir(install::scratch("interop")?);
         let mut child = command
             .args(["map", "batch"])
@@ -135,7 +135,7 @@ impl Ours {
     }
 }
 
-/// Reads an answer and checks that it is to the request of this number.
+/// Reads an answer and checks its number.
 fn answer(id: usize, line: &str) -> Result<Value, String> {
     let value: Value = serde_json::from_str(line).map_err(|e| format!("{line:.200}: {e}"))?;
     if value["id"] == json!(id) {
@@ -159,7 +159,7 @@ fn encoded(answer: &Value) -> Result<Encoded, String> {
         Some(digits) => from_hex(digits).ok_or_else(|| format!("not hex: {digits:.80}"))?,
         None => Vec::new(),
     };
-    // The text forms may be given with the NUL that a C caller sees.
+    // Values of the text forms may include the NUL that a C caller sees.
     if bytes.last() == Some(&0) && !bytes.starts_with(b"blob:") {
         bytes.pop();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finding the real libraries and building the peer program for each.
+//! Real libraries that are installed, and the peer programs built for them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,24 +8,24 @@ use super::harness::Harness;
 use xtask::install;
 use xtask::process;
 
-/// One real library with the program built for it.
+/// A real library and the programs built for it.
 pub struct Peer {
-    /// The release, as the library says it: `4.2.2rc2`.
+    /// The release as the library reports it, such as `4.2.2rc2`.
     pub version: String,
-    /// The program.
+    /// The program that expands maps.
     pub program: PathBuf,
-    /// The program around packing and unpacking.
+    /// The program that packs and unpacks.
     pub bfrops: PathBuf,
-    /// What to compile other programs against.
+    /// The headers and library to compile other programs against.
     pub library: Library,
-    /// Whether it reads the compressed string form; releases before 5.0 read its size field wrong.
+    /// `true` if it reads the compressed string form; releases before 5.0 read its size field wrongly.
     pub reads_blob: bool,
 }
 
-/// The file name of the library, by which it is found in a package.
+/// The file name of the library in a package.
 const SONAME: &str = "libpmix.so.2";
 
-/// The system's library and the one in the Open MPI wheel; an error says what to install.
+/// Returns the system's library and the one in the Open MPI wheel. An error says which package to install.
 pub fn find() -> Vec<Result<Peer, String>> {
     let system = system_library();
     let include = system_headers();
@@ -35,7 +35,7 @@ pub fn find() -> Vec<Result<Peer, String>> {
     vec![build("system", system), build("wheel", wheel)]
 }
 
-/// The files of the first of these Debian packages that is installed.
+/// Returns the files of the first of these Debian packages that is installed.
 pub fn package_files(packages: &[&str]) -> Vec<PathBuf> {
     for package in packages {
         if let Ok(done) = Command::new("dpkg").args(["-L", package]).output()
@@ -48,7 +48,7 @@ pub fn package_files(packages: &[&str]) -> Vec<PathBuf> {
     Vec::new()
 }
 
-/// A variable of pmix.pc, for systems other than Debian.
+/// Returns a variable of pmix.pc, for systems other than Debian.
 fn pkg_config(variable: &str) -> Option<PathBuf> {
     let done = Command::new("pkg-config")
         .args([&format!("--variable={variable}"), "pmix"])
@@ -80,7 +80,7 @@ fn system_library() -> Result<PathBuf, String> {
         .ok_or_else(|| format!("no {SONAME} of the system: install libpmix-dev"))
 }
 
-/// The library in the wheel: in our virtual environment, or else unpacked from the download.
+/// Returns the library of the wheel, from our virtual environment or unpacked from the download.
 fn wheel_library() -> Result<PathBuf, String> {
     let venv = install::target().join("venv");
     let in_venv = install::pip(install::WHEEL);
@@ -101,7 +101,7 @@ fn wheel_library() -> Result<PathBuf, String> {
         .ok_or_else(|| format!("no {SONAME} of the wheel: pip install {}", install::WHEEL))
 }
 
-/// A file of this name anywhere under a directory.
+/// Returns a file with this name below a directory.
 fn file_under(dir: &Path, name: &str) -> Option<PathBuf> {
     let mut todo = vec![dir.to_path_buf()];
     while let Some(dir) = todo.pop() {
@@ -116,10 +116,10 @@ fn file_under(dir: &Path, name: &str) -> Option<PathBuf> {
     None
 }
 
-/// The parts of the program around the expanding of maps.
+/// The sources of the program that expands maps.
 const MAPS: &[&str] = &["peer.c", "expand.c", "timed.c", "timing.c", "bytes.c"];
 
-/// The parts of the program around packing and unpacking.
+/// The sources of the program that packs and unpacks.
 const BFROPS: &[&str] = &[
     "bfrops/peer.c",
     "bfrops/call.c",
@@ -131,8 +131,8 @@ const BFROPS: &[&str] = &[
     "bytes.c",
 ];
 
-/// A real library and the headers to compile against it. The headers of any release serve: the
-/// public API that our programs use has not changed since 4.
+/// A real library and headers to compile against. The headers of any release serve: the public API that our programs
+/// use has not changed since 4.
 #[derive(Clone)]
 pub struct Library {
     include: PathBuf,
@@ -143,16 +143,16 @@ impl Library {
     /// Compiles these files against the library.
     ///
     /// # Errors
-    /// The compiler's.
+    /// Returns the message of the compiler.
     pub fn compile(&self, program: &Path, sources: &[PathBuf]) -> Result<(), String> {
         let parts = process::root().join("tests/interop");
         self.compile_with(program, &parts, sources)
     }
 
-    /// Compiles these files, which include others of a directory, against the library.
+    /// Compiles these files against the library, with `parts` as an additional include directory.
     ///
     /// # Errors
-    /// The compiler's.
+    /// Returns the message of the compiler.
     pub fn compile_with(
         &self,
         program: &Path,
@@ -164,7 +164,8 @@ impl Library {
         command.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-o"]);
         command.arg(program).arg("-I").arg(&self.include);
         command.arg("-I").arg(parts);
-        // The wheel's library has the system's soname; the old tag goes before LD_LIBRARY_PATH.
+        // The wheel's library has the same soname as the system's. The old rpath tag takes precedence over
+        // LD_LIBRARY_PATH.
         command.args(sources).arg(&self.library);
         command.args(["-lm", "-Wl,--disable-new-dtags"]);
         command.arg(format!("-Wl,-rpath,{}", home.display()));
@@ -173,40 +174,40 @@ impl Library {
 }
 
 impl Library {
-    /// Headers and a library that are not installed.
+    /// Creates a library from headers and a file that are not installed.
     pub fn new(include: PathBuf, library: PathBuf) -> Self {
         Self { include, library }
     }
 
-    /// The library itself.
+    /// Returns the library file.
     pub fn file(&self) -> &Path {
         &self.library
     }
 
-    /// The folder of the headers.
+    /// Returns the folder of the headers.
     pub fn include(&self) -> &Path {
         &self.include
     }
 
-    /// A copy of the library in a folder of its own, where nothing is mounted over it.
+    /// Copies the library into a folder of its own, where no other file is mounted over it.
     ///
     /// # Errors
-    /// It cannot be copied.
+    /// Returns a message if it cannot be copied.
     pub fn copied(&self, folder: &Path) -> Result<Self, String> {
         let library = folder.join(SONAME);
         let fault = |e: std::io::Error| format!("{}: {e}", library.display());
-        // A program that still runs keeps the file that it has.
+        // Replace the file instead of writing into it: a program that still runs has it mapped.
         let _ = std::fs::remove_file(&library);
         std::fs::copy(&self.library, &library).map_err(fault)?;
         Ok(Self::new(self.include.clone(), library))
     }
 
-    /// The folder where programs find it.
+    /// Returns the folder that programs search for the library.
     pub fn folder(&self) -> &Path {
         self.library.parent().unwrap_or_else(|| Path::new("/"))
     }
 
-    /// A program that is installed with the library, as in the Open MPI wheel.
+    /// Returns a program that is installed with the library, as in the Open MPI wheel.
     pub fn beside(&self, program: &str) -> Option<PathBuf> {
         let prefix = self.library.ancestors().nth(3)?;
         Some(prefix.join("bin").join(program)).filter(|path| path.exists())
@@ -232,7 +233,8 @@ fn build(name: &str, include: &Path, library: &Path) -> Result<Peer, String> {
     peer.library.compile(&peer.program, &sources(MAPS))?;
     peer.library.compile(&peer.bfrops, &sources(BFROPS))?;
     let text = Harness::new(&peer.program).ask("version")?;
-    // "0 OpenPMIx 5.0.11rc1 (PMIx Standard: ...": the release is the first word with a digit first.
+    // For "0 OpenPMIx 5.0.11rc1 (PMIx Standard: ..." the release is the first word that starts with a digit after the
+    // status.
     let version = text
         .split_whitespace()
         .skip(1)

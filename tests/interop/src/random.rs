@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is drawn from numbers that follow from a seed, so that a seed is a whole run.
+//! Random values that follow from a seed, so that a seed reproduces a whole run.
 
 use pmix_random::{Seeded, Source as _};
 
-/// The generator.
+/// A seeded generator of random values.
 pub struct Random(Seeded);
 
 impl Random {
-    /// A generator that always gives the same numbers for the same seed.
+    /// Creates a generator that always returns the same numbers for the same seed.
     pub fn new(seed: u64) -> Self {
         Self(Seeded::new(seed))
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn number(&mut self) -> u64 {
         self.0.take(8)
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub fn within(&mut self, low: u64, high: u64) -> u64 {
         low + self.number() % (high - low + 1)
     }
 
-    /// One of these.
+    /// Returns a random element.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         let index = self.number() % from.len() as u64;
         &from[usize::try_from(index).unwrap_or(0)]
     }
 
-    /// True once in `n` times.
+    /// Returns `true` once in `n` times on average.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.number().is_multiple_of(n)
     }
 
-    /// Puts the elements in another order.
+    /// Shuffles the elements.
     pub fn shuffle<T>(&mut self, all: &mut [T]) {
         for last in (1..all.len()).rev() {
             let other = self.within(0, last as u64);

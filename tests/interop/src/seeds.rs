@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each fuzz target starts from: the vectors, cut to its form.
+//! Seeds of the fuzz targets: the vectors in the form that each target takes.
 
 mod proto;
 mod wire;
@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use xtask::process::root;
 
-/// Writes the seeds of a target, one a file, into a folder of its name, which is returned.
+/// Writes the seeds of a target into a folder with its name, one per file, and returns the folder.
 ///
 /// # Errors
-/// The vectors cannot be read, or the files not written.
+/// Returns the error if the vectors cannot be read or the files cannot be written.
 pub fn write(target: &str, folder: &Path) -> io::Result<PathBuf> {
     let folder = folder.join(target);
     fs::create_dir_all(&folder)?;
@@ -26,7 +26,7 @@ pub fn write(target: &str, folder: &Path) -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Seeds longer than this slow the fuzzer down more than they teach it.
+/// The longest seed; longer ones slow the fuzzer down without more coverage.
 const LONGEST: usize = 2048;
 
 fn of(target: &str) -> io::Result<Vec<Vec<u8>>> {
@@ -44,7 +44,7 @@ fn of(target: &str) -> io::Result<Vec<Vec<u8>>> {
         target if target.starts_with("proto") => proto::of(target)?,
         _ => records("preg", |r| value_for(target, &encoded(r)?))?,
     };
-    // The least machine that hwloc describes has 1,500 bytes.
+    // The smallest machine that hwloc describes takes 1,500 bytes.
     let longest = if target == "topology_xml" { 4 } else { 1 } * LONGEST;
     seeds.retain(|seed| seed.len() <= longest);
     seeds.sort_unstable();
@@ -52,7 +52,7 @@ fn of(target: &str) -> io::Result<Vec<Vec<u8>>> {
     Ok(seeds)
 }
 
-/// Sets of processors in each of their forms, and localities.
+/// Processor sets in each of their forms, and localities.
 const SETS: [&str; 8] = [
     "0-3,8",
     "4-",
@@ -64,7 +64,7 @@ const SETS: [&str; 8] = [
     "hwloc:SK0-1:CR0-7|hwloc:SK1:CR4",
 ];
 
-/// The descriptions of machines that the tests of topologies read.
+/// Returns the descriptions of machines from the tests of topologies.
 fn machines() -> io::Result<Vec<Vec<u8>>> {
     let entries = fs::read_dir(root().join("testdata/topology"))?;
     let paths = entries.map(|entry| Ok(entry?.path()));
@@ -73,19 +73,19 @@ fn machines() -> io::Result<Vec<Vec<u8>>> {
     paths.iter().filter(is_xml).map(fs::read).collect()
 }
 
-/// A list as it is, which the targets tell by the high bit of the first byte.
+/// Returns a plain list with the prefix byte that marks it: its high bit.
 fn prefixed(list: &str) -> Vec<u8> {
     [b"\x80", list.as_bytes()].concat()
 }
 
-/// The encoded value that a record holds.
+/// Returns the encoded value of a record.
 fn encoded(record: &Value) -> Option<Vec<u8>> {
     let keys = ["encoded_hex", "bytes_hex", "input_hex", "output_hex"];
     let text = keys.iter().find_map(|key| record[*key].as_str())?;
     HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()
 }
 
-/// What a target takes of a value: most put the tag back themselves.
+/// Returns the part of a value that a target takes: most targets add the tag themselves.
 fn value_for(target: &str, value: &[u8]) -> Option<Vec<u8>> {
     let rest = |tag: &[u8]| value.strip_prefix(tag).map(<[u8]>::to_vec);
     match target {
@@ -99,7 +99,7 @@ fn value_for(target: &str, value: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// What `take` takes of every record of the vectors of a framework.
+/// Applies `take` to every record of the vectors of a framework, and returns the results.
 fn records(framework: &str, take: impl Fn(&Value) -> Option<Vec<u8>>) -> io::Result<Vec<Vec<u8>>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root().join("testdata").join(framework))? {

@@ -130,7 +130,7 @@ fn wrong_header(hello: &mut Vec<u8>, random: &mut Random) {
         0 => Header::hello(len).encode(),
         1 => Header::new(0, Tag(u32::MAX), len).encode(),
         2 => Header::new(-1, Tag(101), len).encode(),
-        // The tag of a message for another kind of connection.
+        // A hello whose length counts its header, too.
         _ => Header::new(-1, Tag(u32::MAX), u32::try_from(hello.len()).unwrap_or(0)).encode(),
     };
     hello.splice(..Header::LEN, header);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a release and module carry where, as the peer found out by trying.
+//! The places in which a release and module carry each type, as the peer program measured them.
 
 use pmix_random::Carried;
 use pmix_types::{DataType, Status};
 
-/// The peer did not try it.
+/// The status of a type that the peer program did not try.
 const NOT_TRIED: Status = Status::ERR_NOT_AVAILABLE;
 
-/// The statuses of packing and of unpacking what was packed.
+/// The status of packing, and of unpacking the packed bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) pack: Status,
@@ -24,31 +24,31 @@ impl Place {
         })
     }
 
-    /// Whether data come back as they were.
+    /// Returns `true` if unpacking gives the packed data.
     pub(crate) fn is_whole(self) -> bool {
         self.pack.is_success() && self.unpack.is_success()
     }
 
-    /// Whether the library packs what it does not read.
+    /// Returns `true` if the library packs the type and does not read the result.
     pub(crate) fn is_one_way(self) -> bool {
         self.pack.is_success() && !self.unpack.is_success()
     }
 
-    /// Whether the library says that it does not know the type here.
+    /// Returns `true` if the library reports the type as unknown in this place.
     pub(crate) fn is_refused(self) -> bool {
         !self.pack.is_success() && self.pack != NOT_TRIED
     }
 }
 
-/// One type.
+/// The places in which one type is carried.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ability {
     pub(crate) data_type: DataType,
-    /// In a call of its own.
+    /// The type in a call of its own.
     pub(crate) top: Place,
-    /// In a value.
+    /// The type in a value.
     pub(crate) value: Place,
-    /// As the elements of an array.
+    /// The type as the elements of an array.
     pub(crate) array: Place,
 }
 
@@ -69,7 +69,7 @@ impl Ability {
 /// Reads the answer to `types`.
 ///
 /// # Errors
-/// The answer cannot be read.
+/// Returns a message if the answer cannot be read.
 pub(crate) fn parse(answer: &str) -> Result<Vec<Ability>, String> {
     let words = answer.split_whitespace();
     words
@@ -77,7 +77,7 @@ pub(crate) fn parse(answer: &str) -> Result<Vec<Ability>, String> {
         .collect()
 }
 
-/// What data may be made of.
+/// Returns the types and maps from which random data may be generated.
 pub(crate) fn carried(abilities: &[Ability], is_v12: bool, maps: Vec<Vec<u8>>) -> Carried {
     let types = |place: fn(&Ability) -> Place| {
         let whole = abilities.iter().filter(|a| place(a).is_whole());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Both directions of one type under one configuration.
+//! Checks of one type in both directions under one configuration.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use super::peer::Config;
 use crate::harness::{Harness, from_hex, hex};
 use crate::tally::Tally;
 
-/// Some configurations, checked one after the other.
+/// Configurations that are checked one after the other.
 pub(crate) struct Side<'a> {
     configs: &'a [Config],
     seed: u64,
@@ -26,18 +26,18 @@ pub(crate) struct Side<'a> {
     tally: Tally,
 }
 
-/// What one direction of one type needs to know.
+/// The parameters of the checks of one type in one direction.
 struct Cell<'a> {
     config: &'a Config,
     data_type: DataType,
     preg: &'a Preg,
-    /// How many data, and from which seed.
+    /// The number of data and their seed.
     data: usize,
     seed: u64,
 }
 
 impl<'a> Side<'a> {
-    /// The checks of these configurations.
+    /// Returns the checks of these configurations.
     pub(crate) fn new(
         configs: &'a [Config],
         seed: u64,
@@ -51,7 +51,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Checks every type both ways.
+    /// Checks every type in both directions.
     pub(crate) fn run(mut self) -> Tally {
         let preg = match open_preg(&Params::default()) {
             Ok(preg) => preg,
@@ -88,7 +88,7 @@ impl<'a> Side<'a> {
         self.tally
     }
 
-    /// What the library does not carry, we do not pack either, and say so with the same status.
+    /// Checks that we refuse each type that the library refuses, with the same status.
     fn refusals(&mut self, config: &Config, ability: &Ability, preg: &Preg) {
         let data_type = ability.data_type;
         let only = |types: &[DataType], elements: &[DataType]| Carried {
@@ -168,7 +168,7 @@ impl<'a> Side<'a> {
         for (answer, (count, digits, json)) in answers.iter().zip(&sent) {
             match same(answer, digits, json) {
                 Ok(true) => self.tally.passes(&row, *count),
-                // All but the packing of what the library reads and cannot pack.
+                // Everything was compared except packing: the library reads this type and cannot pack it.
                 Ok(false) => {
                     self.tally.passes(&row, *count);
                     self.tally
@@ -195,12 +195,12 @@ impl Cell<'_> {
         format!("{} {}: {why}", self.config.title(), self.data_type)
     }
 
-    /// How many data a call has on average.
+    /// Returns the mean number of data per call.
     fn mean(&self) -> usize {
         self.config.most(self.data_type.as_raw()).div_ceil(2)
     }
 
-    /// Unpacks what the library packed and packs it again; how many data there were.
+    /// Unpacks data that the library packed and packs them again. Returns the number of data.
     fn unpacks(&self, answer: &str) -> Result<usize, String> {
         let mut words = answer.splitn(4, ' ');
         let mut word = || words.next().unwrap_or_default();
@@ -235,7 +235,7 @@ impl Cell<'_> {
     }
 }
 
-/// Packs one call; the status and the reason if we do not.
+/// Packs one call. Returns the status and the reason if we refuse it.
 fn pack(layout: Layout, preg: &Preg, data: &DataArray<'_>) -> Result<Vec<u8>, (i32, String)> {
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new(layout, &mut bytes).with_framer(preg);
@@ -249,14 +249,14 @@ fn json(data: &DataArray<'_>) -> String {
     serde_json::to_string(&List(data)).unwrap_or_default()
 }
 
-/// Whether two texts are the same JSON.
+/// Returns `true` if two texts are the same JSON.
 fn agree(ours: &str, theirs: &str) -> bool {
     let parsed = |text| serde_json::from_str::<serde_json::Value>(text).ok();
     ours == theirs || parsed(ours).is_some_and(|ours| Some(ours) == parsed(theirs))
 }
 
-/// Whether the library unpacked what we meant, left nothing over and packed the same bytes; false
-/// if it cannot pack what it read, which is so for processors.
+/// Returns `true` if the library unpacked our data, left no bytes over and packed the same bytes. Returns `false` if
+/// the library cannot pack the data that it read, as with processors.
 fn same(answer: &str, digits: &str, ours: &str) -> Result<bool, String> {
     let mut words = answer.splitn(5, ' ');
     let mut word = || words.next().unwrap_or_default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Families of types, by which the checks are counted.
+//! Families of types, which are the rows of the report.
 
 use pmix_types::DataType;
 
@@ -20,7 +20,7 @@ pub(crate) enum Family {
 }
 
 impl Family {
-    /// The family of a type.
+    /// Returns the family of a type.
     pub(crate) fn of(data_type: DataType) -> Self {
         match data_type.as_raw() {
             1 | 4..=15 | 20 | 35 | 36 | 40 | 57 | 66..=69 => Self::Integers,
@@ -37,7 +37,7 @@ impl Family {
         }
     }
 
-    /// What the table calls it.
+    /// Returns the name in the report.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Integers => "integers",

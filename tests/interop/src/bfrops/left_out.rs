@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is not checked, and why: never in silence.
+//! Types that are not checked, with the reason, which the report lists.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use super::abilities::Place;
 use super::peer::Config;
 use crate::tally::Tally;
 
-/// Types that the peer program does not know, for every release and module.
+/// Types that the peer program does not support for any release or module.
 const UNKNOWN: [(&str, &str); 3] = [
     ("PMIX_BUFFER", "it has no public C type"),
     ("PMIX_KVAL", "it has no public C type"),
     ("PMIX_TOPO", "it is text of the hwloc library at hand"),
 ];
 
-/// Whether a module packs the count of data of a type and nothing of the data.
+/// Returns `true` if a module packs the number of data of this type but not the data.
 pub(crate) fn is_unsent(layout: Layout, data_type: DataType) -> bool {
     let unsent = [
         DataType::POINTER,
@@ -27,22 +27,22 @@ pub(crate) fn is_unsent(layout: Layout, data_type: DataType) -> bool {
     layout.module == Module::V12 && unsent.contains(&data_type)
 }
 
-/// Whether what the library packs is not what it reads, and we pack what is read: the type of
-/// processes in a described buffer of module v12.
+/// Returns `true` if the library labels the type wrongly when it packs, and we pack the label that it reads: processes
+/// in a described buffer of module v12.
 pub(crate) fn is_mislabelled(layout: Layout, data_type: DataType) -> bool {
     layout.module == Module::V12
         && layout.buffer == BufferKind::Described
         && data_type == DataType::PROC
 }
 
-/// What is left out, by what it is and why, and the modules it concerns.
+/// The combinations left out, by type, place and reason, with the modules concerned.
 #[derive(Default)]
 pub(crate) struct LeftOut {
     found: BTreeMap<(String, &'static str, i32, String), Vec<String>>,
 }
 
 impl LeftOut {
-    /// Notes what a configuration packs and does not read back as it was.
+    /// Records the types that a configuration packs and does not read back unchanged.
     pub(crate) fn note(&mut self, config: &Config) {
         for ability in &config.abilities {
             let places = [
@@ -64,7 +64,7 @@ impl LeftOut {
         self.found.entry(key).or_default().push(module.to_owned());
     }
 
-    /// Prints a line for each and counts them.
+    /// Prints a line for each combination and counts them.
     pub(crate) fn print(self, tally: &mut Tally) {
         const ROW: &str = "bfrops left out";
         println!("\nleft out, because the library does not read what it packs itself:");

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packed data: ours into real libraries, theirs into us, byte for byte.
+//! Packed data exchanged with real libraries in both directions, compared byte for byte.
 //!
-//! Every type goes both ways through every module that a release has and both kinds of buffers.
-//! What is packed on one side is unpacked on the other, compared as JSON, and packed again, which
-//! must give the bytes it came from. We are reached through the crate, as our own programs reach
-//! it; the libraries through the program in `tests/interop/bfrops`.
+//! Every type passes in both directions through every module that a release has and both buffer types. The receiving
+//! side unpacks the data, which are compared as JSON, and packs them again, which must give the same bytes. Our side is
+//! the crate, as our own programs use it; the libraries run in the program in `tests/interop/bfrops`.
 
 mod abilities;
 mod checks;
@@ -34,13 +33,13 @@ const MODULES: [Module; 6] = [
     Module::V41,
 ];
 
-/// How many data of each family go through all checks together, unless told otherwise.
+/// The default number of data of each family over all checks.
 pub(super) const DATA: usize = 110_000;
 
 /// Runs the checks against every peer.
 ///
 /// # Errors
-/// A peer program does not start or does not say what it carries.
+/// Returns a message if a peer program does not start or does not list its types.
 pub(super) fn run(peers: &[Peer], seed: u64, data: usize, tally: &mut Tally) -> Result<(), String> {
     vectors::run(peers, tally)?;
     let mut configs = Vec::new();
@@ -61,7 +60,7 @@ pub(super) fn run(peers: &[Peer], seed: u64, data: usize, tally: &mut Tally) -> 
     for config in &configs {
         left_out.note(config);
     }
-    // The peer and we take turns on each configuration, so two at a time fill two cores.
+    // The peer and this process work in turn on each configuration, so two configurations at a time use two cores.
     let halves = configs.chunks(configs.len().div_ceil(2).max(1));
     let sides = halves.map(|half| Side::new(half, seed, &quota));
     let done: Vec<Tally> = std::thread::scope(|scope| {
@@ -78,7 +77,7 @@ pub(super) fn run(peers: &[Peer], seed: u64, data: usize, tally: &mut Tally) -> 
     Ok(())
 }
 
-/// How many data of a family each of its types gets in each direction of each configuration.
+/// Returns how many data of a family each of its types gets in each direction of each configuration.
 fn quotas(configs: &[Config], data: usize) -> BTreeMap<Family, usize> {
     let mut cells: BTreeMap<Family, usize> = BTreeMap::new();
     for ability in configs.iter().flat_map(|c| &c.abilities) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One release under one module and kind of buffer.
+//! A peer program of one release with one module and buffer type.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::abilities::{self, Ability};
 use crate::harness::Harness;
 use crate::peers::Peer;
 
-/// A peer program that speaks one layout.
+/// A peer program that packs in one layout.
 pub(crate) struct Speaker {
     harness: Harness,
     release: String,
@@ -19,10 +19,10 @@ pub(crate) struct Speaker {
 }
 
 impl Speaker {
-    /// The program of a release, told how to pack.
+    /// Starts the program of a release with a layout.
     ///
     /// # Errors
-    /// It does not start.
+    /// Returns a message if it does not start.
     pub(crate) fn start(peer: &Peer, layout: Layout) -> Result<Self, String> {
         let mut harness = harness(&peer.bfrops, layout);
         harness.ask("version")?;
@@ -34,10 +34,10 @@ impl Speaker {
         })
     }
 
-    /// Asks what it carries.
+    /// Asks the program which types it carries.
     ///
     /// # Errors
-    /// It does not say.
+    /// Returns a message if it does not answer.
     pub(crate) fn configure(mut self) -> Result<Config, String> {
         let abilities = abilities::parse(&self.harness.ask("types")?)?;
         let is_v12 = self.layout.module == Module::V12;
@@ -51,7 +51,7 @@ impl Speaker {
     }
 }
 
-/// The program with the environment that makes it speak a layout.
+/// Returns the program with the environment that selects a layout.
 pub(crate) fn harness(program: &Path, layout: Layout) -> Harness {
     let kind = layout.buffer.as_raw().to_string();
     let harness = Harness::new(program)
@@ -63,7 +63,7 @@ pub(crate) fn harness(program: &Path, layout: Layout) -> Harness {
     harness.with("psquash", "native")
 }
 
-/// Encoded maps: text behind a tag, and the compressed form where a release carries it whole.
+/// Returns encoded maps: tagged text, and the compressed form if the release carries it whole.
 fn maps(has_blobs: bool) -> Vec<Vec<u8>> {
     let texts = [
         "pmix[n[3:1-128]]",
@@ -81,7 +81,7 @@ fn maps(has_blobs: bool) -> Vec<Vec<u8>> {
     maps
 }
 
-/// A peer program and what it carries.
+/// A peer program and the types that it carries.
 pub(crate) struct Config {
     pub(crate) release: String,
     pub(crate) layout: Layout,
@@ -91,7 +91,7 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// How failures name it.
+    /// Returns the name of the configuration in failures.
     pub(crate) fn title(&self) -> String {
         let kind = match self.layout.buffer {
             BufferKind::NonDescribed => "",
@@ -105,8 +105,8 @@ impl Config {
         format!("{} {}{width}{kind}", self.release, self.layout.module)
     }
 
-    /// How many data a call of this type may have: some modules read one-byte numbers as wider
-    /// ones, and so only one of them.
+    /// Returns the most data that a call of this type may have. Some modules read one-byte numbers as wider ones, so
+    /// only a single one is read correctly.
     pub(crate) fn most(&self, number: u16) -> usize {
         let wide: &[u16] = match self.layout.module {
             Module::V12 => &[30, 32, 33, 34, 36],

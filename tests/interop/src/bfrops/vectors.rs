@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The peer programs against the measured vectors: what proves the programs themselves.
+//! The peer programs checked against the measured vectors, which proves the programs themselves.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::peers::Peer;
 use crate::tally::Tally;
 use xtask::process::root;
 
-/// What the wire or the release loses of a vector, if anything.
+/// Returns the reason why the wire or the release loses a part of a vector, if it does.
 fn loss(record: &Value, layout: Layout, peer: &Peer) -> Option<&'static str> {
     let data_type: DataType = record["type"].as_str()?.parse().ok()?;
     let text = record["value"].to_string();
@@ -88,7 +88,7 @@ fn loss(record: &Value, layout: Layout, peer: &Peer) -> Option<&'static str> {
     found.map(|(_, reason)| reason)
 }
 
-/// Whether a number has more digits than travel.
+/// Returns `true` if a number has more digits than the wire form carries.
 fn is_rounded(value: &Value) -> bool {
     let numbers = value
         .as_array()
@@ -105,7 +105,7 @@ fn is_rounded(value: &Value) -> bool {
 /// Has every release unpack every vector that a release packed, and pack it again.
 ///
 /// # Errors
-/// The vectors are not there or not JSON lines.
+/// Returns a message if the vectors are missing or are not JSON lines.
 pub(crate) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
     let dir = root().join("testdata/bfrops");
     let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
@@ -141,13 +141,13 @@ fn files(dir: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Whether a release packed it, whole, and there is something to unpack.
+/// Returns `true` if a release packed the record completely and there is something to unpack.
 fn is_decodable(record: &Value) -> bool {
     let is_whole = record["status"] == 0 && record["note"].is_null();
     is_whole && record["producer"] != "seed" && record["count"] != 0
 }
 
-/// How the records of a group are packed.
+/// Returns the layout of the records of a group.
 fn layout(record: &Value) -> Layout {
     let variant = record["variant"].as_str().unwrap_or_default();
     let module = variant.strip_prefix("bfrops=").and_then(Module::from_name);
@@ -204,7 +204,7 @@ fn check(
     Ok(())
 }
 
-/// A datum, long texts spelled out.
+/// Returns a datum with its abbreviated long texts expanded.
 fn spelled(datum: &Value) -> Value {
     match (datum["repeat"].as_str(), datum["n"].as_u64()) {
         (Some(part), Some(count)) => {

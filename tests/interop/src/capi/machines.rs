@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Machines that are namespaces of this one: each has a network, mounts and a host name of its own,
-//! all have one process namespace. A holder process has them all: its end, and so that of this
-//! program however it comes, ends every process in them, and nothing of them stays.
+//! Simulated machines on this one. Each has network, mount and UTS namespaces of its own; all share one process
+//! namespace that a holder process owns. When the holder ends, the kernel ends every process in the namespace, so
+//! nothing is left however this program ends.
 //!
-//! Where namespaces are not allowed, machines are names alone, by which daemons of this machine are told apart:
-//! each has its own port, and a library is preloaded that would be mounted over a file.
+//! If namespaces are not allowed, machines are only names that tell the daemons on this machine apart: each daemon has
+//! a port of its own, and a library is preloaded that would otherwise be mounted over a file.
 
 use std::fs;
 use std::io;
@@ -15,53 +15,54 @@ use std::time::{Duration, Instant};
 
 use xtask::process::output;
 
-/// Why there are no machines where a container may not make them.
+/// The reason given in a container that may not create namespaces.
 pub(super) const NO_NAMESPACES: &str = "namespaces cannot be made here";
 
-/// What the machines see the folder of this program as; a short path, as sockets are made in it.
+/// The path at which the machines see the folder of this program; short, as socket paths are limited.
 const SHARED: &str = "/run/shared";
 
-/// How long making a namespace, or its end, may take.
+/// The time limit for creating a namespace, and for its end.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What the holder does: its own `/run`, where `ip` keeps names of networks, and then nothing until
-/// its input ends. The shell stays, as the first process of a namespace reaps others.
+/// The script of the holder. It mounts a `/run` of its own, where `ip` keeps network names, and then waits for the end
+/// of its input. The shell must stay: the first process of a process namespace reaps the others.
 const HOLD: &str = "mount -t tmpfs run /run && mkdir /run/netns \"$1\" && mount --bind \"$0\" \"$1\" \
                     && echo ready > \"$0/ready\" && cat; exit 1";
 
-/// What tells machines apart.
+/// The separation of the machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Namespaces of their own.
+    /// Namespaces for each machine.
     Namespaces,
-    /// Their names.
+    /// Names only.
     Names,
 }
 
-/// What has the namespaces.
+/// The process that owns the namespaces.
 struct Holder {
     process: Child,
-    /// It ends when this is closed.
+    /// The standard input of the holder, which ends when this is closed.
     input: Option<ChildStdin>,
 }
 
-/// The machines.
+/// The simulated machines.
 pub(super) struct Machines {
-    /// The folder of this program that they share.
+    /// The folder of this program, shared by all machines.
     folder: PathBuf,
-    /// None where they are names.
+    /// The holder, or `None` if the machines are only names.
     holder: Option<Holder>,
-    /// What runs on them in the foreground.
+    /// The processes that run on them in the foreground.
     running: Vec<Child>,
-    /// Their networks, by name.
+    /// The names of their networks.
     names: &'static [&'static str],
 }
 
 impl Machines {
-    /// Makes machines of these names on one network, where the first has the bridge; the number of
-    /// one in the list, plus one, ends its address.
+    /// Creates machines with these names on one network. The first has the bridge; the last byte of an address is the
+    /// place in the list plus one.
     ///
     /// # Errors
+    /// Returns a message if they cannot be created. It begins with [`NO_NAMESPACES`] if namespaces are not allowed.
     /// They cannot be made; the text begins with [`NO_NAMESPACES`] if they may not.
     pub(super) fn start(
         form: Form,
@@ -112,7 +113,7 @@ impl Machines {
         Ok(())
     }
 
-    /// What tells them apart.
+    /// Returns the separation of the machines.
     pub(super) fn form(&self) -> Form {
         match self.holder {
             Some(_) => Form::Namespaces,
@@ -120,7 +121,7 @@ impl Machines {
         }
     }
 
-    /// What they see the folder of this program as.
+    /// Returns the path at which the machines see the folder of this program.
     pub(super) fn shared(&self) -> std::path::Display<'_> {
         match self.form() {
             Form::Namespaces => Path::new(SHARED).display(),
@@ -128,7 +129,7 @@ impl Machines {
         }
     }
 
-    /// The address of one, by its number.
+    /// Returns the address of a machine by its number.
     pub(super) fn address(&self, number: usize) -> String {
         match self.form() {
             Form::Namespaces => address(number),
@@ -136,7 +137,7 @@ impl Machines {
         }
     }
 
-    /// A command in the holder's namespaces.
+    /// Returns a command in the holder's namespaces.
     fn held(&self, program: &str) -> Command {
         let Some(holder) = &self.holder else {
             return Command::new(program);
@@ -157,7 +158,7 @@ impl Machines {
             .map_err(|why| format!("{NO_NAMESPACES}: {why}"))
     }
 
-    /// Makes the networks and the bridge between them.
+    /// Creates the networks and the bridge between them.
     fn connect(&self) -> Result<(), String> {
         let bridge = self.names.first().copied().unwrap_or_default();
         for (number, name) in self.names.iter().enumerate() {
@@ -186,7 +187,7 @@ impl Machines {
         fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))
     }
 
-    /// A command in the network of a machine, with the mounts that all of them share.
+    /// Returns a command in the network of a machine, with the mounts that all machines share.
     pub(super) fn inside(&self, name: &str, program: &str) -> Command {
         if self.form() == Form::Names {
             return Command::new(program);
@@ -196,10 +197,11 @@ impl Machines {
         command
     }
 
-    /// Runs a shell command on a machine until all ends; a file takes the place of each that is
-    /// named beside it. Where machines are names, the files are libraries, and are preloaded.
+    /// Runs a shell command on a machine until this value is dropped, with each file mounted over the path beside it.
+    /// If machines are names, the files are libraries and are preloaded.
     ///
     /// # Errors
+    /// Returns a message if it cannot start.
     /// It cannot begin.
     pub(super) fn run(
         &mut self,
@@ -222,7 +224,7 @@ impl Machines {
         Ok(())
     }
 
-    /// A shell command with files in the place of others.
+    /// Returns a shell command with files mounted over others.
     fn mounted(&self, name: &str, mounts: &[(&Path, &Path)], run: &str) -> Command {
         let hosts = Path::new(SHARED).join("hosts");
         let known = (hosts.as_path(), Path::new("/etc/hosts"));
@@ -236,13 +238,13 @@ impl Machines {
         command
     }
 
-    /// Whether something that was to run until the end has ended.
+    /// Returns `true` if a process that must run until the end has exited.
     pub(super) fn has_ended(&mut self) -> bool {
         let mut all = self.running.iter_mut();
         all.any(|child| child.try_wait().is_ok_and(|status| status.is_some()))
     }
 
-    /// The end of what each machine wrote.
+    /// Returns the end of the output of each machine.
     pub(super) fn last_words(&self) -> String {
         let last_of = |name: &&str| {
             let log = fs::read(self.folder.join(format!("{name}.log"))).unwrap_or_default();
@@ -259,7 +261,7 @@ impl Machines {
     }
 }
 
-/// A shell command that ends with this program, with files that are loaded before other libraries.
+/// Returns a shell command that replaces itself with this program, with the files preloaded.
 fn preloaded(files: &[(&Path, &Path)], run: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "sh", "-c", run]);
@@ -273,7 +275,7 @@ fn preloaded(files: &[(&Path, &Path)], run: &str) -> Command {
     command
 }
 
-/// The address of a machine that has a network.
+/// Returns the address of a machine that has a network.
 fn address(number: usize) -> String {
     format!("10.99.0.{}", number + 1)
 }
@@ -296,7 +298,7 @@ impl Drop for Machines {
             }
         }
         for child in &mut self.running {
-            // What ran in namespaces has ended with them.
+            // Processes in namespaces have ended with the holder already.
             let _ = child.kill();
             let _ = child.wait();
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `libpmix.so.2` of ours in place of the one that programs have: as the client, as the server and as
-//! both, with the installed releases on the other side.
+//! Our `libpmix.so.2` in place of the library of existing programs: as the client, as the server, and as both. The
+//! other side is an installed release.
 
 mod machines;
 pub mod slurm;
@@ -55,27 +55,27 @@ pub struct Options {
 }
 
 impl Options {
-    /// Whether this part was asked for.
+    /// Returns `true` if this part was requested.
     fn wants(&self, part: Part) -> bool {
         self.part.is_none_or(|only| only == part)
     }
 
-    /// How long all programs together may take.
+    /// Returns the time limit of all programs together.
     fn limit(&self) -> Duration {
         LIMIT * if self.long { 10 } else { 1 }
     }
 }
 
-/// How long all programs together may take, so that a library that answers nothing fails in time.
+/// The time limit of all programs together, so that a library that never replies fails the run.
 const LIMIT: Duration = Duration::from_secs(12 * 60);
 
-/// Our library as programs find it.
+/// Our library, installed where programs find it.
 struct Swap {
     /// The folder with `libpmix.so.2`.
     folder: PathBuf,
-    /// The library itself.
+    /// The library file.
     file: PathBuf,
-    /// What to compile against.
+    /// The headers and library to compile against.
     library: Library,
 }
 
@@ -85,7 +85,7 @@ impl Swap {
         let folder = install::scratch("interop/capi/lib")?;
         let file = folder.join("libpmix.so.2");
         let fault = |e: std::io::Error| format!("{}: {e}", file.display());
-        // A program that still runs keeps the file that it has.
+        // Replace the file instead of writing into it: a program that still runs has it mapped.
         let _ = std::fs::remove_file(&file);
         std::fs::copy(built.join("libpmix_capi.so"), &file).map_err(fault)?;
         Ok(Self {
@@ -95,16 +95,16 @@ impl Swap {
         })
     }
 
-    /// The folder, where a program is to look for libraries.
+    /// Returns the folder that programs search for libraries.
     fn folder(&self) -> &Path {
         &self.folder
     }
 }
 
-/// Builds our library with a profile of cargo, to compile programs against.
+/// Builds our library with a cargo profile, to compile programs against.
 ///
 /// # Errors
-/// It does not build.
+/// Returns a message if the build fails.
 pub fn library(profile: &str) -> Result<Library, String> {
     Ok(Swap::build(profile)?.library)
 }
@@ -112,7 +112,7 @@ pub fn library(profile: &str) -> Result<Library, String> {
 /// Runs the checks.
 ///
 /// # Errors
-/// Something of ours does not build.
+/// Returns a message if a crate of ours does not build.
 pub(crate) fn run(peers: &[Peer], options: &Options, tally: &mut Tally) -> Result<(), String> {
     install::packages(PACKAGES);
     let program = Ours::build(&options.profile)?.program;
@@ -136,7 +136,7 @@ pub(crate) fn run(peers: &[Peer], options: &Options, tally: &mut Tally) -> Resul
     Ok(())
 }
 
-/// The C programs and examples, with ours as client and as server.
+/// Returns the C programs and examples, with our library as client and as server.
 fn cases(
     swap: &Swap,
     peers: &[Peer],
@@ -185,8 +185,8 @@ fn cases(
     Ok(cases)
 }
 
-/// Programs that were compiled with our headers, with the library of a release. That of 4.2 lacks functions that
-/// our macros call, as those of release 5 do.
+/// Returns programs compiled with our headers and linked with the library of a release. Release 4.2 lacks functions
+/// that our macros call, as do those of release 5.
 fn header_cases(swap: &Swap, peers: &[Peer], pmix: &Launcher) -> Result<Vec<Case>, String> {
     let mut cases = Vec::new();
     for peer in peers.iter().filter(|peer| !peer.version.starts_with("4.")) {
@@ -202,12 +202,12 @@ fn header_cases(swap: &Swap, peers: &[Peer], pmix: &Launcher) -> Result<Vec<Case
     Ok(cases)
 }
 
-/// The functions of groups, called by our library, under each server.
+/// Returns the programs of the group functions, with our library as the client under each server.
 fn group_cases(swap: &Swap, servers: &[Launcher]) -> Result<Vec<Case>, String> {
     let program = programs::compile_for(OURS, &swap.library, "group_calls")?;
     let mut cases = Vec::new();
     for server in servers {
-        // Whether a leader that is lost is told of, and what the server is if it is not ours.
+        // The expected report of a lost leader, and the release of a server that is not ours.
         let (is_told, release) = match server {
             Launcher::Prterun(..) | Launcher::Example(_) => {
                 let title = server.title();
@@ -215,7 +215,7 @@ fn group_cases(swap: &Swap, servers: &[Launcher]) -> Result<Vec<Case>, String> {
                 continue;
             }
             Launcher::Host(_, release) if release != OURS => (false, Some(release)),
-            // A process that is lost ends the job of our command.
+            // `pmix run` ends the job when a process is lost.
             Launcher::Ours(_) => (false, None),
             Launcher::Host(..) => (true, None),
         };
@@ -237,8 +237,8 @@ fn group_cases(swap: &Swap, servers: &[Launcher]) -> Result<Vec<Case>, String> {
     Ok(cases)
 }
 
-/// Debian's examples as they are, compiled against the headers of their release: with our library in the
-/// client under each server, with theirs under ours, and with theirs on both sides.
+/// Returns Debian's unmodified examples, compiled against the headers of their release: with our library in the client
+/// under each server, with theirs under our server, and with theirs on both sides.
 fn example_cases(
     swap: &Swap,
     peers: &[Peer],
@@ -264,7 +264,7 @@ fn example_cases(
     Ok(cases)
 }
 
-/// A program of `tests/capi` that needs no launcher, with each library.
+/// Returns a program of `tests/capi` that needs no launcher, with each library.
 fn own_cases(swap: &Swap, peers: &[Peer], name: &str, title: &str) -> Result<Vec<Case>, String> {
     let source = process::root().join("tests/capi");
     let theirs = peers.iter().map(|peer| (&*peer.version, &peer.library));
@@ -274,7 +274,7 @@ fn own_cases(swap: &Swap, peers: &[Peer], name: &str, title: &str) -> Result<Vec
         library.compile_with(&program, &source, &[source.join(format!("{name}.c"))])?;
         let mut command = Command::new(program);
         if release == OURS {
-            // Our library answers what the releases leave out, too.
+            // Our library also implements the functions that the releases lack.
             command.arg("all");
         }
         Ok(Case {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Slurm over several nodes of this machine, each in network, mount and host-name namespaces of its own,
-//! with our library in the place from which Slurm's plug-in loads it: on all nodes, on some, on none. Where
-//! namespaces are not allowed, the daemons of all nodes are on this machine, and ours is preloaded.
+//! Slurm over several nodes on this machine, each in network, mount and UTS namespaces of its own. Our library replaces
+//! the one that Slurm's plugin loads, on all nodes, on some, or on none. If namespaces are not allowed, the daemons of
+//! all nodes run side by side and our library is preloaded.
 
 mod allocations;
 pub mod beside;
@@ -25,7 +25,7 @@ use cluster::{Cluster, Setup};
 use steps::{Client, Step, mpi_steps};
 use xtask::{install, process};
 
-/// What it needs, as Debian calls it.
+/// The Debian packages that these checks need.
 pub(super) const PACKAGES: &[&str] = &[
     "slurmctld",
     "slurmd",
@@ -35,7 +35,7 @@ pub(super) const PACKAGES: &[&str] = &[
     "util-linux",
 ];
 
-/// What the nodes have in the place of the library.
+/// The libraries of the nodes in each cluster.
 const SETUPS: [Setup; 3] = [
     Setup {
         title: "the installed library in slurmstepd",
@@ -54,16 +54,16 @@ const SETUPS: [Setup; 3] = [
     },
 ];
 
-/// What the version text of our library begins with.
+/// The beginning of our library's version text.
 const OURS_VERSION: &str = "pmix-rs";
 
-/// What that of others begins with.
+/// The beginning of the version text of other libraries.
 const THEIRS: &str = "OpenPMIx";
 
 /// Runs the programs with each library in each of the clusters, and our launcher, `pmix`, in allocations of the first.
 ///
 /// # Errors
-/// A program does not compile.
+/// Returns a message if a program does not compile.
 pub(super) fn run(
     swap: &Swap,
     pmix: &Path,
@@ -130,7 +130,7 @@ pub(super) fn run(
         if long || !setup.munge {
             ends.push(endings::fifty(&cluster, &title, &short, until));
         }
-        // No library of Slurm's is looked at: one cluster is as good as the other.
+        // The launcher does not use the library of the nodes, so one cluster suffices.
         if !setup.ours.contains(&true) {
             ends.push(allocations::launched(&cluster, &title, pmix, until));
         }
@@ -145,14 +145,14 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The program of `cargo xtask faults`, which is a hostile process, too.
+/// Builds the program of `cargo xtask faults`, which also provides the attacking process.
 fn hostile(profile: &str) -> Result<PathBuf, String> {
     let package = ["build", "--quiet", "--locked", "--package", "pmix-faults"];
     process::run(process::cargo(package).args(["--profile", profile]))?;
     Ok(install::built(profile).join("pmix-faults"))
 }
 
-/// The file that Slurm's plug-in opens in the end, over which ours is mounted.
+/// Returns the file that Slurm's plugin opens in the end, over which ours is mounted.
 fn plugged() -> Result<PathBuf, String> {
     for program in ["/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/bin/srun"] {
         if !Path::new(program).exists() {
@@ -168,9 +168,9 @@ fn plugged() -> Result<PathBuf, String> {
     fs::canonicalize(&link).map_err(|e| format!("{}: {e}", link.display()))
 }
 
-/// A library that C programs are compiled for.
+/// A library for which the C programs are compiled.
 struct Own {
-    /// What the programs are kept under.
+    /// The release, which names the folder of the programs.
     release: String,
     library: Library,
     version: Option<&'static str>,
@@ -191,7 +191,7 @@ impl Own {
     }
 }
 
-/// An Open MPI whose programs are run, or a Python with mpi4py, with the library of its own and with ours.
+/// An Open MPI whose programs are run, or a Python with mpi4py, with its own library and with ours.
 struct Mpi {
     title: &'static str,
     /// The compiler wrapper or the Python.
@@ -199,10 +199,10 @@ struct Mpi {
     libraries: [(String, Option<PathBuf>); 2],
 }
 
-/// What is run.
+/// The programs to run.
 struct Programs {
     own: Vec<Own>,
-    /// The library that is installed, whatever is mounted over it.
+    /// The programs of the installed library, over which ours may be mounted.
     mounted: Own,
     mpi: Vec<Mpi>,
     /// Each Python that has mpi4py.
@@ -222,7 +222,7 @@ impl Programs {
         for peer in peers {
             let installed = peer.version.starts_with("4.");
             let copy = install::scratch(&format!("interop/capi/{}", peer.version))?;
-            // Ours is mounted over the installed one on the nodes.
+            // Copy the installed library, as ours is mounted over it on the nodes.
             let library = match installed {
                 true => peer.library.copied(&copy)?,
                 false => peer.library.clone(),
@@ -288,7 +288,7 @@ impl Programs {
         })
     }
 
-    /// What runs the steps that only one client runs: the library that is under test, or the control.
+    /// Returns the library of the steps that only one client runs: ours if it is under test, else the control.
     fn lead(&self, setup: Setup) -> &Own {
         match setup.ours.contains(&true) {
             true => self.own.first().unwrap_or(&self.mounted),
@@ -296,13 +296,14 @@ impl Programs {
         }
     }
 
-    /// Every run on a cluster.
+    /// Returns every run on a cluster.
     fn cases(&self, cluster: &Cluster, setup: Setup, long: bool) -> Result<Vec<Case>, String> {
         let mut cases = Vec::new();
         let whole = setup.ours.iter().all(|ours| *ours);
         let wanted = |step: &Step| (long || step.short) && (whole || !step.whole);
         let lead = self.lead(setup);
-        // A client of 5.0.11 asks 4.2.2 about the node by its own host name, which names are not.
+        // A client of 5.0.11 queries a server of 4.2.2 for the node by its own host name, which differs from the names
+        // here.
         let unknown = |own: &Own| {
             cluster.form() == Form::Names
                 && !setup.ours.iter().all(|ours| *ours)
@@ -318,8 +319,8 @@ impl Programs {
             }
         }
         if cluster.form() == Form::Names {
-            // The client's library is not another one on a node, and Open MPI takes those who have one host
-            // name for those of one node.
+            // Stop here: on named machines the client's library is the same on every node, and Open MPI counts
+            // processes with one host name as one node.
             return Ok(cases);
         }
         cases.extend(self.on_one_node(cluster, setup)?);
@@ -343,7 +344,7 @@ impl Programs {
         Ok(cases)
     }
 
-    /// The program of the installed library on single nodes: it has ours where that is mounted.
+    /// Returns runs of the installed library's program on single nodes; it loads ours where that is mounted.
     fn on_one_node(&self, cluster: &Cluster, setup: Setup) -> Result<Vec<Case>, String> {
         let program = self.mounted.compile("across")?;
         let nodes = cluster.nodes().zip(setup.ours).take(2);
@@ -366,7 +367,7 @@ impl Programs {
         nodes.map(case).collect()
     }
 
-    /// mpi4py, with the library of its own and with ours.
+    /// Returns runs of mpi4py, with its own library and with ours.
     fn python(&self, cluster: &Cluster, setup: Setup, long: bool) -> Result<Vec<Case>, String> {
         let mut cases = Vec::new();
         for mpi in &self.pythons {
@@ -394,8 +395,7 @@ impl Programs {
     }
 }
 
-/// The Python that has mpi4py: the system's for the Open MPI that is installed, else that of the virtual
-/// environment.
+/// Returns the Python that has mpi4py: the system's for the installed Open MPI, else that of the virtual environment.
 fn python(installed: bool) -> Result<PathBuf, String> {
     if installed {
         require_mpi4py()?;

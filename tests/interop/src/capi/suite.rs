@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The test suite of mpi4py on Open MPI: a test that passes with the installed libraries on both sides passes with
-//! ours on either side, and without a launcher.
+//! The test suite of mpi4py on Open MPI. Every test that passes with the installed libraries must pass with ours on
+//! either side, and without a launcher.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use crate::server::missing;
 use crate::tally::Tally;
 use xtask::{install, process};
 
-/// The source package of mpi4py, whose tests are run, and the release that runs them.
+/// The source package of mpi4py with the tests, and the release that runs them.
 const SUITE: &str = "mpi4py==4.1.2";
 
-/// Debian's Open MPI 4, as the wheel of mpi4py loads it.
+/// Debian's Open MPI 4, which the wheel of mpi4py loads.
 const LIBMPI_OF_DEBIAN: &str = "/usr/lib/x86_64-linux-gnu/libmpi.so.40";
 
-/// The modules of the suite that ask most of PMIx: all that the form of CI runs in jobs of several processes.
+/// The modules of the suite that use PMIx most. The CI form runs only these in jobs of several processes.
 const SHORT: &[&str] = &[
     "test_comm",
     "test_dynproc",
@@ -33,35 +33,35 @@ const SHORT: &[&str] = &[
     "test_win",
 ];
 
-/// The modules that stock Open MPI 4.1 does not finish under its own mpirun: two spawns at the same time time out.
+/// The modules that stock Open MPI 4.1 does not complete under its own mpirun: two concurrent spawns time out.
 const UNFINISHED_BY_4: &[&str] = &["test_dynproc", "test_spawn"];
 
-/// The modules that spawn processes, which needs a launcher.
+/// The modules that spawn processes, which requires a launcher.
 const SPAWNING: &[&str] = &["test_dynproc", "test_spawn", "test_util_pool"];
 
-/// The time that one run of the suite may take.
+/// The time limit of one run of the suite.
 const LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// An Open MPI that mpi4py loads, and its own launcher.
+/// An Open MPI for mpi4py, and its own launcher.
 struct Mpi {
     title: &'static str,
-    /// The variable that names its library to mpi4py, where it is not the one of the wheel.
+    /// The variable that names its library to mpi4py, if it is not the wheel's default.
     libmpi: Option<&'static str>,
-    /// The launcher that comes with it, for a number of processes.
+    /// A function that returns its own launcher for a number of processes.
     launcher: Box<dyn Fn(u32) -> Command>,
-    /// A variable that the launcher needs where the processes have our library.
+    /// The variable that its launcher needs if the processes have our library.
     for_ours: Option<(&'static str, &'static str)>,
     left_out: &'static [&'static str],
 }
 
-/// Outcomes by test and rank; a test that passed is `true`.
+/// Outcomes by test and rank: `true` for a test that passed.
 type Outcomes = BTreeMap<(String, u32), bool>;
 
-/// One run of the suite.
+/// A run of the suite.
 struct Run<'a> {
     what: String,
     size: u32,
-    /// The command before `env`; none where no launcher starts the process.
+    /// The command before `env`, or `None` for a singleton process.
     launcher: Option<Command>,
     library: Option<&'a Path>,
     mpi: &'a Mpi,
@@ -71,7 +71,7 @@ struct Run<'a> {
 /// Runs the suite under every launcher, for every Open MPI.
 ///
 /// # Errors
-/// The folder of the runs cannot be made.
+/// Returns a message if the folder of the runs cannot be created.
 pub(super) fn run(
     swap: &Swap,
     peers: &[Peer],
@@ -106,7 +106,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Returns Open MPI 5 of the wheel.
+/// Returns Open MPI 5 from the wheel.
 fn wheel(peers: &[Peer]) -> Result<Mpi, String> {
     let prterun = peers.iter().find_map(Launcher::prterun);
     let prterun = prterun.ok_or_else(|| format!("no prterun: pip install {}", install::WHEEL))?;
@@ -115,11 +115,11 @@ fn wheel(peers: &[Peer]) -> Result<Mpi, String> {
         libmpi: None,
         launcher: Box::new(move |size| {
             let mut command = prterun.command(size);
-            // A spawned process gets a place without the processor of its own that the default asks for.
+            // Spawned processes share processors; by default each process needs one of its own.
             command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
             command
         }),
-        // Spawned processes have the stock library, and all processes of a connect use one kind of store.
+        // Spawned processes have the stock library, and all processes of a connect must use the same gds module.
         for_ours: Some(("PMIX_MCA_gds", "hash")),
         left_out: &[],
     })
@@ -143,7 +143,7 @@ fn debian() -> Result<Mpi, String> {
     })
 }
 
-/// The places that all runs share.
+/// The folders that all runs share.
 struct Runner {
     suite: PathBuf,
     python: PathBuf,
@@ -204,7 +204,7 @@ impl Runner {
         }
     }
 
-    /// Runs it with nothing of ours and returns what passed, once more where it did not finish.
+    /// Runs the suite with stock libraries and returns the outcomes; repeats a run that did not finish.
     fn control(&self, run: &Run<'_>, tally: &mut Tally) -> Option<Outcomes> {
         let first = self.outcomes(run, &[]);
         let found = first.or_else(|why| {
@@ -225,7 +225,7 @@ impl Runner {
         }
     }
 
-    /// Runs it and counts each test that passed with nothing of ours.
+    /// Runs the suite and counts each test that passed with stock libraries.
     fn check(&self, run: &Run<'_>, control: &Outcomes, tally: &mut Tally) {
         let begun = Instant::now();
         let mut outcomes = match self.outcomes(run, &[]) {
@@ -236,7 +236,7 @@ impl Runner {
             }
         };
         let expected = || control.iter().filter(|(_, passed)| **passed);
-        // A test with a time limit of its own fails at times on a busy machine: its module is run once more.
+        // Tests with time limits of their own sometimes fail on a busy machine, so their modules are run once more.
         let mut again: Vec<&str> = expected()
             .filter(|(test, _)| outcomes.get(test) != Some(&true))
             .filter_map(|((name, _), _)| name.split('.').next())
@@ -267,7 +267,7 @@ impl Runner {
         println!("{} on {}: {passed} passed in {took} s", run.what, run.size);
     }
 
-    /// Runs the suite, or the named modules of it, and reads what each rank has written.
+    /// Runs the suite, or the named modules, and reads the outcomes of each rank.
     fn outcomes(&self, run: &Run<'_>, only: &[&str]) -> Result<Outcomes, String> {
         let out = self.home.join("outcomes");
         let fault = |e: std::io::Error| format!("{}: {e}", out.display());
@@ -310,7 +310,7 @@ impl Runner {
         if run.launcher.is_some() {
             command.arg("env");
         }
-        // A launcher of others takes its own library; the processes alone are to have ours.
+        // A foreign launcher must load its own library; only the processes load ours.
         command.env_remove("LD_LIBRARY_PATH");
         if let Some(folder) = run.library.and_then(Path::parent) {
             command.arg(format!("LD_LIBRARY_PATH={}", folder.display()));
@@ -336,7 +336,7 @@ impl Runner {
     }
 }
 
-/// Returns a command that starts the same, as a [`Command`] cannot be cloned.
+/// Returns a command that starts the same program, as [`Command`] cannot be cloned.
 fn copy_of(command: &Command) -> Command {
     let mut copy = Command::new(command.get_program());
     copy.args(command.get_args());
@@ -349,8 +349,8 @@ fn copy_of(command: &Command) -> Command {
     copy
 }
 
-/// Reads what one rank wrote. `library` is the libpmix that it has to have loaded, ours; without one ours may not be
-/// there.
+/// Reads the outcomes of one rank. `library` is our libpmix, which the process must have loaded; without it, our
+/// library must not be loaded.
 fn read(
     text: &str,
     rank: u32,
@@ -367,7 +367,7 @@ fn read(
             "start" => last = rest,
             "ok" | "fail" => {
                 let key = (rest.to_owned(), rank);
-                // A test that ran several times has passed if it always has.
+                // A test that ran several times counts as passed if every run passed.
                 let passed = outcomes.get(&key).copied().unwrap_or(true) && word == "ok";
                 outcomes.insert(key, passed);
             }

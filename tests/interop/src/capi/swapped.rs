@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that were built for another library and find ours first: Open MPI, OpenSHMEM, and Debian's
-//! wrapper for Python. The loader's own trace shows that ours was taken.
+//! Programs that were built for another library and load ours: Open MPI, OpenSHMEM, and Debian's Python wrapper. The
+//! trace of the dynamic loader proves that ours was loaded.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,10 +15,10 @@ use crate::server::{missing, programs};
 use crate::tally::Tally;
 use xtask::{install, process};
 
-/// How many processes each job has.
+/// The number of processes of each job.
 const SIZE: u32 = 4;
 
-/// On which side our library is.
+/// The side of a job that loads our library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Neither,
@@ -45,23 +45,23 @@ impl Side {
         matches!(self, Self::Server | Self::Both)
     }
 
-    /// How many processes have ours.
+    /// Returns the number of processes that load our library.
     fn loads(self) -> usize {
         let clients = usize::try_from(SIZE).unwrap_or(0);
         usize::from(self.in_server()) + if self.in_client() { clients } else { 0 }
     }
 }
 
-/// A run, and how many of its processes load our library.
+/// A run, and the number of its processes that load our library.
 struct Run {
     case: Case,
     loads: usize,
 }
 
-/// Runs every program that is here.
+/// Runs every installed program.
 ///
 /// # Errors
-/// A folder cannot be made.
+/// Returns a message if a folder cannot be created.
 pub(super) fn run(
     swap: &Swap,
     peers: &[Peer],
@@ -98,7 +98,7 @@ pub(super) fn run(
 }
 
 impl Run {
-    /// Runs it and looks which libraries were loaded.
+    /// Runs the case and checks which libraries were loaded.
     fn judge(
         &mut self,
         swap: &Swap,
@@ -133,7 +133,7 @@ impl Run {
     }
 }
 
-/// A launcher's command with the library of a folder on a side; the program is to be added.
+/// Adds the library in a folder to one side of a launcher's command. The caller adds the program.
 fn command(mut command: Command, side: Side, folder: &Path) -> Command {
     if side.in_server() {
         command.env("LD_LIBRARY_PATH", folder);
@@ -149,13 +149,13 @@ fn command(mut command: Command, side: Side, folder: &Path) -> Command {
     command
 }
 
-/// The MPI programs that are run.
+/// The MPI programs to run.
 const PROGRAMS: [&str; 3] = ["hello", "ring", "alltoall"];
 
 /// Compiles a program of `tests/server/mpi` with a compiler wrapper.
 ///
 /// # Errors
-/// The compiler's.
+/// Returns the message of the compiler.
 pub(super) fn compile(compiler: &Path, name: &str, home: &Path) -> Result<PathBuf, String> {
     let release = compiler.display().to_string().replace('/', "-");
     let program = home.join(format!("mpi{release}-{name}"));
@@ -187,7 +187,7 @@ const MPIRUN: &str = "/usr/bin/mpirun.openmpi";
 /// Compiles a program of `tests/server/mpi` for Debian's Open MPI 4.
 ///
 /// # Errors
-/// It is not here, or the compiler's.
+/// Returns a message if Open MPI is not installed, or that of the compiler.
 pub fn compile_for_debian(name: &str) -> Result<PathBuf, String> {
     if !Path::new(MPICC).exists() || !Path::new(MPIRUN).exists() {
         return Err("no Open MPI of the system: install libopenmpi-dev openmpi-bin".to_owned());
@@ -204,7 +204,7 @@ pub(super) fn mpirun(num_procs: u32) -> Command {
     launcher_of(MPIRUN, num_procs)
 }
 
-/// A launcher of Debian's Open MPI with so many processes.
+/// Returns a launcher of Debian's Open MPI for `num_procs` processes.
 fn launcher_of(program: &str, num_procs: u32) -> Command {
     let mut launcher = Command::new(program);
     launcher.args(["--allow-run-as-root", "--oversubscribe", "-n"]);
@@ -212,8 +212,8 @@ fn launcher_of(program: &str, num_procs: u32) -> Command {
     launcher
 }
 
-/// An MPI program that was compiled for it, under Debian's mpirun: with a library on both sides, or with
-/// the one that is installed.
+/// Returns a job of an MPI program, compiled for Debian's Open MPI, under Debian's mpirun. Both sides use the given
+/// library or the installed one.
 pub fn mpi_job(program: &Path, num_procs: u32, library: Option<&Library>) -> Command {
     let mut command = match library {
         Some(library) => command(mpirun(num_procs), Side::Both, library.folder()),
@@ -223,7 +223,7 @@ pub fn mpi_job(program: &Path, num_procs: u32, library: Option<&Library>) -> Com
     command
 }
 
-/// Debian's Open MPI 4 under its own mpirun and under our command.
+/// Returns runs of Debian's Open MPI 4 under its own mpirun and under our command.
 fn debian(swap: &Swap, pmix: &Launcher) -> Result<Vec<Run>, String> {
     let mut runs = Vec::new();
     for name in PROGRAMS {
@@ -263,8 +263,8 @@ fn debian(swap: &Swap, pmix: &Launcher) -> Result<Vec<Run>, String> {
     Ok(runs)
 }
 
-/// Open MPI 5 of the wheel under its prterun, which needs the library that it was built with, and under our
-/// command.
+/// Returns runs of Open MPI 5 from the wheel under its prterun, which needs the library that it was built with, and
+/// under our command.
 fn wheel(swap: &Swap, peers: &[Peer], pmix: &Launcher, home: &Path) -> Result<Vec<Run>, String> {
     let mut runs = Vec::new();
     for peer in peers {
@@ -299,10 +299,10 @@ fn wheel(swap: &Swap, peers: &[Peer], pmix: &Launcher, home: &Path) -> Result<Ve
     }
 }
 
-/// Open MPI 4 and 5 without a launcher: each program is a job of one process.
+/// Returns runs of Open MPI 4 and 5 without a launcher, in which each program is a singleton.
 fn alone(swap: &Swap, peers: &[Peer], home: &Path) -> Result<Vec<Run>, String> {
     require_mpi4py()?;
-    // Open MPI 4 starts its daemon (orted), which has the library as the server of the process.
+    // Open MPI 4 starts its daemon (orted), which loads the library as the server of the process.
     let mut releases = vec![(
         "Open MPI 4",
         compile_for_debian("hello")?,
@@ -338,7 +338,7 @@ fn alone(swap: &Swap, peers: &[Peer], home: &Path) -> Result<Vec<Run>, String> {
     Ok(runs)
 }
 
-/// Intel MPI under our command, which opens the library that the loader finds.
+/// Returns runs of Intel MPI under our command, which opens the library that the loader finds.
 fn intel(swap: &Swap, pmix: &Launcher) -> Result<Vec<Run>, String> {
     let python = install::intel_mpi()?;
     let launched = command(pmix.command(SIZE), Side::Client, swap.folder());
@@ -346,22 +346,22 @@ fn intel(swap: &Swap, pmix: &Launcher) -> Result<Vec<Run>, String> {
     Ok(vec![mpi4py(what, Side::Client, launched, &python)])
 }
 
-/// What mpi4py runs, with the size of the job as its argument; all exchange with all.
+/// The program that mpi4py runs, with the size of the job as its argument: an all-to-all exchange.
 pub(super) const MPI4PY: &str = "import sys; from mpi4py import MPI; w = MPI.COMM_WORLD; \
                                  assert w.size == int(sys.argv[1]), w.size; \
                                  assert w.alltoall([w.rank] * w.size) == list(range(w.size))";
 
-/// mpi4py of a Python, with what starts it.
+/// Returns a run of mpi4py in a Python, under the given command.
 fn mpi4py(what: &str, side: Side, mut command: Command, python: &Path) -> Run {
     command.arg(python).args(["-c", MPI4PY, &SIZE.to_string()]);
     run_of(what, "mpi4py", side, command)
 }
 
-/// Debian's compiler wrapper and launcher of OpenSHMEM, which is part of its Open MPI 4.
+/// Debian's compiler wrapper and launcher of OpenSHMEM, a part of its Open MPI 4.
 const OSHCC: &str = "/usr/bin/oshcc";
 const OSHRUN: &str = "/usr/bin/oshrun";
 
-/// OpenSHMEM under its own launcher and under our command.
+/// Returns runs of OpenSHMEM under its own launcher and under our command.
 fn shmem(swap: &Swap, pmix: &Launcher, home: &Path) -> Result<Vec<Run>, String> {
     if !Path::new(OSHCC).exists() || !Path::new(OSHRUN).exists() {
         return Err("no OpenSHMEM: install libopenmpi-dev openmpi-bin".to_owned());
@@ -394,14 +394,14 @@ fn shmem(swap: &Swap, pmix: &Launcher, home: &Path) -> Result<Vec<Run>, String> 
 
 fn shmem_run(what: &str, side: Side, mut command: Command, program: &Path) -> Run {
     command.env("SHMEM_SYMMETRIC_SIZE", "16M");
-    // This part of Open MPI 4.1.4 frees what it may not when OpenSHMEM ends, with any library.
+    // This component of Open MPI 4.1.4 frees invalid memory at the end of OpenSHMEM, with any library.
     command.env("OMPI_MCA_osc", "^rdma");
     command.arg(program).arg(SIZE.to_string());
     run_of(what, "hello", side, command)
 }
 
-/// Debian's wrapper for Python as a server, with clients of ours and of others: C programs that have their
-/// own library, and the wrapper itself.
+/// Returns runs of Debian's Python wrapper as a server. The clients are C programs with libraries of their own, and the
+/// wrapper itself.
 fn python_server(swap: &Swap, peers: &[Peer]) -> Result<Vec<Run>, String> {
     require_wrapper()?;
     let folder = process::root().join("tests/server/python");
@@ -446,7 +446,7 @@ fn python_server(swap: &Swap, peers: &[Peer]) -> Result<Vec<Run>, String> {
     Ok(runs)
 }
 
-/// Debian's wrapper for Python as a client and as a tool.
+/// Returns runs of Debian's Python wrapper as a client and as a tool.
 fn python(swap: &Swap, pmix: &Launcher) -> Result<Vec<Run>, String> {
     require_wrapper()?;
     let folder = process::root().join("tests/server/python");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plainest process map in the notation of PMI-1 and PMI-2: a block for each stretch of ranks
-//! on one node, `(vector,(0,1,2),(1,1,2))`.
+//! A minimal encoder of process maps in the notation of PMI-1 and PMI-2, with a block for each run of ranks on one
+//! node: `(vector,(0,1,2),(1,1,2))`.
 
 use super::node::Node;
 
-/// The map of ranks that count from zero without a gap.
+/// Returns the map of ranks that count from zero without a gap.
 pub(super) fn blocks(nodes: &[Node]) -> String {
     let mut text = "(vector".to_owned();
     for (place, _, count) in stretches(nodes) {
@@ -13,7 +13,7 @@ pub(super) fn blocks(nodes: &[Node]) -> String {
     text + ")"
 }
 
-/// Whether the notation can say where these ranks are, each node's in ascending order.
+/// Returns `true` if the notation can express the placement: the ranks of each node ascend.
 pub(super) fn can_say(nodes: &[Node]) -> bool {
     let mut next = 0;
     let rising = |ranks: &[u32]| ranks.is_sorted();
@@ -24,7 +24,7 @@ pub(super) fn can_say(nodes: &[Node]) -> bool {
     }) && nodes.iter().all(|node| rising(&node.ranks))
 }
 
-/// The node, first rank and number of ranks of each stretch, by rank.
+/// Returns the node, first rank and number of ranks of each run, ordered by rank.
 fn stretches(nodes: &[Node]) -> Vec<(usize, u32, u32)> {
     let mut places: Vec<_> = (nodes.iter().enumerate())
         .flat_map(|(place, node)| node.ranks.iter().map(move |rank| (*rank, place)))

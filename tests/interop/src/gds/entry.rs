@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a host states about a job: keys with values, in the form of the vectors and of the peer.
+//! Job info of a host: keys with values, in the form of the vectors and of the peer program.
 
 use serde_json::{Value, json};
 
 use super::keys;
 use crate::harness::hex;
 
-/// The name that stands for this node's in jobs and answers.
+/// The placeholder for the name of this node in jobs and answers.
 pub(super) const THIS_HOST: &str = "THISHOST";
 
-/// What says where the processes are, or of what something is stated.
+/// The keys of maps and identifiers, which say where the processes are or what an array describes.
 const NAMES: [&str; 9] = [
     keys::NODE_MAP,
     keys::PROC_MAP,
@@ -22,7 +22,7 @@ const NAMES: [&str; 9] = [
     keys::ALIASES,
 ];
 
-/// A value as it is given.
+/// A value as the host passes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Given {
     Text(String),
@@ -33,9 +33,9 @@ pub(super) enum Given {
     /// A list that the library encodes itself.
     Nodes(String),
     Procs(String),
-    /// A map as it stands.
+    /// A map that is already encoded.
     Regex(String),
-    /// A list that our encoders put into a structure.
+    /// A list that our encoders put into a `PMIX_REGEX2` structure.
     Regex2(String),
     Infos(Vec<Entry>),
 }
@@ -45,11 +45,11 @@ pub(super) enum Given {
 pub(super) struct Entry {
     pub(super) key: &'static str,
     pub(super) given: Given,
-    /// Whether it tells values of one key apart.
+    /// `true` if the entry is a qualifier that distinguishes values of one key.
     pub(super) qualifier: bool,
 }
 
-/// An entry, in one word.
+/// Creates an entry.
 pub(super) fn entry(key: &'static str, given: Given) -> Entry {
     Entry {
         key,
@@ -58,23 +58,23 @@ pub(super) fn entry(key: &'static str, given: Given) -> Entry {
     }
 }
 
-/// A string entry.
+/// Creates a string entry.
 pub(super) fn text(key: &'static str, value: &str) -> Entry {
     entry(key, Given::Text(value.to_owned()))
 }
 
 impl Given {
-    /// What every text was before an update.
+    /// The value of every text before an update.
     pub(super) const TEXT_BEFORE: &str = "of before";
-    /// How much more every number was.
+    /// The difference of every number before an update.
     const MORE: u16 = 100;
 
-    /// What a number was before an update.
+    /// Returns the value of a number before an update.
     pub(super) fn number_before(number: u64) -> u64 {
         number + u64::from(Self::MORE)
     }
 
-    /// The name of the type in the vectors and in the requests of the peer, and the value's text.
+    /// Returns the name of the type in the vectors and in requests to the peer, and the text of the value.
     fn typed(&self) -> (&'static str, String) {
         match self {
             Self::Text(v) => ("str", v.clone()),
@@ -90,7 +90,7 @@ impl Given {
         }
     }
 
-    /// What a get of this value answers, in the form of the vectors.
+    /// Returns the answer to a get of this value, in the form of the vectors.
     pub(super) fn answer(&self) -> Value {
         match self {
             Self::Text(v) => json!({"data": v, "type": "PMIX_STRING", "type_id": 3}),
@@ -106,7 +106,7 @@ impl Given {
 }
 
 impl Entry {
-    /// The same key with another value, or an array about the same with other values.
+    /// Returns an entry with the same key and another value, or an array for the same object with other values.
     pub(super) fn otherwise(&self) -> Self {
         let given = match &self.given {
             Given::Infos(infos) => Given::Infos(infos.iter().map(Self::otherwise).collect()),
@@ -123,7 +123,7 @@ impl Entry {
         }
     }
 
-    /// The entry as the vectors have it.
+    /// Returns the entry in the form of the vectors.
     pub(super) fn json(&self) -> Value {
         let (kind, value) = self.given.typed();
         let value = match &self.given {
@@ -136,7 +136,7 @@ impl Entry {
         }
     }
 
-    /// The entry as the peer takes it, on a node of this name.
+    /// Returns the entry in the form of the peer program, on a node with this name.
     pub(super) fn words(&self, host: &str) -> String {
         let (kind, value) = self.given.typed();
         let mark = if self.qualifier { "?" } else { "" };
@@ -153,7 +153,7 @@ impl Entry {
     }
 }
 
-/// An entry that tells values of one key apart.
+/// Creates a qualifier, which distinguishes values of one key.
 pub(super) fn qualifier(key: &'static str, value: &str) -> Entry {
     Entry {
         qualifier: true,
@@ -164,7 +164,7 @@ pub(super) fn qualifier(key: &'static str, value: &str) -> Entry {
 /// The flag of a qualifier.
 const QUALIFIER: u32 = 8;
 
-/// The value of a key, if it is among these.
+/// Returns the value of a key, if the entries contain it.
 pub(super) fn stated<'a>(entries: &'a [Entry], key: &str) -> Option<&'a Given> {
     entries.iter().find(|e| e.key == key).map(|e| &e.given)
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Registrations with something wrong in them: what we say, what each release says, and why where
-//! that is not the same.
+//! Faulty registrations: our status, the status of each release, and the reason for each difference.
 
 use super::entry::{Entry, Given, entry, qualifier, text};
 use super::ours::Ours;
@@ -9,13 +8,13 @@ use super::{keys, questions};
 use crate::peers::Peer;
 use crate::tally::Tally;
 
-/// What became of a registration.
+/// The result of a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Taken,
     BadParam,
     TypeMismatch,
-    /// The server ended.
+    /// The end of the server by a crash.
     Crash,
 }
 
@@ -33,14 +32,14 @@ impl Fate {
     }
 }
 
-/// A registration with something wrong in it, or that a release takes for such a one.
+/// A registration that is faulty, or that a release rejects as such.
 struct Faulty {
     name: &'static str,
     infos: Vec<Entry>,
     ours: Fate,
-    /// What 4.2 and 5.0 say.
+    /// The results of 4.2 and 5.0.
     theirs: [Fate; 2],
-    /// Why we say something else.
+    /// The reason why our result differs.
     reason: &'static str,
 }
 
@@ -48,10 +47,10 @@ const REFUSED: [Fate; 2] = [BadParam; 2];
 const WRONG_TYPE: [Fate; 2] = [TypeMismatch; 2];
 const TAKEN: [Fate; 2] = [Taken; 2];
 
-/// Compares what is said to every registration.
+/// Compares the results of every registration.
 ///
 /// # Errors
-/// A program does not answer.
+/// Returns a message if a program does not answer.
 pub(super) fn check(ours: &Ours, peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
     let all = all();
     let infos: Vec<_> = all.iter().map(|faulty| faulty.infos.as_slice()).collect();
@@ -104,7 +103,7 @@ fn rank(rank: u32) -> Entry {
     entry(keys::RANK, Given::Rank(rank))
 }
 
-/// A job of two nodes, and something else.
+/// Returns a job of two nodes with additional entries.
 fn and(more: Vec<Entry>) -> Vec<Entry> {
     let maps = [raw(keys::NODE_MAP, "a,b"), raw(keys::PROC_MAP, "0,1;2,3")];
     maps.into_iter().chain(more).collect()
@@ -121,7 +120,7 @@ fn all() -> Vec<Faulty> {
     all
 }
 
-/// Shorter to read than the fields by name.
+/// Creates an entry of the table, without field names.
 fn faulty(
     name: &'static str,
     infos: Vec<Entry>,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plainest folding of neighbours, for maps that are given in the native form.
+//! A minimal encoder of the native form, for maps that the host encodes.
 
 use super::node::Node;
 
-/// Names with neighbours that count up by one as `prefix[digits:first-last]`.
+/// Folds adjacent names that count up by one into `prefix[digits:first-last]`.
 pub(super) fn names(nodes: &[Node]) -> String {
     let mut groups: Vec<(&str, usize, u64, u64)> = Vec::new();
     let mut words = Vec::new();
@@ -43,7 +43,7 @@ fn flush(groups: &mut Vec<(&str, usize, u64, u64)>, words: &mut Vec<String>) {
     }
 }
 
-/// The ranks of each node with neighbours as `first-last`.
+/// Folds adjacent ranks of each node into `first-last`.
 pub(super) fn ranks(nodes: &[Node]) -> String {
     let nodes: Vec<_> = nodes.iter().map(|node| runs(&node.ranks)).collect();
     nodes.join(";")
@@ -77,7 +77,7 @@ mod tests {
         for seed in 0..300 {
             let plan = generate::plan(&mut Random::new(seed), 1);
             if plan.nodes.iter().any(|node| node.ranks.is_empty()) {
-                // The plain reader knows no node without processes.
+                // The naive reader supports no node without processes.
                 continue;
             }
             let nodes = plan.nodes.iter().map(|n| n.name.clone()).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random jobs: names of several shapes, uneven nodes, and values stated at every level.
+//! Random jobs, with node names of several shapes, uneven nodes, and values at every level.
 
 use super::entry::{Entry, Given, THIS_HOST, entry, text};
 use super::node::{Named, Node};
@@ -7,10 +7,10 @@ use super::plan::{App, Form, Plan, Session, Shades};
 use super::{anl, keys};
 use crate::random::Random;
 
-/// A job; `number` makes its name its own.
+/// Returns a job; `number` makes its name unique.
 pub(super) fn plan(random: &mut Random, number: usize) -> Plan {
     let names = names(random);
-    // The encoder of 4.2 may move a name without a digit to the end; that is its own matter.
+    // The encoder of 4.2 may move a name without a digit to the end; the preg checks cover that.
     let forms = [Form::Raw, Form::Native, Form::Text, Form::Library];
     let own = names.iter().any(|name| name == THIS_HOST);
     let forms = if own { &forms[..3] } else { &forms };
@@ -52,7 +52,7 @@ pub(super) fn plan(random: &mut Random, number: usize) -> Plan {
     plan
 }
 
-/// What only some releases take, or take otherwise.
+/// Adds features that only some releases accept, or that they handle differently.
 fn rarer(random: &mut Random, plan: &mut Plan) {
     match random.within(0, 19) {
         0 => plan.form = Form::Regex2,
@@ -64,14 +64,14 @@ fn rarer(random: &mut Random, plan: &mut Plan) {
     }
 }
 
-/// Whether the job is stated to be larger than its maps: a PMI-2 map would go on until it is full.
+/// Returns `true` if the stated job size exceeds the maps. A PMI-2 map would be repeated until the size is reached.
 fn grows(plan: &Plan) -> bool {
     let size = plan.size();
     let grows = |e: &Entry| e.key == keys::JOB_SIZE && e.given != Given::Number(size);
     plan.job.iter().any(grows)
 }
 
-/// Takes the processes of a node away.
+/// Removes the processes of a node.
 fn idle(random: &mut Random, plan: &mut Plan) {
     let has_arrays = !plan.procs.is_empty() || !plan.apps.is_empty() || plan.nodes.len() < 2;
     let stated = |e: &Entry| e.key == keys::JOB_SIZE || e.key == keys::MAX_PROCS;
@@ -94,7 +94,7 @@ fn again(random: &mut Random, plan: &mut Plan) {
     }
 }
 
-/// Makes two registrations of one: the second says otherwise what the first said.
+/// Splits the job into two registrations; the second one changes values of the first.
 fn update(random: &mut Random, plan: &mut Plan) {
     let maps_are_kept = random.one_in(2);
     let is_map = |e: &Entry| e.key == keys::NODE_MAP || e.key == keys::PROC_MAP;
@@ -106,7 +106,7 @@ fn update(random: &mut Random, plan: &mut Plan) {
     plan.kept = Some(kept.collect());
 }
 
-/// Values of one key that are told apart by colour, of the job and of a process.
+/// Adds values of one key with a color as qualifier, to the job and to a process.
 fn shades(random: &mut Random, plan: &mut Plan) {
     let colours = vec!["red", "blue", "green"];
     let described = plan.procs.first().map(|(rank, _)| *rank);
@@ -120,7 +120,7 @@ fn shades(random: &mut Random, plan: &mut Plan) {
     }
 }
 
-/// Node names of one shape; now and then one of them is this node.
+/// Returns node names of one shape; sometimes one of them is this node.
 fn names(random: &mut Random) -> Vec<String> {
     let count = random.within(1, 9);
     let first = random.within(0, 120);
@@ -159,7 +159,7 @@ fn names(random: &mut Random) -> Vec<String> {
     names
 }
 
-/// The ranks of each node: by blocks, in turn, two at a time in turn, or in no order at all.
+/// Returns the ranks of each node: by blocks, round-robin, in pairs round-robin, or in random order.
 fn placement(random: &mut Random, nodes: usize) -> Vec<Vec<u32>> {
     let even = random.within(1, 6);
     let mixed = random.one_in(3);
@@ -172,7 +172,7 @@ fn placement(random: &mut Random, nodes: usize) -> Vec<Vec<u32>> {
     let mut placed = vec![Vec::new(); nodes];
     let mut ranks: Vec<u32> = (0..total).collect();
     if kind == 3 {
-        // Ranks are skipped, too.
+        // Also skip some ranks.
         ranks = (0..2 * total).collect();
         random.shuffle(&mut ranks);
         ranks.truncate(usize::try_from(total).unwrap_or(0));
@@ -231,7 +231,7 @@ fn job_values(random: &mut Random, plan: &mut Plan) {
     }
 }
 
-/// Values of this node outside of any array, unless it has one.
+/// Adds values of this node outside of any array, unless the node has an array.
 fn own_values(random: &mut Random, plan: &mut Plan) {
     let here = |node: &Node| node.name == THIS_HOST && !node.has_array();
     if plan.nodes.iter().any(here) && random.one_in(2) {
@@ -246,7 +246,7 @@ fn node_values(random: &mut Random, some: u64) -> Vec<Entry> {
         entry(keys::MEMORY, Given::Number(number)),
         entry(keys::NODE_SIZE, Given::Number(number % 64)),
         text(keys::MY_NODE, &format!("value {number}")),
-        // What the library would derive.
+        // Keys that the library would otherwise derive from the maps.
         text(keys::LOCAL_PEERS, "7,8,9"),
         entry(keys::LOCAL_LEADER, Given::Rank(7)),
         entry(keys::LOCAL_SIZE, Given::Number(3)),
@@ -287,7 +287,7 @@ fn node_arrays(random: &mut Random, plan: &mut Plan) {
     }
 }
 
-/// Up to three applications over all ranks, if those are consecutive.
+/// Adds up to three applications over all ranks, if those are consecutive.
 fn apps(random: &mut Random, plan: &mut Plan) {
     let size = plan.size();
     if plan.nodes.iter().flat_map(|n| &n.ranks).any(|r| *r >= size) {
@@ -304,7 +304,7 @@ fn apps(random: &mut Random, plan: &mut Plan) {
             values.push(text(keys::ARGUMENTS, &format!("./app{number} -x")));
         }
         let mut nodes = Vec::new();
-        // An array of the node that the job has values of, too, would be one of two.
+        // Skip the array of this node if the job already has values of this node.
         if random.one_in(2) {
             let any = random.within(0, plan.nodes.len() as u64 - 1);
             let here = plan.nodes.iter().position(|n| n.name == THIS_HOST);
@@ -325,7 +325,7 @@ fn apps(random: &mut Random, plan: &mut Plan) {
     plan.job.retain(|e| e.key != keys::NUM_APPS);
 }
 
-/// Values of some or all processes.
+/// Adds values of some or all processes.
 fn procs(random: &mut Random, plan: &mut Plan) {
     let all = random.one_in(2);
     let mut procs = Vec::new();
@@ -356,7 +356,7 @@ fn procs(random: &mut Random, plan: &mut Plan) {
         }
     }
     if !random.one_in(3) {
-        // Something that only one process has.
+        // Add a key that only one process has.
         let mut first = true;
         for (_, values) in &mut procs {
             values.retain(|e: &Entry| e.key != keys::MY_PROC || std::mem::take(&mut first));

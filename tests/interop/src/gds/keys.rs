@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The keys that are stated or asked for.
+//! The keys of registrations and gets.
 
 pub(super) const NODE_MAP: &str = "pmix.nmap";
 pub(super) const PROC_MAP: &str = "pmix.pmap";
@@ -53,12 +53,12 @@ pub(super) const CLUSTER_ID: &str = "pmix.clid";
 pub(super) const UNIVERSE_SIZE: &str = "pmix.univ.size";
 pub(super) const ALLOCATED: &str = "pmix.alist";
 
-/// Keys of the host's own.
+/// Keys that the host defines itself.
 pub(super) const MY_JOB: &str = "my.job";
 pub(super) const MY_NODE: &str = "my.node";
 pub(super) const MY_PROC: &str = "my.proc";
-/// A key with several values, and what tells them apart.
+/// A key with several values, and the qualifier that distinguishes them.
 pub(super) const MY_SHADE: &str = "my.shade";
 pub(super) const MY_COLOUR: &str = "my.colour";
-/// A key that nobody states.
+/// A key without any value.
 pub(super) const NOBODY: &str = "no.such.key";

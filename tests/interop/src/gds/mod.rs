@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs: the same registration in real servers and in us, the same questions, the same answers.
+//! Jobs: the same registrations and gets in real servers and in our datastore.
 //!
-//! Every job is random and asked about at every level. Three answers are compared: the plainest
-//! possible store's, which is right by construction, ours, and each release's. Where a release
-//! answers otherwise there is a rule that says why, and every rule must be needed.
+//! Every job is random and queried at every level. Three answers are compared: that of a naive model, which is right by
+//! construction, ours, and that of each release. Where a release differs, a rule must state the reason, and each rule
+//! must be needed.
 
 mod anl;
 mod entry;
@@ -35,21 +35,21 @@ use refusals::REFUSALS;
 use rules::{Case, RULES};
 use theirs::Server;
 
-/// How many jobs there are unless told otherwise.
+/// The default number of jobs.
 pub(super) const JOBS: usize = 150;
 
-/// The status of a get that found nothing.
+/// The status of a get that found no value.
 const NOT_FOUND: i64 = -46;
 
-/// What a server did with a get.
+/// The reaction of a server to a get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Theirs {
     Answer(Answer),
-    /// It ended, and how.
+    /// The exit status of a server that crashed.
     Crashed(String),
 }
 
-/// A status and the value that comes with 0.
+/// A status, and the value if the status is 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Answer {
     status: i64,
@@ -57,12 +57,12 @@ struct Answer {
 }
 
 impl Answer {
-    /// The answer that a question calls for.
+    /// Returns the right answer to a question.
     fn right(question: &Question) -> Self {
         Self::of(question.right.clone())
     }
 
-    /// A value, or that there is none.
+    /// Returns the answer with this value, or "not found".
     fn of(value: Option<Value>) -> Self {
         match value {
             Some(value) => Self { status: 0, value },
@@ -73,7 +73,7 @@ impl Answer {
         }
     }
 
-    /// The same with the infos of an array in the order of their keys.
+    /// Returns the answer with the infos of an array sorted by key.
     fn in_order(mut self) -> Self {
         let items = self.value.pointer_mut("/data/items");
         if let Some(items) = items.and_then(Value::as_array_mut) {
@@ -90,7 +90,7 @@ impl Answer {
     }
 }
 
-/// A job and what is asked about it.
+/// A job and its questions.
 struct Round {
     plan: Plan,
     questions: Vec<Question>,
@@ -99,7 +99,7 @@ struct Round {
 /// Runs the checks against every peer.
 ///
 /// # Errors
-/// A program does not build or does not start.
+/// Returns a message if a program does not build or start.
 pub(super) fn run(
     peers: &[Peer],
     (seed, jobs): (u64, usize),
@@ -127,7 +127,7 @@ pub(super) fn run(
         let what = "gds: every rule is needed";
         match needed.get(name) {
             Some(_) => tally.pass(what),
-            // Only the usual run is known to meet everything, where both releases are here.
+            // A rule must be needed only in a full run with the default seed and both releases.
             None if jobs < JOBS || seed != super::SEED || peers.len() < 2 => {
                 tally.leave_out(what, "only the usual run of two releases meets every rule");
             }
@@ -147,7 +147,7 @@ fn check_peer(
     tally: &mut Tally,
 ) -> Result<(), String> {
     let what = format!("gds: {} as the model", peer.version);
-    // Every other job has its maps compressed where the release can read that.
+    // Every second job has compressed maps if the release can read them.
     let mut servers = [Server::start(peer, false)?, Server::start(peer, true)?];
     for (number, round) in rounds.iter().enumerate() {
         let Some(server) = servers.get_mut(number % 2) else {

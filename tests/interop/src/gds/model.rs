@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plainest possible store: what is right to answer, worked out anew for each question.
+//! A naive model that derives the right answer to each question from the whole plan.
 //!
-//! What the host states outranks what the maps imply, per key and per process, node or job.
+//! Values of the host take precedence over values derived from the maps, per key and per process, node or job.
 
 use serde_json::{Value, json};
 
@@ -11,13 +11,13 @@ use super::node::Node;
 use super::plan::{Form, Plan, listed};
 use super::{anl, entry::Entry};
 
-/// The value of a job-level key.
+/// Returns the value of a job-level key.
 pub(super) fn job(plan: &Plan, key: &str) -> Option<Value> {
     let given = stated(&plan.job, key).map(Given::answer);
     given.or_else(|| derived_of_job(plan, key))
 }
 
-/// What the maps imply for a job-level key.
+/// Returns the value of a job-level key that the maps imply.
 pub(super) fn derived_of_job(plan: &Plan, key: &str) -> Option<Value> {
     let nodes = u32::try_from(plan.mapped().len()).unwrap_or(u32::MAX);
     let derived = match key {
@@ -33,7 +33,7 @@ pub(super) fn derived_of_job(plan: &Plan, key: &str) -> Option<Value> {
     Some(derived.answer())
 }
 
-/// The value of a key of the node at this place of the map.
+/// Returns the value of a key of the node at this place of the map.
 pub(super) fn node(plan: &Plan, place: usize, key: &str) -> Option<Value> {
     let node = plan.nodes.get(place)?;
     let own = node.name == THIS_HOST;
@@ -43,12 +43,12 @@ pub(super) fn node(plan: &Plan, place: usize, key: &str) -> Option<Value> {
     given.or_else(|| derived_of_node(plan, node, key))
 }
 
-/// What the maps imply for a key of the node at this place.
+/// Returns the value of a key that the maps imply for the node at this place.
 pub(super) fn derived(plan: &Plan, place: usize, key: &str) -> Option<Value> {
     derived_of_node(plan, plan.nodes.get(place)?, key)
 }
 
-/// What the maps imply for a key of a node with these ranks.
+/// Returns the value of a key that the maps imply for a node with these ranks.
 pub(super) fn derived_of_node(plan: &Plan, node: &Node, key: &str) -> Option<Value> {
     let size = u32::try_from(node.ranks.len()).unwrap_or(u32::MAX);
     let derived = match key {
@@ -69,7 +69,7 @@ pub(super) fn derived_of_node(plan: &Plan, node: &Node, key: &str) -> Option<Val
     Some(derived.answer())
 }
 
-/// The value of a key of one process.
+/// Returns the value of a key of one process.
 pub(super) fn rank(plan: &Plan, rank: u32, key: &str) -> Option<Value> {
     plan.place(rank)?;
     let values = plan.procs.iter().find(|(r, _)| *r == rank);
@@ -79,7 +79,7 @@ pub(super) fn rank(plan: &Plan, rank: u32, key: &str) -> Option<Value> {
     derived_of_rank(plan, rank, key)
 }
 
-/// What follows for a key of one process.
+/// Returns the value of a key that the maps imply for a process.
 pub(super) fn derived_of_rank(plan: &Plan, rank: u32, key: &str) -> Option<Value> {
     let (place, on_node) = plan.place(rank)?;
     let node = plan.nodes.get(place)?;
@@ -102,7 +102,7 @@ pub(super) fn derived_of_rank(plan: &Plan, rank: u32, key: &str) -> Option<Value
     Some(derived.answer())
 }
 
-/// What may follow for a process.
+/// The keys that the maps imply for a process.
 const OF_PROC: [&str; 7] = [
     keys::HOST_NAME,
     keys::NODE_ID,
@@ -113,7 +113,7 @@ const OF_PROC: [&str; 7] = [
     keys::GLOBAL_RANK,
 ];
 
-/// Everything that is known of a process, by key.
+/// Returns all values of a process by key.
 pub(super) fn whole(plan: &Plan, rank: u32) -> Vec<(&'static str, Value)> {
     let stated = plan.procs.iter().filter(|(r, _)| *r == rank);
     let stated = stated.flat_map(|(_, values)| values);
@@ -124,13 +124,13 @@ pub(super) fn whole(plan: &Plan, rank: u32) -> Vec<(&'static str, Value)> {
     keys.into_iter().filter_map(value).collect()
 }
 
-/// The application whose ranks these are, by the arrays.
+/// Returns the application that contains the rank, according to the arrays.
 fn number_of(plan: &Plan, rank: u32) -> Option<u32> {
     let has = |app: &super::plan::App| (app.first..app.first + app.size).contains(&rank);
     u32::try_from(plan.apps.iter().position(has)?).ok()
 }
 
-/// The application of a process.
+/// Returns the application of a process.
 pub(super) fn app_of(plan: &Plan, rank: u32) -> Option<u32> {
     let values = plan.procs.iter().find(|(r, _)| *r == rank);
     match values.and_then(|(_, values)| stated(values, keys::APP_NUM)) {
@@ -139,7 +139,7 @@ pub(super) fn app_of(plan: &Plan, rank: u32) -> Option<u32> {
     }
 }
 
-/// The value of a key of an application.
+/// Returns the value of a key of an application.
 pub(super) fn app(plan: &Plan, number: u32, key: &str) -> Option<Value> {
     let app = plan.apps.get(usize::try_from(number).ok()?)?;
     let given = match key {
@@ -150,14 +150,14 @@ pub(super) fn app(plan: &Plan, number: u32, key: &str) -> Option<Value> {
     Some(given.answer())
 }
 
-/// The value that an application states about a node.
+/// Returns the value that an application states about a node.
 pub(super) fn app_node(plan: &Plan, number: u32, place: usize, key: &str) -> Option<Value> {
     let app = plan.apps.get(usize::try_from(number).ok()?)?;
     let (_, values) = app.nodes.iter().find(|(p, _)| *p == place)?;
     stated(values, key).map(Given::answer)
 }
 
-/// The value of a key of the session.
+/// Returns the value of a key of the session.
 pub(super) fn session(plan: &Plan, key: &str) -> Option<Value> {
     let session = plan.session.as_ref();
     if key == keys::SESSION_ID {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A node of a job, and how an array says which one it is about.
+//! A node of a job, and the identification of its array.
 
 use super::entry::{Entry, Given, entry, text};
 use super::keys;
 
-/// How the array of a node says which node it is about.
+/// The infos by which a node's array identifies its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Named {
     Name,
@@ -16,17 +16,17 @@ pub(super) enum Named {
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) name: String,
-    /// Its number: the one that is stated, or else its place in the map.
+    /// The stated number, or else the place in the map.
     pub(super) id: u32,
     pub(super) ranks: Vec<u32>,
     pub(super) aliases: Vec<String>,
-    /// What an array states about it; no array if there is nothing.
+    /// The values in the node's array; empty if there is no array.
     pub(super) values: Vec<Entry>,
     pub(super) named: Named,
 }
 
 impl Node {
-    /// The infos that say which node this is.
+    /// Returns the infos that identify the node.
     fn identity(&self) -> Vec<Entry> {
         let name = text(keys::HOST_NAME, &self.name);
         let id = entry(keys::NODE_ID, Given::Number(self.id));
@@ -43,7 +43,7 @@ impl Node {
         entry(keys::NODE_ARRAY, Given::Infos(infos))
     }
 
-    /// Whether an array is about it.
+    /// Returns `true` if the job has an array for the node.
     pub(super) fn has_array(&self) -> bool {
         !self.values.is_empty() || !self.aliases.is_empty()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Our side: `pmix get --jsonl`, as any other language would reach us.
+//! Our side: `pmix get --jsonl`, as programs in other languages use it.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -12,25 +12,25 @@ use super::{Answer, Round, updated};
 use crate::tally::Tally;
 use xtask::install;
 
-/// The command, which answers questions about jobs.
+/// The command that answers questions about jobs.
 pub(super) struct Ours {
     program: PathBuf,
 }
 
 impl Ours {
-    /// Builds the command with a profile of cargo.
+    /// Builds the command with a cargo profile.
     ///
     /// # Errors
-    /// It does not build.
+    /// Returns a message if the build fails.
     pub(super) fn build(profile: &str) -> Result<Self, String> {
         let program = crate::ours::Ours::build(profile)?.program;
         Ok(Self { program })
     }
 
-    /// What is said to each of these registrations.
+    /// Returns our status for each of these registrations.
     ///
     /// # Errors
-    /// The command failed as a whole.
+    /// Returns a message if the command failed as a whole.
     pub(super) fn try_register(&self, jobs: &[&[Entry]]) -> Result<Vec<i64>, String> {
         let line = |(id, infos): (usize, &&[Entry])| {
             let infos: Vec<_> = infos.iter().map(Entry::json).collect();
@@ -41,7 +41,7 @@ impl Ours {
         Ok(answers.into_iter().map(|answer| answer.status).collect())
     }
 
-    /// Asks everything at once, in one run of the command.
+    /// Asks all questions in one run of the command.
     fn ask(&self, rounds: &[&Round], limit: Option<&str>) -> Result<Vec<Answer>, String> {
         self.answers(requests(rounds), limit)
     }
@@ -56,7 +56,7 @@ impl Ours {
         if let Some(limit) = limit {
             command.env("PMIX_MCA_pcompress_base_limit", limit);
         }
-        // Away from the tree, so that its plugins.toml is not the configuration under test.
+        // Run outside of the source tree, so that the tree's plugins.toml is not read.
         command.current_dir(install::scratch("interop")?);
         let mut child = command
             .args(["get", "--jsonl"])
@@ -87,7 +87,7 @@ impl Ours {
     }
 }
 
-/// A numbered line for each question.
+/// Returns a numbered request for each question.
 fn requests(rounds: &[&Round]) -> Vec<String> {
     let mut lines = Vec::new();
     for round in rounds {
@@ -101,7 +101,7 @@ fn requests(rounds: &[&Round]) -> Vec<String> {
     lines
 }
 
-/// Reads an answer and checks that it is to the request of this number.
+/// Reads an answer and checks its number.
 fn answer(id: usize, line: &str) -> Result<Answer, String> {
     let value: Value = serde_json::from_str(line).map_err(|e| format!("{line:.200}: {e}"))?;
     let status = value["status"].as_i64();
@@ -114,10 +114,10 @@ fn answer(id: usize, line: &str) -> Result<Answer, String> {
     }
 }
 
-/// Compares our answers with the model's.
+/// Compares our answers with those of the model.
 ///
 /// # Errors
-/// The command failed as a whole.
+/// Returns a message if the command failed as a whole.
 pub(super) fn check(ours: &Ours, rounds: &[Round], tally: &mut Tally) -> Result<(), String> {
     let what = "gds: ours as the model";
     let preg = updated::preg()?;

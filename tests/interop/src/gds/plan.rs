@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A job as a host plans it, and how it is told to a server.
+//! A random job, and its registration with a server.
 
 use serde_json::{Value, json};
 
@@ -8,14 +8,14 @@ use super::keys;
 use super::node::Node;
 use crate::harness::hex;
 
-/// How the two maps are given.
+/// The encoding of the two maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As the library encodes the lists.
+    /// The library encodes the lists.
     Library,
     /// `raw:` and the list.
     Raw,
-    /// `pmix[...]` with neighbours folded.
+    /// `pmix[...]` with adjacent elements folded.
     Native,
     /// The lists as plain strings.
     Text,
@@ -25,24 +25,24 @@ pub(super) enum Form {
     Anl,
 }
 
-/// An application: consecutive ranks.
+/// An application of consecutive ranks.
 #[derive(Clone, Debug)]
 pub(super) struct App {
     pub(super) first: u32,
     pub(super) size: u32,
     pub(super) values: Vec<Entry>,
-    /// What it states about nodes, by their place in the map.
+    /// The values that it states about nodes, by their place in the map.
     pub(super) nodes: Vec<(usize, Vec<Entry>)>,
 }
 
-/// Values of one key of the job or of a process, told apart by colour.
+/// Values of one key of the job or of a process, with a color as qualifier.
 #[derive(Clone, Debug)]
 pub(super) struct Shades {
     pub(super) rank: Option<u32>,
     pub(super) colours: Vec<&'static str>,
 }
 
-/// A session and what is stated about it.
+/// A session and its values.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     pub(super) id: u32,
@@ -55,44 +55,44 @@ pub(super) struct Plan {
     pub(super) nspace: String,
     pub(super) form: Form,
     pub(super) nodes: Vec<Node>,
-    /// Job-level values, and whether they and the maps stand in an array.
+    /// Job-level values; `in_array` puts these and the maps into a job array.
     pub(super) job: Vec<Entry>,
     pub(super) in_array: bool,
-    /// Values of this node given without an array.
+    /// Values of this node outside of an array.
     pub(super) own: Vec<Entry>,
     pub(super) apps: Vec<App>,
     pub(super) procs: Vec<(u32, Vec<Entry>)>,
     pub(super) session: Option<Session>,
     pub(super) shades: Vec<Shades>,
-    /// A node that the maps name again behind all others, there with its ranks from this place on.
+    /// A node that the maps name again after all others, with the place of the first rank that is listed there.
     pub(super) again: Option<(usize, usize)>,
-    /// Which entries stand in a first registration only; those that do not are other ones there.
+    /// For two registrations: `true` for each entry that is the same in the first one.
     pub(super) kept: Option<Vec<bool>>,
-    /// The order of the top level, as places in the natural one.
+    /// The order of the top-level entries, as places in the natural order.
     pub(super) order: Vec<u64>,
 }
 
 impl Plan {
-    /// How many processes there are.
+    /// Returns the number of processes.
     pub(super) fn size(&self) -> u32 {
         let ranks: usize = self.nodes.iter().map(|n| n.ranks.len()).sum();
         u32::try_from(ranks).unwrap_or(u32::MAX)
     }
 
-    /// The places in the map of the node of a rank, and of the rank on it.
+    /// Returns the place of a rank's node in the map, and the place of the rank on that node.
     pub(super) fn place(&self, rank: u32) -> Option<(usize, usize)> {
         let on = |node: &Node| node.ranks.iter().position(|r| *r == rank);
         let mut nodes = self.nodes.iter().enumerate();
         nodes.find_map(|(index, node)| Some((index, on(node)?)))
     }
 
-    /// The list of names.
+    /// Returns the list of names.
     pub(super) fn names(&self) -> String {
         let names: Vec<_> = self.mapped().into_iter().map(|n| n.name).collect();
         names.join(",")
     }
 
-    /// The nodes as the maps have them.
+    /// Returns the nodes as the maps list them.
     pub(super) fn mapped(&self) -> Vec<Node> {
         let mut mapped = self.nodes.clone();
         if let Some((place, from)) = self.again
@@ -131,7 +131,7 @@ impl Plan {
         [entry(keys::NODE_MAP, nodes), entry(keys::PROC_MAP, procs)]
     }
 
-    /// Everything that is told to the server.
+    /// Returns all entries of the registration.
     pub(super) fn entries(&self) -> Vec<Entry> {
         let mut all = Vec::new();
         let mut job = self.job.clone();
@@ -167,8 +167,8 @@ impl Plan {
         ordered.into_iter().map(|(_, entry)| entry).collect()
     }
 
-    /// The registrations that lead to this job: of two, the second states what the first stated
-    /// otherwise, and not what it need not state again.
+    /// Returns the registrations that result in this job. Of two, the second changes values of the first and does not
+    /// repeat the others.
     pub(super) fn registrations(&self) -> Vec<Vec<Entry>> {
         let all = self.entries();
         let Some(kept) = &self.kept else {
@@ -197,13 +197,13 @@ impl Plan {
         entry(keys::APP_ARRAY, Given::Infos(infos))
     }
 
-    /// The job as the vectors have it.
+    /// Returns the job in the form of the vectors.
     pub(super) fn json(&self) -> Value {
         let infos: Vec<_> = self.entries().iter().map(Entry::json).collect();
         json!({"nspace": self.nspace, "nlocalprocs": 1, "info": infos})
     }
 
-    /// The registrations as the peer takes them.
+    /// Returns the registrations in the form of the peer program.
     pub(super) fn requests(&self, host: &str) -> Vec<String> {
         let nspace = hex(self.nspace.as_bytes());
         let whats = ["job", "update"].into_iter();
@@ -216,7 +216,7 @@ impl Plan {
 }
 
 impl Shades {
-    /// The value that has a colour.
+    /// Returns the value with a color.
     pub(super) fn value(&self, colour: &str) -> Given {
         let of = self
             .rank
@@ -241,7 +241,7 @@ impl Session {
     }
 }
 
-/// Ranks separated by commas.
+/// Returns ranks separated by commas.
 pub(super) fn listed(ranks: &[u32]) -> String {
     let words: Vec<_> = ranks.iter().map(u32::to_string).collect();
     words.join(",")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is asked about a job, and what is right to answer.
+//! Questions about a job, with the right answers.
 
 use std::slice::from_ref;
 
@@ -11,14 +11,14 @@ use super::{Answer, Theirs, keys, model};
 use crate::harness::hex;
 use crate::random::Random;
 
-/// The rank that stands for the whole job.
+/// `PMIX_RANK_WILDCARD`: the whole job.
 pub(super) const WILDCARD: u32 = 4_294_967_294;
-/// The rank that stands for any process.
+/// `PMIX_RANK_UNDEF`: any process.
 pub(super) const UNDEFINED: u32 = 4_294_967_295;
-/// A rank that no job has.
+/// A rank beyond every job.
 pub(super) const OUTSIDE: u32 = 9999;
 
-/// How a node is named in a question.
+/// The way in which a question names a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
     Id,
@@ -26,34 +26,34 @@ pub(super) enum By {
     Alias,
 }
 
-/// At which level a question is asked, and of whom.
+/// The level and the target of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Job,
-    /// A job-level key of one process, which has none of it.
+    /// A job-level key of one process, which has no such value.
     JobOfRank,
     Rank,
-    /// A rank that is not in the job.
+    /// A rank beyond the job.
     Outside,
-    /// Everything that is known of a process.
+    /// All values of a process.
     Whole,
-    /// A key with several values, of the job or of a process.
+    /// A key with qualified values, of the job or of a process.
     Shade,
     /// Any rank that has the key.
     AnyRank,
-    /// A node that is named, with or without the flag that says so.
+    /// A named node, with or without `PMIX_NODE_INFO`.
     Node {
         place: usize,
         by: By,
         flag: bool,
     },
-    /// A node that nobody knows.
+    /// An unknown node.
     NoNode,
     /// The node of a process.
     NodeOfRank {
         place: usize,
     },
-    /// Another node, asked of a process.
+    /// Another node in a question about a process.
     NodeBesideRank {
         place: usize,
     },
@@ -68,20 +68,20 @@ pub(super) enum Level {
     AppNode {
         place: usize,
     },
-    /// The session by number, or without one.
+    /// The session, with or without its number.
     Session {
         named: bool,
     },
-    /// A session of another number.
+    /// A session with another number.
     OtherSession,
-    /// A session-level key without the flag.
+    /// A session-level key without `PMIX_SESSION_INFO`.
     SessionOfJob,
     SessionOfRank,
     /// A namespace that is not registered.
     OtherJob,
 }
 
-/// A get, and the value that is right; `None` is not found.
+/// A get and the right value; `None` means "not found".
 #[derive(Clone, Debug)]
 pub(super) struct Question {
     pub(super) level: Level,
@@ -92,7 +92,7 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// The namespace it asks about.
+    /// Returns the namespace of the get.
     fn nspace<'a>(&self, plan: &'a Plan) -> &'a str {
         if self.level == Level::OtherJob {
             "nobody@1"
@@ -101,7 +101,7 @@ impl Question {
         }
     }
 
-    /// The get as the vectors have it.
+    /// Returns the get in the form of the vectors.
     pub(super) fn json(&self, plan: &Plan) -> Value {
         let qualifiers: Vec<_> = self.qualifiers.iter().map(Entry::json).collect();
         let proc = json!({"nspace": self.nspace(plan), "rank": self.rank});
@@ -109,7 +109,7 @@ impl Question {
         json!({"key": key, "proc": proc, "qualifiers": qualifiers})
     }
 
-    /// The get as the peer takes it.
+    /// Returns the get in the form of the peer program.
     pub(super) fn request(&self, plan: &Plan, host: &str) -> String {
         let infos: Vec<_> = self.qualifiers.iter().map(|e| e.words(host)).collect();
         let nspace = hex(self.nspace(plan).as_bytes());
@@ -123,8 +123,8 @@ impl Question {
 }
 
 impl Question {
-    /// An answer to everything of a process as answers to one question for each key; another
-    /// answer as it is.
+    /// Splits a question about all values of a process and its answer into one per key. Other questions are returned
+    /// unchanged.
     pub(super) fn parts(&self, theirs: Theirs, right: &Answer) -> Vec<(Self, Theirs)> {
         let items = |answer: &Answer| answer.value["data"]["items"].as_array().cloned();
         let (Level::Whole, Theirs::Answer(answer)) = (self.level, &theirs) else {
@@ -169,7 +169,7 @@ fn number(key: &'static str, value: u32) -> Entry {
     entry(key, Given::Number(value))
 }
 
-/// A list that grows by questions.
+/// A list of questions under construction.
 #[derive(Default)]
 struct List(Vec<Question>);
 
@@ -192,7 +192,7 @@ impl List {
     }
 }
 
-/// The questions about a job.
+/// Returns the questions about a job.
 pub(super) fn about(plan: &Plan, random: &mut Random) -> Vec<Question> {
     let mut list = List::default();
     let ranks: Vec<u32> = plan.nodes.iter().flat_map(|n| n.ranks.clone()).collect();
@@ -230,10 +230,10 @@ const JOB_KEYS: &[&str] = &[
     keys::NOBODY,
 ];
 
-/// The key of a question that has none.
+/// The key of a question without a key.
 const NO_KEY: &str = "-";
 
-/// Everything that is known of processes, as an array of infos in the order of their keys.
+/// Asks for all values of processes, as an array of infos sorted by key.
 fn of_whole(plan: &Plan, some: &[u32], list: &mut List) {
     let has_shades = |rank: u32| plan.shades.iter().any(|s| s.rank == Some(rank));
     for rank in some.iter().filter(|rank| !has_shades(**rank)).take(2) {
@@ -247,7 +247,7 @@ fn of_whole(plan: &Plan, some: &[u32], list: &mut List) {
     }
 }
 
-/// Values that are told apart by colour; without a colour, or with another one, there is none.
+/// Asks for values with a color as qualifier; without a color, or with another one, there is no value.
 fn of_shades(plan: &Plan, list: &mut List) {
     for shades in &plan.shades {
         let rank = shades.rank.unwrap_or(WILDCARD);
@@ -274,7 +274,7 @@ fn of_job(plan: &Plan, some: &[u32], list: &mut List) {
         }
     }
     list.ask(Level::OtherJob, WILDCARD, keys::JOB_SIZE, &[], None);
-    // A value that only one process has is found without knowing which.
+    // A value that only one process has is found without naming the process.
     let has = |values: &[Entry]| values.iter().any(|e| e.key == keys::MY_PROC);
     let mut with = plan.procs.iter().filter(|(_, values)| has(values));
     if let (Some((rank, _)), None) = (with.next(), with.next()) {
@@ -413,7 +413,7 @@ const APP_KEYS: &[&str] = &[
 
 fn of_apps(plan: &Plan, some: &[u32], list: &mut List) {
     let count = u32::try_from(plan.apps.len()).unwrap_or(0);
-    // One more than there are.
+    // Include one number beyond the last application.
     for n in 0..=count {
         let how = [flag(keys::APP_INFO), number(keys::APP_NUM, n)];
         for key in APP_KEYS {
@@ -468,7 +468,7 @@ fn of_session(plan: &Plan, some: &[u32], list: &mut List) {
         if let Some(session) = &plan.session {
             let mine = [told[0].clone(), number(keys::SESSION_ID, session.id)];
             let other = [told[0].clone(), number(keys::SESSION_ID, session.id + 1)];
-            // What the job states is not the session's.
+            // Values of the job must not be returned for another session.
             if plan.job.iter().all(|e| e.key != *key) {
                 list.ask(
                     Level::Session { named: true },

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why real releases do not take some jobs that are right.
+//! Valid jobs that real releases reject, with the reasons.
 
 use super::node::Named;
 use super::plan::{Form, Plan};
 
-/// Why a job is not taken.
+/// A reason why a release rejects a job.
 pub(super) struct Refusal {
     pub(super) name: &'static str,
-    /// Whether this is why a job got this status, or ended the server.
+    /// Returns `true` if this reason explains the status, or the crash of the server.
     pub(super) explains: fn(&Plan, &Result<i64, String>) -> bool,
 }
 

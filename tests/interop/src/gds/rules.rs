@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where real releases answer otherwise, and why.
+//! Rules for wrong answers of real releases.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::plan::{Form, Plan};
 use super::questions::{By, Level, Question};
 use super::{Answer, NOT_FOUND, Theirs, keys, model};
 
-/// An answer that is not the right one.
+/// A wrong answer.
 pub(super) struct Case<'a> {
     pub(super) release: &'a str,
     pub(super) plan: &'a Plan,
@@ -17,7 +17,7 @@ pub(super) struct Case<'a> {
     pub(super) theirs: &'a Theirs,
 }
 
-/// Why some answers are not the right ones.
+/// A reason for wrong answers.
 pub(super) struct Rule {
     pub(super) name: &'static str,
     pub(super) explains: fn(&Case<'_>) -> bool,
@@ -32,13 +32,12 @@ impl Case<'_> {
         keys.contains(&self.question.key)
     }
 
-    /// Whether a value of one process is asked for.
+    /// Returns `true` if the question is about values of one process.
     fn is_of_rank(&self) -> bool {
         matches!(self.question.level, Level::Rank | Level::Whole)
     }
 
-    /// The places in the maps of the node that is asked about, if it stands there twice: each with
-    /// its ranks.
+    /// Returns both places in the maps of the node in question, with the ranks there, if the maps name it twice.
     fn places(&self) -> Option<[(usize, Node); 2]> {
         let (place, _) = self.plan.again.filter(|(p, _)| self.place() == Some(*p))?;
         let mapped = self.plan.mapped();
@@ -47,17 +46,17 @@ impl Case<'_> {
         Some([at(place)?, at(last)?])
     }
 
-    /// Whether they found nothing.
+    /// Returns `true` if the release found no value.
     fn not_found(&self) -> bool {
         matches!(self.theirs, Theirs::Answer(answer) if answer.status == NOT_FOUND)
     }
 
-    /// Whether the server ended.
+    /// Returns `true` if the server crashed.
     fn crashed(&self) -> bool {
         *self.theirs == Theirs::Crashed("signal 11".to_owned())
     }
 
-    /// Whether they answered what the first of two registrations said in the place of this.
+    /// Returns `true` if the release answered with the value of the first of two registrations.
     fn says_before(&self, right: Option<&Value>) -> bool {
         let Some(mut value) = right.filter(|_| self.plan.kept.is_some()).cloned() else {
             return false;
@@ -70,12 +69,12 @@ impl Case<'_> {
         self.says(&value)
     }
 
-    /// Whether they answered this.
+    /// Returns `true` if the release answered with this value.
     fn says(&self, value: &Value) -> bool {
         matches!(self.theirs, Theirs::Answer(a) if a.status == 0 && a.value == *value)
     }
 
-    /// The node that is asked about.
+    /// Returns the node in question.
     fn node(&self) -> Option<&Node> {
         self.plan.nodes.get(self.place()?)
     }
@@ -94,13 +93,13 @@ impl Case<'_> {
         }
     }
 
-    /// The place of the node in the map, as an answer.
+    /// Returns the place of the node in the map as a value.
     fn place_as_number(&self) -> Option<Value> {
         let place = u32::try_from(self.place()?).ok()?;
         Some(Given::Number(place).answer())
     }
 
-    /// Whether the host states something about the process that is asked about.
+    /// Returns `true` if the host has an array for the process in question.
     fn has_proc_array(&self) -> bool {
         self.plan
             .procs
@@ -108,7 +107,7 @@ impl Case<'_> {
             .any(|(r, _)| *r == self.question.rank)
     }
 
-    /// Whether the host states this key of the process that is asked about.
+    /// Returns `true` if the host states this key for the process in question.
     fn is_stated_of_proc(&self, key: &str) -> bool {
         let mut procs = self.plan.procs.iter();
         procs.any(|(r, values)| *r == self.question.rank && stated(values, key).is_some())
@@ -118,7 +117,7 @@ impl Case<'_> {
 const MAPPED: &[&str] = &[keys::LOCAL_PEERS, keys::LOCAL_LEADER, keys::LOCAL_SIZE];
 
 impl Case<'_> {
-    /// The case in one line.
+    /// Formats the case in one line.
     pub(super) fn shown(&self, right: &Answer) -> String {
         let theirs = match self.theirs {
             Theirs::Answer(answer) => answer.shown(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A real server, reached through the program in `tests/interop/gds`.
+//! A real server, in the program of `tests/interop/gds`.
 
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ const SOURCES: &[&str] = &[
     "bytes.c",
 ];
 
-/// What `PMIx_server_register_nspace` returns when it finished without calling back.
+/// `PMIX_OPERATION_SUCCEEDED`, which `PMIx_server_register_nspace` returns if it will not call back.
 const DONE_INLINE: i64 = -157;
 
 /// A server of one release.
@@ -31,10 +31,10 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Builds and starts the program; with a low limit it compresses its maps.
+    /// Builds and starts the program, which compresses its maps if `compress` is set.
     ///
     /// # Errors
-    /// It does not build or does not start.
+    /// Returns a message if the program does not build or start.
     pub(super) fn start(peer: &Peer, compress: bool) -> Result<Self, String> {
         let source = process::root().join("tests/interop");
         let program = install::scratch("interop")?.join(format!("gds-{}", peer.version));
@@ -48,11 +48,11 @@ impl Server {
         Ok(Self { harness, host })
     }
 
-    /// Registers a job with a new server, and again if that is how it came to be: the status of
-    /// the first that failed, or how the server ended.
+    /// Registers a job with a new server, in two registrations if the plan has two. Returns the first status that is an
+    /// error, or the exit status of a server that crashed.
     ///
     /// # Errors
-    /// The program does not answer.
+    /// Returns a message if the program does not answer.
     pub(super) fn register(&mut self, plan: &Plan) -> Result<Result<i64, String>, String> {
         let mut outcome = Ok(0);
         for request in plan.requests(&self.host) {
@@ -67,7 +67,7 @@ impl Server {
     /// Registers these infos with a new server.
     ///
     /// # Errors
-    /// The program does not answer.
+    /// Returns a message if the program does not answer.
     pub(super) fn try_register(&mut self, infos: &[Entry]) -> Result<Result<i64, String>, String> {
         let words: Vec<_> = infos.iter().map(|e| e.words(&self.host)).collect();
         self.status(&format!("job {} 1 {}", hex(b"refused@1"), words.join(" ")))
@@ -82,10 +82,10 @@ impl Server {
         })
     }
 
-    /// Asks for a value.
+    /// Gets a value.
     ///
     /// # Errors
-    /// The program does not answer.
+    /// Returns a message if the program does not answer.
     pub(super) fn get(&mut self, plan: &Plan, question: &Question) -> Result<Theirs, String> {
         let line = self.harness.ask(&question.request(plan, &self.host))?;
         if let Some(how) = line.strip_prefix("crashed ") {
@@ -100,7 +100,7 @@ impl Server {
     }
 }
 
-/// Puts the name that stands for this node's in the place of it.
+/// Replaces the name of this node by the placeholder.
 fn hide(value: &mut Value, host: &str) {
     match value {
         Value::String(text) => {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Our side of a job that is registered twice, which the command has no words for: the datastore
-//! itself.
+//! Our side of a job that is registered twice. The command cannot express it, so the datastore is called directly.
 
 use gds_hash::{Job, LocalNode, Request};
 use pmix_types::json::List;
@@ -13,10 +12,10 @@ use super::plan::Plan;
 use super::questions::{Level, Question};
 use super::{Answer, NOT_FOUND};
 
-/// Our answers to questions about a job that two registrations made.
+/// Returns our answers to questions about a job that two registrations made.
 ///
 /// # Errors
-/// A registration is refused.
+/// Returns a message if a registration is refused.
 pub(super) fn answers(
     preg: &Preg,
     plan: &Plan,
@@ -83,7 +82,7 @@ fn info(entry: &Entry) -> Info<'static> {
     info
 }
 
-/// A value in the form of the vectors.
+/// Returns a value in the form of the vectors.
 fn shown(value: &Datum<'_>) -> Value {
     let data = match value {
         Datum::DataArray(array) => {
@@ -103,10 +102,10 @@ fn member(info: &Info<'_>) -> Value {
     json!({"key": info.key.as_text().to_str_lossy(), "value": shown(&info.value)})
 }
 
-/// The encoders that a host has.
+/// Opens the encoders that a host has.
 ///
 /// # Errors
-/// None can be opened.
+/// Returns a message if none can be opened.
 pub(super) fn preg() -> Result<Preg, String> {
     pmix_builtin::open_preg(&Params::default()).map_err(|e| e.to_string())
 }

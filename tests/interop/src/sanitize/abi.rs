@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! That a program built for another release finds the same functions and structures: `abidiff` of libabigail.
+//! Binary compatibility with the releases, checked by `abidiff` of libabigail.
 //!
-//! The functions that a library exports are compared as they are. Types are compared by a library in C that
-//! declares a variable for each public function and type, compiled once with each release's headers and
-//! once with ours: neither of the libraries themselves says what its functions take. The headers of 4.2.2
-//! are those that are installed; what those of 5.0.11 say is in `testdata/abi`, as `abidw` writes it.
+//! The exported functions are compared directly. Types are compared by a C library that declares a variable for each
+//! public function and type, compiled with each release's headers and with ours: the libraries themselves do not
+//! describe the arguments of their functions. The headers of 4.2.2 are the installed ones. Those of 5.0.11 are
+//! described in `testdata/abi`, as `abidw` writes it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ use crate::server::missing;
 use crate::tally::Tally;
 use xtask::{install, process};
 
-/// What is needed, as Debian calls it.
+/// The Debian packages that this check needs.
 const PACKAGES: &[&str] = &["abigail-tools"];
 
-/// A release, as the tables call it, and what its headers say if they are not installed.
+/// The releases as the tables name them, and the description of their headers if they are not installed.
 const RELEASES: [(&str, Option<&str>); 2] =
     [("4.2.2", None), ("5.0.11", Some("openpmix-5.0.11.abi"))];
 
 /// Compares our library with each peer's.
 ///
 /// # Errors
-/// A folder cannot be made or a table not be read.
+/// Returns a message if a folder cannot be created or a table cannot be read.
 pub(super) fn run(library: &Library, peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
     install::packages(PACKAGES);
     if process::output(Command::new("abidiff").arg("--version")).is_err() {
@@ -52,7 +52,7 @@ pub(super) fn run(library: &Library, peers: &[Peer], tally: &mut Tally) -> Resul
     Ok(())
 }
 
-/// How many public functions of theirs are in ours; all must be.
+/// Returns the number of their public functions, all of which must be in ours.
 fn functions(theirs: &Path, ours: &Path) -> Result<usize, String> {
     let mut command = Command::new("nm");
     let names = process::output(command.args(["-D", "--defined-only"]).arg(theirs))?;
@@ -63,7 +63,7 @@ fn functions(theirs: &Path, ours: &Path) -> Result<usize, String> {
         let names = report.lines().filter_map(|l| l.trim().strip_prefix("[D] "));
         names.filter(|name| name.starts_with(prefix)).collect()
     };
-    // What is not public is not in ours, which shows that the two were compared.
+    // Internal functions are missing in ours, which proves that abidiff compared the two.
     if gone("pmix_").len() < 100 || count < 100 {
         return Err(format!("nothing was compared: {report}"));
     }
@@ -73,7 +73,7 @@ fn functions(theirs: &Path, ours: &Path) -> Result<usize, String> {
     }
 }
 
-/// How many types of a release are the same in ours; all must be, but for additions.
+/// Returns the number of types of a release that are the same in ours; all must be, except for additions.
 fn types(
     release: &str,
     said: Option<&str>,
@@ -88,7 +88,7 @@ fn types(
         let library = home.join(format!("types-{release}-{name}.so"));
         let mut command = Command::new("gcc");
         command.args(["-g", "-shared", "-fPIC"]).args(more);
-        // Some functions are deprecated, some macros call them by other names.
+        // The declarations also name deprecated functions, and functions that are macros under another name.
         command.args(["-w", "-I"]).arg(headers).arg(&source);
         process::output(command.arg("-o").arg(&library))?;
         Ok(library)
@@ -102,7 +102,7 @@ fn types(
     };
     let allowed = folder.join("additions.ini");
     let same = |ours: &Path| abidiff(&theirs, ours, &[Path::new("--suppr"), &allowed]);
-    // A member that is planted in a structure is found.
+    // Prove that abidiff detects a change: a member planted in a structure must be reported.
     if same(&planted)?.0 {
         return Ok(Err("a structure that has changed is not seen".to_owned()));
     }
@@ -112,7 +112,7 @@ fn types(
     })
 }
 
-/// Whether two libraries are the same, and what was said of them.
+/// Returns `true` if two libraries are the same, and the output of abidiff.
 fn abidiff(theirs: &Path, ours: &Path, more: &[&Path]) -> Result<(bool, String), String> {
     let mut command = Command::new("abidiff");
     command
@@ -123,7 +123,7 @@ fn abidiff(theirs: &Path, ours: &Path, more: &[&Path]) -> Result<(bool, String),
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     match output.status.code() {
         Some(0) => Ok((true, said)),
-        // Bits: 1 and 2 of a fault of abidiff or its arguments, 4 and 8 of a change.
+        // Exit status bits: 1 and 2 report an error of abidiff or its arguments, 4 and 8 a change.
         Some(code) if code & 3 == 0 => Ok((false, said)),
         _ => {
             let why = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -136,12 +136,12 @@ fn abidiff(theirs: &Path, ours: &Path, more: &[&Path]) -> Result<(bool, String),
     }
 }
 
-/// A variable for each function and type that a release has, in C, and how many there are.
+/// Returns C declarations of a variable for each function and type of a release, and their number.
 fn declarations(release: &str) -> Result<(String, usize), String> {
     let column = format!("in_{release}");
     let mut names: Vec<String> = Vec::new();
     let mut add = |name: &str| {
-        // The members after those that all releases have differ: the functions that take it say so.
+        // This type has different members at its end in each release; the functions that take it show the change.
         if name != "pmix_server_module_t" && !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
         }
@@ -169,7 +169,7 @@ fn declarations(release: &str) -> Result<(String, usize), String> {
     Ok((text, names.len() + functions.len()))
 }
 
-/// The values of a column of `data/TABLE.tsv`, in the rows in which another column has a value.
+/// Returns the values of a column of `data/TABLE.tsv`, in the rows in which another column has a given value.
 fn values(table: &str, wanted: &str, value: &str, of: &str) -> Result<Vec<String>, String> {
     let path = process::root().join(format!("data/{table}.tsv"));
     let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask sanitize`: our C library under abidiff, valgrind and the sanitizers of the compiler.
+//! `cargo xtask sanitize`: our C library under abidiff, valgrind and the compiler's sanitizers.
 
 mod abi;
 mod runs;
@@ -29,21 +29,21 @@ pub enum Check {
     Thread,
 }
 
-/// What is run.
+/// The requested checks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
-    /// What a library that is for no tool is built with: a profile of cargo.
+    /// The cargo profile of a library that is built without a sanitizer.
     pub(crate) profile: &'a str,
-    /// One check; every check without it.
+    /// The single check to run, or `None` for every check.
     pub(crate) only: Option<Check>,
-    /// Whether the tools run what takes two minutes at most, instead of everything.
+    /// `true` for the form in which each tool runs for two minutes at most.
     pub(crate) short: bool,
 }
 
 /// Runs one check, or all of them.
 ///
 /// # Errors
-/// Something of ours does not build.
+/// Returns a message if a crate of ours does not build.
 pub(crate) fn run(peers: &[Peer], wanted: Wanted<'_>, tally: &mut Tally) -> Result<(), String> {
     let Wanted { profile, only, .. } = wanted;
     let wants = |check: Check| only.is_none_or(|only| only == check);

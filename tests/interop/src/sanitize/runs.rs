@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What runs under a tool: the programs of `tests/server` with our library on both sides, the tests of
-//! `pmix-capi`, which run those of `tests/capi`, and faults that are planted to be found.
+//! The runs under a tool: the programs of `tests/server` with our library on both sides, the tests of `pmix-capi`,
+//! which run those of `tests/capi`, and planted faults that the tool must find.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::server::run_all;
 use crate::tally::Tally;
 use xtask::process;
 
-/// How long the runs of one tool may take.
+/// The time limit of the runs of one tool.
 const LIMIT: Duration = Duration::from_secs(8 * 60);
 
 /// A program of `tests/server/programs`.
@@ -23,9 +23,9 @@ struct Work {
     name: &'static str,
     args: &'static [&'static str],
     size: u32,
-    /// What `pmix run` is told, if the program runs under that and not under the host in C.
+    /// The options of `pmix run`, or `None` for a program that runs under the host in C.
     pmix: Option<&'static [&'static str]>,
-    /// Whether the short form has it.
+    /// `true` if the short form runs it.
     short: bool,
 }
 
@@ -39,7 +39,7 @@ const fn work(name: &'static str, size: u32) -> Work {
     }
 }
 
-/// One that the short form has, too.
+/// Returns a program that the short form runs, too.
 const fn short(name: &'static str, size: u32) -> Work {
     Work {
         short: true,
@@ -81,7 +81,7 @@ const WORKS: &[Work] = &[
     },
 ];
 
-/// Faults of `tests/capi/planted.c`, and what the tools say of them.
+/// Faults of `tests/capi/planted.c`, and the report of each tool.
 const PLANTED: &[(&str, Kind, &str)] = &[
     ("leak", Kind::Memcheck, "definitely lost"),
     ("uninitialised", Kind::Memcheck, "uninitialised value"),
@@ -93,8 +93,8 @@ const PLANTED: &[(&str, Kind, &str)] = &[
     ("race", Kind::Thread, "data race"),
 ];
 
-/// Tests of `pmix-capi` that no tool is for: those of headers and symbols, of the memory that a process has,
-/// of a library that other programs are to load, and of arguments that are missing, which need none.
+/// Tests of `pmix-capi` that need no tool: those of headers and symbols, of process memory, of a library that other
+/// programs load, and of missing arguments.
 const LEFT_OUT: &[&str] = &[
     "headers::",
     "symbols::",
@@ -103,7 +103,8 @@ const LEFT_OUT: &[&str] = &[
     "the_library_may_be_loaded_before",
 ];
 
-/// What takes too long under a tool that runs one thread at a time, or says nothing under one for threads.
+/// Returns the tests that take too long under valgrind, which runs one thread at a time, or that prove nothing under
+/// the thread sanitizer.
 fn left_out(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Memcheck => &["random::", "threads_initialise"],
@@ -112,7 +113,7 @@ fn left_out(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// Tests that the short form leaves out: of each, something of the same kind is in it.
+/// Tests that the short form omits; it runs another test of each kind.
 const LONG: &[&str] = &[
     "random::",
     "a_tool_has_several_servers",
@@ -123,7 +124,7 @@ const LONG: &[&str] = &[
 /// Runs everything under a tool, or the short form.
 ///
 /// # Errors
-/// Something does not compile.
+/// Returns a message if a program does not compile.
 pub(super) fn run(tool: &Tool, wanted: Wanted<'_>, tally: &mut Tally) -> Result<(), String> {
     planted(tool, tally)?;
     let mut cases = Vec::new();
@@ -138,7 +139,7 @@ pub(super) fn run(tool: &Tool, wanted: Wanted<'_>, tally: &mut Tally) -> Result<
     tests(tool, wanted.short, tally)
 }
 
-/// Sees that faults are found that are there.
+/// Checks that the tool finds planted faults.
 fn planted(tool: &Tool, tally: &mut Tally) -> Result<(), String> {
     let what = format!("{}: planted faults", tool.kind.title());
     let program = process::root().join("tests/capi/planted.c");
@@ -161,7 +162,7 @@ fn planted(tool: &Tool, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// A program under the host in C, which is looked at too, or under `pmix run`.
+/// Returns a run of a program under the host in C, which the tool analyzes too, or under `pmix run`.
 fn case(tool: &Tool, work: &Work, host: &Launcher, pmix: &Launcher) -> Result<Case, String> {
     let sources = process::root().join("tests/server/programs");
     let file = |name: &str| sources.join(format!("{name}.c"));
@@ -193,7 +194,7 @@ fn case(tool: &Tool, work: &Work, host: &Launcher, pmix: &Launcher) -> Result<Ca
     })
 }
 
-/// A command that has these words before it, the first of which is a program.
+/// Puts words before a command; the first one is a program.
 fn before(words: &[String], command: Command) -> Command {
     let Some((program, rest)) = words.split_first() else {
         return command;
@@ -212,7 +213,7 @@ fn before(words: &[String], command: Command) -> Command {
     whole
 }
 
-/// Runs the tests of the crate of the library with that of the tool.
+/// Runs the tests of the library's crate on the library of the tool.
 fn tests(tool: &Tool, short: bool, tally: &mut Tally) -> Result<(), String> {
     let what = format!("{}: tests of pmix-capi", tool.kind.title());
     let logs = Logs::new(tool.home().join("logs-tests"), tool.kind, 1)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tools: how the library is built for one, how programs are compiled and run under it.
+//! The tools: building the library for one, and compiling and running programs under it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,22 +13,22 @@ pub(super) struct Tool {
     pub(super) kind: Kind,
     /// The library, where programs find it.
     library: PathBuf,
-    /// What programs are linked with besides.
+    /// The sanitizer's runtime, with which programs are linked.
     runtime: Option<PathBuf>,
     home: PathBuf,
 }
 
-/// Why nothing is built with the thread sanitizer where no component of the toolchain can be had.
+/// The reason for a skipped thread sanitizer if no component of the toolchain can be downloaded.
 pub(super) const NO_SOURCE: &str = "the source of the standard library is not to be had here";
 
-/// The code with which a program ends in which a tool found a fault.
+/// The exit code of a program in which a tool found a fault.
 pub(super) const FOUND: i32 = 99;
 
 impl Tool {
-    /// Builds the library; one that is for no tool, with a profile of cargo.
+    /// Builds the library for a tool, or with a cargo profile for a tool that needs no special build.
     ///
     /// # Errors
-    /// It does not build, or the tool is not here.
+    /// Returns a message if the build fails or the tool is not installed.
     pub(super) fn make(kind: Kind, profile: &str) -> Result<Self, String> {
         let home = install::scratch(&format!("sanitize/{}", kind.title()))?;
         if kind == Kind::Memcheck {
@@ -58,17 +58,17 @@ impl Tool {
         })
     }
 
-    /// The folder of programs and of what the tool says.
+    /// Returns the folder of programs and of the tool's output.
     pub(super) fn home(&self) -> &Path {
         &self.home
     }
 
-    /// The library.
+    /// Returns the library.
     pub(super) fn library(&self) -> &Path {
         &self.library
     }
 
-    /// What programs are compiled with.
+    /// Returns the compiler options of programs.
     pub(super) fn compiling(&self) -> &'static [&'static str] {
         match self.kind {
             Kind::Memcheck => &["-g", "-O1"],
@@ -77,8 +77,8 @@ impl Tool {
         }
     }
 
-    /// What programs are linked with, behind the library: the runtime of Rust's compiler, with which the
-    /// library was built; that of gcc is of another release.
+    /// Returns the linker options of programs after the library: the runtime of Rust's compiler, with which the library
+    /// was built. gcc's runtime belongs to another release.
     pub(super) fn linking(&self) -> Vec<String> {
         let Some(runtime) = &self.runtime else {
             return Vec::new();
@@ -93,10 +93,10 @@ impl Tool {
             .collect()
     }
 
-    /// Compiles a program, of which there are these sources with headers beside the first.
+    /// Compiles a program from these sources, whose headers are beside the first one.
     ///
     /// # Errors
-    /// The compiler's.
+    /// Returns the message of the compiler.
     pub(super) fn compile(&self, name: &str, sources: &[PathBuf]) -> Result<PathBuf, String> {
         let program = self.home.join(name);
         let mut objects = Vec::new();
@@ -123,18 +123,18 @@ impl Tool {
         Ok(program)
     }
 
-    /// What goes before a program so that it runs under the tool.
+    /// Returns the words before a program that run it under the tool.
     pub(super) fn words(&self, logs: &Logs) -> Vec<String> {
         if self.kind != Kind::Memcheck {
             return Vec::new();
         }
         let mut words: Vec<_> = [
             "valgrind",
-            // What a child does between fork and exec is judged where it is the program's own.
+            // Follow children, as the calls between fork and exec in a child of the program must be checked, too.
             "--trace-children=yes",
             "--child-silent-after-fork=yes",
             "--leak-check=full",
-            // Tables of Rust are found by pointers into them, which memcheck takes for possible losses.
+            // Rust's tables are referenced by interior pointers, which memcheck reports as possible losses.
             "--errors-for-leak-kinds=definite",
             "--show-leak-kinds=definite",
             "--fair-sched=try",
@@ -147,14 +147,15 @@ impl Tool {
         words
     }
 
-    /// The variable that tells the tool what to do.
+    /// Returns the environment variable that configures the tool.
     pub(super) fn setting(&self, logs: &Logs) -> Option<(&'static str, String)> {
         let common = format!("log_path={}:exitcode={FOUND}", logs.prefix().display());
         match self.kind {
             Kind::Memcheck => None,
             Kind::Address => {
                 let more = "detect_leaks=1:allocator_may_return_null=1:quarantine_size_mb=16";
-                // Otherwise local arrays are on the heap, and the library tells arrays on the stack by their address.
+                // Otherwise local arrays are on the heap, and the library recognizes arrays on the stack by their
+                // address.
                 let stack = "detect_stack_use_after_return=0";
                 Some(("ASAN_OPTIONS", format!("{common}:{more}:{stack}")))
             }
@@ -163,7 +164,7 @@ impl Tool {
     }
 }
 
-/// Builds the library with a sanitizer, for which the stable compiler has to be told to be a nightly one.
+/// Builds the library with a sanitizer. The stable compiler needs a setting that allows nightly options.
 fn build(kind: Kind, host: &str, sysroot: &Path) -> Result<PathBuf, String> {
     let target = install::scratch("sanitize/build")?.join(kind.title());
     let package = [
@@ -177,7 +178,7 @@ fn build(kind: Kind, host: &str, sysroot: &Path) -> Result<PathBuf, String> {
     let mut command = process::cargo(package);
     command.args(["--crate-type", "cdylib", "--target", host]);
     if kind == Kind::Thread {
-        // Locks of a standard library that the sanitizer does not see are no locks to it.
+        // The sanitizer must see the locks of the standard library, so that library is built from source.
         source_of_std(sysroot)?;
         command.arg("-Zbuild-std");
     }
@@ -194,7 +195,7 @@ fn build(kind: Kind, host: &str, sysroot: &Path) -> Result<PathBuf, String> {
     Ok(target.join(host).join("debug/libpmix_capi.so"))
 }
 
-/// Gets the source of the standard library, a component of the toolchain, if it is not there.
+/// Installs the source of the standard library, a component of the toolchain, if it is missing.
 fn source_of_std(sysroot: &Path) -> Result<(), String> {
     if sysroot
         .join("lib/rustlib/src/rust/library/Cargo.lock")
@@ -211,7 +212,7 @@ fn source_of_std(sysroot: &Path) -> Result<(), String> {
     added.map(drop).map_err(|why| format!("{NO_SOURCE}: {why}"))
 }
 
-/// The sanitizer's own part, which comes with the compiler.
+/// Returns the sanitizer's runtime that comes with the compiler.
 fn runtime(kind: Kind, folder: &Path) -> Result<PathBuf, String> {
     let end = match kind {
         Kind::Thread => "_rt.tsan.a",
@@ -225,7 +226,7 @@ fn runtime(kind: Kind, folder: &Path) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("{}: no file ends with {end}", folder.display()))
 }
 
-/// The rest of the line that begins so, of what a command prints.
+/// Returns the rest of the line that begins with `begin` in the output of a command.
 fn asked(program: &str, arguments: &[&str], begin: &str) -> Result<String, String> {
     let mut command = Command::new(program);
     let said = process::output(command.args(arguments).current_dir(process::root()))?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Seeds of the targets of the protocol: the messages of the captures, behind the bytes by which
-//! `fuzz/targets/proto.rs` chooses.
+//! Seeds of the protocol targets: the messages of the captures after the bytes that select a case in
+//! `fuzz/targets/proto.rs`.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -10,7 +10,7 @@ use pmix_proto::{PeerForm, Request};
 
 use crate::captures::{self, Message, layouts};
 
-/// The seeds of a target.
+/// Returns the seeds of a target.
 pub(super) fn of(target: &str) -> io::Result<Vec<Vec<u8>>> {
     let of_capture = |capture: Vec<Message>| match target {
         "proto_handshake" => hellos(&capture),
@@ -28,7 +28,7 @@ fn hellos(capture: &[Message]) -> Vec<Vec<u8>> {
     hellos.map(|message| message.payload.clone()).collect()
 }
 
-/// Each side as a whole, in pieces of two sizes, with payloads up to the highest limit.
+/// Returns each side of a connection as a whole, in pieces of two sizes, with payloads up to the highest limit.
 fn streams(capture: &[Message]) -> Vec<Vec<u8>> {
     let mut streams = Vec::new();
     for (from_client, side) in [(true, 1), (false, 0)] {
@@ -45,7 +45,7 @@ fn streams(capture: &[Message]) -> Vec<Vec<u8>> {
     streams
 }
 
-/// Every message alone: layout v41, the release, what it is, the payload.
+/// Returns every message alone: layout v41, the release, the kind, the payload.
 fn parts(capture: &[Message]) -> Vec<Vec<u8>> {
     let mut asked = HashMap::new();
     let mut parts = Vec::new();
@@ -66,7 +66,7 @@ fn parts(capture: &[Message]) -> Vec<Vec<u8>> {
     parts
 }
 
-/// The requests as they are packed in every layout, one of each command.
+/// Returns the requests packed in every layout, one of each command.
 fn requests_anew(capture: &[Message]) -> Vec<Vec<u8>> {
     let v41 = PeerForm::new(Layout::new(Module::V41), b"5.0.11");
     let mut seen = HashSet::new();
@@ -88,7 +88,7 @@ fn requests_anew(capture: &[Message]) -> Vec<Vec<u8>> {
     seeds
 }
 
-/// The first number of the version: the digit before the first dot.
+/// Returns the major version: the digit before the first dot.
 fn major(hello: &[u8]) -> u8 {
     let dot = hello.windows(2).position(|pair| pair[1] == b'.');
     let digit = dot.and_then(|at| hello.get(at)).copied().unwrap_or(b'4');

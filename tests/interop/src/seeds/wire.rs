@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Seeds of the targets of packed data: two bytes that choose the layout and the type, as
-//! `fuzz/targets/wire` takes them, then the bytes of a record.
+//! Seeds of the packed-data targets: two bytes that select the layout and the type, as in `fuzz/targets/wire`, and the
+//! bytes of a record.
 
 use std::io;
 
@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use super::{encoded, records};
 
-/// The modules in the order of their age.
+/// The modules, oldest first.
 const MODULES: [&str; 8] = ["v12", "v20", "v21", "v3", "v4", "v41", "v51", "v61"];
 
-/// The types that hold others, as the target of nested data numbers them.
+/// The types that contain others, in the order of the target of nested data.
 const NESTED: [u64; 8] = [21, 24, 39, 28, 25, 41, 23, 64];
 
-/// The seeds of a target.
+/// Returns the seeds of a target.
 pub(super) fn of(target: &str) -> io::Result<Vec<Vec<u8>>> {
     match target {
         "bfrops_model" | "bfrops_peer" => Ok((0..76).map(made).collect()),
@@ -27,7 +27,7 @@ pub(super) fn of(target: &str) -> io::Result<Vec<Vec<u8>>> {
     }
 }
 
-/// The target of a record's layout, and its choice there.
+/// Returns the target of a record's layout, and the byte that selects the layout there.
 fn layout(record: &Value) -> Option<(&'static str, u8)> {
     let variant = record["variant"].as_str().unwrap_or_default();
     let module = match variant.strip_prefix("bfrops=") {
@@ -61,7 +61,7 @@ fn seed(choice: u8, number: u8, record: &Value) -> Option<Vec<u8>> {
     Some([&[choice, number], &encoded(record)?[..]].concat())
 }
 
-/// Bytes that data of a type are made of.
+/// Returns bytes from which a target generates data of a type.
 fn made(number: u8) -> Vec<u8> {
     let noise = (0..160_u8).map(|at| at.wrapping_mul(number | 1) ^ (at >> 3));
     [number].into_iter().chain(noise).collect()
@@ -83,7 +83,7 @@ mod tests {
             let seeds = of(target).expect("the vectors are there");
             assert!(seeds.len() >= least, "{target}: {}", seeds.len());
         }
-        // One uint32 of 1 as v20 packs it.
+        // A single uint32 of 1 as v20 packs it.
         let seed = [2, 14, 0, 0, 0, 1, 0, 0, 0, 1];
         let seeds = of("bfrops_legacy").expect("the vectors are there");
         assert!(seeds.contains(&seed.to_vec()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Our launcher inside allocations of Slurm: of one node it takes the number of tasks and their processors, and of
-//! several it says that `srun` starts processes on all of them.
+//! Our launcher inside allocations of Slurm. With one node it uses the allocated tasks and their processors; with
+//! several it advises to start processes with `srun`.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,23 +8,23 @@ use std::time::{Duration, Instant};
 use super::cluster::Cluster;
 use crate::server::case::{Case, Judge};
 
-/// How long one job may take.
+/// The time limit of one job.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What a job of one node does: its processes greet each other, and one whose tasks have two processors is bound as
-/// the option says it that names them. A machine with one core has no two to compare.
+/// The script of a one-node job. Its processes greet each other, and a job whose tasks have two processors checks the
+/// binding option. A machine with one core cannot check it.
 const ONE: &str = "$PMIX run $PMIX hello || exit 1; test $(nproc) -gt 1 || exit 0; \
                    own=$($PMIX run --map-by core --report-bindings true 2>&1 | head -n 1); \
                    named=$($PMIX run -n 1 --cpus-per-rank 2 --report-bindings true 2>&1); \
                    test \"$own\" = \"$named\" || { echo \"$own, not $named\"; exit 1; }";
 
-/// What one of two nodes does, and a node whose tasks nobody counted.
+/// The script of one of two nodes, and of a node without a number of tasks.
 const TWO: &str = "$PMIX run $PMIX hello";
 
-/// Runs the launcher in allocations, from the machine that asked for one and as a batch job on its first node.
+/// Runs the launcher in allocations, from the machine that requested one and as a batch job on its first node.
 ///
 /// # Errors
-/// It starts another number of processes, binds them otherwise or does not say what it leaves out.
+/// Returns a message if it starts another number of processes, binds them differently or does not say what it ignores.
 pub(super) fn launched(
     cluster: &Cluster,
     what: &str,
@@ -44,7 +44,7 @@ pub(super) fn launched(
         limit: LIMIT,
         judge,
     };
-    // Nobody says how many tasks there are: srun starts one for each node.
+    // Without a number of tasks, `srun` starts one on each node.
     let whole = ["-N", "1", "--exclusive", "--time=2"];
     let single = || Judge::Says(vec![(" of 1 on ", 1)], &[OF_SEVERAL]);
     for (name, options, script, judge) in [

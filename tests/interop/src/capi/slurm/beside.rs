@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nodes with our library beside nodes with the installed one in one cluster, for `cargo xtask bench capi`.
+//! Nodes with our library and nodes with the installed one in one cluster, for `cargo xtask bench capi`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,23 +12,23 @@ use crate::peers::Library;
 use crate::server::programs;
 use xtask::install;
 
-/// The first two nodes have ours, the others the installed library.
+/// The cluster: the first two nodes have ours, the others the installed library.
 const SETUP: Setup = Setup {
     title: "ours beside the installed library",
     ours: &[true, true, false, false],
     munge: false,
 };
 
-/// The library that a step has in `slurmstepd` and in its processes.
+/// The library of a step, in `slurmstepd` and in its processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Both {
-    /// Ours.
+    /// Our library.
     Ours,
-    /// The installed one.
+    /// The installed library.
     Installed,
 }
 
-/// Slurm over four nodes of this machine, two with each library. All ends with it.
+/// Slurm over four nodes of this machine, two with each library. Dropping it ends everything.
 pub struct Beside {
     cluster: Cluster,
     ours: PathBuf,
@@ -39,14 +39,14 @@ impl Beside {
     /// Starts the daemons, and compiles a file of `tests/server/programs` for our library and for the installed one.
     ///
     /// # Errors
-    /// Not as root, without Slurm, or the nodes do not get ready.
+    /// Returns a message without root, without Slurm, or if the nodes do not become idle.
     pub fn start(ours: &Library, installed: &Library, program: &str) -> Result<Self, String> {
         if !install::is_root() {
             return Err("only root can make nodes of this machine".to_owned());
         }
         install::packages(PACKAGES);
         let plugged = plugged()?;
-        // On the nodes ours is mounted over the installed library.
+        // Copy the installed library, as ours is mounted over it on the nodes.
         let copy = installed.copied(&install::scratch("interop/capi/beside")?)?;
         let programs = (
             programs::compile_for("ours", ours, program)?,
@@ -65,7 +65,7 @@ impl Beside {
         })
     }
 
-    /// A step of the program on the two nodes with a library, with so many processes on each.
+    /// Returns a step of the program on the two nodes with a library, with this many processes on each.
     #[must_use]
     pub fn step(&self, library: Both, each: u32) -> Command {
         let (nodes, program) = match library {

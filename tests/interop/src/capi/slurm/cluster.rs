@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! slurmctld and its nodes on namespaces of this machine, with a library of ours in the place of the one
-//! that Slurm's plug-in opens, on the nodes that are named. Where namespaces are not allowed, all daemons are on
-//! this machine, each with a port and folders of its own.
+//! slurmctld and its nodes in namespaces of this machine. On the named nodes our library replaces the one that Slurm's
+//! plugin opens. If namespaces are not allowed, all daemons run side by side, each with a port and folders of its own.
 
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -15,36 +14,36 @@ use crate::server::case::Case;
 use xtask::install;
 use xtask::process::output;
 
-/// How long the nodes may take until they are idle.
+/// The time limit for all nodes to become idle.
 pub(super) const START: Duration = Duration::from_secs(90);
 
-/// The machines: first that of slurmctld.
+/// The machines; the first is that of slurmctld.
 const NAMES: [&str; 5] = ["ctl", "n1", "n2", "n3", "n4"];
 
-/// What names the file of the configuration to Slurm's programs.
+/// The variable that names the configuration file to Slurm's programs.
 const CONFIGURED: &str = "SLURM_CONF";
 
-/// The port of slurmctld; those of the nodes follow.
+/// The port of slurmctld, followed by those of the nodes.
 const PORT: usize = 16817;
 
-/// How long steps that are cancelled at the end may take.
+/// The time limit for cancelled steps to end.
 const STOP: Duration = Duration::from_secs(15);
 
-/// How many processes a node takes.
+/// The number of processes that a node accepts.
 const CPUS: usize = 64;
 
-/// What a cluster is.
+/// The configuration of a cluster.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setup {
-    /// What it is called in tables.
+    /// The name in reports.
     pub(super) title: &'static str,
-    /// Its nodes, and whether each has ours.
+    /// The nodes; `true` for a node with our library.
     pub(super) ours: &'static [bool],
-    /// Whether its daemons know each other by MUNGE.
+    /// `true` if the daemons authenticate by MUNGE.
     pub(super) munge: bool,
 }
 
-/// A cluster that runs, which ends with this.
+/// A running cluster, which is shut down on drop.
 pub(super) struct Cluster {
     home: PathBuf,
     machines: Machines,
@@ -52,10 +51,11 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts one; `library` is seen in the place of `plugged`.
+    /// Starts a cluster on whose nodes `library` is mounted over `plugged`.
     ///
     /// # Errors
-    /// It does not get ready; the text begins with [`super::super::machines::NO_NAMESPACES`] where no
+    /// Returns a message if it does not become ready. The message begins with [`super::super::machines::NO_NAMESPACES`]
+    /// if no nodes can be made.
     /// nodes can be made.
     pub(super) fn start(
         form: Form,
@@ -100,47 +100,47 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// The folder that all nodes see as [`Self::shared`].
+    /// Returns the folder that all nodes see as [`Self::shared`].
     pub(super) fn home(&self) -> &Path {
         &self.home
     }
 
-    /// What the nodes see that folder as.
+    /// Returns the path at which the nodes see that folder.
     pub(super) fn shared(&self) -> std::path::Display<'_> {
         self.machines.shared()
     }
 
-    /// What tells the nodes apart.
+    /// Returns the separation of the nodes.
     pub(super) fn form(&self) -> Form {
         self.machines.form()
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     pub(super) fn num_nodes(&self) -> usize {
         self.setup.ours.len()
     }
 
-    /// The names of the nodes.
+    /// Returns the names of the nodes.
     pub(super) fn nodes(&self) -> impl Iterator<Item = &'static str> {
         NAMES.into_iter().skip(1).take(self.num_nodes())
     }
 
-    /// A command on the network of slurmctld.
+    /// Returns a command on the network of slurmctld.
     pub(super) fn inside(&self, program: &str) -> Command {
         let mut command = self.machines.inside("ctl", program);
         command.env(CONFIGURED, self.configuration());
         command
     }
 
-    /// The file of the configuration, as the nodes see it.
+    /// Returns the configuration file as the nodes see it.
     fn configuration(&self) -> String {
         format!("{}/slurm.conf", self.shared())
     }
 
-    /// What a short shell command on the machine of slurmctld says.
+    /// Returns the output of a short shell command on the machine of slurmctld.
     ///
     /// # Errors
-    /// It fails, or takes long.
+    /// Returns a message if the command fails or exceeds its time limit.
     pub(super) fn ask(&self, script: &str) -> Result<String, String> {
         let mut command = self.inside("timeout");
         command.args(["20", "sh", "-c", script]);
@@ -148,7 +148,7 @@ impl Cluster {
         Ok(String::from_utf8_lossy(&said).into_owned())
     }
 
-    /// Starts a daemon, which sees a file in the place of another.
+    /// Starts a daemon with one file mounted over another.
     fn daemon(
         &mut self,
         name: &str,
@@ -180,15 +180,15 @@ impl Cluster {
         }
     }
 
-    /// Runs a command on it as a case.
+    /// Runs a command on the cluster as a case.
     ///
     /// # Errors
-    /// As [`Case::run`]; what the daemons said of it is added.
+    /// See [`Case::run`]; the output of the daemons is added.
     pub(super) fn run(&self, mut case: Case, until: Instant) -> Result<(), String> {
         case.run(&self.home.join("output"), &self.home, until)
     }
 
-    /// Whether a daemon ended.
+    /// Returns the output of a daemon that has exited, if any.
     pub(super) fn has_ended(&mut self) -> Option<String> {
         let ended = self.machines.has_ended();
         ended.then(|| format!("a daemon ended: {}", self.machines.last_words()))
@@ -196,7 +196,7 @@ impl Cluster {
 }
 
 impl Drop for Cluster {
-    /// Ends what would stay: in namespaces nothing does.
+    /// Stops daemons that no namespace ends.
     fn drop(&mut self) {
         if self.form() == Form::Namespaces {
             return;
@@ -212,13 +212,13 @@ impl Drop for Cluster {
         if self.setup.munge {
             let socket = format!("--socket={}/munge.socket", self.shared());
             let mut stop = self.inside("munged");
-            // What has not begun cannot be stopped.
+            // Stopping fails if munged never started.
             let _ = output(stop.args(["--stop", &socket]));
         }
     }
 }
 
-/// The daemon of MUNGE, which all nodes ask.
+/// Returns the shell command of the MUNGE daemon that all nodes use.
 fn munged(machines: &Machines) -> String {
     let shared = machines.shared();
     format!(
@@ -251,7 +251,7 @@ fn configuration(setup: Setup, machines: &Machines) -> Result<String, String> {
         false => "AuthType=auth/none\nCredType=cred/none".to_owned(),
     };
     let ctl = machines.address(0);
-    // By the name of its machine a daemon knows which one it is.
+    // A daemon finds its own entry in the configuration by the name of its machine.
     let machine = match machines.form() {
         Form::Namespaces => None,
         Form::Names => {

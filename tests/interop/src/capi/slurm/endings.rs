@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a step leaves behind that is cancelled, and what fifty leave behind one after another; and that a step
-//! goes on one of whose processes attacks its server.
+//! The end of steps: nothing is left of a cancelled step or of fifty steps in a row, and a step continues while one of
+//! its processes attacks the server.
 
 use std::path::Path;
 use std::thread::sleep;
@@ -9,24 +9,24 @@ use std::time::{Duration, Instant};
 use super::cluster::Cluster;
 use crate::server::case::{Case, Judge};
 
-/// How many steps are run one after another, and how many before memory is read first.
+/// The number of steps in a row, and the number of steps before memory is first read.
 const STEPS: u32 = 50;
 const FIRST: u32 = 10;
 
-/// How much the daemon of a node may grow by them, in KiB; it keeps what it knows of a job.
+/// The limit of memory growth of a node's daemon, in KiB; it keeps a record of each job.
 const GROWTH: u64 = 512;
 
-/// What attacks are made from.
+/// The seed of the attacks.
 const SEED: u32 = 5;
 
-/// How long the processes of a step that ended may stay: Slurm tries for 13 s, and for each message, to reach a node
-/// whose part of the step is gone.
+/// The time limit for the processes of an ended step to exit. For each message Slurm tries 13 s to reach a node whose
+/// part of the step has ended.
 const LEAVE: Duration = Duration::from_secs(45);
 
-/// A step that waits in a fence for ever is cancelled, and ends.
+/// Cancels a step that waits in a fence.
 ///
 /// # Errors
-/// It does not, or something of it stays.
+/// Returns a message if the step does not end, or if something of it is left.
 pub(super) fn cancelled(
     cluster: &Cluster,
     what: &str,
@@ -54,11 +54,11 @@ pub(super) fn cancelled(
     nothing_left(cluster, stuck)
 }
 
-/// A step goes on while one of its processes does to `slurmstepd` what `cargo xtask faults` does to a server, and
-/// the next one goes well, too. The answer says what was measured.
+/// Runs a step in which one process attacks `slurmstepd` as `cargo xtask faults` attacks a server, and then another
+/// step. Returns the measured figures.
 ///
 /// # Errors
-/// A step fails, or something of it stays.
+/// Returns a message if a step fails, or if something of it is left.
 pub(super) fn attacked(
     cluster: &Cluster,
     what: &str,
@@ -96,10 +96,10 @@ pub(super) fn attacked(
     Ok(format!("{count} hellos and messages; {}", said.trim()))
 }
 
-/// Waits until no process of a program and no `slurmstepd` is left, and no socket of theirs.
+/// Waits until no process or socket of a program and of `slurmstepd` is left.
 fn nothing_left(cluster: &Cluster, program: &Path) -> Result<(), String> {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
-    // What is asked must not find itself.
+    // Exclude the shell of this query, whose command line contains the name.
     let shared = cluster.shared();
     let script = format!(
         "cd /proc; for p in [0-9]*; do read -r name 2>/dev/null < $p/comm || continue; \
@@ -119,7 +119,7 @@ fn nothing_left(cluster: &Cluster, program: &Path) -> Result<(), String> {
     }
 }
 
-/// Resident memory in KiB and open files of the daemon of each node.
+/// Returns the resident memory in KiB and the number of open files of each node's daemon.
 fn daemons(cluster: &Cluster) -> Result<Vec<(u64, u64)>, String> {
     let shared = cluster.shared();
     let read = |name: &str| {
@@ -137,7 +137,7 @@ fn daemons(cluster: &Cluster) -> Result<Vec<(u64, u64)>, String> {
     cluster.nodes().take(2).map(read).collect()
 }
 
-/// Runs the steps one after another in one allocation.
+/// Runs the steps in a row in one allocation.
 fn in_a_row(
     cluster: &Cluster,
     what: &str,
@@ -171,10 +171,10 @@ fn in_a_row(
     cluster.run(case, until)
 }
 
-/// Fifty steps leave the daemons of the nodes as they were.
+/// Runs fifty steps and compares the daemons of the nodes before and after.
 ///
 /// # Errors
-/// One fails, something stays, or a daemon grew.
+/// Returns a message if a step fails, something is left or a daemon grew.
 pub(super) fn fifty(
     cluster: &Cluster,
     what: &str,

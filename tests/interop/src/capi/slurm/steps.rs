@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The job steps that are run on a cluster: who runs where, and what must come of it.
+//! The job steps that run on a cluster: their placement and the expected results.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,34 +9,34 @@ use super::super::machines::Form;
 use super::cluster::Cluster;
 use crate::server::case::{Case, Judge};
 
-/// How long a step may take.
+/// The time limit of a step.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The file that says which process is where, for a step that has its own order of nodes.
+/// The file with the node of each process, for a step with its own order of nodes.
 const ORDER: &str = "order";
 
-/// One step.
+/// A job step.
 #[derive(Clone, Copy)]
 pub(super) struct Step {
     /// A file of `tests/server/programs` or `tests/server/mpi`, and its argument.
     program: &'static str,
     argument: Option<&'static str>,
-    /// How many nodes and processes.
+    /// The number of nodes and of processes.
     nodes: u32,
     tasks: u32,
-    /// What `srun` is told.
+    /// Options of `srun`.
     options: &'static [&'static str],
-    /// The node of each process, where that is stated.
+    /// The node of each process, if the step sets it.
     order: &'static [&'static str],
-    /// Whether the servers talk to each other themselves, or through Slurm's daemons; these lose messages
-    /// of three and more nodes at times, with the installed library alone, too.
+    /// `true` if the servers communicate directly, `false` if through Slurm's daemons. With three and more nodes these
+    /// sometimes lose messages, also with only the installed library.
     direct: bool,
     judge: fn() -> Judge,
-    /// Whether a form of CI has it.
+    /// `true` if a form of CI runs the step.
     pub(super) short: bool,
-    /// Whether clients of every release run it.
+    /// `true` if clients of every release run the step.
     pub(super) every: bool,
-    /// Whether it is only for nodes which all have ours.
+    /// `true` if the step requires our library on all nodes.
     pub(super) whole: bool,
 }
 
@@ -70,7 +70,7 @@ const PLANE: &[&str] = &["--distribution=plane=3"];
 const BLOCK: &[&str] = &["--distribution=block"];
 const SIXTEEN: &[&str] = &["--ntasks-per-node=16"];
 
-/// The steps of C programs.
+/// Returns the steps of C programs.
 pub(super) fn steps() -> Vec<Step> {
     let mut steps = vec![
         Step {
@@ -86,7 +86,7 @@ pub(super) fn steps() -> Vec<Step> {
         },
         step("across", 1, 4),
         step("short", 2, 4),
-        // A server of 4.2.2 takes what one get brought for all that there is of the process, at times.
+        // At times a server of 4.2.2 treats the result of one get as all data of the process.
         Step {
             argument: Some("asked"),
             whole: true,
@@ -147,7 +147,7 @@ pub(super) fn steps() -> Vec<Step> {
     steps
 }
 
-/// A step on one node.
+/// Returns a step on one node.
 pub(super) fn on_node(node: &'static str) -> Step {
     let options: &[&str] = match node {
         "n1" => &["--nodelist=n1"],
@@ -159,7 +159,7 @@ pub(super) fn on_node(node: &'static str) -> Step {
     }
 }
 
-/// The steps of mpi4py.
+/// Returns the steps of mpi4py.
 pub(super) fn python_steps() -> Vec<Step> {
     let larger = Step {
         options: CYCLIC,
@@ -175,7 +175,7 @@ pub(super) fn python_steps() -> Vec<Step> {
     ]
 }
 
-/// The steps of MPI programs.
+/// Returns the steps of MPI programs.
 pub(super) fn mpi_steps() -> Vec<Step> {
     let mut steps = Vec::new();
     for program in ["hello", "ring", "alltoall"] {
@@ -197,28 +197,28 @@ pub(super) fn mpi_steps() -> Vec<Step> {
     steps
 }
 
-/// A program that a step runs, with what is put before it.
+/// A program of a step, with its library.
 pub(super) struct Client {
-    /// What it is called in tables.
+    /// The name in reports.
     pub(super) title: String,
-    /// The folder where the loader is to look for libraries, if not where the program says.
+    /// The folder in which the loader searches for libraries first, if any.
     pub(super) libraries: Option<PathBuf>,
-    /// What the version of its library must contain.
+    /// The text that the version of its library must contain.
     pub(super) version: Option<&'static str>,
-    /// Whether it crashes at times with no library of ours anywhere, which says nothing of ours.
+    /// `true` if it sometimes crashes with installed libraries only, so that a crash proves nothing about ours.
     pub(super) may_fail: bool,
 }
 
 impl Step {
-    /// The source of its program.
+    /// Returns the source of the step's program.
     pub(super) fn program(&self) -> &'static str {
         self.program
     }
 
-    /// The case that it is on a cluster: `words` are the program and what is given to it.
+    /// Returns the step as a case on a cluster. `words` are the program and its arguments.
     ///
     /// # Errors
-    /// The order of its nodes cannot be written.
+    /// Returns a message if the order of the nodes cannot be written.
     pub(super) fn case(
         &self,
         cluster: &Cluster,
@@ -232,7 +232,7 @@ impl Step {
             Some(folder) => command.arg(format!("LD_LIBRARY_PATH={}", folder.display())),
             None => command.args(["-u", "LD_LIBRARY_PATH"]),
         };
-        // Intel MPI is linked to no PMIx, and opens the library that this names.
+        // Intel MPI is not linked with PMIx and opens the library named here.
         command.arg("I_MPI_PMI_LIBRARY=libpmix.so.2");
         if let Some(version) = client.version {
             command.arg(format!("CHECK_LIBRARY={version}"));
@@ -260,19 +260,19 @@ impl Step {
         })
     }
 
-    /// How many processes it has, as an argument.
+    /// Returns the number of processes as an argument.
     pub(super) fn tasks(&self) -> String {
         self.tasks.to_string()
     }
 
-    /// `srun` as this step wants it.
+    /// Returns `srun` with the options of this step.
     fn command(&self, cluster: &Cluster, may_fail: bool) -> Result<Command, String> {
         let mut command = srun(cluster, may_fail);
         command.args(["-N", &self.nodes.to_string(), "-n", &self.tasks.to_string()]);
         command.args(self.options);
         command.env("SLURM_PMIX_DIRECT_CONN", self.direct.to_string());
         if self.direct {
-            // Its other way ends a fence that collects nothing on each node alone.
+            // Slurm's other fence algorithm completes a fence without data on each node alone.
             command.env("SLURM_PMIX_FENCE", "ring");
         }
         if !self.order.is_empty() {
@@ -286,7 +286,7 @@ impl Step {
     }
 }
 
-/// `srun` with what every step is told; one that may fail is run up to three times.
+/// Returns `srun` with the common options; a step that may fail is run up to three times.
 fn srun(cluster: &Cluster, may_fail: bool) -> Command {
     let mut command = match may_fail {
         false => cluster.inside("srun"),
@@ -297,12 +297,12 @@ fn srun(cluster: &Cluster, may_fail: bool) -> Command {
         }
     };
     command.args(["--mpi=pmix_v4", "--time=3", "--quiet"]);
-    // The loopback and the network of the nodes are all that there is.
+    // The nodes have only the loopback and their network.
     command.env("OMPI_MCA_pml", "ob1");
     let network = match cluster.form() {
         Form::Namespaces => "eth0",
         Form::Names => {
-            // No node has a host name of its own.
+            // Nodes have no host names of their own.
             command.env("CHECK_NODES", "named");
             "lo"
         }
