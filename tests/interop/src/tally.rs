@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counting, by what was checked.
+//! Counts of results by check.
 
 use std::collections::BTreeMap;
 
 use xtask::Outcome;
 
-/// How many failures of one check are shown in full; the rest are only counted.
+/// The number of failures of one check that are printed in full; the rest are only counted.
 const SHOWN: usize = 5;
 
 #[derive(Default)]
@@ -13,11 +13,11 @@ struct Row {
     passed: usize,
     failed: usize,
     declined: usize,
-    /// What was left out, by why.
+    /// The counts of skipped checks, by reason.
     skipped: BTreeMap<String, usize>,
 }
 
-/// What passed, failed, was declined by an encoder, or was left out and why.
+/// The counts of passed, failed, declined and skipped checks.
 #[derive(Default)]
 pub(crate) struct Tally {
     rows: BTreeMap<String, Row>,
@@ -28,17 +28,17 @@ impl Tally {
         self.rows.entry(what.to_owned()).or_default()
     }
 
-    /// Counts a check that held.
+    /// Counts a passed check.
     pub(crate) fn pass(&mut self, what: &str) {
         self.row(what).passed += 1;
     }
 
-    /// Counts so many checks that held.
+    /// Counts `count` passed checks.
     pub(crate) fn passes(&mut self, what: &str, count: usize) {
         self.row(what).passed += count;
     }
 
-    /// Counts and shows a check that did not hold.
+    /// Counts and prints a failed check.
     pub(crate) fn fail(&mut self, what: &str, why: &str) {
         let row = self.row(what);
         row.failed += 1;
@@ -47,23 +47,23 @@ impl Tally {
         }
     }
 
-    /// Counts a list that an encoder of ours rightly leaves to the next one.
+    /// Counts a list that one of our encoders rightly leaves to the next one.
     pub(crate) fn decline(&mut self, what: &str) {
         self.row(what).declined += 1;
     }
 
-    /// Counts and shows what could not be checked here.
+    /// Counts and prints a check that cannot run here.
     pub(crate) fn skip(&mut self, what: &str, why: &str) {
         println!("SKIPPED {what}: {why}");
         self.leave_out(what, why);
     }
 
-    /// Counts what is left out by design, without a line for each.
+    /// Counts a check that is omitted by design, without printing it.
     pub(crate) fn leave_out(&mut self, what: &str, why: &str) {
         *self.row(what).skipped.entry(why.to_owned()).or_default() += 1;
     }
 
-    /// Adds what another counted.
+    /// Adds the counts of another tally.
     pub(crate) fn merge(&mut self, other: Self) {
         for (what, from) in other.rows {
             let to = self.row(&what);
@@ -76,7 +76,7 @@ impl Tally {
         }
     }
 
-    /// Prints the table and gives the counts.
+    /// Prints the table and returns the counts.
     pub(crate) fn close(self) -> Outcome {
         let width = self.rows.keys().map(String::len).max().unwrap_or(0);
         println!("\n{:width$}  passed  failed  declined  left out", "check");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the libraries and ours say of the machines of `testdata/topology`, and of this one.
+//! Answers of the libraries and of ours about the machines of `testdata/topology`, and about this one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use crate::tally::Tally;
 use pmix_topology::Topology;
 use xtask::{install, process};
 
-/// What our library is called in tables.
+/// The name of our library in reports.
 const OURS: &str = "ours";
 
 /// The host in the recorded names of devices.
 const RECORDED_HOST: &str = "gpu://n1::";
 
-/// Sets that hwloc makes for a library and a library for hwloc.
+/// Sets of hwloc that a program exchanges with a library.
 const BITMAPS: &[&str] = &[
     "0",
     "1-3",
@@ -33,10 +33,10 @@ const BITMAPS: &[&str] = &[
     "1000",
 ];
 
-/// A question of a machine and its answer.
+/// A question about a machine and its answer.
 type Row = (String, String);
 
-/// The program around a library.
+/// The peer program with a library.
 struct Asked {
     release: String,
     program: PathBuf,
@@ -45,7 +45,7 @@ struct Asked {
 /// Runs the checks.
 ///
 /// # Errors
-/// A program does not build or run.
+/// Returns a message if a program does not build or run.
 pub(crate) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
     let ours = capi::library("dev")?;
     let mut asked = vec![Asked::build(OURS, &ours)?];
@@ -93,7 +93,7 @@ pub(crate) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
     here(&asked, tally)
 }
 
-/// Descriptions of the machines as our crate writes them, in a folder.
+/// Writes the machines as our crate exports them, into a folder.
 fn written<'a>(machines: impl Iterator<Item = &'a String>) -> Result<PathBuf, String> {
     let folder = install::scratch("interop/topology/written")?;
     for machine in machines {
@@ -106,7 +106,7 @@ fn written<'a>(machines: impl Iterator<Item = &'a String>) -> Result<PathBuf, St
     Ok(folder)
 }
 
-/// What all libraries say of this machine, without a description.
+/// Checks the answers of all libraries about this machine, without a description.
 fn here(asked: &[Asked], tally: &mut Tally) -> Result<(), String> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let mut questions = vec![
@@ -143,8 +143,8 @@ fn here(asked: &[Asked], tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether an answer is the recorded one. Ours says that it succeeded where the others never do, and
-/// why it did not where these ask a server.
+/// Returns `true` if an answer is the recorded one. Some statuses of ours may differ: ours succeeds where the others
+/// never do, and reports an error where they query a server.
 fn is_same(verb: &str, recorded: &str, answer: &str, is_ours: bool) -> bool {
     let failed = |answer: &str| answer.starts_with('-') && !answer.contains(' ');
     let rest = |answer: &str| answer.split_once(' ').map(|(_, rest)| rest.to_owned());
@@ -155,7 +155,7 @@ fn is_same(verb: &str, recorded: &str, answer: &str, is_ours: bool) -> bool {
     }
 }
 
-/// The recorded questions and answers of each machine.
+/// Returns the recorded questions and answers of each machine.
 fn recorded() -> Result<BTreeMap<String, Vec<Row>>, String> {
     let path = data().join("answers.tsv");
     let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -184,7 +184,7 @@ impl Asked {
         })
     }
 
-    /// The answers of the library, one for each question, on a described machine or on this one.
+    /// Returns the answers of the library, one for each question, about a described machine or this one.
     fn ask(&self, machine: Option<&Path>, questions: &[&str]) -> Result<Vec<String>, String> {
         let mut command = Command::new(&self.program);
         for (name, _) in std::env::vars_os() {
@@ -219,7 +219,7 @@ impl Asked {
     }
 }
 
-/// What a command prints that is given some input, which a file holds: neither waits for the other.
+/// Runs a command with a file as its input, so that neither side blocks, and returns the output.
 fn with_input(command: &mut Command, input: &str) -> Result<String, String> {
     let path: &Path = &install::scratch("interop/topology")?.join("questions");
     let fault = |e: std::io::Error| format!("{}: {e}", path.display());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every data type in every function of C that takes data of any type, with the libraries and with ours: the bytes, the
-//! statuses and what comes back. Where a release differs, `testdata/capi/cells.tsv` says how and why.
+//! Every data type in every C function that takes data of any type, with the real libraries and with ours: bytes,
+//! statuses and results. Where a release differs, `testdata/capi/cells.tsv` states the difference and the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use xtask::{install, process};
 /// A type and an operation.
 type Cell = (String, String);
 
-/// Where a release differs from ours.
+/// A difference of a release from ours.
 struct Entry {
     libraries: Vec<String>,
     operations: Vec<String>,
@@ -44,7 +44,7 @@ impl Entry {
 /// Runs the checks.
 ///
 /// # Errors
-/// A program does not build or run, or a table cannot be read.
+/// Returns a message if a program does not build or run, or if a table cannot be read.
 pub(crate) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
     let folder = install::scratch("interop/types")?;
     write_sources(&folder)?;
@@ -85,9 +85,10 @@ pub(crate) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// What each cell is with a library. Each is a process of its own, as the releases crash in some.
+/// Returns the result of each cell with a library. Each cell runs in a process of its own, as the releases crash in
+/// some.
 fn cells(library: &Library, folder: &Path, name: &str) -> Result<BTreeMap<Cell, String>, String> {
-    // Our headers serve all releases: a test compares what they say of types and functions.
+    // Our headers serve all releases: a test compares the types and functions that they declare.
     let library = Library::new(
         process::root().join("include"),
         library.file().to_path_buf(),
@@ -109,7 +110,7 @@ fn cells(library: &Library, folder: &Path, name: &str) -> Result<BTreeMap<Cell, 
     Ok(cells.collect())
 }
 
-/// Writes the program, which does without functions that a release lacks, and its rows.
+/// Writes the program, without calls of functions that a release lacks, and its rows.
 fn write_sources(folder: &Path) -> Result<(), String> {
     let write = |name: &str, text: &str| {
         let path = folder.join(name);
@@ -128,7 +129,8 @@ fn write_sources(folder: &Path) -> Result<(), String> {
         if size == "-" {
             continue;
         }
-        // The table has what a value holds: a map is a pointer elsewhere, and an attribute is behind one.
+        // The table has the type that a value holds; the C functions take a map by pointer, and an attribute through
+        // one.
         let c_type = if name == "PMIX_REGEX" {
             "char *"
         } else {
@@ -140,7 +142,7 @@ fn write_sources(folder: &Path) -> Result<(), String> {
     write("types.h", &rows)
 }
 
-/// The rows of the table about releases.
+/// Reads the rows about releases.
 fn entries() -> Result<Vec<Entry>, String> {
     let words = |text: &str| text.split(' ').map(str::to_owned).collect();
     let mut entries = Vec::new();
@@ -163,7 +165,7 @@ fn entries() -> Result<Vec<Entry>, String> {
     Ok(entries)
 }
 
-/// The rows of a table, without its head.
+/// Reads the rows of a table without its header.
 fn table(name: &str) -> Result<Vec<Vec<String>>, String> {
     let path: PathBuf = process::root().join(name);
     let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;

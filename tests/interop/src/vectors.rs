@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The inputs of the measured vectors in `testdata/preg`, each once.
+//! The inputs of the measured vectors in `testdata/preg`, without duplicates.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::checks::Case;
 use xtask::process::root;
 
-/// Every input of the generator vectors.
+/// Returns every input of the generator vectors.
 ///
 /// # Errors
-/// The vectors are not there or not JSON lines.
+/// Returns a message if the vectors are missing or are not JSON lines.
 pub(crate) fn cases() -> Result<Vec<Case>, String> {
     let dir = root().join("testdata/preg");
     let mut by_id = BTreeMap::new();

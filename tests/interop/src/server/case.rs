@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run of a program under a launcher: it ends in time, and what it did is judged.
+//! A run of a program under a launcher, which must end in time, and its judgment.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::process::CommandExt as _;
@@ -10,58 +10,58 @@ use std::time::{Duration, Instant};
 
 use crate::logs::Logs;
 
-/// What is expected of a run.
+/// The expected result of a run.
 #[derive(Clone, Debug)]
 pub enum Judge {
-    /// It ends with this code.
+    /// The run exits with this code.
     Code(i32),
-    /// It ends with any code but 0.
+    /// The run exits with any code but 0.
     Fails,
-    /// It ends, however it does.
+    /// The run ends in any way.
     Ends,
-    /// It ends with this code and says this.
+    /// The run exits with this code and prints this text.
     CodeSaying(i32, &'static str),
-    /// It ends with 0 and says each phrase so often, and none of the others.
+    /// The run exits with 0, prints each phrase this often, and prints none of the others.
     Says(Vec<(&'static str, usize)>, &'static [&'static str]),
-    /// It ends with this code and leaves nothing in a folder.
+    /// The run exits with this code and leaves nothing in a folder.
     Leaves(i32, PathBuf),
-    /// It ends with this code, and the tool under which it runs has found nothing.
+    /// The run exits with this code, and its analysis tool has found nothing.
     Logged(i32, Logs),
 }
 
-/// One run.
+/// A run of a command.
 pub struct Case {
-    /// What it is counted under.
+    /// The row of the report.
     pub what: String,
-    /// What it is called when it fails.
+    /// The name in failures.
     pub name: String,
-    /// What is run.
+    /// The command.
     pub command: Command,
-    /// How long it may take.
+    /// The time limit.
     pub limit: Duration,
-    /// How it is judged.
+    /// The expected result.
     pub judge: Judge,
-    /// Whether nothing of ours takes part: it shows that the check asks for nothing that a real library does not
-    /// give, and is run again when it fails, as real libraries fail at times.
+    /// `true` if no library or program of ours takes part. Such a run proves that real libraries pass the check. It is
+    /// repeated when it fails, as real libraries sometimes fail.
     pub is_control: bool,
 }
 
-/// How often a command that may fail with nothing of ours in it is run at most.
+/// The most runs of a command that may fail without any part of ours.
 const ATTEMPTS: u32 = 3;
 
-/// What Slurm says when it drops a message for another node, which it could not send a few times: on a busy
-/// machine that node's part of the step begins later than Slurm waits.
+/// Slurm's message when it drops a message for another node after a few attempts. On a busy machine that node's part of
+/// the step starts later than Slurm waits.
 const DROPPED_BY_SLURM: &str = "exceeded the retry limit";
 
-/// How long a launcher has to clean up when its time is over.
+/// The time that a launcher has to clean up after its time limit.
 const GRACE: Duration = Duration::from_secs(3);
 
 impl Case {
-    /// Runs it; `output` is a file for all that is written, `home` the working directory, `until`
-    /// when the time of all runs is over.
+    /// Runs the command with its output in a file. `home` is the working directory, and `until` the time limit of all
+    /// runs.
     ///
     /// # Errors
-    /// What it did is not what was expected, or there is no time left.
+    /// Returns a message if the result is not as expected, or if no time is left.
     pub fn run(&mut self, output: &Path, home: &Path, until: Instant) -> Result<(), String> {
         let mut attempts = ATTEMPTS;
         loop {
@@ -93,9 +93,8 @@ impl Case {
 }
 
 impl Case {
-    /// Whether a run that did not end says nothing about what is checked: prterun of the wheel does
-    /// not always end, with nothing of ours in it, and a step of Slurm does not once Slurm says that it
-    /// drops a message.
+    /// Returns `true` if a hang proves nothing about the check. The wheel's prterun sometimes hangs by itself, and so
+    /// does a step of Slurm after Slurm has dropped a message.
     fn hung_by_itself(&self, text: &str) -> bool {
         Path::new(self.command.get_program()).ends_with("prterun")
             || text.contains(DROPPED_BY_SLURM)
@@ -147,7 +146,7 @@ impl Judge {
     }
 }
 
-/// The end of a text, on one line.
+/// Returns the end of a text on one line.
 fn last_of(text: &str) -> String {
     let lines: Vec<_> = text.lines().filter(|l| !l.trim().is_empty()).collect();
     let shown = lines.len().saturating_sub(6);
@@ -159,11 +158,10 @@ fn last_of(text: &str) -> String {
     text.get(start..).unwrap_or_default().to_owned()
 }
 
-/// Runs a command in a process group of its own and ends it when its time is over; all that it
-/// writes goes to a file.
+/// Runs a command in a process group of its own with its output in a file, and ends it after the time limit.
 ///
 /// # Errors
-/// It cannot run, or its time is over.
+/// Returns a message if it cannot run or reaches the time limit.
 pub fn run_within(
     command: &mut Command,
     limit: Duration,
@@ -196,7 +194,7 @@ pub fn run_within(
     Err(format!("{program}: not done within {} s", limit.as_secs()))
 }
 
-/// The status, if it ends in time.
+/// Returns the exit status, or `None` after the time limit.
 fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>, String> {
     let begun = Instant::now();
     loop {
@@ -211,7 +209,7 @@ fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>, String
 /// Signals a process and its group.
 fn signal(child: &Child, name: &str) {
     let group = format!("-{}", child.id());
-    // If it has just ended there is nobody to signal.
+    // The signal fails if the process has just exited.
     let _ = Command::new("kill").args([name, "--", &group]).status();
 }
 
@@ -274,7 +272,7 @@ mod tests {
         let script = |said: &str| {
             format!("if mkdir dropped; then echo '{said}'; sleep 600; fi; rmdir dropped")
         };
-        // Time enough for the second run on a busy machine.
+        // The limit leaves time for the second run on a busy machine.
         let limit = Duration::from_secs(10);
         let step = case(&script(DROPPED_BY_SLURM), limit, Judge::Code(0));
         assert_eq!(run(step, "test-dropped"), Ok(()));

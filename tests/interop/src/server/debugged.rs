@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs that stop for a debugger under `pmix run` until `pmix release` lets them go on: a program of ours at each
-//! point where processes may stop, and Debian's example of a debugger as it is, which releases nobody itself.
+//! Jobs under `pmix run` that stop for a debugger until `pmix release` releases them: a program of ours at each point
+//! where processes can stop, and Debian's unmodified example of a debugger, which releases no process itself.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,8 +11,8 @@ use super::launcher::Launcher;
 use super::{examples, programs};
 use crate::peers::Library;
 
-/// `SCRIPT PMIX JOB SIGN EARLY ARGS...` runs `pmix run ARGS...`, shows what it says, and releases a job at the sign.
-/// What no process says before it is released is said early otherwise.
+/// A script that runs `pmix run ARGS...`, prints its output, and releases the job when the sign appears: `SCRIPT PMIX
+/// JOB SIGN EARLY ARGS...`. It reports output that a process may write only after the release.
 const SCRIPT: &str = r#"
 pmix=$1 job=$2 sign=$3 early=$4
 shift 4
@@ -32,10 +32,10 @@ done
 rm -r "$dir"
 "#;
 
-/// What the launcher says when all processes of its job have stopped.
+/// The launcher's message when all processes of the job have stopped.
 const STOPPED: &str = " for a debugger: ";
 
-/// Where processes stop: the option, what is said of the place, and what processes say behind it.
+/// The points where processes stop: the option, the launcher's message, and the output of processes after the release.
 const POINTS: [(&str, &str, &str); 3] = [
     (
         "--stop-on-exec",
@@ -50,10 +50,10 @@ const POINTS: [(&str, &str, &str); 3] = [
     ("--stop-in-app", "is waiting in its program for", "goes on"),
 ];
 
-/// The runs of programs around a library.
+/// Returns the runs of programs with a library.
 ///
 /// # Errors
-/// One does not compile.
+/// Returns a message if a program does not compile.
 pub(crate) fn cases(release: &str, library: &Library, pmix: &Path) -> Result<Vec<Case>, String> {
     let program = programs::compile_for(release, library, "stopped")?;
     let case = |(option, place, early): (&'static str, &'static str, &str)| {
@@ -74,11 +74,11 @@ pub(crate) fn cases(release: &str, library: &Library, pmix: &Path) -> Result<Vec
     Ok(POINTS.into_iter().map(case).collect())
 }
 
-/// The run of a tool with a server of its own, with which the launcher connects that it starts. Launchers of PRRTE do
-/// not show what the processes of such a job write.
+/// Returns the run of a tool with a server of its own, to which the launcher that it starts connects. PRRTE's launchers
+/// do not forward the output of such a job.
 ///
 /// # Errors
-/// A program does not compile.
+/// Returns a message if a program does not compile.
 pub(crate) fn initiator(
     release: &str,
     library: &Library,
@@ -102,10 +102,11 @@ pub(crate) fn initiator(
     Ok(named(release, &name, command, Judge::Says(says, &[])))
 }
 
-/// The run of the example: it starts `client` stopped, and a daemon beside it, which waits for 10 seconds and ends.
+/// Returns the run of the example. It starts `client` stopped and a daemon beside it, which waits for 10 seconds and
+/// exits.
 ///
 /// # Errors
-/// It is not installed, or does not compile.
+/// Returns a message if the example is not installed or does not compile.
 pub(crate) fn example(release: &str, library: &Library, pmix: &Path) -> Result<Case, String> {
     for name in ["client", "debuggerd"] {
         examples::compile(release, library, name)?;
@@ -128,7 +129,7 @@ pub(crate) fn example(release: &str, library: &Library, pmix: &Path) -> Result<C
     Ok(named(release, "debugger", command, judge))
 }
 
-/// A command that runs what is added to it, and releases a job when that is said by which one knows that it is
+/// Returns a command that runs the arguments added to it, and releases the job when the launcher reports that it has
 /// stopped.
 fn releasing(pmix: &Path, job: &str, sign: &str, early: &str) -> Command {
     let mut command = Command::new("sh");

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The example programs that libpmix-dev installs, compiled as they are. They end with 0 whatever
-//! happens, so what they say is counted.
+//! The unmodified example programs of libpmix-dev. They always exit with 0, so their output is checked.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,10 +11,10 @@ use super::programs::home;
 use crate::peers::{Library, package_files};
 use xtask::process;
 
-/// A phrase, and how often it is said in a job of so many.
+/// A phrase, and how often it appears for a job of a given size.
 type Phrase = (&'static str, fn(usize) -> usize);
 
-/// One example: what it says, how often in a job of so many, and what it says when it fails.
+/// An example: its expected output for a job of a given size, and its output on failure.
 struct Example {
     name: &'static str,
     says: &'static [Phrase],
@@ -81,7 +80,7 @@ const EXAMPLES: &[Example] = &[
         says: &[(FINALIZED, each)],
         never: FAULTS,
     },
-    // Asks twice for coordinates in a fabric that is not there.
+    // This example gets fabric coordinates twice, which are not available.
     Example {
         name: "nodeinfo",
         says: &[
@@ -93,13 +92,13 @@ const EXAMPLES: &[Example] = &[
         ],
         never: &["PMIx_Get hostname", "node list failed", "job size failed"],
     },
-    // Spawns a program that is not there.
+    // This example spawns a program that does not exist.
     Example {
         name: "dynamic",
         says: &[(FINALIZED, each), ("PMIx_Spawn failed: -190", once)],
         never: &["PMIx_Fence failed", "PMIx_Get job size failed"],
     },
-    // Ranks 0, 2 and 3 are the group.
+    // Ranks 0, 2 and 3 form the group.
     Example {
         name: "group",
         says: &[
@@ -127,13 +126,13 @@ const EXAMPLES: &[Example] = &[
         says: &[
             (FINALIZED, each),
             ("Group invite complete with status", once),
-            // Releases name it with and without the prefix.
+            // Some releases print the prefix of the name, others do not.
             ("SUCCESS!", once),
             ("Executing Group_destruct", three),
         ],
         never: FAULTS,
     },
-    // Each process asks how large its job is, which it is told by the words of the command.
+    // Each process gets the size of its job, which its arguments state.
     Example {
         name: "tool",
         says: &[("JOB SIZE FOR NSPACE ", each), (": 4\n", each)],
@@ -152,7 +151,7 @@ const PUBLISHES: &[Phrase] = &[
     ("UNPUBLISH SUCCEEDED", once),
 ];
 
-/// How many processes an example has.
+/// Returns the job sizes of an example.
 fn sizes(name: &str) -> &'static [u32] {
     match name.contains("group") {
         true => &[4, 8],
@@ -160,7 +159,7 @@ fn sizes(name: &str) -> &'static [u32] {
     }
 }
 
-/// Why an example says nothing about a launcher.
+/// Returns the reason why an example proves nothing about a launcher, if any.
 fn left_out(name: &str, release: &str, launcher: &Launcher) -> Option<&'static str> {
     match (name, launcher) {
         ("abi_no_init", _) if release.starts_with("5.") => {
@@ -194,10 +193,10 @@ fn left_out(name: &str, release: &str, launcher: &Launcher) -> Option<&'static s
     }
 }
 
-/// Every run of every example under these launchers.
+/// Returns every run of every example under these launchers.
 ///
 /// # Errors
-/// They are not installed, or one does not compile.
+/// Returns a message if the examples are not installed, or if one does not compile.
 pub(crate) fn cases(
     release: &str,
     library: &Library,
@@ -236,10 +235,10 @@ pub(crate) fn cases(
     Ok(cases)
 }
 
-/// So many runs of every example about groups. Of those that say nothing about a launcher it is asked that they end.
+/// Returns repeated runs of every example about groups. Examples that prove nothing about a launcher only have to end.
 ///
 /// # Errors
-/// They are not installed, or one does not compile.
+/// Returns a message if the examples are not installed, or if one does not compile.
 pub(super) fn groups(
     release: &str,
     library: &Library,
@@ -278,8 +277,8 @@ pub(super) fn groups(
     Ok(cases)
 }
 
-/// A process of `SCRIPT PMIX PROGRAM APP` forgets which server started it, and finds the launcher's as that of the
-/// system. It starts 128 processes of the first `app` in `PATH`.
+/// A script `SCRIPT PMIX PROGRAM APP` whose process drops the variables of its server and finds the launcher as the
+/// system server. It spawns 128 processes of the first `app` in `PATH`.
 const OF_SYSTEM: &str = r#"
 dir=$(mktemp -d) || exit 1
 export TMPDIR="$dir" PATH="$dir:$PATH"
@@ -289,10 +288,10 @@ echo "the launcher ends with $?"
 rm -r "$dir"
 "#;
 
-/// The run of the example of a launcher, which asks the server of the system and no other.
+/// Returns the run of the launcher example, which connects only to the system server.
 ///
 /// # Errors
-/// It is not installed, or does not compile.
+/// Returns a message if it is not installed or does not compile.
 pub(crate) fn of_system(release: &str, library: &Library, pmix: &Path) -> Result<Case, String> {
     let program = compile(release, library, "launcher")?;
     let mut command = Command::new("sh");
@@ -310,7 +309,7 @@ pub(crate) fn of_system(release: &str, library: &Library, pmix: &Path) -> Result
     })
 }
 
-/// Compiles an example from where it is installed.
+/// Compiles an installed example.
 pub(super) fn compile(release: &str, library: &Library, name: &str) -> Result<PathBuf, String> {
     let file = format!("examples/{name}.c");
     let source = package_files(&["libpmix-dev"])

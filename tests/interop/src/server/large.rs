@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clients of a job that is told to them in part: `answers` must find what it finds when it is told
-//! whole.
+//! Clients that receive the info of a large job in part: `answers` must give the same results as with the whole job
+//! info.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use crate::peers::Peer;
 use crate::tally::Tally;
 use xtask::install;
 
-/// The nodes that are not here.
+/// The remote nodes.
 const FAR: Far = Far(&[(2, 3), (1, 2)]);
 
-/// How many processes are here.
+/// The number of local processes.
 const LOCAL: u32 = 4;
 
-/// Two ranks here, one in the middle of the rest, and the last one.
+/// Two local ranks, a remote one in the middle, and the last one.
 const ASKED: [&str; 4] = ["0", "2", "5", "11"];
 
-/// Compares the answers to each question, line by line.
+/// Compares the answers to each question line by line.
 ///
 /// # Errors
-/// The program does not compile.
+/// Returns a message if the program does not compile.
 pub(super) fn compare(peer: &Peer, ours: &Launcher, tally: &mut Tally) -> Result<(), String> {
     let program = programs::compile(peer, "answers")?;
     let what = format!("server: large job of {}", peer.version);

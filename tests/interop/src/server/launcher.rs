@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who serves the processes: us, a host around a real library, or Open MPI's launcher.
+//! Servers of the processes: ours, a host with a real library, or Open MPI's launcher.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::peers::{Library, Peer};
 use xtask::install;
 use xtask::process;
 
-/// What starts processes and serves them.
+/// A launcher, which starts processes and serves them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Launcher {
     /// `pmix run`.
@@ -21,10 +21,10 @@ pub enum Launcher {
     Example(PathBuf),
 }
 
-/// What our library is called where releases of others are.
+/// The name of our library in place of a release.
 pub(crate) const OURS: &str = "ours";
 
-/// The sources of the host around a library.
+/// The sources of the host.
 pub(crate) const HOST: &[&str] = &[
     "board.c",
     "children.c",
@@ -35,18 +35,18 @@ pub(crate) const HOST: &[&str] = &[
 ];
 
 impl Launcher {
-    /// The host around a peer's library.
+    /// Compiles the host with a peer's library.
     ///
     /// # Errors
-    /// It does not compile.
+    /// Returns a message if it does not compile.
     pub fn host(peer: &Peer) -> Result<Self, String> {
         Self::host_of(&peer.version, &peer.library)
     }
 
-    /// The host around the library of a release.
+    /// Compiles the host with the library of a release.
     ///
     /// # Errors
-    /// It does not compile.
+    /// Returns a message if it does not compile.
     pub fn host_of(release: &str, library: &Library) -> Result<Self, String> {
         let source = process::root().join("tests/server/host");
         let program = install::scratch("interop/server")?.join(format!("host-{release}"));
@@ -55,10 +55,10 @@ impl Launcher {
         Ok(Self::Host(program, release.to_owned()))
     }
 
-    /// The smallest host of the crate `pmix`, built with a profile of cargo.
+    /// Builds the smallest host of the crate `pmix` with a cargo profile.
     ///
     /// # Errors
-    /// It does not build.
+    /// Returns a message if the build fails.
     pub fn example(profile: &str) -> Result<Self, String> {
         let example = ["build", "--quiet", "--package", "pmix", "--example"];
         process::run(process::cargo(example).args(["minimal_host", "--profile", profile]))?;
@@ -66,20 +66,20 @@ impl Launcher {
         Ok(Self::Example(program))
     }
 
-    /// The launcher that comes with a peer, if there is one.
+    /// Returns the launcher that is installed with a peer, if any.
     pub fn prterun(peer: &Peer) -> Option<Self> {
         let program = peer.library.beside("prterun")?;
         Some(Self::Prterun(program, peer.version.clone()))
     }
 
-    /// Whether nothing of ours takes part when it starts a program of a release: [`Case::is_control`].
+    /// Returns `true` if no part of ours is involved when it starts a program of a release: [`Case::is_control`].
     ///
     /// [`Case::is_control`]: super::case::Case::is_control
     pub fn is_control_for(&self, release: &str) -> bool {
         self.is_stock() && release != OURS
     }
 
-    /// Whether nothing of ours is in it.
+    /// Returns `true` if it contains no part of ours.
     fn is_stock(&self) -> bool {
         match self {
             Self::Ours(_) | Self::Example(_) => false,
@@ -87,7 +87,7 @@ impl Launcher {
         }
     }
 
-    /// What it is called in tables.
+    /// Returns the name in reports.
     pub fn title(&self) -> String {
         match self {
             Self::Ours(_) => "pmix run".to_owned(),
@@ -97,15 +97,14 @@ impl Launcher {
         }
     }
 
-    /// A command that starts the processes here of a job that has others, which no launcher of
-    /// another node would start.
+    /// Returns a command that starts the local processes of a larger job. No launcher starts the remote ones.
     ///
     /// # Errors
-    /// The launcher cannot describe such a job.
+    /// Returns a message if the launcher cannot describe such a job.
     pub fn command_of_larger(&self, num_local: u32, far: Far) -> Result<Command, String> {
         match self {
             Self::Ours(_) => {
-                // The maps say how many processes there are.
+                // The maps define the number of processes.
                 let (nodes, procs) = far.maps(num_local);
                 let mut command = self.launching();
                 command.args(["--node-name", HERE, "--nodes", &nodes, "--procs", &procs]);
@@ -122,7 +121,7 @@ impl Launcher {
         }
     }
 
-    /// A command that starts so many processes; the program and its arguments are to be added.
+    /// Returns a command that starts `num_procs` processes. The caller adds the program and its arguments.
     pub fn command(&self, num_procs: u32) -> Command {
         let mut command = self.launching();
         if !matches!(self, Self::Example(_)) {
@@ -132,7 +131,7 @@ impl Launcher {
         command
     }
 
-    /// A command that starts processes, which does not say yet how many.
+    /// Returns a command that starts processes, still without their number.
     fn launching(&self) -> Command {
         let mut command;
         match self {
@@ -143,12 +142,12 @@ impl Launcher {
             Self::Host(program, _) => {
                 command = Command::new(program);
                 command.args(["--timeout", "120"]);
-                // A foreign launcher: Open MPI 4.1 asks for a sign that it has one.
+                // Open MPI 4.1 uses PMIx of a foreign launcher only if this variable is set.
                 command.env("JSM_JSRUN_PORT", "1");
             }
             Self::Prterun(program, _) => {
                 command = Command::new(program);
-                // More slots than processors, and no complaint of being root.
+                // Allow more processes than processors, and root.
                 command.args(["--allow-run-as-root", "--bind-to", "none"]);
                 command.args(["--host", "localhost:4096"]);
             }
@@ -158,7 +157,7 @@ impl Launcher {
         command
     }
 
-    /// Takes away what another launcher told this process, and lets many processes share a core.
+    /// Removes variables of another launcher from the environment, and lets many processes share a core.
     pub(crate) fn clean(command: &mut Command) {
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();
@@ -170,31 +169,31 @@ impl Launcher {
             }
         }
         command.env("OMPI_MCA_mpi_yield_when_idle", "1");
-        // Shared memory and loopback are all that there is on one node.
+        // One node only has shared memory and the loopback.
         command.env("OMPI_MCA_pml", "ob1");
     }
 }
 
-/// What this node is called in a larger job.
+/// The name of this node in a larger job.
 pub const HERE: &str = "here";
 
-/// Nodes of a job that are not here: so many, so many processes on each.
+/// The remote nodes of a job, as groups of (nodes, processes per node).
 #[derive(Clone, Copy, Debug)]
 pub struct Far(pub &'static [(u32, u32)]);
 
 impl Far {
-    /// How many processes they have.
+    /// Returns the number of remote processes.
     pub fn num_procs(self) -> u32 {
         self.0.iter().map(|(nodes, each)| nodes * each).sum()
     }
 
-    /// As the host takes it.
+    /// Returns the argument of the host.
     fn text(self) -> String {
         let parts = self.0.iter().map(|(nodes, each)| format!("{nodes}x{each}"));
         parts.collect::<Vec<_>>().join(",")
     }
 
-    /// The maps of the whole job, as we take them.
+    /// Returns the maps of the whole job.
     pub fn maps(self, num_local: u32) -> (String, String) {
         let mut names = vec![HERE.to_owned()];
         let mut ranks = vec![format!("0-{}", num_local - 1)];

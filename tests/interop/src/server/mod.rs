@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A session: unmodified clients under our server, and our client under real ones.
+//! Whole sessions: unmodified clients under our server, and our client under real servers.
 //!
-//! The programs of `tests/server` check their own answers; the examples of libpmix-dev are judged by
-//! what they say; Open MPI by its programs' exit codes. Each run has a time limit, so that a server
-//! that does not answer is a failure and not a task that hangs. The same programs run under a small
-//! host around each real library and under prterun, which shows that they ask for nothing that a
-//! real server does not give.
+//! The programs of `tests/server` check their own results. The examples of libpmix-dev are judged by their output, and
+//! Open MPI by the exit codes of its programs. Each run has a time limit, so that a server that does not reply causes a
+//! failure and no hang. The same programs also run under a small host with each real library and under prterun, which
+//! proves that they require nothing that a real server does not support.
 
 pub mod case;
 pub(crate) mod debugged;
@@ -27,7 +26,7 @@ use case::{Case, Judge};
 use launcher::Launcher;
 use xtask::install;
 
-/// What the checks need besides what the others do, as Debian calls it.
+/// The additional Debian packages of these checks.
 pub(crate) const PACKAGES: &[&str] = &[
     "libopenmpi-dev",
     "openmpi-bin",
@@ -35,16 +34,16 @@ pub(crate) const PACKAGES: &[&str] = &[
     "python3-mpi4py",
 ];
 
-/// How many runs at a time.
+/// The number of concurrent runs.
 const AT_ONCE: usize = 2;
 
-/// How long all runs together may take.
+/// The time limit of all runs together.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 
 /// Runs the checks with every peer.
 ///
 /// # Errors
-/// Something of ours does not build.
+/// Returns a message if a crate of ours does not build.
 pub(super) fn run(peers: &[Peer], profile: &str, tally: &mut Tally) -> Result<(), String> {
     let pmix = Ours::build(profile)?.program;
     let ours = Launcher::Ours(pmix.clone());
@@ -87,10 +86,10 @@ pub(super) fn run(peers: &[Peer], profile: &str, tally: &mut Tally) -> Result<()
     run_all(cases, Instant::now() + LIMIT, tally)
 }
 
-/// Runs the examples about groups so many times each under our launcher.
+/// Runs the examples about groups `times` times each under our launcher.
 ///
 /// # Errors
-/// Something of ours does not build, or an example does not compile.
+/// Returns a message if a crate of ours does not build or an example does not compile.
 pub(super) fn groups(
     peers: &[Peer],
     times: usize,
@@ -106,7 +105,7 @@ pub(super) fn groups(
     run_all(cases, Instant::now() + LIMIT, tally)
 }
 
-/// What is not here: a failure in CI, said aloud elsewhere.
+/// Records a missing dependency: a failure in CI, and a printed note elsewhere.
 pub(crate) fn missing(why: &str, tally: &mut Tally) {
     if xtask::process::in_ci() {
         tally.fail("server: peers", &format!("missing: {why}"));
@@ -115,7 +114,7 @@ pub(crate) fn missing(why: &str, tally: &mut Tally) {
     }
 }
 
-/// Our own client under a launcher.
+/// Returns the runs of our own client under a launcher.
 fn hello(pmix: &Path, launcher: &Launcher) -> Vec<Case> {
     let runs: [(u32, &[&str]); 4] = [
         (1, &[]),
@@ -139,20 +138,20 @@ fn hello(pmix: &Path, launcher: &Launcher) -> Vec<Case> {
     runs.into_iter().map(case).collect()
 }
 
-/// How many of the longest runs are shown.
+/// The number of longest runs that are printed.
 const LONGEST: usize = 8;
 
-/// What a thread of the checks brings: counts, and how long each run took.
+/// The results of a thread of the checks: counts, and the duration of each run.
 #[derive(Default)]
 struct Work {
     tally: Tally,
     took: Vec<(Duration, String)>,
 }
 
-/// Runs every case, a few at a time; those that do not end in time fail.
+/// Runs every case, a few at a time.
 ///
 /// # Errors
-/// A folder cannot be made, or a thread of the checks panicked.
+/// Returns a message if a folder cannot be created or a thread of the checks panicked.
 pub(crate) fn run_all(cases: Vec<Case>, until: Instant, tally: &mut Tally) -> Result<(), String> {
     let home = install::scratch("interop/server")?;
     let began = Instant::now();

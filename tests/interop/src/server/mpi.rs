@@ -12,13 +12,13 @@ use crate::pythons::{PYTHON, require_mpi4py, require_wrapper};
 use xtask::install;
 use xtask::process;
 
-/// What runs with how many processes; all but the smallest share processors.
+/// Programs and their numbers of processes; all but the smallest jobs share processors.
 const PROGRAMS: [(&[&str], &[u32]); 2] = [
     (&["hello", "allreduce", "alltoall", "split"], &[2, 8, 32]),
     (&["bcast", "ring", "window", "shared", "about"], &[1, 3, 8]),
 ];
 
-/// How programs start others, on how many processes, and the exit code that follows.
+/// Kinds of spawns, the number of parent processes, and the expected exit code.
 const SPAWNS: [(&str, u32, i32); 7] = [
     ("once", 2, 0),
     ("multiple", 1, 0),
@@ -29,23 +29,23 @@ const SPAWNS: [(&str, u32, i32); 7] = [
     ("parent", 2, 5),
 ];
 
-/// Nodes of a larger job that are not here.
+/// The remote nodes of a larger job.
 const FAR: Far = Far(&[(3, 4)]);
 
-/// A compiler wrapper and what it is called.
+/// A compiler wrapper, with a title.
 struct Release {
     name: String,
     compiler: PathBuf,
 }
 
-/// The release of Debian, the one of the wheel, and an older one with a client of its own.
+/// Returns the Debian release, that of the wheel, and an older one with an embedded client.
 fn releases(peers: &[Peer]) -> Vec<Result<Release, String>> {
     let debian = Path::new("/usr/bin/mpicc.openmpi");
     let debian = match debian.exists() {
         true => Ok(debian.to_owned()),
         false => Err("no mpicc of the system: install libopenmpi-dev".to_owned()),
     };
-    // The other library is Debian's, whose mpicc we have.
+    // The other peer is Debian's library, whose mpicc was added above.
     let mut newer = peers.iter().filter(|peer| peer.reads_blob);
     let wheel = newer.find_map(|peer| peer.library.beside("mpicc"));
     let wheel =
@@ -89,7 +89,7 @@ impl Release {
         Ok(self.run(format!("{name} on {size}"), command, launcher, judge))
     }
 
-    /// A program whose shared memory is in a folder of its own.
+    /// Returns a run of a program whose shared memory is in a folder of its own.
     fn small(&self, name: &str, code: i32, launcher: &Launcher) -> Result<Case, String> {
         let folder = format!("interop/server/memory-{}-{name}", self.name);
         let folder = install::scratch(&folder)?;
@@ -100,7 +100,7 @@ impl Release {
             std::fs::remove_file(entry.path()).map_err(|e| e.to_string())?;
         }
         let mut case = self.case(name, 4, launcher, Judge::Leaves(code, folder.clone()))?;
-        // As Open MPI 4.1 calls the component, and as 5.0 does.
+        // The component is named "vader" in Open MPI 4.1 and "sm" in 5.0.
         for component in ["vader", "sm"] {
             let variable = format!("OMPI_MCA_btl_{component}_backing_directory");
             case.command.env(variable, &folder);
@@ -108,7 +108,7 @@ impl Release {
         Ok(case)
     }
 
-    /// The processes here of a job that has others.
+    /// Returns the run of the local processes of a larger job.
     fn part(&self, num_local: u32, launcher: &Launcher) -> Result<Case, String> {
         let mut command = launcher.command_of_larger(num_local, FAR)?;
         let size = num_local + FAR.num_procs();
@@ -118,7 +118,7 @@ impl Release {
         Ok(self.run(name, command, launcher, Judge::Code(0)))
     }
 
-    /// Processes that start others.
+    /// Returns a run of processes that spawn others.
     fn spawn(&self, kind: &str, size: u32, code: i32, launcher: &Launcher) -> Result<Case, String> {
         let mut command = launcher.command(size);
         command.arg(self.compile("spawn")?);
@@ -131,7 +131,7 @@ impl Release {
         ))
     }
 
-    /// Whether it is one of MPI 4.
+    /// Returns `true` if the release supports MPI 4, which has sessions.
     fn has_sessions(&self) -> bool {
         let major = self.name.split('.').next();
         major
@@ -151,7 +151,7 @@ impl Release {
     }
 }
 
-/// Every MPI program under a launcher; what is not here is said instead.
+/// Returns every MPI program under a launcher, or the reason why it cannot run.
 pub(super) fn cases(peers: &[Peer], launcher: &Launcher) -> Vec<Result<Case, String>> {
     let mut cases = Vec::new();
     for release in releases(peers) {
@@ -182,10 +182,10 @@ pub(super) fn cases(peers: &[Peer], launcher: &Launcher) -> Vec<Result<Case, Str
     cases
 }
 
-/// What runs under the smallest host, and the exit code that follows.
+/// The programs that run under the smallest host, and their exit codes.
 const SMALL: [(&str, i32); 3] = [("hello", 0), ("shared", 0), ("abort", 9)];
 
-/// Open MPI under the smallest host, which leaves nothing of its shared memory.
+/// Returns runs of Open MPI under the smallest host, where no shared memory may be left.
 pub(super) fn small(peers: &[Peer]) -> Result<Vec<Result<Case, String>>, String> {
     let launcher = Launcher::example("dev")?;
     let mut cases = Vec::new();
@@ -200,12 +200,12 @@ pub(super) fn small(peers: &[Peer]) -> Result<Vec<Result<Case, String>>, String>
     Ok(cases)
 }
 
-/// What the README shows of mpi4py.
+/// The mpi4py program of the README.
 const MPI4PY: &str = "from mpi4py import MPI; world = MPI.COMM_WORLD; \
      total = world.allreduce(world.rank); assert total == 6, total; \
      print('rank', world.rank, 'of', world.size, 'is content')";
 
-/// The clients in Python: mpi4py on the wheel, and the wrapper of Debian's library.
+/// Returns the runs of the Python clients: mpi4py of the wheel, and the wrapper of Debian's library.
 pub(super) fn python(launcher: &Launcher) -> Vec<Result<Case, String>> {
     let case = |what: &str, python: &Path, args: &[&str]| {
         let mut command = launcher.command(4);
@@ -225,16 +225,16 @@ pub(super) fn python(launcher: &Launcher) -> Vec<Result<Case, String>> {
     let client = process::root().join("tests/server/python/client.py");
     let client = client.display().to_string();
     let wrapper = require_wrapper().map(|()| case("python3-pmix", Path::new(PYTHON), &[&client]));
-    // It is linked to no PMIx: a process that opens none is a job of its own, and its total is another one.
+    // Intel MPI is not linked with PMIx. A process that opens no PMIx library is a singleton, and its total differs.
     let intel =
         install::intel_mpi().map(|python| case("mpi4py of Intel MPI", &python, &["-c", MPI4PY]));
     let mut cases = vec![mpi4py, wrapper, intel];
-    // Nothing of Open MPI 4 has sessions.
+    // Open MPI 4 has no sessions.
     match install::venv() {
         Ok(python) => cases.extend(sessions(&python, launcher).map(Ok)),
         Err(why) => cases.push(Err(why)),
     }
-    // The package of mpi4py was installed above.
+    // The Debian package of mpi4py is one of the required packages.
     let pythons = [
         ("the wheel", install::venv()),
         (
@@ -251,7 +251,7 @@ pub(super) fn python(launcher: &Launcher) -> Vec<Result<Case, String>> {
     cases
 }
 
-/// Processes of mpi4py that make communicators of groups.
+/// Returns runs of mpi4py processes that create communicators from groups.
 fn sessions(python: &Path, launcher: &Launcher) -> [Case; 4] {
     let program = process::root().join("tests/server/python/sessions.py");
     [2, 4, 8, 16].map(|size| {
@@ -269,7 +269,7 @@ fn sessions(python: &Path, launcher: &Launcher) -> [Case; 4] {
     })
 }
 
-/// Processes of mpi4py that start others.
+/// Returns runs of mpi4py processes that spawn others.
 fn spawning(release: &str, python: &Path, launcher: &Launcher) -> [Case; SPAWNS.len()] {
     let program = process::root().join("tests/server/python/spawn.py");
     SPAWNS.map(|(kind, size, code)| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The programs of `tests/server/programs`: each checks its own answers.
+//! The programs of `tests/server/programs`, which check their own results.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,16 +10,17 @@ use crate::peers::{Library, Peer};
 use xtask::install;
 use xtask::process;
 
-/// One program, and how it is run.
+/// A program and its runs.
 struct Program {
     source: &'static str,
     args: &'static [&'static str],
-    /// What our launcher is told for it.
+    /// The options of our launcher.
     options: &'static [&'static str],
-    /// With how many processes.
+    /// The numbers of processes.
     sizes: &'static [u32],
     judge: Judge,
-    /// What a real server does otherwise; given the launcher and the release of the client.
+    /// A function that returns the reason why a real server fails the program, given the launcher and the release of
+    /// the client.
     left_out: fn(&Launcher, &str) -> Option<&'static str>,
 }
 
@@ -38,7 +39,7 @@ const fn program(source: &'static str, sizes: &'static [u32]) -> Program {
     }
 }
 
-/// Every program.
+/// Returns every program.
 fn programs() -> Vec<Program> {
     vec![
         program("short", &[4]),
@@ -289,7 +290,7 @@ fn spawning(launcher: &Launcher, _: &str) -> Option<&'static str> {
 /// Compiles a file of `tests/server/programs` against a peer's library.
 ///
 /// # Errors
-/// The compiler's.
+/// Returns the message of the compiler.
 pub fn compile(peer: &Peer, name: &str) -> Result<PathBuf, String> {
     compile_for(&peer.version, &peer.library, name)
 }
@@ -297,7 +298,7 @@ pub fn compile(peer: &Peer, name: &str) -> Result<PathBuf, String> {
 /// Compiles a file of `tests/server/programs` against a library.
 ///
 /// # Errors
-/// The compiler's.
+/// Returns the message of the compiler.
 pub fn compile_for(release: &str, library: &Library, name: &str) -> Result<PathBuf, String> {
     let source = process::root().join("tests/server/programs");
     let program = home(release)?.join(format!("own-{name}"));
@@ -306,18 +307,18 @@ pub fn compile_for(release: &str, library: &Library, name: &str) -> Result<PathB
     Ok(program)
 }
 
-/// Where the programs around the library of a release are.
+/// Returns the folder of the programs for the library of a release.
 ///
 /// # Errors
-/// It cannot be made.
+/// Returns a message if it cannot be created.
 pub fn home(release: &str) -> Result<PathBuf, String> {
     install::scratch(&format!("interop/server/{release}"))
 }
 
-/// Every run of every program under these launchers.
+/// Returns every run of every program under these launchers.
 ///
 /// # Errors
-/// One does not compile.
+/// Returns a message if a program does not compile.
 pub fn cases(
     release: &str,
     library: &Library,
@@ -350,7 +351,7 @@ fn case(program: &Program, path: &Path, release: &str, launcher: &Launcher, size
         command.arg(size.to_string());
     }
     let judge = match (&program.judge, launcher) {
-        // The reason reaches whoever reads the output of our launcher.
+        // Our launcher prints the message that the process passes to `PMIx_Abort`.
         (Judge::Code(7), Launcher::Ours(_)) => Judge::CodeSaying(7, "the reason of the test"),
         (judge, _) => judge.clone(),
     };

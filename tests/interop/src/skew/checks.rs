@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is checked of each pair of libraries, and what real libraries do not do themselves.
+//! The checks of each pair of libraries, and the known limits of real libraries.
 
-/// One check of `tests/server/skew`.
+/// A check of `tests/server/skew`.
 pub(super) struct Check {
-    /// What the program is told.
+    /// The argument of the program.
     pub(super) name: &'static str,
-    /// What the table calls it.
+    /// The name in the table.
     pub(super) title: &'static str,
-    /// The exit code of the host.
+    /// The expected exit code of the host.
     pub(super) code: i32,
-    /// What the host is told.
+    /// The arguments of the host.
     pub(super) host: &'static [&'static str],
 }
 
@@ -22,7 +22,7 @@ const fn check(name: &'static str, title: &'static str) -> Check {
     }
 }
 
-/// Every check, as the table has them.
+/// Every check in the order of the table.
 pub(super) const CHECKS: &[Check] = &[
     check("init", "initialize and finalize"),
     check("fence", "fence of all processes, of some, with data"),
@@ -63,18 +63,18 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// What a library does not do, whichever of the two sides is at fault.
+/// A known limit of a pair of libraries, on either side.
 pub(super) struct Note {
     checks: &'static [&'static str],
-    /// The servers and the clients; none stands for all.
+    /// The servers and the clients; an empty list means all.
     servers: &'static [&'static str],
     clients: &'static [&'static str],
-    /// Whether it works at times.
+    /// `true` if the check sometimes succeeds.
     at_times: bool,
     pub(super) text: &'static str,
 }
 
-/// Every limit that was seen.
+/// Every known limit.
 pub(super) const NOTES: &[Note] = &[
     Note {
         checks: &["groups", "later"],
@@ -138,7 +138,7 @@ pub(super) const NOTES: &[Note] = &[
     },
 ];
 
-/// The limit that a server and a client have in a check, with its number from 1.
+/// Returns the limit of a server and a client in a check, with its number from 1.
 pub(super) fn note(check: &str, server: &str, client: &str) -> Option<(usize, &'static Note)> {
     let names = |list: &[&str], name: &str| list.is_empty() || list.contains(&name);
     let covers = |note: &Note| {
@@ -149,7 +149,7 @@ pub(super) fn note(check: &str, server: &str, client: &str) -> Option<(usize, &'
 }
 
 impl Note {
-    /// Whether a run that held says that the note is not needed.
+    /// Returns `true` if a successful run shows that the note is obsolete.
     pub(super) fn is_refuted(&self, held: bool) -> bool {
         held && !self.at_times
     }
@@ -159,7 +159,7 @@ impl Note {
 mod tests {
     use super::*;
 
-    /// Our library has no limit that real ones do not have between themselves.
+    /// Checks that our library has no limit that real ones do not have among themselves.
     #[test]
     fn every_limit_of_ours_is_one_of_real_libraries() {
         for check in CHECKS {
@@ -170,7 +170,7 @@ mod tests {
                 assert!(real || !limited("ours", release), "{}", check.name);
                 assert!(real || !limited(release, "ours"), "{}", check.name);
             }
-            // There is no server of 3.2 here.
+            // No server of 3.2 is available.
             let real = ["4.2.2", "5.0.11"]
                 .iter()
                 .any(|server| limited(server, "3.2"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask interop skew`: the server library of one release with the client library of another,
-//! ours among them, through the same checks; what held is the page `docs/skew.md`.
+//! `cargo xtask interop skew`: the server library of one release with the client library of another, including ours, in
+//! the same checks. The results are the page `docs/skew.md`.
 
 mod checks;
 mod page;
@@ -19,43 +19,43 @@ use crate::tally::Tally;
 use checks::{CHECKS, Check, note};
 use xtask::{install, process};
 
-/// How many processes each job has.
+/// The number of processes of each job.
 const SIZE: u32 = 3;
 
-/// How many runs at a time: most of each is waiting.
+/// The number of concurrent runs, which mostly wait.
 const AT_ONCE: usize = 3;
 
-/// How long one run may take, and one that is known not to hold.
+/// The time limit of one run, and of a run that is known to fail.
 const LIMIT: Duration = Duration::from_secs(25);
 const LIMIT_OF_KNOWN: Duration = Duration::from_secs(5);
 
-/// How often a check is made under a real server, which ends at times.
+/// The number of attempts under a real server, which sometimes crashes.
 const ATTEMPTS: u32 = 3;
 
-/// How long all runs together may take.
+/// The time limit of all runs together.
 const LIMIT_OF_ALL: Duration = Duration::from_secs(10 * 60);
 
-/// What is compared, where the page is.
+/// The page with which the results are compared.
 const PAGE: &str = "docs/skew.md";
 
-/// A program on a library, and what the table calls the library.
+/// A program with a library, and the library's name in the table.
 struct Side<T> {
     library: String,
     program: T,
 }
 
-/// One check of a pair: the places of the check, the server and the client.
+/// A check of a pair: the indexes of the check, the server and the client.
 type Cell = (usize, usize, usize);
 
-/// Makes every check with every pair, and compares or writes the page.
+/// Runs every check with every pair, and compares or writes the page.
 ///
 /// # Errors
-/// Something does not compile.
+/// Returns a message if a program does not compile.
 pub(crate) fn run(peers: &[Peer], write: bool, tally: &mut Tally) -> Result<(), String> {
     let Some(include) = peers.first().map(|peer| peer.library.include()) else {
         return Ok(());
     };
-    // The headers of a real release serve every library, and show that it is taken as it is.
+    // All libraries use the headers of a real release, which proves that ours accepts them unchanged.
     let ours = Library::new(include.to_owned(), capi::library("dev")?.file().to_owned());
     let mut servers = vec![Side {
         program: Launcher::host_of("ours", &ours)?,
@@ -78,12 +78,12 @@ pub(crate) fn run(peers: &[Peer], write: bool, tally: &mut Tally) -> Result<(), 
     judge(&servers, &clients, &held, write, tally)
 }
 
-/// The release of a version: `4.2.2` of `4.2.2rc2`.
+/// Returns the release of a version: `4.2.2` for `4.2.2rc2`.
 fn release(version: &str) -> &str {
     version.split("rc").next().unwrap_or(version)
 }
 
-/// The library that has the client of 3.2 in it.
+/// Builds the library that contains the 3.2 client.
 fn older(include: &Path) -> Result<Library, String> {
     let compiler = install::older_mpicc()?;
     let library = compiler
@@ -95,7 +95,7 @@ fn older(include: &Path) -> Result<Library, String> {
     Ok(Library::new(include.to_owned(), library))
 }
 
-/// The parts of the client.
+/// The sources of the client.
 const PARTS: &[&str] = &[
     "skew/skew.c",
     "skew/later.c",
@@ -114,7 +114,7 @@ fn client(release: &str, library: &Library, more: &[&str]) -> Result<Side<PathBu
     })
 }
 
-/// What did not hold of each cell, or nothing.
+/// The result of each cell; an error is the reason of a failure.
 type Held = HashMap<Cell, Result<(), String>>;
 
 fn run_all(servers: &[Side<Launcher>], clients: &[Side<PathBuf>]) -> Result<Held, String> {
@@ -153,7 +153,7 @@ fn run_all(servers: &[Side<Launcher>], clients: &[Side<PathBuf>]) -> Result<Held
     })
 }
 
-/// Makes one check; again where a real server is asked, as those end at times.
+/// Runs one check, and repeats it with a real server, which sometimes crashes.
 fn run_cell(
     check: &Check,
     server: &Side<Launcher>,
@@ -196,7 +196,7 @@ fn run_cell(
     done
 }
 
-/// Counts what is as the notes say, and compares the page, if everything was there to be measured.
+/// Counts the results that match the notes, and compares the page if every pair was measured.
 fn judge(
     servers: &[Side<Launcher>],
     clients: &[Side<PathBuf>],
@@ -221,7 +221,7 @@ fn judge(
                     &format!("{check}: it holds, against a note: {}", limit.text),
                 );
             }
-            // That it does not hold is as expected.
+            // The failure is a known limit.
             (Some(_), _) | (None, Ok(())) => tally.pass(&what),
             (None, Err(why)) => tally.fail(&what, why),
         }

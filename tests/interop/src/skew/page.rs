@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The page of what was measured, `docs/skew.md`.
+//! The page of the results, `docs/skew.md`.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ Expected results: the server refuses a process of another user, a spawn returns 
 host does not spawn, and the host ends the job after an abort or a killed process.
 ";
 
-/// The page. `held` says whether a check held between a server and a client.
+/// Returns the page. `held` returns `true` if a check succeeded between a server and a client.
 pub(super) fn page(
     servers: &[&str],
     clients: &[&str],

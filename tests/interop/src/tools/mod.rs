@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask interop tools`: our tools at servers of each kind, and the tools of others at ours.
+//! `cargo xtask interop tools`: our tools with servers of each kind, and foreign tools with our server.
 //!
-//! `pmix query` and `pmix ps` ask `pmix run`, a host in C on our library and on each release, prterun and prte. At
-//! ours are `pps`, `pattrs` and `pevent` of Debian and the Python wrapper. Programs in C that are tools are run by
-//! `cargo xtask interop server` and `consumers`.
+//! `pmix query` and `pmix ps` query `pmix run`, a C host with our library and with each release, prterun and prte. Our
+//! server serves Debian's `pps`, `pattrs` and `pevent`, and the Python wrapper. C programs that are tools run in `cargo
+//! xtask interop server` and `consumers`.
 
 pub mod running;
 
@@ -23,26 +23,25 @@ use crate::tally::Tally;
 use running::Running;
 use xtask::process;
 
-/// What has the tools of OpenPMIx, as Debian calls it. Its `pquery` and `plookup` end with a fault of the memory at
-/// every server.
+/// The Debian packages with the tools of OpenPMIx. Its `pquery` and `plookup` crash with every server.
 pub(super) const PACKAGES: &[&str] = &["libpmix-bin", "python3-pmix"];
 
-/// How long a tool may take.
+/// The time limit of a tool.
 const LIMIT: Duration = Duration::from_secs(40);
 
-/// How long all programs of the Python wrapper may take.
+/// The time limit of all programs of the Python wrapper.
 const LIMIT_OF_ALL: Duration = Duration::from_secs(5 * 60);
 
-/// How many tools attach at once.
+/// The number of tools that attach at the same time.
 const AT_ONCE: usize = 4;
 
-/// The exit code of a tool and all that it wrote, as a check judges them.
+/// A check of the exit code and the whole output of a tool.
 type Verdict<'a> = Box<dyn Fn(Option<i32>, &str) -> Result<(), String> + 'a>;
 
 /// Runs all checks.
 ///
 /// # Errors
-/// Something of ours does not build.
+/// Returns a message if a crate of ours does not build.
 pub(super) fn run(peers: &[Peer], profile: &str, tally: &mut Tally) -> Result<(), String> {
     let pmix = Ours::build(profile)?.program;
     let ours = Launcher::Ours(pmix.clone());
@@ -85,7 +84,7 @@ fn what_of(server: &str) -> String {
     format!("tools: ours at {server}")
 }
 
-/// Makes a check: runs a tool to its end, and judges it.
+/// Runs a tool to its end and checks the result.
 fn check(
     tally: &mut Tally,
     what: &str,
@@ -109,12 +108,12 @@ fn check(
     }
 }
 
-/// A tool that looks for servers below the directory of one.
+/// Makes a tool search for servers below the directory of this server.
 fn tool<'c>(command: &'c mut Command, server: &Running) -> &'c mut Command {
     command.env("TMPDIR", &server.home)
 }
 
-/// It ends with this code and says all of this.
+/// Returns a check for this exit code and all of these phrases.
 fn says<'a>(code: i32, phrases: &'a [&'a str]) -> Verdict<'a> {
     Box::new(move |ended, text| {
         if ended != Some(code) {
@@ -127,7 +126,7 @@ fn says<'a>(code: i32, phrases: &'a [&'a str]) -> Verdict<'a> {
     })
 }
 
-/// Every way to say which server is meant.
+/// Returns every combination of options that selects the server.
 fn ways(server: &Running) -> Vec<Vec<String>> {
     let file = server.file.display().to_string();
     vec![
@@ -140,7 +139,7 @@ fn ways(server: &Running) -> Vec<Vec<String>> {
     ]
 }
 
-/// Our tool finds the server in every way, and several find it at once.
+/// Checks that our tool finds the server by each option, and that several tools find it at the same time.
 fn finding(pmix: &Path, server: &Running, tally: &mut Tally) {
     let what = what_of(&server.title);
     let nspace = server.nspace.as_deref().unwrap_or_default();
@@ -163,7 +162,7 @@ fn finding(pmix: &Path, server: &Running, tally: &mut Tally) {
     check(tally, &what, server, &mut command, &verdict);
 }
 
-/// What our tools ask about the job, which is there, and about what is not.
+/// Checks queries of our tools about the job, and about objects that do not exist.
 fn asking(pmix: &Path, server: &Running, has_table: bool, tally: &mut Tally) {
     let what = what_of(&server.title);
     let nspace = server.nspace.as_deref().unwrap_or_default();
@@ -173,7 +172,7 @@ fn asking(pmix: &Path, server: &Running, has_table: bool, tally: &mut Tally) {
         check(tally, &what, server, command.args(words), verdict);
     };
     let about = ["query", "--pid", &pid, "--nspace", nspace, "JOB_SIZE"];
-    // A real server leaves it to its host, which says nothing of it.
+    // A real server forwards the query to its host, which does not support it.
     match has_table {
         true => ask(&about, &says(0, &["pmix.job.size: 2"])),
         false => ask(&about, &says(1, &["JOB_SIZE", "returned no value"])),
@@ -187,7 +186,7 @@ fn asking(pmix: &Path, server: &Running, has_table: bool, tally: &mut Tally) {
             .filter_map(|line| serde_json::from_str(line).ok());
         let job = lines.find(|job: &serde_json::Value| job["nspace"] == nspace);
         let job = job.ok_or_else(|| format!("{code:?}, and nothing of {nspace}"))?;
-        // Only a server that knows of processes tells them.
+        // Only a server that knows its processes lists them.
         match (job["procs"].as_array().map(Vec::len), has_table) {
             (Some(2), true) => Ok(()),
             (None, false) if job["status"] == -46 => Ok(()),
@@ -203,7 +202,7 @@ fn asking(pmix: &Path, server: &Running, has_table: bool, tally: &mut Tally) {
     );
 }
 
-/// The tools of OpenPMIx at a server of ours.
+/// Checks the tools of OpenPMIx with our server.
 fn others(server: &Running, tally: &mut Tally) {
     let what = format!("tools: those of OpenPMIx 4.2 at {}", server.title);
     if !Path::new("/usr/bin/pps").exists() {
@@ -234,8 +233,8 @@ fn others(server: &Running, tally: &mut Tally) {
     }
 }
 
-/// A server that was killed leaves its file, and our tools report that it is dead. The second process of `pmix run` removes
-/// the file soon after, and the tools then report that there is none.
+/// Kills the server. Its file is left, and our tools report that the server is dead. The helper process of `pmix run`
+/// soon removes the file, and the tools then report that there is no server.
 fn lost(pmix: &Path, server: &mut Running, tally: &mut Tally) -> Result<(), String> {
     let what = what_of(&server.title);
     server.kill()?;
@@ -257,7 +256,7 @@ fn lost(pmix: &Path, server: &mut Running, tally: &mut Tally) -> Result<(), Stri
     Ok(())
 }
 
-/// A server without a job: that of prte.
+/// Checks a server without a job: that of prte.
 fn without_job(pmix: &Path, prte: &Path, release: &str, tally: &mut Tally) {
     let title = format!("prte {release}");
     let what = what_of(&title);
@@ -295,7 +294,7 @@ fn without_job(pmix: &Path, prte: &Path, release: &str, tally: &mut Tally) {
     }
 }
 
-/// The Python wrapper as a tool that our server started, and as one that finds it.
+/// Returns runs of the Python wrapper as a tool that our server started, and as one that finds the server.
 fn python(ours: &Launcher, tally: &mut Tally) -> Vec<Case> {
     if let Err(why) = require_wrapper() {
         missing(&why, tally);

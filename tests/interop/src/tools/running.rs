@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A server that runs for tools to ask, and its rendezvous file.
+//! A running server for tools, and its rendezvous file.
 
 use std::fs;
 use std::io;
@@ -11,34 +11,34 @@ use std::time::{Duration, Instant};
 
 use xtask::install;
 
-/// How long a server may take until tools can attach to it.
+/// The time limit for a server to accept tools.
 const START: Duration = Duration::from_secs(30);
 
-/// What the two processes of its job do: they say what their job is called, and wait until their parent has ended.
+/// The script of both processes of the job: print the name of the job, and wait until the parent has exited.
 const JOB: &str = "echo \"job $PMIX_NAMESPACE\"; n=0; \
      while kill -0 $PPID 2>/dev/null && [ $n -lt 120 ]; do sleep 1; n=$((n+1)); done";
 
-/// A server that runs, with all that it started, until this is dropped.
+/// A running server, which is killed with everything that it started on drop.
 pub struct Running {
-    /// What it is called in reports.
+    /// The name in reports.
     pub title: String,
     child: Child,
     /// The directory below which it writes its rendezvous files.
     pub home: PathBuf,
-    /// The file that has its process id in its name.
+    /// The rendezvous file with its process ID in the name.
     pub file: PathBuf,
-    /// What the file says where it is.
+    /// The URI in the file.
     pub uri: String,
-    /// The name of its job, if it has one.
+    /// The namespace of its job, if any.
     pub nspace: Option<String>,
     is_killed: bool,
 }
 
 impl Running {
-    /// Starts a launcher with a job of two processes, to be added to its command, or a server without a job.
+    /// Starts a server without a job, or a launcher with a job of two processes, which are added to its command.
     ///
     /// # Errors
-    /// No tool can attach to it in time.
+    /// Returns a message if no tool can attach in time.
     pub fn start(title: &str, mut command: Command, has_job: bool) -> Result<Self, String> {
         let home = install::scratch("interop/tools")?.join(title.replace(' ', "-"));
         let fault = |e: io::Error| format!("{title}: {}: {e}", home.display());
@@ -71,7 +71,7 @@ impl Running {
         Ok(running)
     }
 
-    /// The process of the server.
+    /// Returns the process ID of the server.
     pub fn pid(&self) -> String {
         self.child.id().to_string()
     }
@@ -102,17 +102,17 @@ impl Running {
         }
     }
 
-    /// Kills it and what it started, as a crash would, and leaves its files.
+    /// Kills the server and its children, as in a crash, and leaves its files.
     ///
     /// # Errors
-    /// The operating system does not say that it has ended.
+    /// Returns a message if the system does not report its exit.
     pub fn kill(&mut self) -> Result<(), String> {
         if self.is_killed {
             return Ok(());
         }
         self.is_killed = true;
         let group = format!("-{}", self.child.id());
-        // Processes that have a group of their own end with their launcher, or by themselves.
+        // Processes in other groups exit with their launcher, or by themselves.
         let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
         self.child.wait().map(drop).map_err(|e| e.to_string())
     }
@@ -125,7 +125,7 @@ impl Drop for Running {
     }
 }
 
-/// The file below a directory whose name ends so, so many levels down.
+/// Returns the file whose name ends with `end`, at this depth below a directory.
 fn found(folder: &Path, end: &str, levels: u32) -> Option<PathBuf> {
     for entry in fs::read_dir(folder).ok()?.flatten() {
         let path = entry.path();
@@ -141,7 +141,7 @@ fn found(folder: &Path, end: &str, levels: u32) -> Option<PathBuf> {
     None
 }
 
-/// The first line of a file that is written as a whole: it has an end.
+/// Returns the first line of a file once the line is complete.
 fn first_line(file: &Path) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     let (line, _) = text.split_once('\n')?;
