@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask book`: the documents as a site by mdBook, with the documentation of the crates beside it.
+//! `cargo xtask book`: the documents as an mdBook site, beside the documentation of the crates.
 //!
 //! Source: the mdBook manual, "Configuration" and "SUMMARY.md".
 
@@ -20,15 +20,15 @@ use xtask::process::{cargo, output, root, run};
 use crate::files::{directory, write};
 use pages::Pages;
 
-/// What makes the site, in the version with which this was tried.
+/// mdBook, in the version that this task supports.
 const MDBOOK: (&str, &str) = ("mdbook", "0.5.4");
 
-/// Where the documentation of the crates is on the site, and the page that leads there.
+/// The path of the crate documentation on the site, and of the page that links to it.
 const API: &str = "api";
 const API_PAGE: &str = "api.md";
 
-/// The parts of the site and their pages, in their order. A directory stands for all pages in it; documents that
-/// are in no part follow the last one.
+/// The parts of the site with their pages in order. A directory means all pages in it; other documents follow the last
+/// part.
 const PARTS: &[(&str, &[&str])] = &[
     (
         "Using it",
@@ -65,7 +65,7 @@ const PARTS: &[(&str, &[&str])] = &[
     ("About it", &["CHANGELOG.md", "SECURITY.md"]),
 ];
 
-/// Makes the site in a directory, checks its links, and looks at it in a browser.
+/// Builds the site in a directory, checks its links, and loads it in a browser.
 pub(crate) fn book(folder: &Path) -> Outcome {
     let mut outcome = Outcome::default();
     let folder = &std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
@@ -98,10 +98,10 @@ pub(crate) fn book(folder: &Path) -> Outcome {
     outcome
 }
 
-/// Makes the site; the answer is its pages, as a browser asks for them.
+/// Builds the site and returns its pages as a browser requests them.
 fn made(folder: &Path, mdbook: &Path) -> Result<Vec<String>, String> {
     let source = install::scratch("book")?;
-    // What is not there need not be removed.
+    // The directory is missing in the first run.
     let _ = fs::remove_dir_all(source.join("src"));
     let mut pages = Pages::default();
     let mut summary = String::from("# Summary\n\n");
@@ -158,7 +158,7 @@ fn made(folder: &Path, mdbook: &Path) -> Result<Vec<String>, String> {
     Ok(html.collect())
 }
 
-/// Not one page with everything, which few can load; a browser's own search finds what is on a page.
+/// The configuration of mdBook. It disables the print page, as one page with the whole site is slow to load.
 const CONFIGURATION: &str = "[book]
 title = \"pmix-rs\"
 language = \"en\"
@@ -179,7 +179,7 @@ enable = false
 enable = true
 ";
 
-/// Lines that are easy to read; what mdBook has by itself are of 105 letters and more.
+/// The style of lines. mdBook's default exceeds 105 characters per line.
 const WIDTH: &str = ":root { --content-max-width: 640px; }\n";
 
 fn line(pages: &Pages, page: &str, indent: &str) -> String {
@@ -190,7 +190,7 @@ fn line(pages: &Pages, page: &str, indent: &str) -> String {
     )
 }
 
-/// The documents of `docs` that are in no part yet.
+/// Returns the documents of `docs` that are in no part.
 fn others(in_parts: &[String]) -> Result<Vec<String>, String> {
     let folder = root().join("docs");
     let fault = |e: std::io::Error| format!("{}: {e}", folder.display());
@@ -206,7 +206,7 @@ fn others(in_parts: &[String]) -> Result<Vec<String>, String> {
     Ok(others)
 }
 
-/// The page of the crates: what each is, and where its documentation is.
+/// Returns the page of the crates, with a description and a link for each.
 fn crates() -> Result<String, String> {
     let metadata = ["metadata", "--locked", "--no-deps", "--format-version", "1"];
     let metadata = output(&mut cargo(metadata))?;
@@ -235,7 +235,7 @@ fn crates() -> Result<String, String> {
     Ok(page)
 }
 
-/// Puts the documentation of the crates into a directory.
+/// Builds the documentation of the crates into a directory.
 fn documentation(folder: &Path) -> Result<(), String> {
     let mut doc = cargo(["doc", "--workspace", "--no-deps", "--locked", "--quiet"]);
     run(doc.env("RUSTDOCFLAGS", "-D warnings"))?;

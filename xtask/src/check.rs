@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask check`: the checks of one change, before `cargo xtask test` checks everything.
+//! `cargo xtask check`: the checks of one change, which are quicker than the complete `cargo xtask test`.
 //!
-//! A change is the difference between the files here and the point where the branch left `origin/main`, new files
-//! included. Without such a branch it is the difference to the last commit.
+//! A change is the difference between the working tree, including new files, and the merge base with `origin/main`.
+//! Without that branch it is the difference to the last commit.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use xtask::process::{self, cargo, root};
 use crate::test::{lints, tests};
 use crate::tidy;
 
-/// Packages whose integration tests take longer than a check may: they start jobs or run compilers.
+/// Packages with slow integration tests, which start jobs or run compilers; their tests are skipped.
 const SLOW: &[&str] = &["pmix-builtin", "pmix-capi", "pmix-cli", "pmix-launch"];
 
-/// Files at the top that every crate is compiled with.
+/// Top-level files that affect every crate.
 const EVERYWHERE: &[&str] = &["Cargo.toml", "Cargo.lock", "rust-toolchain.toml"];
 
 /// Checks the format, the crates that changed, the crates that depend on them, and tidy.
@@ -58,7 +58,7 @@ fn crates(workspace: &Workspace, files: &[PathBuf], outcome: &mut Outcome) {
         let mut command = cargo(["test", "--locked", "--no-fail-fast"]);
         tests(command.args(arguments)).0
     };
-    // One call for all of them: another selection of packages has other features, and compiles again what they need.
+    // Use one call for all packages: another selection has other features and recompiles their dependencies.
     let mut arguments = packages(&changed);
     if changed.iter().any(|package| package.has_library) {
         arguments.push("--lib");
@@ -77,7 +77,7 @@ fn names(packages: &[&Package]) -> String {
     names.join(" ")
 }
 
-/// The arguments of cargo that select these packages.
+/// Returns the arguments of cargo that select these packages.
 fn packages<'a>(packages: &[&'a Package]) -> Vec<&'a str> {
     let arguments = packages.iter().map(|package| ["--package", &package.name]);
     arguments.flatten().collect()
@@ -99,16 +99,16 @@ fn changed_files() -> Result<Vec<PathBuf>, String> {
     Ok(files.map(PathBuf::from).collect())
 }
 
-/// One package of the workspace.
+/// A package of the workspace.
 #[derive(Debug, Default)]
 struct Package {
     name: String,
     /// Its directory, relative to the top.
     folder: PathBuf,
-    /// The packages that it needs, in builds and tests.
+    /// The packages on which it depends in builds and tests.
     needs: BTreeSet<String>,
     has_library: bool,
-    /// It has the test program `it`.
+    /// `true` if it has the test program `it`.
     has_it: bool,
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask ci`: the checks that must hold before a change lands; with `--all` every check.
+//! `cargo xtask ci`: the checks that must pass before a change lands; with `--all` every check.
 //!
-//! The last line sums the tasks. A check that was not made fails the run unless
-//! `testdata/expected-skips.toml` says that it is not made, and why.
+//! The last line sums all tasks. A skipped check fails the run unless `testdata/expected-skips.toml` lists it with a
+//! reason.
 
 mod skips;
 
@@ -14,10 +14,10 @@ use xtask::Outcome;
 use crate::Cli;
 use skips::Expected;
 
-/// The calls of both forms that come first: they build what later calls use.
+/// The first calls of both forms, which build what later calls use.
 const FIRST: &[&str] = &["test"];
 
-/// The selection that each landing needs.
+/// The calls of the short form.
 const SHORT: &[&str] = &[
     "fuzz 10",
     "faults --short",
@@ -25,11 +25,11 @@ const SHORT: &[&str] = &[
     "interop server --profile dev",
     "interop types --profile dev",
     "consumers programs --profile dev",
-    // The library and the tests are built by then.
+    // The library and the tests are built by the earlier calls.
     "sanitize --only memcheck --short --profile dev",
 ];
 
-/// The whole of what `SHORT` selects from, and the tasks that only `--all` runs.
+/// The complete forms of the calls in `SHORT`, and the tasks that only `--all` runs.
 const WHOLE: &[&str] = &[
     "variants",
     "seeds 10000",
@@ -44,7 +44,7 @@ const WHOLE: &[&str] = &[
     "sanitize --only thread --profile dev",
 ];
 
-/// The calls of both forms that come last: what is shipped.
+/// The last calls of both forms, which check the packages.
 const LAST: &[&str] = &[
     "sanitize --only abi --profile dev",
     "dist target/installed --profile dev",
@@ -64,7 +64,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// Returns the calls of this form, in their order.
+    /// Returns the calls of this form in order.
     fn calls(self) -> impl Iterator<Item = &'static str> {
         let middle = match self {
             Self::Short => SHORT,
@@ -74,7 +74,7 @@ impl Form {
     }
 }
 
-/// Runs every task of a form, later ones even if earlier ones failed.
+/// Runs every task of a form; a failed task does not stop the run.
 pub(crate) fn run(form: Form) -> Outcome {
     let mut sum = Outcome::default();
     let mut skips = Vec::new();

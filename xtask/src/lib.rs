@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the project's tasks share: counts of checks, running other programs, installing peers.
+//! Shared parts of the project's tasks: counts of checks, running of programs, installation of peers.
 //!
-//! The tasks that need crates of the project are programs of their own (`tests/interop`,
-//! `tests/faults`, `benches`), so that a crate that does not build stops none of the others. They
-//! report through [`close`], and `cargo xtask` reads it by [`delegate`].
+//! Tasks that need crates of the project are programs of their own (`tests/interop`, `tests/faults`, `benches`), so
+//! that a crate that does not build stops no other task. They report through [`close`], and `cargo xtask` reads the
+//! report by [`delegate`].
 #![forbid(unsafe_code)]
 
 mod delegate;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Building the C library, for the tasks that install it or run programs on it.
+//! Builds of the C library, for tasks that install it or run programs on it.
 
 use std::path::PathBuf;
 
 use crate::install;
 use crate::process::{cargo, run};
 
-/// Builds the C library, both files for C, and returns the directory that they are in.
+/// Builds the C library, shared and static, and returns its directory.
 ///
-/// The crate is one for Rust, too, for its tests, and cargo optimises no program as a whole that is a library for
-/// Rust: where the profile does so, the forms for C are built alone. `dev` does not, and shares what tests build.
+/// For its tests the crate is also a Rust library, and cargo applies no link-time optimization to a Rust library. If
+/// the profile enables it, the C forms are built alone. `dev` does not, and shares the build of the tests.
 ///
 /// # Errors
-/// Cargo fails, with what it said.
+/// Returns the message of cargo if the build fails.
 pub fn build(profile: &str) -> Result<PathBuf, String> {
     let profile = profile_beside(profile);
     let package = ["--quiet", "--locked", "--package", "pmix-capi", "--profile"];
@@ -25,7 +25,7 @@ pub fn build(profile: &str) -> Result<PathBuf, String> {
     Ok(install::built(profile))
 }
 
-/// Returns the profile of the C library that goes with this profile of programs: `library` of `Cargo.toml` for `dist`.
+/// Returns the profile of the C library that belongs to a profile of programs: `library` of `Cargo.toml` for `dist`.
 pub fn profile_beside(profile: &str) -> &str {
     match profile {
         "dist" => "library",

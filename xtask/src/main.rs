@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The project's tasks, in place of shell scripts.
 //!
-//! `cargo xtask help` lists them. Every task ends with the plain line `N passed, N failed, N
-//! skipped` and exits with 0 only if nothing failed. With `--install` a task installs what it needs
-//! and does not find, as it does where the variable `CI` is set.
+//! `cargo xtask help` lists them. Every task ends with the line `N passed, N failed, N skipped` and exits with 0 only
+//! if nothing failed. With `--install`, or if the variable `CI` is set, a task installs missing dependencies.
 #![forbid(unsafe_code)]
 
 mod book;

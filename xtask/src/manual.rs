@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The manual pages of the C functions, section 3: one for each, made from what the headers say of it, and what the
-//! documents say of its directives and statuses.
+//! The manual pages of the C functions (section 3). They combine the comments of the headers with the tables of
+//! directives and statuses in the documents.
 //!
 //! Source: man-pages(7), groff_man(7).
 
@@ -19,39 +19,39 @@ use tables::Tables;
 /// The headers that declare functions.
 const HEADERS: &[&str] = &["pmix.h", "pmix_server.h", "pmix_tool.h"];
 
-/// The headers that declare types of callbacks.
+/// The headers that declare callback types.
 const CALLBACKS: &[&str] = &["pmix_common.h", "pmix_server.h", "pmix_tool.h"];
 
-/// What a declaration of a function begins with.
+/// The beginning of a function's declaration.
 const EXPORT: &str = "PMIX_EXPORT ";
 
-/// How long a line of a declaration may be.
+/// The maximal length of a line of a declaration.
 const WIDTH: usize = 76;
 
-/// The function whose status is what it was asked for.
+/// The function that returns a status as its result, not as an error.
 const LOOKS_UP: &str = "PMIx_Error_code";
 
-/// One function as a header has it.
+/// A function as a header declares it.
 #[derive(Debug, PartialEq, Eq)]
 struct Function {
     name: String,
     header: &'static str,
-    /// The declaration without its first and last words: `int PMIx_Initialized(void)`.
+    /// The declaration without the export macro and the semicolon: `int PMIx_Initialized(void)`.
     prototype: String,
-    /// The comment, in one line.
+    /// The comment in one line.
     text: String,
 }
 
-/// Has groff set all pages of a folder, with every warning that it knows.
+/// Formats all pages of a folder by groff with every warning enabled.
 ///
 /// # Errors
-/// There is no groff, or what it warns of.
+/// Returns a message if groff is missing, or its warnings.
 pub(crate) fn set(folder: &Path) -> Result<usize, String> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     files.sort();
     let mut groff = Command::new("groff");
-    // Plain letters, so that the headings can be counted.
+    // ASCII output without formatting, so that the headings can be counted.
     groff
         .args(["-man", "-Tutf8", "-ww", "-P-cbou"])
         .args(&files);
@@ -70,10 +70,10 @@ pub(crate) fn set(folder: &Path) -> Result<usize, String> {
     }
 }
 
-/// The name of each function with its page.
+/// Returns the page of each function by name.
 ///
 /// # Errors
-/// A header cannot be read, or has a function without a comment.
+/// Returns a message if a header cannot be read or has a function without a comment.
 pub(crate) fn pages() -> Result<BTreeMap<String, String>, String> {
     let mut functions = Vec::new();
     let mut callbacks = BTreeMap::new();
@@ -97,7 +97,7 @@ fn read(header: &str) -> Result<String, String> {
     fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// The functions of a header, which all have a comment before them.
+/// Returns the functions of a header, each of which needs a comment before it.
 fn declared(header: &'static str, text: &str) -> Result<Vec<Function>, String> {
     let mut functions = Vec::new();
     let mut about: Option<String> = None;
@@ -129,13 +129,13 @@ fn declared(header: &'static str, text: &str) -> Result<Vec<Function>, String> {
     Ok(functions)
 }
 
-/// What a prototype declares.
+/// Returns the name that a prototype declares.
 fn name_of(prototype: &str) -> &str {
     let head = prototype.split('(').next().unwrap_or_default();
     head.rsplit([' ', '*']).next().unwrap_or_default()
 }
 
-/// The types of callbacks of a header, by name.
+/// Returns the callback types of a header by name.
 fn types(text: &str) -> BTreeMap<String, String> {
     let lines = text.lines().filter(|line| line.starts_with("typedef "));
     let callbacks = lines.filter_map(|line| {
@@ -146,7 +146,7 @@ fn types(text: &str) -> BTreeMap<String, String> {
     callbacks.collect()
 }
 
-/// The page of a function.
+/// Returns the page of a function.
 fn page(
     one: &Function,
     callbacks: &BTreeMap<String, String>,
@@ -189,7 +189,7 @@ fn page(
     page
 }
 
-/// The first sentence as the line of a name: without its capital and its full stop.
+/// Returns the first sentence for the NAME section, without a capital and a full stop.
 fn first(text: &str) -> String {
     let sentence = text.split(". ").next().unwrap_or_default();
     let sentence = sentence.trim_end_matches('.');
@@ -198,7 +198,7 @@ fn first(text: &str) -> String {
     begin.into_iter().chain(letters).collect()
 }
 
-/// Text that groff prints as it is.
+/// Escapes text for groff.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     if text.starts_with(['.', '\'']) {
@@ -217,19 +217,19 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// A declaration in lines that fit, each parameter on one of its own if they do not.
+/// Wraps a declaration, with each parameter on a line of its own if it does not fit on one line.
 fn wrapped(declaration: &str) -> String {
     if declaration.len() < WIDTH {
         return escaped(declaration) + ";\n";
     }
-    // The list of parameters is in the last parentheses: a callback has its name in others.
+    // The parameters are in the last parentheses: a callback has its name in the first ones.
     let at = declaration.rfind('(').map_or(0, |at| at + 1);
     let (head, params) = declaration.split_at(at);
     let params = escaped(params).replace(", ", ",\n    ");
     format!("{}\n    {params};\n", escaped(head))
 }
 
-/// The types of callbacks that a function takes, in its order.
+/// Returns the callback types of a function's parameters in order.
 fn taken<'a>(prototype: &str, callbacks: &'a BTreeMap<String, String>) -> Vec<&'a str> {
     let words = prototype.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let found = words.filter_map(|word| callbacks.get(word).map(String::as_str));
@@ -242,7 +242,7 @@ fn taken<'a>(prototype: &str, callbacks: &'a BTreeMap<String, String>) -> Vec<&'
     taken
 }
 
-/// What a function does, a sentence on each line, with names in bold.
+/// Formats the description of a function, one sentence per line, with names in bold.
 fn described(text: &str, name: &str, names: &BTreeSet<String>) -> String {
     let mut lines = String::new();
     for sentence in text.split(". ") {
@@ -256,7 +256,7 @@ fn described(text: &str, name: &str, names: &BTreeSet<String>) -> String {
     lines
 }
 
-/// A line that is no request of groff.
+/// Guards a line that begins like a groff request.
 fn guarded(line: String) -> String {
     match line.starts_with('.') {
         true => format!("\\&{line}"),
@@ -264,7 +264,7 @@ fn guarded(line: String) -> String {
     }
 }
 
-/// A word: bold if it names something of the interface, and with its section if that has a page.
+/// Formats a word: in bold if it is a name of the interface, and with its section if it has a page.
 fn bold(word: &str, own: &str, names: &BTreeSet<String>) -> String {
     let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let (begin, rest) = word.split_at(end.unwrap_or(word.len()));
@@ -278,7 +278,7 @@ fn bold(word: &str, own: &str, names: &BTreeSet<String>) -> String {
     format!("\\fB{begin}\\fR{section}{}", escaped(rest))
 }
 
-/// The functions that a text names, but for its own.
+/// Returns the functions that a text names, except its own.
 fn named(text: &str, own: &str, names: &BTreeSet<String>) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let others = words.filter(|word| *word != own && names.contains(*word));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask matrix`: the real command, built and configured in every way that matters.
+//! `cargo xtask matrix`: the real command in every relevant build and configuration.
 //!
-//! In each cell every list of the vectors makes the round trip, in both forms, and the values of
-//! every other cell are read: exactly, where the cell can read them, and refused where it cannot.
+//! Each cell encodes and decodes every list of the vectors in both forms. It also decodes the values of every other
+//! cell, which must give the list if the cell supports the value, and an error if not.
 
 mod batch;
 mod build;
@@ -39,7 +39,7 @@ pub(crate) fn run() -> Outcome {
         }
         reports.push(report);
     }
-    // Only now is it known what every cell writes.
+    // Cells can decode each other's values only after every cell has encoded.
     for (cell, report) in CELLS.iter().zip(&mut reports) {
         match builds.command(cell) {
             Ok(pmix) => report.foreign(&pmix, &lists, &values),
@@ -54,7 +54,7 @@ pub(crate) fn run() -> Outcome {
     outcome
 }
 
-/// The cell of a name, for tests.
+/// Returns the cell with this name, for tests.
 #[cfg(test)]
 fn cell(name: &str) -> &'static cell::Cell {
     CELLS.iter().find(|cell| cell.name == name).expect("a cell")

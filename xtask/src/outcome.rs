@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a task reports: how many checks held, how many did not, and how many were not made.
+//! The result of a task: the numbers of passed, failed and skipped checks.
 
 use std::fmt;
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-/// Checks of one name that were not made for one reason.
+/// Checks of one name that were skipped for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skip {
     /// The test, scenario or row.
     pub name: String,
-    /// Why it was not made: what it needs, or why there is nothing to compare.
+    /// The reason: a missing dependency, or nothing to compare with.
     pub reason: String,
-    /// How many checks that are, at least one.
+    /// The number of checks, at least one.
     pub count: usize,
 }
 
-/// Counts of checks; `Display` is the closing line of a task.
+/// Counts of checks; `Display` formats the closing line of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Checks that held.
+    /// Passed checks.
     pub passed: usize,
-    /// Checks that did not.
+    /// Failed checks.
     pub failed: usize,
-    /// Checks that were not made, and why.
+    /// Skipped checks with reasons.
     pub skips: Vec<Skip>,
 }
 
 impl Outcome {
-    /// One check that held or did not.
+    /// Creates the outcome of one check.
     pub fn of(held: bool) -> Self {
         Self {
             passed: usize::from(held),
@@ -38,7 +38,7 @@ impl Outcome {
         }
     }
 
-    /// Counts one check and, if it failed, says why on stderr.
+    /// Counts one check and prints the reason of a failure on stderr.
     pub fn check(&mut self, name: &str, result: Result<(), String>) {
         if let Err(why) = &result {
             eprintln!("FAILED {name}: {why}");
@@ -46,13 +46,13 @@ impl Outcome {
         *self += Self::of(result.is_ok());
     }
 
-    /// Counts and shows one check that cannot be made here.
+    /// Counts and prints a check that cannot run here.
     pub fn skip(&mut self, name: &str, reason: &str) {
         println!("SKIPPED {name}: {reason}");
         self.leave_out(name, reason, 1);
     }
 
-    /// Counts checks that are not made, without a line for each.
+    /// Counts skipped checks without a line for each.
     pub fn leave_out(&mut self, name: &str, reason: &str, count: usize) {
         self.skips.push(Skip {
             name: name.to_owned(),
@@ -61,20 +61,20 @@ impl Outcome {
         });
     }
 
-    /// The counts as another process reads them.
+    /// Formats the counts for another process.
     pub(crate) fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads what [`Outcome::to_json`] wrote.
+    /// Parses the text of [`Outcome::to_json`].
     ///
     /// # Errors
-    /// It did not write this.
+    /// Returns a message if the text has another form.
     pub(crate) fn from_json(text: &str) -> Result<Self, String> {
         serde_json::from_str(text).map_err(|e| format!("counts of a task: {e}"))
     }
 
-    /// How many checks were not made.
+    /// Returns the number of skipped checks.
     pub fn skipped(&self) -> usize {
         self.skips.iter().map(|skip| skip.count).sum()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask crates` and `cargo xtask deb`: what is published, made and tried.
+//! `cargo xtask crates` and `cargo xtask deb`: builds and checks the published packages.
 //!
 //! Source: The Cargo Book, "cargo package"; Debian Policy, chapters 5 and 12; deb-control(5).
 
@@ -16,16 +16,16 @@ use xtask::process::{cargo, output, root, run};
 
 use crate::{dist, files, sbom};
 
-/// What the package is called; no package of Debian is.
+/// The name of the package, which no Debian package has.
 const NAME: &str = "pmix-rs";
 
-/// Where the library and its headers are, so that Debian's own libpmix stays what programs find.
+/// The directory of the library and its headers; programs still find Debian's own libpmix by default.
 const HOME: &str = "usr/lib/pmix-rs";
 
-/// What the packages of Debian beside which ours is tried are called.
+/// The Debian packages beside which ours is tested.
 const BESIDE: [&str; 2] = ["libpmix2", "libpmix-dev"];
 
-/// What building and trying takes, as Debian calls it.
+/// The Debian packages needed to build and test.
 const NEEDED: &[&str] = &[
     "gcc",
     "libc6-dev",
@@ -35,7 +35,7 @@ const NEEDED: &[&str] = &[
     "libpmix-dev",
 ];
 
-/// A crate that is published: its name, version and directory.
+/// A published crate: its name, version and directory.
 struct Published {
     name: String,
     version: String,
@@ -43,7 +43,7 @@ struct Published {
     facts: Value,
 }
 
-/// Packs every crate that is published, looks into the packages, and compiles what is in them.
+/// Packs every published crate, checks the packages, and compiles their contents.
 pub(crate) fn crates() -> Outcome {
     let mut outcome = Outcome::default();
     let published = match published() {
@@ -65,7 +65,7 @@ pub(crate) fn crates() -> Outcome {
     outcome
 }
 
-/// The crates of the workspace that are published.
+/// Returns the published crates of the workspace.
 fn published() -> Result<Vec<Published>, String> {
     let arguments = ["metadata", "--locked", "--no-deps", "--format-version", "1"];
     let metadata = output(&mut cargo(arguments))?;
@@ -96,17 +96,17 @@ impl Published {
         install::target().join(name)
     }
 
-    /// Where the package is unpacked.
+    /// Returns the directory of the unpacked package.
     fn unpacked(&self) -> PathBuf {
         let name = format!("package/unpacked/{}-{}", self.name, self.version);
         install::target().join(name)
     }
 }
 
-/// Packs all crates at once, as they depend on each other.
+/// Packs all crates in one call, as they depend on each other.
 fn pack(published: &[Published]) -> Result<(), String> {
     let unpacked = install::target().join("package/unpacked");
-    // What is not there need not be removed.
+    // The directory is missing in the first run.
     let _ = fs::remove_dir_all(&unpacked);
     files::directory(&unpacked)?;
     let mut command = cargo([
@@ -131,7 +131,7 @@ fn pack(published: &[Published]) -> Result<(), String> {
     Ok(())
 }
 
-/// What a package must have: who finds it reads what it is, and under which terms.
+/// Checks that a package contains its description and licenses.
 fn whole(one: &Published) -> Result<(), String> {
     let mut missing = Vec::new();
     for file in ["Cargo.toml", "README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
@@ -158,11 +158,11 @@ fn whole(one: &Published) -> Result<(), String> {
     }
 }
 
-/// The crate whose examples are read by authors of programs, and what they take besides it.
+/// The crate whose examples serve program authors, and the crate that they need besides it.
 const EXAMPLES: (&str, &str) = ("pmix", "rustix");
 
-/// Puts a program of somebody else beside the packages: it depends on what README says, and is made of the examples
-/// that need no more.
+/// Creates a program beside the packages as a user would: it has the dependencies that README shows, and consists of
+/// the examples that need no more.
 fn program(published: &[Published], folder: &Path) -> Result<(), String> {
     let (of, beside) = EXAMPLES;
     let one = published.iter().find(|one| one.name == of);
@@ -179,7 +179,7 @@ fn program(published: &[Published], folder: &Path) -> Result<(), String> {
     });
     let known = known.and_then(|known| known["features"].as_array());
     let known = known.into_iter().flatten().filter_map(Value::as_str);
-    // It is one of those that nobody names.
+    // `std` is a default feature, which programs do not name.
     let known: Vec<_> = known.filter(|feature| *feature != "std").collect();
     if features != known {
         return Err(format!(
@@ -205,7 +205,7 @@ fn program(published: &[Published], folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Compiles all crates from what is in their packages, and a program that depends on one of them.
+/// Compiles all crates from their packages, and a program that depends on one of them.
 fn compiled(published: &[Published]) -> Result<(), String> {
     let folder = install::target().join("package/unpacked");
     program(published, &folder.join("program"))?;
@@ -232,7 +232,7 @@ fn compiled(published: &[Published]) -> Result<(), String> {
     run(&mut check)
 }
 
-/// Makes a Debian package, looks into it, and tries it where packages may be installed.
+/// Builds a Debian package, checks its contents, and tests it where packages may be installed.
 pub(crate) fn deb(folder: &Path, profile: &str) -> Outcome {
     let mut outcome = Outcome::default();
     let folder = &std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
@@ -265,7 +265,7 @@ pub(crate) fn deb(folder: &Path, profile: &str) -> Outcome {
     outcome
 }
 
-/// What goes into the package, from what `cargo xtask dist` installs.
+/// Creates the contents of the package from the files that `cargo xtask dist` installs.
 fn staged(folder: &Path, profile: &str) -> Result<(), String> {
     let stage = folder.join("stage");
     let _ = fs::remove_dir_all(&stage);
@@ -275,7 +275,7 @@ fn staged(folder: &Path, profile: &str) -> Result<(), String> {
         glibc: None,
     };
     dist::installed(&home, build)?;
-    // The command and its pages are found by everybody; the library by who asks for it.
+    // The command and its pages are on the default paths; the library must be requested.
     let moved = |from: &str, to: &str| {
         let to = stage.join(to);
         to.parent().map_or(Ok(()), files::directory)?;
@@ -287,7 +287,7 @@ fn staged(folder: &Path, profile: &str) -> Result<(), String> {
     files::directory(&home.join("bin"))?;
     let command = home.join("bin/pmix");
     symlink("../../../bin/pmix", &command).map_err(|e| format!("{}: {e}", command.display()))?;
-    // In /usr/bin and among its pages they are those of Debian's pmix-bin.
+    // In /usr/bin these names belong to Debian's pmix-bin.
     for (name, _) in dist::NAMES {
         let page = stage.join("usr/share/man/man1").join(format!("{name}.1"));
         fs::remove_file(&page).map_err(|e| format!("{}: {e}", page.display()))?;
@@ -304,7 +304,7 @@ fn staged(folder: &Path, profile: &str) -> Result<(), String> {
     files::write(&doc.join("copyright"), terms.as_bytes())
 }
 
-/// The package, from what goes into it.
+/// Returns the package built from its contents.
 fn made(folder: &Path) -> Result<PathBuf, String> {
     let stage = folder.join("stage");
     let architecture = output(Command::new("dpkg").arg("--print-architecture"))?;
@@ -337,7 +337,7 @@ fn made(folder: &Path) -> Result<PathBuf, String> {
     Ok(package)
 }
 
-/// What the files below a directory take.
+/// Returns the size of the files below a directory.
 fn kibibytes(folder: &Path) -> Result<u64, String> {
     let said = output(Command::new("du").args(["-sk"]).arg(folder))?;
     let said = String::from_utf8_lossy(&said);
@@ -348,7 +348,7 @@ fn kibibytes(folder: &Path) -> Result<u64, String> {
     number.ok_or_else(|| format!("du said {said:?}"))
 }
 
-/// The command runs from where the package is unpacked, and a program is compiled and runs there.
+/// Checks that the command runs from the unpacked package, and that a program can be compiled and run there.
 fn unpacked(package: &Path, folder: &Path) -> Result<(), String> {
     let top = folder.join("unpacked");
     let _ = fs::remove_dir_all(&top);
@@ -356,7 +356,7 @@ fn unpacked(package: &Path, folder: &Path) -> Result<(), String> {
     works(&top)
 }
 
-/// What a user does first with the package, below a directory.
+/// Checks the first steps of a user of the package, below a directory.
 fn works(top: &Path) -> Result<(), String> {
     let said = output(Command::new(top.join("usr/bin/pmix")).arg("--version"))?;
     let said = String::from_utf8_lossy(&said).trim().to_owned();
@@ -398,7 +398,7 @@ fn works(top: &Path) -> Result<(), String> {
     }
 }
 
-/// Installs the package beside Debian's own, uses it, removes it, and looks for what is left.
+/// Installs the package beside Debian's own, uses it, removes it, and checks that nothing is left.
 fn tried(package: &Path) -> Result<(), String> {
     let before = beside()?;
     output(Command::new("dpkg").arg("--install").arg(package))?;
@@ -421,7 +421,7 @@ fn tried(package: &Path) -> Result<(), String> {
     }
 }
 
-/// What dpkg says of the files of Debian's own packages; nothing if they are as they were shipped.
+/// Returns dpkg's report about the files of Debian's own packages; empty if they are unchanged.
 fn beside() -> Result<String, String> {
     let said = output(Command::new("dpkg").arg("--verify").args(BESIDE))?;
     Ok(String::from_utf8_lossy(&said).into_owned())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Running other programs, and where things are.
+//! Running of programs, and the paths of the repository.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -9,12 +9,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// How long a command may take where nobody watches it.
+/// The time limits of a command that runs unattended.
 #[derive(Clone, Copy)]
 struct Limits {
-    /// From its start, or from its last line where lines are read, to its end.
+    /// The limit from the start to the end, or from the last line if lines are read.
     run: Duration,
-    /// From one line to the next; a build prints none, however much there is to build.
+    /// The limit from one line to the next; builds print none, whatever their length.
     silence: Duration,
 }
 
@@ -27,13 +27,13 @@ impl Limits {
     }
 }
 
-/// The top of the repository.
+/// Returns the top of the repository.
 pub fn root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().unwrap_or(manifest).to_owned()
 }
 
-/// The cargo that runs this task, at the top of the repository.
+/// Returns the cargo that runs this task, at the top of the repository.
 pub fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
@@ -41,7 +41,7 @@ pub fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command
     command
 }
 
-/// A command as one would type it.
+/// Formats a command as a user would type it.
 pub fn shown(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
     words.extend(command.get_args().map(|a| a.to_string_lossy().into_owned()));
@@ -51,10 +51,10 @@ pub fn shown(command: &Command) -> String {
     words.join(" ")
 }
 
-/// Runs a command whose output goes straight to ours.
+/// Runs a command with our standard output.
 ///
 /// # Errors
-/// The command cannot run or fails; unattended, it also fails when it takes longer than 3 hours.
+/// Returns a message if the command cannot run or fails. Unattended, it also fails after 3 hours.
 pub fn run(command: &mut Command) -> Result<(), String> {
     println!("$ {}", shown(command));
     let limits = Limits::unattended();
@@ -62,11 +62,11 @@ pub fn run(command: &mut Command) -> Result<(), String> {
     ended(command, &mut child, limits)
 }
 
-/// Runs a command, showing each line of its standard output and handing it to `line`.
+/// Runs a command, prints each line of its standard output and passes it to `line`.
 ///
 /// # Errors
-/// The command cannot run or fails; unattended, it also fails when it prints nothing for 12
-/// minutes, so that one test that waits for ever does not use up the time of all.
+/// Returns a message if the command cannot run or fails. Unattended, it also fails after 12 minutes without output, so
+/// that a test that hangs does not use up the time of all.
 pub fn run_lines(command: &mut Command, line: impl FnMut(&str)) -> Result<(), String> {
     println!("$ {}", shown(command));
     read_lines(command, Limits::unattended(), line)
@@ -112,7 +112,7 @@ fn read_lines(
     }
 }
 
-/// Starts a command; one with limits leads a process group of its own that can be ended whole.
+/// Starts a command; with limits it leads a process group of its own, so that all of it can be killed.
 fn spawn(command: &mut Command, limits: Option<Limits>) -> Result<Child, String> {
     if limits.is_some() {
         command.process_group(0);
@@ -148,12 +148,12 @@ fn ended(command: &Command, child: &mut Child, limits: Option<Limits>) -> Result
     }
 }
 
-/// Ends a command that was started with limits, and all of its process group.
+/// Kills a command that was started with limits, and its process group.
 fn kill(child: &mut Child) {
     let group = format!("-{}", child.id());
     let told = Command::new("kill").args(["-KILL", "--", &group]).status();
     if !told.is_ok_and(|status| status.success()) {
-        // It has ended meanwhile, or there is no such program.
+        // The group has ended, or there is no `kill` program.
         let _ = child.kill();
     }
     let _ = child.wait();
@@ -163,7 +163,7 @@ fn kill(child: &mut Child) {
 ///
 /// # Errors
 ///
-/// The command cannot be started, or ends with a failure: with what it said.
+/// Returns a message with the output if the command cannot be started or fails.
 pub fn output(command: &mut Command) -> Result<Vec<u8>, String> {
     let text = shown(command);
     let output = command
@@ -181,7 +181,7 @@ pub fn output(command: &mut Command) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Whether this runs unattended: a missing peer is a failure there, and chance is kept out.
+/// Returns `true` if this runs unattended: a missing peer is then a failure, and seeds are fixed.
 pub fn in_ci() -> bool {
     std::env::var("CI").is_ok_and(|v| !v.is_empty() && v != "false" && v != "0")
 }

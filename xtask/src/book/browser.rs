@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The site in a browser: each page is loaded, wide and narrow, and measured.
+//! Loads each page of the site in a browser, wide and narrow, and measures it.
 //!
 //! Source: HTML, "The iframe element"; CSSOM View, for widths and heights.
 
@@ -16,10 +16,10 @@ use serde_json::Value;
 use xtask::Outcome;
 use xtask::install;
 
-/// The browser, as Debian calls its package and its program.
+/// The name of the browser's Debian package and program.
 const BROWSER: &str = "chromium";
 
-/// What it is told besides the page: to be nobody's browser, and to ask nobody but us.
+/// Options of the browser: a fresh profile, and no requests to other hosts.
 const OPTIONS: &[&str] = &[
     "--headless",
     "--no-sandbox",
@@ -34,13 +34,13 @@ const OPTIONS: &[&str] = &[
     "--window-size=1400,1000",
 ];
 
-/// How long the browser may take for all pages.
+/// The time limit of the browser for all pages.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The page that loads the others and says what it sees; `PAGES` stands for their list.
+/// The page that loads the others and reports their sizes; `PAGES` is replaced by their list.
 const LOOKS: &str = include_str!("looks.html");
 
-/// Loads every page, if there is a browser.
+/// Loads every page, if a browser is installed.
 pub(super) fn check(outcome: &mut Outcome, folder: &Path, pages: &[String]) {
     install::packages(&[BROWSER]);
     match Command::new(BROWSER).arg("--version").output() {
@@ -49,7 +49,7 @@ pub(super) fn check(outcome: &mut Outcome, folder: &Path, pages: &[String]) {
     }
 }
 
-/// What the browser says of the pages.
+/// Returns an error if the browser reports a fault of a page.
 fn looked_at(folder: &Path, pages: &[String]) -> Result<(), String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
     let port = listener.local_addr().map_err(|e| e.to_string())?.port();
@@ -63,7 +63,7 @@ fn looked_at(folder: &Path, pages: &[String]) -> Result<(), String> {
     });
     std::thread::spawn(move || site.serve(&listener));
     let profile = install::scratch("book")?.join("browser");
-    // What is not there need not be removed.
+    // The directory is missing in the first run.
     let _ = fs::remove_dir_all(&profile);
     let mut browser = Command::new(BROWSER);
     browser
@@ -86,18 +86,18 @@ fn looked_at(folder: &Path, pages: &[String]) -> Result<(), String> {
     }
 }
 
-/// A browser that ends with what it was started for.
+/// A browser process that is killed on drop.
 struct Ends(Child);
 
 impl Drop for Ends {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The kill fails if the browser has exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Whether all pages are as they should be.
+/// Checks the report of the browser.
 fn judged(text: &str, pages: usize, missing: &[String]) -> Result<(), String> {
     let seen: Value = serde_json::from_str(text).map_err(|e| format!("what is seen: {e}"))?;
     let seen = seen.as_array().ok_or("what is seen is no list")?;
@@ -128,15 +128,15 @@ fn judged(text: &str, pages: usize, missing: &[String]) -> Result<(), String> {
     }
 }
 
-/// What is heard of the browser.
+/// A message about the browser's progress.
 enum Said {
-    /// It asked for a file that is not there.
+    /// A request for a file that does not exist.
     Missing(String),
-    /// It has loaded all pages.
+    /// The report after all pages are loaded.
     Seen(String),
 }
 
-/// The site, served to the one browser.
+/// The site, served to the browser.
 struct Site {
     folder: PathBuf,
     looks: String,
@@ -144,12 +144,12 @@ struct Site {
 }
 
 impl Site {
-    /// Answers each connection by a thread: a browser opens some in advance, and says nothing on them.
+    /// Handles each connection in a thread: browsers open some in advance and send nothing on them.
     fn serve(self: &Arc<Self>, listener: &TcpListener) {
         for stream in listener.incoming().flatten() {
             let site = Arc::clone(self);
             std::thread::spawn(move || {
-                // A browser that goes away has what it wanted.
+                // The write may fail if the browser closed the connection.
                 let _ = site.answer(&stream);
             });
         }
@@ -189,7 +189,7 @@ impl Site {
         }
         match path {
             "looks" => respond(stream, "200 OK", "text/html", self.looks.as_bytes()),
-            // Asked for by the browser itself.
+            // Browsers request this file by themselves.
             "favicon.ico" => respond(stream, "204 No Content", "text/plain", b""),
             path => match fs::read(self.folder.join(path)) {
                 Ok(bytes) if !path.contains("..") => respond(stream, "200 OK", kind(path), &bytes),
@@ -212,7 +212,7 @@ fn respond(mut stream: &TcpStream, status: &str, kind: &str, body: &[u8]) -> std
     stream.write_all(body)
 }
 
-/// What a file is, by its name.
+/// Returns the content type for a file name.
 fn kind(path: &str) -> &'static str {
     match path.rsplit('.').next() {
         Some("html") => "text/html; charset=utf-8",

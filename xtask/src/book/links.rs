@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether the links of a site lead somewhere on it.
+//! Checks that the links of a site have targets.
 //!
-//! Pages of the documentation of crates are only led to: rustdoc has looked at their own links.
+//! Pages of the crate documentation are only checked as targets: rustdoc checks their own links.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Every link of every page outside of `api` leads to a file, and to a part of it if it names one.
+/// Checks that every link of a page outside of `api` leads to a file, and to an anchor in it if the link names one.
 pub(super) fn check(folder: &Path, api: &str) -> Result<(), String> {
     let mut pages = Vec::new();
     find(folder, &folder.join(api), &mut pages)?;
@@ -34,7 +34,7 @@ fn read(page: &Path) -> Result<String, String> {
     fs::read_to_string(page).map_err(|e| format!("{}: {e}", page.display()))
 }
 
-/// The pages below a directory, but for those below another.
+/// Collects the pages below a directory, except those below another.
 fn find(folder: &Path, but: &Path, pages: &mut Vec<PathBuf>) -> Result<(), String> {
     let fault = |e: std::io::Error| format!("{}: {e}", folder.display());
     for entry in fs::read_dir(folder).map_err(fault)? {
@@ -48,7 +48,7 @@ fn find(folder: &Path, but: &Path, pages: &mut Vec<PathBuf>) -> Result<(), Strin
     Ok(())
 }
 
-/// Whether a link of a page leads somewhere; those to other sites are not followed.
+/// Checks that a link of a page has a target; links to other sites are not followed.
 fn leads(
     page: &Path,
     link: &str,
@@ -91,9 +91,9 @@ fn leads(
     }
 }
 
-/// The values of attributes with these names, as tags have them.
+/// Returns the values of attributes with these names in the tags of a page.
 fn attributes<'t>(text: &'t str, names: &'t [&str]) -> impl Iterator<Item = &'t str> {
-    // Text between tags holds no bare `<`, and what scripts hold is no tag.
+    // The text between tags contains no bare `<`, and scripts contain no tags.
     let tags = text
         .split('<')
         .skip(1)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The pages of the site: documents of the repository, and the files that they link to.
+//! The pages of the site: documents of the repository, and files to which they link.
 //!
-//! A page is where its file is in the repository, so that links between documents hold as they are. A link to
-//! another file leads to a page that shows it, one to a directory to a list of its documents.
+//! A page has the same path as its file in the repository, so links between documents stay valid. A link to another
+//! file leads to a page that shows the file, and a link to a directory to a list of its documents.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,11 +14,11 @@ use xtask::process::root;
 
 use crate::files::write;
 
-/// The pages by the paths of their files, with their text.
+/// The pages with their text, by the paths of their files.
 #[derive(Debug, Default)]
 pub(super) struct Pages {
     pages: BTreeMap<String, String>,
-    /// Pages that were linked to and are not read yet.
+    /// Linked pages that are not read yet.
     due: Vec<String>,
 }
 
@@ -26,7 +26,7 @@ impl Pages {
     /// Adds a document of the repository.
     ///
     /// # Errors
-    /// It cannot be read, or links to what is not there.
+    /// Returns a message if it cannot be read, or has a link without a target.
     pub(super) fn add(&mut self, path: &str) -> Result<(), String> {
         if self.pages.contains_key(path) {
             return Ok(());
@@ -35,7 +35,7 @@ impl Pages {
             .strip_suffix(".md")
             .filter(|file| root().join(file).is_file())
         {
-            // The page of a file that is no document.
+            // Show a linked file that is no document as a page.
             Some(file) => shown(file, &read(file)?),
             None => self.linked(path, &read(path)?)?,
         };
@@ -43,15 +43,15 @@ impl Pages {
         Ok(())
     }
 
-    /// Adds a page that no file has.
+    /// Adds a page without a file.
     pub(super) fn put(&mut self, path: &str, text: String) {
         self.pages.insert(path.to_owned(), text);
     }
 
-    /// Adds all documents of a directory and a page that lists them; the answer is these documents.
+    /// Adds all documents of a directory and a page that lists them, and returns these documents.
     ///
     /// # Errors
-    /// As [`Pages::add`].
+    /// See [`Pages::add`].
     pub(super) fn add_directory(&mut self, folder: &str) -> Result<Vec<String>, String> {
         let path = root().join(folder);
         let fault = |e: std::io::Error| format!("{}: {e}", path.display());
@@ -79,10 +79,10 @@ impl Pages {
         Ok(documents)
     }
 
-    /// Adds what pages link to, and what that links to, until all is there.
+    /// Adds the targets of all links, until every linked page is read.
     ///
     /// # Errors
-    /// As [`Pages::add`].
+    /// See [`Pages::add`].
     pub(super) fn follow(&mut self) -> Result<(), String> {
         while let Some(path) = self.due.pop() {
             match path
@@ -99,12 +99,12 @@ impl Pages {
         Ok(())
     }
 
-    /// The files of the pages, in their order.
+    /// Returns the file names of the pages in order.
     pub(super) fn names(&self) -> impl Iterator<Item = String> {
         self.pages.keys().cloned()
     }
 
-    /// What a page is called: its first heading.
+    /// Returns the title of a page: its first heading.
     pub(super) fn title(&self, path: &str) -> String {
         let text = self.pages.get(path).map_or("", String::as_str);
         let heading = text.lines().find_map(|line| line.strip_prefix("# "));
@@ -114,13 +114,13 @@ impl Pages {
     /// Writes all pages below a directory.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// Returns a message if a file cannot be written.
     pub(super) fn write(&self, folder: &Path) -> Result<(), String> {
         let mut pages = self.pages.iter();
         pages.try_for_each(|(path, text)| write(&folder.join(place(path)), text.as_bytes()))
     }
 
-    /// A document whose links lead to pages.
+    /// Returns a document with its links changed to lead to pages.
     fn linked(&mut self, path: &str, text: &str) -> Result<String, String> {
         let mut made = String::with_capacity(text.len());
         let mut at = 0;
@@ -141,7 +141,7 @@ impl Pages {
         Ok(made)
     }
 
-    /// Where a link leads that needs another target than it has; what it leads to is added.
+    /// Adds the target of a link, and returns the new link if it must differ.
     fn target(&mut self, page: &str, link: &str) -> Result<Option<String>, String> {
         if link.is_empty() || link.starts_with('#') || link.contains("://") {
             return Ok(None);
@@ -176,7 +176,7 @@ impl Pages {
     }
 }
 
-/// Where the page of a file is: that of a README is the first of its directory.
+/// Returns the path of a file's page: a README is the first page of its directory.
 pub(super) fn place(path: &str) -> String {
     match path.strip_suffix("README.md") {
         Some(folder) => format!("{folder}index.md"),
@@ -184,7 +184,7 @@ pub(super) fn place(path: &str) -> String {
     }
 }
 
-/// The page that a file becomes.
+/// Returns the path of the HTML page of a file.
 pub(super) fn html(path: &str) -> String {
     let place = place(path);
     format!("{}.html", place.strip_suffix(".md").unwrap_or(&place))
@@ -194,7 +194,7 @@ fn read(path: &str) -> Result<String, String> {
     fs::read_to_string(root().join(path)).map_err(|e| format!("{path}: {e}"))
 }
 
-/// A file that is no document, as a page.
+/// Returns a page that shows a file that is no document.
 fn shown(path: &str, text: &str) -> String {
     let language = match path.rsplit('.').next() {
         Some("rs") => "rust,ignore",
@@ -202,12 +202,12 @@ fn shown(path: &str, text: &str) -> String {
         Some("c" | "h") => "c",
         _ => "text",
     };
-    // As many as no text has.
+    // No file contains a longer fence.
     let fence = "`".repeat(8);
     format!("# {path}\n\n{fence}{language}\n{text}\n{fence}\n")
 }
 
-/// A path of the repository, from that of the page that has the link.
+/// Resolves the path of a link relative to its page.
 fn resolved(page: &str, link: &str) -> String {
     let mut parts: Vec<_> = page.split('/').collect();
     parts.pop();

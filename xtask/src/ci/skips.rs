@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The committed list of checks that are not made, and what happened against it.
+//! The committed list of expected skips, and its comparison with the skips of a run.
 
 use std::fs;
 
@@ -10,32 +10,32 @@ use xtask::Skip;
 use xtask::install;
 use xtask::process::root;
 
-/// Where the list is.
+/// The path of the list.
 const LIST: &str = "testdata/expected-skips.toml";
 
-/// When a skip occurs.
+/// The condition of a skip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Occurs {
     /// In every run.
     Always,
     /// In every run by a user other than root, and in none by root.
     WithoutRoot,
-    /// It depends on the machine, so that its absence means nothing.
+    /// In some runs, depending on the machine, so a missing skip is no fault.
     Sometimes,
 }
 
-/// One entry: its texts match whole, and a `*` in them matches anything.
+/// An entry of the list. Its texts match completely; a `*` in them matches any text.
 #[derive(Debug)]
 struct Entry {
     task: String,
     name: String,
     reason: String,
     occurs: Occurs,
-    /// The short form does not run the check.
+    /// `true` if the short form does not run the check.
     only_in_all: bool,
 }
 
-/// The list.
+/// The list of expected skips.
 #[derive(Debug)]
 pub(super) struct Expected {
     entries: Vec<Entry>,
@@ -45,7 +45,7 @@ impl Expected {
     /// Reads the committed list.
     ///
     /// # Errors
-    /// The file cannot be read or is not such a list.
+    /// Returns a message if the file cannot be read or parsed.
     pub(super) fn read() -> Result<Self, String> {
         let fault = |e: &dyn std::fmt::Display| format!("{LIST}: {e}");
         let text = fs::read_to_string(root().join(LIST)).map_err(|e| fault(&e))?;
@@ -61,8 +61,7 @@ impl Expected {
         Ok(Self { entries })
     }
 
-    /// What is not as the list says: skips that it does not have, and entries for which no check
-    /// was skipped.
+    /// Returns the differences from the list: unexpected skips, and entries without a skipped check.
     pub(super) fn faults(&self, form: Form, skips: &[(&str, Skip)]) -> Vec<String> {
         self.faults_as(form, skips, install::is_root())
     }
@@ -138,7 +137,7 @@ fn entry(value: &Value) -> Result<Entry, String> {
     })
 }
 
-/// Whether a text is like a pattern, in which each `*` stands for any text.
+/// Returns `true` if a text matches a pattern, in which each `*` stands for any text.
 fn like(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else {
         return pattern == text;
@@ -217,7 +216,7 @@ mod tests {
         assert!(faults[0].starts_with("test: munge::once was skipped (needs munged)"));
         assert!(faults[1].starts_with("test: actors::actor was not skipped"));
         assert!(faults[2].starts_with("faults: identity-foreign was not skipped"));
-        // Another reason, another task, or root, who has no excuse.
+        // A skip with another reason, in another task, or by root does not match.
         let actor = skip("test", "actors::actor", "flaky");
         assert_eq!(expected.faults_as(Form::All, &[actor], true).len(), 2);
         let actor = skip("fuzz", "actors::actor", "a process of other tests");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The documents that are installed beside the command and the library.
+//! The documents that are installed with the command and the library.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use xtask::process::root;
 use crate::files::copy;
 use crate::sbom::FOLDER;
 
-/// The documents of the top directory.
+/// The top-level documents.
 const TOP: [&str; 4] = [
     "README.md",
     "CHANGELOG.md",
@@ -21,7 +21,7 @@ const TOP: [&str; 4] = [
 /// The directories of documents.
 const FOLDERS: [&str; 2] = ["docs", "docs/decisions"];
 
-/// What links may lead to that is not installed: it is read in the sources.
+/// Link targets that are not installed, as they are read in the sources.
 const SOURCES: [&str; 8] = [
     "crates",
     "data",
@@ -33,10 +33,10 @@ const SOURCES: [&str; 8] = [
     "plugins.toml",
 ];
 
-/// Installs the documents of the top directory and of `docs`, decisions included.
+/// Installs the top-level documents and those of `docs`, decisions included.
 ///
 /// # Errors
-/// A file cannot be read or written, or there is none.
+/// Returns a message if a file cannot be read or written, or if there is none.
 pub(super) fn install(folder: &Path) -> Result<(), String> {
     for file in all()? {
         copy(&root().join(&file), &folder.join(FOLDER).join(&file), 0o644)?;
@@ -44,10 +44,10 @@ pub(super) fn install(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Every document is installed, and what one says of another leads there.
+/// Checks that every document is installed, and that links between documents have targets.
 ///
 /// # Errors
-/// A document is missing, or a link leads nowhere.
+/// Returns a message if a document or a link's target is missing.
 pub(super) fn check(folder: &Path) -> Result<(), String> {
     let docs = folder.join(FOLDER);
     let all = all()?;
@@ -75,7 +75,7 @@ pub(super) fn check(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// All documents, by their paths in the sources.
+/// Returns the paths of all documents in the sources.
 fn all() -> Result<Vec<String>, String> {
     let mut all: Vec<_> = TOP.map(str::to_owned).into();
     for folder in FOLDERS {
@@ -88,7 +88,7 @@ fn all() -> Result<Vec<String>, String> {
     Ok(all)
 }
 
-/// The names of the documents of a directory.
+/// Returns the names of the documents in a directory.
 fn names(folder: &Path) -> Result<BTreeSet<String>, String> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let names = entries.flatten().map(|entry| entry.file_name());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The recipes of docs/install.md that bind the library into an image, run as they stand there.
+//! Runs the recipes of docs/install.md that bind the library into an image.
 
 use std::fs;
 use std::path::Path;
@@ -15,13 +15,13 @@ use crate::files::write;
 /// The page with the recipes, and the heading above them.
 const PAGE: (&str, &str) = ("docs/install.md", "## In an image\n");
 
-/// The file of the system that the second recipe puts the library in place of.
+/// The system file over which the second recipe mounts the library.
 const LIBRARY: &str = "LIBRARY=/usr/lib/x86_64-linux-gnu/libpmix.so.2";
 
 /// Runs each recipe with the system as the image.
 pub(super) fn check(outcome: &mut Outcome, folder: &Path) {
     install::packages(&["bubblewrap", "libpmix2"]);
-    // Where this is an image itself, it may not be allowed to make others.
+    // Inside a container, namespaces may not be allowed.
     let allowed = output(Command::new("bwrap").args(["--ro-bind", "/", "/", "true"]));
     match allowed {
         Ok(_) => outcome.check("image", recipes(folder)),
@@ -54,13 +54,13 @@ fn recipes(folder: &Path) -> Result<(), String> {
         let mut shell = Command::new("sh");
         shell.args(["-ec", commands]);
         shell.env("DIST", folder).env("IMAGE", "/");
-        // Without the recipe it runs on the library of the system.
+        // Without the recipe, the program would load the library of the system.
         four_say(shell.env("PROGRAM", &program), "pmix-rs")?;
     }
     Ok(())
 }
 
-/// The blocks for the shell below the heading.
+/// Returns the shell blocks below the heading.
 fn blocks(page: &str) -> Vec<&str> {
     let (_, section) = page.split_once(PAGE.1).unwrap_or_default();
     let blocks = section.split("```sh\n").skip(1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The types of the symbols by which debuggers find the processes of the launcher, as C has them, for a command that
-//! has no other debug information: a debugger takes the fields of a process from there.
+//! Debug information for the types of the MPIR symbols, for a command without other debug information. Debuggers read
+//! the layout of a process's entry from it.
 //!
 //! Source: "The MPIR Process Acquisition Interface", version 1.1; "DWARF Debugging Information Format", version 4.
 
@@ -12,7 +12,7 @@ use xtask::process::output;
 
 use crate::files::write;
 
-/// The variables, and whether each is volatile there. The first is the table.
+/// The variables; `true` for a volatile one. The first is the process table.
 const VARIABLES: [(&str, bool); 6] = [
     ("MPIR_proctable", false),
     ("MPIR_proctable_size", false),
@@ -22,10 +22,10 @@ const VARIABLES: [(&str, bool); 6] = [
     ("MPIR_partial_attach_ok", false),
 ];
 
-/// A kind of entries: the number of its tag, whether others stand below it, and its attributes with their forms.
+/// A kind of entry: the tag, `true` if it has children, and its attributes with their forms.
 type Abbreviation = (u8, bool, &'static [(u8, u8)]);
 
-/// Kinds of entries, by their numbers here, which begin with 1.
+/// The abbreviations, which DWARF numbers from 1.
 const ABBREVIATIONS: [Abbreviation; 8] = [
     (
         COMPILE_UNIT,
@@ -88,15 +88,15 @@ const SIGNED: u8 = 0x05;
 const SIGNED_CHAR: u8 = 0x06;
 const ADDR: u8 = 0x03;
 
-/// Where a type stands in the information.
+/// The offset of a type in the information.
 #[derive(Clone, Copy)]
 struct Place(u32);
 
-/// The information, as it is written.
+/// A compilation unit under construction.
 struct Unit(Vec<u8>);
 
 impl Unit {
-    /// The head of one whose length is not known yet: version 4, the first abbreviation, addresses of 8 bytes.
+    /// Creates a unit with a header of unknown length: version 4, the first abbreviation, addresses of 8 bytes.
     fn new() -> Self {
         let mut unit = Self(vec![0; 4]);
         unit.0.extend(4_u16.to_le_bytes());
@@ -140,7 +140,7 @@ impl Unit {
         place
     }
 
-    /// The whole: its length is that of what follows it.
+    /// Returns the unit with its length, which counts the bytes after the length field.
     fn end(mut self) -> Vec<u8> {
         self.byte(0);
         let len = u32::try_from(self.0.len() - 4).unwrap_or(u32::MAX);
@@ -149,7 +149,7 @@ impl Unit {
     }
 }
 
-/// The information about variables at these addresses.
+/// Returns the information about variables at these addresses.
 fn information(addresses: &[u64]) -> Vec<u8> {
     let mut unit = Unit::new();
     unit.entry(COMPILE_UNIT);
@@ -186,7 +186,7 @@ fn information(addresses: &[u64]) -> Vec<u8> {
     unit.end()
 }
 
-/// The kinds of entries.
+/// Returns the abbreviations.
 fn abbreviations() -> Vec<u8> {
     let mut bytes = Vec::new();
     for (number, (tag, has_children, attributes)) in (1_u8..).zip(ABBREVIATIONS) {
@@ -198,11 +198,11 @@ fn abbreviations() -> Vec<u8> {
     bytes
 }
 
-/// Adds the types to a program that has the symbols and no debug information. One that is not of 64 bits with the least
-/// byte first is left as it is.
+/// Adds the types to a program that has the symbols and no debug information. A program that is not 64-bit
+/// little-endian is left unchanged.
 ///
 /// # Errors
-/// A symbol is not there, or the program cannot be changed.
+/// Returns a message if a symbol is missing or the program cannot be changed.
 pub(super) fn describe(program: &Path, listed: &str) -> Result<(), String> {
     let shown = program.display();
     let head = fs::read(program).map_err(|e| format!("{shown}: {e}"))?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask dist --musl`: the command alone, as one file that needs nothing of the system.
+//! `cargo xtask dist --musl`: only the command, as one file without dependencies.
 //!
-//! What cannot be in such a file are libraries that are opened while it runs: plugins and MUNGE's.
+//! Such a file cannot open libraries at run time: plugins and MUNGE's library are not supported.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::sbom;
 
 use super::{bills, command_files, host, run_of, strip_command};
 
-/// What it needs, as Debian calls it; the last two for trying it.
+/// The Debian packages that this task needs, the last two for its checks.
 const PACKAGES: &[&str] = &[
     "gcc",
     "libc6-dev",
@@ -26,10 +26,10 @@ const PACKAGES: &[&str] = &[
     "openmpi-bin",
 ];
 
-/// The compiler of Debian's Open MPI.
+/// The compiler wrapper of Debian's Open MPI.
 const MPICC: &str = "/usr/bin/mpicc.openmpi";
 
-/// Installs the command and its pages into a directory and tries it there.
+/// Installs the command and its manual pages into a directory and checks them there.
 pub(crate) fn dist(folder: &Path, profile: &str) -> Outcome {
     let mut outcome = Outcome::default();
     let folder = &std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
@@ -70,7 +70,7 @@ pub(crate) fn dist(folder: &Path, profile: &str) -> Outcome {
     outcome
 }
 
-/// What cargo calls this machine with musl in place of its C library.
+/// Returns the target triple of this machine with musl as the C library.
 fn target() -> Result<String, String> {
     let host = host()?;
     match host.strip_suffix("-gnu") {
@@ -80,7 +80,7 @@ fn target() -> Result<String, String> {
     }
 }
 
-/// Gets the standard library for a target, a component of the toolchain, if it is not there.
+/// Installs the standard library for a target, a component of the toolchain, if it is missing.
 fn has_std(target: &str) -> Result<(), String> {
     let mut rustc = Command::new("rustc");
     rustc.args(["--print", "target-libdir", "--target", target]);
@@ -104,7 +104,7 @@ fn installed(folder: &Path, profile: &str, target: &str) -> Result<(), String> {
     let mut build = cargo(["build", "--locked", "--package", "pmix-cli"]);
     build.args(["--profile", profile, "--target", target]);
     if profile == "dev" {
-        // Nothing else uses these dependencies.
+        // No other build uses these dependencies, so optimizing them does not pay.
         build.args(["--config", "profile.dev.package.\"*\".opt-level=0"]);
     }
     run(&mut build)?;
@@ -118,7 +118,7 @@ fn installed(folder: &Path, profile: &str, target: &str) -> Result<(), String> {
     command_files(folder)
 }
 
-/// The file names no loader and no library.
+/// Checks that the file names no loader and no library.
 fn alone(command: &Path) -> Result<(), String> {
     let said = output(Command::new("readelf").args(["-l", "-d"]).arg(command))?;
     let said = String::from_utf8_lossy(&said);
@@ -129,7 +129,7 @@ fn alone(command: &Path) -> Result<(), String> {
     }
 }
 
-/// A file that could be a plugin is refused for what the command is, not for what the file is.
+/// Checks that a plugin is refused because of the static command, not because of the file.
 fn says_what_it_lacks(command: &Path) -> Result<(), String> {
     let mut check = Command::new(command);
     match output(check.args(["plugins", "check"]).arg(command)) {
@@ -138,16 +138,16 @@ fn says_what_it_lacks(command: &Path) -> Result<(), String> {
     }
 }
 
-/// The command starts a job where there are no files but itself and a directory for those that it makes.
+/// Checks that the command starts a job in a root that contains only itself and a directory for temporary files.
 fn empty_root(command: &Path) -> Result<(), String> {
     let top = install::scratch("musl")?.join("root");
-    // What is not there need not be removed.
+    // The directory is missing in the first run.
     let _ = fs::remove_dir_all(&top);
     directory(&top.join("tmp"))?;
     copy(command, &top.join("pmix"), 0o755)?;
     let mut job = Command::new("/usr/sbin/chroot");
     job.env_clear().arg(&top);
-    // The first rank has the input of the launcher; others would be given /dev/null.
+    // A single rank inherits the launcher's input; further ranks would need /dev/null.
     let said = output(job.args(["/pmix", "run", "-n", "1", "/pmix", "hello"]))?;
     let said = String::from_utf8_lossy(&said);
     match said.contains("1 peer replied") {
@@ -156,7 +156,7 @@ fn empty_root(command: &Path) -> Result<(), String> {
     }
 }
 
-/// An unmodified MPI program runs under the command.
+/// Checks that an unmodified MPI program runs under the command.
 fn open_mpi(command: &Path) -> Result<(), String> {
     let program: PathBuf = install::scratch("musl")?.join("hello");
     let mut compiler = Command::new(MPICC);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The directives and statuses of functions, which their pages take from the documents.
+//! The directives and statuses of functions, which the manual pages take from the documents.
 //!
-//! A table of a document belongs to the functions of a comment in the line before it, `<!-- man: FUNCTION... -->`, and
-//! to their forms without waiting. Its first column has names of attributes, or, under the heading `status`, of
-//! statuses.
+//! A comment `<!-- man: FUNCTION... -->` before a table in a document assigns the table to these functions and their
+//! non-blocking forms. The first column contains names of attributes, or of statuses if its heading is `status`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,10 +11,10 @@ use std::fs;
 use super::{bold, guarded};
 use xtask::process::root;
 
-/// What stands in front of the names of functions.
+/// The beginning of the comment before a table.
 const MARK: &str = "<!-- man: ";
 
-/// A row: names, and what they mean.
+/// A row: names and their meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Row {
     names: Vec<String>,
@@ -29,19 +28,19 @@ struct Rows {
     statuses: Vec<Row>,
 }
 
-/// The tables of all documents, by function.
+/// The tables of all documents by function.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     of: BTreeMap<String, Rows>,
-    /// The types of attributes in C.
+    /// The C types of attributes.
     types: BTreeMap<String, String>,
 }
 
 impl Tables {
-    /// Reads the documents, for these functions.
+    /// Reads the documents for these functions.
     ///
     /// # Errors
-    /// A file cannot be read, or a table names a function, an attribute or a status that there is not.
+    /// Returns a message if a file cannot be read, or if a table names an unknown function, attribute or status.
     pub(super) fn read(functions: &BTreeSet<String>) -> Result<Self, String> {
         let mut tables = Self {
             types: columns("data/attributes.tsv", 2)?,
@@ -77,7 +76,7 @@ impl Tables {
             let head = lines.next().unwrap_or_default();
             let is_status = head.starts_with("| status ");
             let rows = lines.by_ref().take_while(|line| line.starts_with('|'));
-            // The first line parts the heads from the rows.
+            // The first line separates the header from the rows.
             let read = |line| {
                 row(line).ok_or_else(|| {
                     format!("a row of {marked} begins with no name in backquotes: {line}")
@@ -111,7 +110,7 @@ impl Tables {
         Ok(())
     }
 
-    /// The directives of a function as a section of its page; nothing if no document has any.
+    /// Returns the section of a function's directives; empty if no document lists any.
     pub(super) fn directives(&self, function: &str, names: &BTreeSet<String>) -> String {
         let rows = self.rows(function).map(|rows| &rows.directives);
         let Some(rows) = rows.filter(|rows| !rows.is_empty()) else {
@@ -123,7 +122,7 @@ impl Tables {
         format!(".SH DIRECTIVES\n{list}")
     }
 
-    /// What the statuses of a function mean; nothing if no document says it.
+    /// Returns the section of a function's statuses; empty if no document lists any.
     pub(super) fn statuses(&self, function: &str, names: &BTreeSet<String>) -> String {
         let rows = self.rows(function).map_or(&[][..], |rows| &rows.statuses);
         list(rows, function, names, |name| format!("\\fB{name}\\fR"))
@@ -135,7 +134,7 @@ impl Tables {
     }
 }
 
-/// The names of a table of the headers, each with another of its columns.
+/// Returns the names of a table of the headers, each with another column.
 fn columns(file: &str, column: usize) -> Result<BTreeMap<String, String>, String> {
     let text = fs::read_to_string(root().join(file)).map_err(|e| format!("{file}: {e}"))?;
     let lines = text.lines().skip(1);
@@ -147,7 +146,7 @@ fn columns(file: &str, column: usize) -> Result<BTreeMap<String, String>, String
     Ok(pairs.collect())
 }
 
-/// A row of a table; none if its first cell has no names.
+/// Parses a row of a table, or returns `None` if its first cell has no names.
 fn row(line: &str) -> Option<Row> {
     let (first, rest) = line.strip_prefix('|')?.split_once(" | ")?;
     let quoted = first.split('`').skip(1).step_by(2);
@@ -160,7 +159,7 @@ fn row(line: &str) -> Option<Row> {
     (!row.names.is_empty()).then_some(row)
 }
 
-/// Text without what makes it code or a link.
+/// Removes the marks of code and links from a text.
 fn plain(text: &str) -> String {
     let text = text.replace('`', "");
     let mut out = String::with_capacity(text.len());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run of `pmix map batch`: all requests in, all answers out, in order.
+//! One run of `pmix map batch`, with all requests and all answers in order.
 
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::build::Pmix;
 
-/// Sends the requests and hands each answer, with its index, to `take`.
+/// Sends the requests and passes each answer with its index to `take`.
 pub(crate) fn run(
     pmix: &Pmix,
     requests: &[Value],
@@ -25,7 +25,7 @@ pub(crate) fn run(
     let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
     let mut answered = 0;
     thread::scope(|scope| {
-        // A writer of its own: the command answers while it is still asked.
+        // Write in a thread: the command answers while it still reads, and either pipe could fill up.
         let writer = scope.spawn(|| -> std::io::Result<()> {
             let Some(stdin) = stdin else { return Ok(()) };
             let mut stdin = BufWriter::new(stdin);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Building the command and the plugin files, each once.
+//! Builds of the command and the plugin files, each made once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::Command;
 use super::cell::{Build, Cell, Plugin};
 use xtask::process::{self, cargo, root};
 
-/// The command of a cell, ready to run `map batch`.
+/// The command of a cell for `map batch`.
 pub(crate) struct Pmix {
     program: PathBuf,
     config: PathBuf,
@@ -17,7 +17,7 @@ pub(crate) struct Pmix {
 }
 
 impl Pmix {
-    /// The command, in a directory and with an environment that hold no settings but the cell's.
+    /// Returns the command in a directory and environment without other settings than the cell's.
     pub(crate) fn batch(&self) -> Command {
         let mut command = Command::new(&self.program);
         for (name, _) in std::env::vars_os() {
@@ -37,7 +37,7 @@ impl Pmix {
     }
 }
 
-/// What was built so far.
+/// The completed builds.
 #[derive(Default)]
 pub(crate) struct Builds {
     programs: Vec<(Build, PathBuf)>,
@@ -45,7 +45,7 @@ pub(crate) struct Builds {
 }
 
 impl Builds {
-    /// The command of a cell.
+    /// Returns the command of a cell.
     pub(crate) fn command(&mut self, cell: &Cell) -> Result<Pmix, String> {
         let home = scratch()?.join(cell.name.replace(' ', "-"));
         fs::create_dir_all(&home).map_err(|e| e.to_string())?;
@@ -71,7 +71,7 @@ impl Builds {
         }
         let mut command = cargo(["build", "--locked", "--quiet", "--package", "pmix-cli"]);
         process::run(command.args(build.features()))?;
-        // The next build writes to the same place.
+        // The next build overwrites this path.
         let path = scratch()?.join(build.name());
         fs::copy(target().join("debug/pmix"), &path).map_err(|e| e.to_string())?;
         self.programs.push((build, path.clone()));
@@ -100,7 +100,7 @@ impl Builds {
     }
 }
 
-/// Compiles a plugin in C as its documentation says.
+/// Compiles a C plugin as its documentation says.
 fn compile(source: &Path, output: &Path) -> Result<(), String> {
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
     let mut command = Command::new(compiler);

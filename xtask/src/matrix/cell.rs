@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cells: how the command is built and configured, what it then writes and reads.
+//! The cells: the build and configuration of the command, and the forms that it then encodes and decodes.
 
-/// How the command is built.
+/// The build of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Build {
     Default,
@@ -13,9 +13,9 @@ pub(crate) enum Build {
 /// A plugin file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plugin {
-    /// The fold scheme of the tree as a shared library.
+    /// The fold scheme of this repository as a shared library.
     Fold,
-    /// The example in C.
+    /// The example plugin in C.
     Rle,
 }
 
@@ -39,28 +39,28 @@ impl Build {
     }
 }
 
-/// One way to build and configure the command.
+/// A build and configuration of the command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
     pub(crate) name: &'static str,
     pub(crate) build: Build,
     pub(crate) plugins: &'static [Plugin],
-    /// The `plugins.toml`, without the plugin files.
+    /// The content of `plugins.toml` without the plugin files.
     pub(crate) config: &'static str,
     pub(crate) environment: &'static [(&'static str, &'static str)],
-    /// The forms that it writes as a string; every one must occur.
+    /// The forms of encoded strings, each of which must occur.
     pub(crate) string: &'static [&'static str],
-    /// The types that it writes as a regex2, likewise; none if it refuses.
+    /// The types of encoded regex2 values, each of which must occur; none if the cell refuses.
     pub(crate) regex2: &'static [&'static str],
-    /// What it reads besides text.
+    /// The payloads that it decodes besides text.
     pub(crate) reads: &'static [Payload],
-    /// What it cannot even recognise: tags that none of its components has.
+    /// The payloads that it cannot recognize, as no component has their tags.
     pub(crate) unknown: &'static [Payload],
-    /// Whether compressed values are written with the other compressor.
+    /// `true` if it compresses with zstd.
     pub(crate) writes_zstd: bool,
 }
 
-/// What a value holds, besides the text that everybody reads.
+/// The payload of a value, besides text, which every cell reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Payload {
     Text,
@@ -72,7 +72,7 @@ pub(crate) enum Payload {
 
 use Payload::{Fold, Rle, Zlib, Zstd};
 
-/// What the default build does when nothing is configured.
+/// The default build without configuration.
 const DEFAULT: Cell = Cell {
     name: "default",
     build: Build::Default,
@@ -86,7 +86,7 @@ const DEFAULT: Cell = Cell {
     writes_zstd: false,
 };
 
-/// The same where nothing is compressed but all is read.
+/// A configuration that compresses nothing and reads everything.
 const PLAIN: Cell = Cell {
     string: &["raw"],
     regex2: &["raw"],
@@ -183,7 +183,7 @@ pub(crate) const CELLS: &[Cell] = &[
 ];
 
 impl Cell {
-    /// What a value that this cell wrote as this type holds.
+    /// Returns the payload of a value that this cell encoded as this type.
     pub(crate) fn payload(&self, kind: &str) -> Payload {
         match kind {
             "blob" | "compress" if self.writes_zstd => Zstd,
@@ -194,7 +194,7 @@ impl Cell {
         }
     }
 
-    /// Whether the cell reads a payload.
+    /// Returns `true` if the cell decodes a payload.
     pub(crate) fn reads(&self, payload: Payload) -> bool {
         payload == Payload::Text || self.reads.contains(&payload)
     }

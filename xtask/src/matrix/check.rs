@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is checked in a cell, and its line of the table.
+//! The checks of a cell, and its line of the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,24 +12,24 @@ use super::cell::{Cell, Payload};
 use super::lists::List;
 use xtask::Outcome;
 
-/// A value that some cell wrote.
+/// A value that a cell encoded.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Written {
-    /// The type of a regex2; none for the string form.
+    /// The type of a regex2 value, or `None` for the string form.
     kind: Option<String>,
     hex: String,
     payload: Payload,
 }
 
-/// Every value that was written, and the index of its list.
+/// Every encoded value with the index of its list.
 pub(crate) type Values = BTreeMap<Written, usize>;
 
 const FORMS: [&str; 2] = ["string", "regex2"];
 
-/// How many faults of a cell are shown.
+/// The number of faults of a cell that are printed.
 const SHOWN: usize = 5;
 
-/// What one cell did.
+/// The results of a cell.
 pub(crate) struct Report {
     cell: &'static Cell,
     own: Outcome,
@@ -56,12 +56,12 @@ cell                               writes                       as regex2       
         sum
     }
 
-    /// A cell that could not run.
+    /// Records a cell that could not run.
     pub(crate) fn fail(&mut self, why: String) {
         self.own.check(self.cell.name, Err(why));
     }
 
-    /// Encodes every list in both forms and decodes it again; keeps what was written.
+    /// Encodes and decodes every list in both forms, and keeps the encoded values.
     pub(crate) fn round_trips(&mut self, pmix: &Pmix, lists: &[List], values: &mut Values) {
         let mut requests = Vec::new();
         for form in FORMS {
@@ -95,7 +95,7 @@ cell                               writes                       as regex2       
         values.append(&mut written);
     }
 
-    /// Judges the answer to an encode request; nothing if the list was rightly refused.
+    /// Checks the answer to an encode request; returns `None` if the list was rightly refused.
     fn encoded(
         &mut self,
         form: usize,
@@ -106,7 +106,7 @@ cell                               writes                       as regex2       
         let status = answer["status"].as_i64();
         let shown = || format!("{} of {:?}: {answer}", FORMS[form], cut(&list.text));
         let refuses = expected.is_empty() && status == Some(-47);
-        // A process map with a word that is no rank is refused here and not by its reader.
+        // A process map with an invalid rank is refused here, not by its reader.
         if list.procs && list.meaning.is_none() {
             return match status {
                 Some(-27) => Ok(None),
@@ -115,7 +115,7 @@ cell                               writes                       as regex2       
             };
         }
         if status != Some(0) {
-            // Sent as it is, such a list would be read as something else.
+            // Sent as plain text, such a list would be taken for an encoded value.
             let ambiguous = list.looks_encoded() && expected.contains(&"plain");
             return if refuses || ambiguous {
                 Ok(None)
@@ -138,7 +138,7 @@ cell                               writes                       as regex2       
         }))
     }
 
-    /// Reads what every cell wrote.
+    /// Decodes the values of every cell.
     pub(crate) fn foreign(&mut self, pmix: &Pmix, lists: &[List], values: &Values) {
         let before = std::mem::take(&mut self.own);
         let mut faults = Vec::new();
@@ -148,7 +148,7 @@ cell                               writes                       as regex2       
     }
 
     fn decode(&mut self, pmix: &Pmix, lists: &[List], values: &Values, faults: &mut Vec<String>) {
-        // Text with a tag that no component here has cannot be told from a list.
+        // Skip text with a tag that no component here has: it cannot be distinguished from a list.
         let known = |(value, _): &(&Written, &usize)| {
             value.kind.is_some() || !self.cell.unknown.contains(&value.payload)
         };
@@ -175,7 +175,7 @@ cell                               writes                       as regex2       
         faults.extend(result.err());
     }
 
-    /// Counts the faults and shows the first.
+    /// Counts the faults and prints the first ones.
     fn told(&self, faults: Vec<String>) -> Outcome {
         for fault in faults.iter().take(SHOWN) {
             eprintln!("FAILED {}: {fault}", self.cell.name);
@@ -187,7 +187,7 @@ cell                               writes                       as regex2       
     }
 }
 
-/// Judges the answer to a decode request.
+/// Checks the answer to a decode request.
 fn decoded(cell: &Cell, value: &Written, list: &List, answer: &Value) -> Result<(), String> {
     let shown = |why: &str| {
         let (hex, answer) = (cut(&value.hex), answer.to_string());
@@ -203,7 +203,7 @@ fn decoded(cell: &Cell, value: &Written, list: &List, answer: &Value) -> Result<
             false => shown("read what it cannot know"),
         };
     }
-    // The typed form of such a list is read twice, as every datastore does.
+    // The typed form of such a list is decoded twice, as every datastore does.
     if value.kind.is_some() && list.looks_encoded() {
         return Ok(());
     }
@@ -215,7 +215,7 @@ fn decoded(cell: &Cell, value: &Written, list: &List, answer: &Value) -> Result<
     }
 }
 
-/// The beginning of a long text.
+/// Returns the beginning of a long text.
 fn cut(text: &str) -> &str {
     let end = text
         .char_indices()

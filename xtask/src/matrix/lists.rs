@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lists of the vectors and what each means, read here without the code under test.
+//! The lists of the vectors and their meaning, parsed without the code under test.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use xtask::process::root;
 
-/// A list and what it decodes to.
+/// A list and its decoded form.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct List {
     pub(crate) procs: bool,
     pub(crate) text: String,
-    /// The names, or each node's ranks; `None` for a process map with a word that is no rank.
+    /// The names, or each node's ranks; `None` for a process map with an invalid rank.
     pub(crate) meaning: Option<Vec<String>>,
 }
 
@@ -36,16 +36,16 @@ impl List {
         }
     }
 
-    /// Whether the list itself looks like an encoded value, which a reader may take it for.
+    /// Returns `true` if the list itself looks like an encoded value, for which a reader may take it.
     pub(crate) fn looks_encoded(&self) -> bool {
         let tags = ["pmix[", "raw:", "blob:", "fold:", "rle:"];
         tags.iter().any(|tag| self.text.starts_with(tag))
     }
 }
 
-/// The ranks of a node, ranges expanded; none if something is no rank.
+/// Expands the ranks of a node; returns `None` if one is invalid.
 fn ranks(node: &str) -> Option<String> {
-    /// The first of the numbers that PMIx gives a special meaning.
+    /// The first of the rank values that PMIx reserves.
     const SPECIAL: u32 = u32::MAX - 50;
     let number = |text: &str| {
         let digits = text.bytes().all(|b| b.is_ascii_digit());
@@ -64,7 +64,7 @@ fn ranks(node: &str) -> Option<String> {
     Some(found.join(","))
 }
 
-/// Every distinct list of the vectors.
+/// Returns every distinct list of the vectors.
 pub(crate) fn read() -> Result<Vec<List>, String> {
     let folder = root().join("testdata/preg");
     let mut lists = BTreeSet::new();
@@ -79,7 +79,7 @@ pub(crate) fn read() -> Result<Vec<List>, String> {
             lists.extend(list_of(&record));
         }
     }
-    // Names doubled once for every slot, which no vector has.
+    // Names repeated once for every slot, which no vector contains.
     let slots: Vec<_> = (1..=64)
         .flat_map(|n| vec![format!("gpu{n:03}"); 8])
         .collect();
@@ -87,7 +87,7 @@ pub(crate) fn read() -> Result<Vec<List>, String> {
     Ok(lists.into_iter().collect())
 }
 
-/// The list that a record is about; names of the vectors that are no UTF-8 are left out.
+/// Returns the list of a record; names that are no UTF-8 are omitted.
 fn list_of(record: &Value) -> Option<List> {
     let case = record["case"].as_str().or_else(|| record["id"].as_str())?;
     if let Some(text) = record["input"].as_str() {
