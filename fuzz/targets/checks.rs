@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What must hold of every map that a parser let through.
+//! Invariants of every map that a parser accepted.
 
 use preg_core::{Error, NodeList, ProcMap};
 
 use super::LIMITS;
 
-/// A refused value says where; the place is inside the value or just behind it.
+/// Checks that an error reports an offset inside the value or at its end.
 pub(crate) fn error(error: &Error, value: &[u8]) {
     assert!(
         !error.status().is_success(),
@@ -19,7 +19,7 @@ pub(crate) fn error(error: &Error, value: &[u8]) {
     );
 }
 
-/// A list keeps the limits, and all ways to read it agree.
+/// Checks that a list respects the limits, and that all ways to read it agree.
 pub(crate) fn nodes(list: &NodeList) {
     assert!(list.len() as u64 <= LIMITS.max_nodes);
     let names: Vec<Vec<u8>> = list.iter().collect();
@@ -37,7 +37,7 @@ pub(crate) fn nodes(list: &NodeList) {
     assert_eq!(text, names.join(&b','));
 }
 
-/// A map keeps the limits, and all ways to read it agree.
+/// Checks that a map respects the limits, and that all ways to read it agree.
 pub(crate) fn procs(map: &ProcMap) {
     assert!(map.num_nodes() as u64 <= LIMITS.max_nodes);
     assert!(map.num_ranks() <= LIMITS.max_ranks);
@@ -57,7 +57,7 @@ pub(crate) fn procs(map: &ProcMap) {
     assert!(map.ranks_of(map.num_nodes()).is_none());
     let mut text = Vec::new();
     map.write_text(&mut text);
-    // One empty node and no nodes are both the empty text.
+    // One empty node and no nodes both give the empty text.
     if !text.is_empty() {
         let again = ProcMap::parse_text(&text, &LIMITS).expect("our own text");
         assert!(again == *map, "the text of a map is another map");

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Settings from every source: none is obeyed in part, and none makes the library fail otherwise
-//! than with an error that names the source.
+//! Settings from every source: invalid settings are never applied in part, and the only failure is an error that names
+//! the source.
 
 use std::path::Path;
 
 use pmix_mca::{Error, Params, ParamsBuilder};
 use preg_core::Status;
 
-/// The text of a `plugins.toml`.
+/// Parses `plugins.toml`.
 pub(crate) fn plugins_toml(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -19,7 +19,7 @@ pub(crate) fn plugins_toml(data: &[u8]) {
     }
 }
 
-/// The text of an MCA parameter file.
+/// Parses an MCA parameter file.
 pub(crate) fn mca_file(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         let path = Path::new("fuzzed.conf");
@@ -27,7 +27,7 @@ pub(crate) fn mca_file(data: &[u8]) {
     }
 }
 
-/// Environment variables, `NAME=VALUE` on lines.
+/// Parses environment variables, one `NAME=VALUE` per line.
 pub(crate) fn environment(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -43,15 +43,15 @@ fn open(builder: ParamsBuilder, source: &str) {
         Ok(params) => params,
         Err(error) => return named(&error, source),
     };
-    // Plugins are files of the machine, and not what is fuzzed here.
+    // Plugin files belong to the machine and are no subject of this target.
     if !params.plugin_files("preg").is_empty() {
         return;
     }
     match pmix_builtin::open_preg(&params) {
         Ok(preg) => {
             let value = preg.generate_node_regex(b"n1,n2").expect("two plain names");
-            // A component may be told not to read, even what it writes, and a limit may be lower
-            // than the two names.
+            // The settings may disable reading, even of values that a component writes, and may set a limit below the
+            // two names.
             let may_read = preg.modules().iter().all(|module| module.decision.parse);
             match preg.parse_nodes(&value.bytes) {
                 Ok(list) => assert_eq!(list.len(), 2),

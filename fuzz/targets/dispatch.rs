@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The entry points of the framework, on any bytes at all.
+//! The entry points of the framework with arbitrary bytes.
 
 use preg_core::{LegacyRegex, Packed, Regex2Ref, Unpacked};
 
 use super::{checks, preg};
 
-/// Every entry point that reads takes these bytes.
+/// Passes the bytes to every entry point that reads.
 pub(crate) fn any_bytes(data: &[u8]) {
     let preg = preg();
     match preg.parse_nodes(data) {
@@ -21,7 +21,7 @@ pub(crate) fn any_bytes(data: &[u8]) {
     regex2(data);
 }
 
-/// At most one scheme claims a value.
+/// Checks that at most one scheme claims a value.
 fn one_owner(data: &[u8]) {
     let claims = preg()
         .modules()
@@ -36,7 +36,7 @@ fn one_owner(data: &[u8]) {
     }
 }
 
-/// What is packed is unpacked to the same value; a copy is what goes on the wire.
+/// Checks that unpacking a packed value gives the same value, and that a copy equals the packed form.
 fn wire(data: &[u8]) {
     let preg = preg();
     let packed = match preg.pack(data) {
@@ -58,7 +58,7 @@ fn wire(data: &[u8]) {
     }
 }
 
-/// The first byte says how long the type is.
+/// Decodes a typed value; the first byte is the length of the type.
 fn regex2(data: &[u8]) {
     let Some((len, rest)) = data.split_first() else {
         return;

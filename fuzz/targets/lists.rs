@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Generators: whatever is encoded decodes to the same list, by its scheme and by no other.
+//! Generators: an encoded list decodes to the same list, by its own scheme and no other.
 
 use preg_core::{LegacyRegex, ProcMap, Scheme};
 
 use super::{LIMITS, preg};
 
-/// Bytes of which most lists are made, so that small inputs are already structured.
+/// The bytes of most lists, so that short inputs already have structure.
 const NAMES: &[u8; 32] = b"000112345689,,,,,aabbnnxs-.:[]; ";
 const RANKS: &[u8; 32] = b"00001112223344556789,,,,,,;;;---";
 
-/// A node list through every scheme and the framework.
+/// Encodes a node list by every scheme and the framework.
 pub(crate) fn nodes(data: &[u8]) {
     let list = spelled(data, NAMES);
     let names = split(&list, b',');
@@ -30,12 +30,12 @@ pub(crate) fn nodes(data: &[u8]) {
         let read = preg().parse_nodes(&value.bytes).expect("our own value");
         assert_eq!(read.iter().collect::<Vec<_>>(), names, "{}", value.framing);
     } else {
-        // Only a NUL or a scheme's own tag keeps a list from being sent as it is.
+        // Only a NUL or a scheme's own tag prevents a list from being sent as plain text.
         assert!(list.contains(&0), "a list that nothing carries");
     }
 }
 
-/// A process map through every scheme and the framework.
+/// Encodes a process map by every scheme and the framework.
 pub(crate) fn procs(data: &[u8]) {
     let text = spelled(data, RANKS);
     let meant = ProcMap::parse_text(&text, &LIMITS);
@@ -56,7 +56,7 @@ pub(crate) fn procs(data: &[u8]) {
     }
 }
 
-/// The typed form gives the text back, byte for byte.
+/// Checks that the typed form restores the text exactly.
 fn typed(scheme: &dyn Scheme, list: &[u8]) {
     if let Some(value) = scheme.generate_regex(list).expect("lists do not fail") {
         let text = scheme.parse_regex(value.as_view(), &LIMITS);
@@ -65,7 +65,7 @@ fn typed(scheme: &dyn Scheme, list: &[u8]) {
     }
 }
 
-/// A value belongs to its scheme, whole, and to no other.
+/// Checks that a value belongs to its scheme completely, and to no other.
 fn owned(scheme: &dyn Scheme, value: &[u8]) {
     for module in preg().modules() {
         let claim = module.scheme.legacy_len(value).expect("a sound value");
@@ -77,7 +77,7 @@ fn owned(scheme: &dyn Scheme, value: &[u8]) {
     }
 }
 
-/// The bytes as they are, or spelled in an alphabet when the first has its high bit clear.
+/// Returns the bytes unchanged, or mapped to an alphabet if the high bit of the first one is clear.
 fn spelled(data: &[u8], alphabet: &[u8; 32]) -> Vec<u8> {
     match data.split_first() {
         Some((first, rest)) if first & 0x80 == 0 => {
@@ -89,7 +89,7 @@ fn spelled(data: &[u8], alphabet: &[u8; 32]) -> Vec<u8> {
     }
 }
 
-/// The elements of a list; the empty text has none.
+/// Returns the elements of a list; the empty text has none.
 fn split(list: &[u8], separator: u8) -> Vec<Vec<u8>> {
     if list.is_empty() {
         return Vec::new();

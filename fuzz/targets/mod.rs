@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is fuzzed. Each target is a plain function of bytes that panics where a promise is
-//! broken, so that the tests of the workspace replay `fuzz/regressions` without a fuzzer.
+//! The fuzz targets. Each is a plain function of bytes that panics if an invariant fails, so that the tests of the
+//! workspace can replay `fuzz/regressions` without a fuzzer.
 
 mod checks;
 mod config;
@@ -20,10 +20,10 @@ use preg_core::{Limits, Preg, Scheme};
 
 use wire::Family;
 
-/// A target: it panics where a promise is broken.
+/// A target, which panics if an invariant fails.
 pub(crate) type Target = fn(&[u8]);
 
-/// Every target and its name.
+/// Every target with its name.
 pub(crate) const TARGETS: &[(&str, Target)] = &[
     ("native_nodes", |data| values::nodes("native", data)),
     ("native_procs", |data| values::procs("native", data)),
@@ -53,13 +53,13 @@ pub(crate) const TARGETS: &[(&str, Target)] = &[
     ("topology_sets", topology::sets),
 ];
 
-/// A target by its name.
+/// Returns the target with this name.
 pub(crate) fn find(name: &str) -> Option<Target> {
     let (_, run) = TARGETS.iter().find(|(known, _)| *known == name)?;
     Some(*run)
 }
 
-/// Small enough that a broken bound shows as memory, large enough for every path.
+/// Limits that are low enough to show a missing bound as memory growth, and high enough to reach every path.
 const LIMITS: Limits = Limits {
     max_nodes: 1 << 12,
     max_ranks: 1 << 14,
@@ -69,7 +69,7 @@ const LIMITS: Limits = Limits {
     max_name: 1 << 12,
 };
 
-/// The framework with every component of the tree active.
+/// Returns the framework with every component of this repository active.
 fn preg() -> &'static Preg {
     static PREG: OnceLock<Preg> = OnceLock::new();
     PREG.get_or_init(|| {
@@ -83,7 +83,7 @@ fn preg() -> &'static Preg {
     })
 }
 
-/// One component's scheme.
+/// Returns the scheme of a component.
 fn scheme(name: &str) -> &'static dyn Scheme {
     let module = preg().modules().iter().find(|m| m.scheme.name() == name);
     &*module.expect("the component is built in").scheme

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packed data against an installed PMIx library.
+//! Packed data compared with an installed PMIx library.
 //!
-//! A real library does not survive any bytes, so the input of the fuzzer is not what it unpacks:
-//! it chooses a layout, a type and the data, we pack them, and the library must read what we meant
-//! and pack the same bytes again. The library lives in the interop peer, a program of its own at
-//! the end of a pipe (`FUZZ_PEER`), so it can neither hang nor corrupt the fuzzer.
+//! A real library crashes on arbitrary bytes, so it does not unpack the fuzzer's input. The input selects a layout, a
+//! type and the data, which our side packs. The library must unpack the same data and pack the same bytes again. It
+//! runs in the peer program of the interop checks at the end of a pipe (`FUZZ_PEER`), so it can neither hang nor
+//! corrupt the fuzzer.
 #![allow(
     clippy::disallowed_methods,
     reason = "the peer is told by the environment"
 )]
 
-// The task that checks the library uses all of both.
+// The interop checks of the library use the rest of both modules.
 #[allow(dead_code, unreachable_pub)]
 #[path = "../../tests/interop/src/bfrops/abilities.rs"]
 mod abilities;
@@ -43,7 +43,7 @@ const MODULES: [Module; 6] = [
 struct Peer {
     harness: Harness,
     layout: Layout,
-    /// The types that come back from it as they were.
+    /// The types that the library returns unchanged.
     types: Vec<DataType>,
     carried: Carried,
 }
@@ -98,7 +98,7 @@ impl Peer {
         };
         assert_eq!((status, left), ("0", "0"), "{data_type} {digits}");
         assert_eq!(theirs, ours, "{data_type} {digits}");
-        // No release packs a set of processors that is not empty.
+        // No release packs a processor set that is not empty.
         let processors = repacked == "-1" && ours.contains(r#""bitmap":""#);
         assert!(
             processors || again == digits,
@@ -107,7 +107,7 @@ impl Peer {
     }
 }
 
-/// How many data one call may have: two modules read some one-byte numbers as wider ones.
+/// Returns the most data of a call: two modules read some one-byte numbers as wider ones.
 fn most(module: Module, data_type: DataType) -> usize {
     let wide: &[u16] = match module {
         Module::V12 => &[30, 32, 33, 34, 36],
@@ -121,9 +121,8 @@ fn most(module: Module, data_type: DataType) -> usize {
     }
 }
 
-/// The first byte chooses the layout, the second the type, the others the data. Where a target is
-/// only replayed there is no library, and nothing to compare with; `cargo xtask fuzz` does not run
-/// the target without one.
+/// Selects the layout by the first byte and the type by the second, and generates the data from the others. A replay
+/// without a library compares nothing; `cargo xtask fuzz` does not run the target without one.
 pub(crate) fn differential(data: &[u8]) {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     static PEERS: OnceLock<Mutex<BTreeMap<u8, Peer>>> = OnceLock::new();

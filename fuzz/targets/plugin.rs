@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plugin boundary: a C table whose functions do what the input says, right or wrong.
+//! The plugin boundary: a C table whose functions follow the input, correctly or not.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -14,7 +14,7 @@ use super::{LIMITS, checks};
 const TAG: &[u8] = b"fuzz:";
 
 thread_local! {
-    /// What the functions still have to do.
+    /// The remaining actions of the functions.
     static SCRIPT: RefCell<Script> = const { RefCell::new(Script(Vec::new())) };
 }
 
@@ -36,7 +36,7 @@ impl Script {
     }
 }
 
-/// The first byte is the length of a list, the list follows, then what the functions do.
+/// Reads the length of a list, the list, and then the actions of the functions.
 pub(crate) fn boundary(data: &[u8]) {
     let Some((len, rest)) = data.split_first() else {
         return;
@@ -66,8 +66,8 @@ pub(crate) fn boundary(data: &[u8]) {
             legacy_len: Some(measure),
         },
     };
-    // SAFETY: the functions below mind the bounds of what they are given; the wrong lengths they
-    // pass are ones that no host may look at.
+    // SAFETY: the functions below respect the bounds of their input; the wrong lengths that they pass are beyond any
+    // limit, so the host must reject them without reading.
     let made = unsafe { preg_core::adapt(&loaded, &Params::default(), &LIMITS) };
     let scheme = made.expect("there is no query").expect("nothing declines");
     let bound = 4 * list.len() + (1 << 16);
@@ -112,7 +112,7 @@ pub(crate) fn boundary(data: &[u8]) {
     }
 }
 
-/// Does the next steps of the script; `honest` is what a sound function would write.
+/// Runs the next actions of the script; `honest` is the output of a correct function.
 ///
 /// # Safety
 /// `call` is what a host passes.
@@ -122,8 +122,8 @@ unsafe fn act(call: *const abi::Call, honest: &[&[u8]]) -> i32 {
     loop {
         let step = SCRIPT.with_borrow_mut(Script::byte);
         let (number, bytes) = SCRIPT.with_borrow_mut(|s| (s.number(), s.bytes()));
-        // SAFETY: the host's functions take its own context; the impossible lengths and NULL
-        // are what they must notice without looking.
+        // SAFETY: the host's functions receive its own context; they must reject the impossible lengths and NULL
+        // without reading.
         unsafe {
             match step % 10 {
                 0 => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The wire protocol: hellos, streams of frames, and the messages in them.
+//! The wire protocol: hellos, streams of frames, and their messages.
 
 use bfrops::{BufferKind, Layout, Module, RegexFramer};
 use pmix_proto::reply::Reply;
@@ -10,7 +10,7 @@ use pmix_proto::{
 
 use super::preg;
 
-/// A hello, and what may stand where a welcome is expected.
+/// Decodes a hello, and a welcome.
 pub(crate) fn handshake(data: &[u8]) {
     let hello = Hello::decode(data);
     let (explained, notes) = Hello::explain(data);
@@ -39,15 +39,15 @@ pub(crate) fn handshake(data: &[u8]) {
             "read too early"
         );
         let bytes = welcome.encode();
-        // A name that has no NUL is longer than any peer may have.
+        // A name without a NUL exceeds the limit of a name.
         let Ok(bytes) = bytes else { continue };
         assert_eq!(Welcome::decode(form, &bytes), Some((welcome, bytes.len())));
     }
 }
 
-/// What was read is written and read as it was.
+/// Checks that a decoded hello is encoded and decoded unchanged.
 fn said_again(hello: &Hello<'_>) {
-    // Infos that cannot be packed again are those with an encoded map or an odd number.
+    // Infos with an encoded map or an unusual number cannot be packed again.
     let Ok(bytes) = hello.encode() else { return };
     let again = Hello::decode(&bytes[Header::LEN..]).expect("our own hello");
     let plain = |hello: &Hello<'_>| {
@@ -63,8 +63,8 @@ fn said_again(hello: &Hello<'_>) {
     }
 }
 
-/// The first byte says whose side it is, the second how large payloads may be, the third how large
-/// the pieces are in which the rest comes.
+/// Decodes a stream of frames. The first byte selects the side, the second the payload limit, and the third the size of
+/// the pieces in which the rest arrives.
 pub(crate) fn frames(data: &[u8]) {
     let [side, most, size, stream @ ..] = data else {
         return;
@@ -81,7 +81,7 @@ pub(crate) fn frames(data: &[u8]) {
     let mut rest = stream;
     let mut size = usize::from(*size);
     while !rest.is_empty() {
-        // Pieces of changing size, one byte at the least.
+        // Pieces have changing sizes of one byte at least.
         size = size * 31 % 67;
         let (piece, next) = rest.split_at((1 + size).min(rest.len()));
         rest = next;
@@ -98,7 +98,7 @@ pub(crate) fn frames(data: &[u8]) {
         let sent = stream
             .get(place..place + bytes.len())
             .expect("bytes that came");
-        // The padding, and the order of a length in a hello, are the sender's.
+        // The sender chooses the padding, and the byte order of a length in a hello.
         assert_eq!((&sent[..8], &sent[16..]), (&bytes[..8], &bytes[16..]));
         place += bytes.len();
     }
@@ -118,8 +118,8 @@ fn drain(inbox: &mut Inbox) -> (Vec<Frame>, Option<Error>) {
     }
 }
 
-/// The first byte chooses the layout, the second the release, the third what the rest is: a
-/// request, the reply to a command, or something that nobody asked for.
+/// Decodes a message. The first byte selects the layout, the second the release, and the third the kind: a request, the
+/// reply to a command, or an unsolicited message.
 pub(crate) fn messages(data: &[u8]) {
     let [choice, release, what, payload @ ..] = data else {
         return;
@@ -151,7 +151,7 @@ pub(crate) fn messages(data: &[u8]) {
     }
 }
 
-/// Commands that are sent as events.
+/// Returns `true` for commands that are sent as events.
 fn never(command: Command) -> bool {
     matches!(command, Command::GROUP_JOIN | Command::GROUP_INVITE)
 }
@@ -200,16 +200,16 @@ fn notice(form: &PeerForm, tag: Tag, payload: &[u8]) {
     );
 }
 
-/// A message in words, and packed again.
+/// A formatted message, and its packed form.
 type Read = Result<(String, Result<Vec<u8>, Error>), Error>;
 
-/// What was read once and packed stays the same from then on.
+/// Checks that a message that was decoded and packed once stays the same in further rounds.
 fn fixed(read: impl Fn(&[u8]) -> Read, payload: &[u8]) {
     let (words, packed) = match read(payload) {
         Ok(read) => read,
         Err(error) => return fault(&error, payload),
     };
-    // A map that no encoder owns, or a topology, whose end depends on what follows.
+    // The end of a map that no encoder owns, or of a topology, depends on the following bytes.
     let is_open = ["Regex", "Topology"]
         .iter()
         .any(|name| words.contains(name));
@@ -227,15 +227,15 @@ fn fixed(read: impl Fn(&[u8]) -> Read, payload: &[u8]) {
     }
 }
 
-/// Whether there is a map that may be no encoder's, or a topology, whose end depends on what
-/// follows it.
+/// Returns `true` if the message contains a map that no encoder may own, or a topology: their ends depend on the
+/// following bytes.
 fn is_open(words: &str) -> bool {
     ["Regex", "Topology"]
         .iter()
         .any(|name| words.contains(name))
 }
 
-/// A fault has a status, a place inside the bytes, and few words.
+/// Checks that a fault has a status, an offset inside the bytes, and a short text.
 fn fault(error: &Error, bytes: &[u8]) {
     assert!(!error.status().is_success(), "{error}");
     let offset = error.offset().expect("a place");

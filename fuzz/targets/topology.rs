@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Machines as hwloc's XML describes them, and sets of processors in each of their three forms.
+//! Machines in hwloc's XML, and processor sets in each of their three forms.
 
 use pmix_topology::{Cpuset, DeviceFilter, Level, Topology, relative_locality};
 
-/// How many parts of a machine are asked about.
+/// The number of parts of a machine that are queried.
 const ASKED: usize = 8;
 
-/// The XML of a machine. What is written of a machine that was read is read as the same machine.
+/// Parses the XML of a machine. The written form of a machine must be read as the same machine.
 pub(crate) fn xml(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -20,7 +20,7 @@ pub(crate) fn xml(data: &[u8]) {
     let again = Topology::of_xml(written.clone())
         .unwrap_or_else(|error| panic!("our own XML: {error}\n{written}"))
         .without_xml();
-    // hwloc has no machine without memory, so one is written of which nothing was read.
+    // hwloc requires memory, so a machine without memory is written with some.
     let read = match read.parts(Level::Numa) {
         [] => Topology::of_xml(again.to_xml().into_owned()).expect("our own XML, again"),
         _ => read,
@@ -29,7 +29,7 @@ pub(crate) fn xml(data: &[u8]) {
     for level in Level::ALL {
         assert_eq!(again.parts(level), read.parts(level), "{level:?}");
     }
-    // One part of the machine, two together, and a processor that it may not have.
+    // One part of the machine, two parts together, and a processor that may not exist.
     let mut sets = vec![Cpuset::full(), Cpuset::new()];
     for level in Level::ALL {
         sets.extend(read.parts(level).iter().take(ASKED).cloned());
@@ -52,7 +52,7 @@ pub(crate) fn xml(data: &[u8]) {
     }
 }
 
-/// A set of processors, or a locality. What is written of a set that was read is read as the same set.
+/// Parses a processor set, or a locality. The written form of a set must be read as the same set.
 pub(crate) fn sets(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One decoder at a time, on values that carry its tag.
+//! The decoders of single schemes, with values that carry their tags.
 
 use preg_core::{NodeList, ProcMap, Regex2Ref, Scheme};
 
 use super::{LIMITS, checks, scheme};
 
-/// A node map of one scheme: its tag and these bytes.
+/// Decodes a node map of one scheme, made of its tag and these bytes.
 pub(crate) fn nodes(name: &str, data: &[u8]) {
     let scheme = scheme(name);
     nodes_of(scheme, &[scheme.tag(), data].concat());
 }
 
-/// A process map of one scheme: its tag and these bytes.
+/// Decodes a process map of one scheme, made of its tag and these bytes.
 pub(crate) fn procs(name: &str, data: &[u8]) {
     let scheme = scheme(name);
     procs_of(scheme, &[scheme.tag(), data].concat());
 }
 
-/// The scheme that keeps the text, in all its forms.
+/// Decodes all forms of the scheme that keeps the text.
 pub(crate) fn raw(data: &[u8]) {
     nodes("raw", data);
     procs("raw", data);
     regex2("raw", data);
 }
 
-/// The framed form: the bytes are the payload behind a header that fits, or all of the value.
+/// Decodes the framed form: the bytes are the payload after a valid header, or the whole value.
 pub(crate) fn blob(data: &[u8]) {
     let scheme = scheme("compress");
     if let Some(value) = data.strip_prefix(b"\0") {
@@ -39,7 +39,7 @@ pub(crate) fn blob(data: &[u8]) {
     procs_of(scheme, &value);
 }
 
-/// The typed form of one scheme.
+/// Decodes the typed form of one scheme.
 pub(crate) fn regex2(name: &str, data: &[u8]) {
     let scheme = scheme(name);
     let kind = scheme.kind().expect("a scheme with a typed form");
@@ -77,11 +77,11 @@ fn nodes_of(scheme: &dyn Scheme, value: &[u8]) {
     let _ = scheme.explain(value);
 }
 
-/// What was read can be written and read again.
+/// Checks that a decoded list can be written and read again.
 fn nodes_again(scheme: &dyn Scheme, list: &NodeList) {
     let mut text = Vec::new();
     list.write_text(b',', &mut text);
-    // One empty name and no names are both the empty text.
+    // One empty name and no names both give the empty text.
     if text.is_empty() {
         return;
     }
@@ -118,7 +118,7 @@ fn procs_again(scheme: &dyn Scheme, map: &ProcMap) {
     }
 }
 
-/// The length of a value can be told, or its framing is damaged; it may exceed what is there.
+/// Checks that the length of a value is known or its framing is damaged; it may exceed the bytes that are present.
 fn extent(scheme: &dyn Scheme, value: &[u8]) {
     if let Err(error) = scheme.legacy_len(value) {
         checks::error(&error, value);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the command and the library are made of: a bill of materials for each, as CycloneDX has it, and the
-//! licences of all with their texts.
+//! The bills of materials of the command and the library, in CycloneDX form, and the licenses of all crates with their
+//! texts.
 //!
-//! Source: CycloneDX 1.5, "Component"; cargo-cyclonedx, which asks cargo.
+//! Source: CycloneDX 1.5, "Component"; cargo-cyclonedx, which queries cargo.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -17,16 +17,16 @@ use xtask::process::{cargo, output, root};
 
 use crate::files::{copy, directory, write};
 
-/// The tool, in the version with which this was tried.
+/// The tool, in the version that this task supports.
 const TOOL: (&str, &str) = ("cargo-cyclonedx", "0.5.9");
 
-/// Where bills and licences are in what is installed.
+/// The directory of bills and licenses in an installation.
 pub(crate) const FOLDER: &str = "share/doc/pmix-rs";
 
-/// The file with the licences.
+/// The file with the licenses.
 pub(crate) const LICENCES: &str = "LICENSES.txt";
 
-/// What begins the name of a file with the terms of a crate.
+/// The beginnings of names of license files.
 const TERMS: &[&str] = &[
     "LICENSE",
     "LICENCE",
@@ -36,18 +36,18 @@ const TERMS: &[&str] = &[
     "UNLICENSE",
 ];
 
-/// The terms of musl, which a static command has in it.
+/// The license of musl, which is part of a static command.
 const MUSL: &str = "musl, the C library of static commands, is licensed under the MIT licence:\n\
                     Copyright \u{a9} 2005-2020 Rich Felker, et al.\n\n";
 
-/// What a bill is of: a crate, and what the file is called.
+/// A product: its crate and the file name of its bill.
 pub(crate) type Product = (&'static str, &'static str);
 
 /// The command, and the library for C.
 pub(crate) const COMMAND: Product = ("pmix-cli", "pmix.cdx.json");
 pub(crate) const LIBRARY: Product = ("pmix-capi", "libpmix.cdx.json");
 
-/// A crate that is in a product.
+/// A crate that is part of a product.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Component {
     name: String,
@@ -55,19 +55,19 @@ struct Component {
     licence: String,
 }
 
-/// The tool, installed if that is allowed.
+/// Returns the tool, which is installed if that is allowed.
 ///
 /// # Errors
-/// It is missing and nothing may be installed, or it cannot be.
+/// Returns a message if it is missing and cannot be installed.
 pub(crate) fn tool() -> Result<PathBuf, String> {
     install::tool(TOOL.0, TOOL.1, &[])
 }
 
-/// Writes the bills of products for a target, and the licences of all, below the directory in which they are
-/// installed.
+/// Writes the bills of products for a target, and the licenses of all, below their installation directory.
 ///
 /// # Errors
-/// A file cannot be written, a bill is not of what cargo builds, or a crate does not say its licence.
+/// Returns a message if a file cannot be written, if a bill differs from the build of cargo, or if a crate has no
+/// license.
 pub(crate) fn bills(
     tool: &Path,
     folder: &Path,
@@ -97,7 +97,7 @@ pub(crate) fn bills(
         let _ = write!(text, "\n{}\n\n{MUSL}Permission is{body}", "-".repeat(80));
     }
     write(&doc.join(LICENCES), text.as_bytes())?;
-    // What is said of the standard library comes with the compiler.
+    // The licenses of the standard library are part of the toolchain.
     let sysroot = output(
         Command::new("rustc")
             .args(["--print", "sysroot"])
@@ -111,10 +111,10 @@ pub(crate) fn bills(
     }
 }
 
-/// The workspace once more, of manifests and links: the tool writes beside every manifest.
+/// Returns a copy of the workspace made of manifests and links, as the tool writes files beside every manifest.
 fn tree() -> Result<PathBuf, String> {
     let tree = install::scratch("sbom")?.join("tree");
-    // What is not there need not be removed.
+    // The directory is missing in the first run.
     let _ = fs::remove_dir_all(&tree);
     let metadata = ["metadata", "--locked", "--no-deps", "--format-version", "1"];
     let metadata = parsed(&output(&mut cargo(metadata))?)?;
@@ -141,7 +141,7 @@ fn tree() -> Result<PathBuf, String> {
     Ok(tree)
 }
 
-/// The bill of a crate, which names no directory of this machine.
+/// Returns the bill of a crate without paths of this machine.
 fn bill(tool: &Path, tree: &Path, package: &str, target: &str) -> Result<Value, String> {
     let folder = tree.join("crates").join(package);
     let mut command = Command::new(tool);
@@ -170,8 +170,8 @@ fn bill(tool: &Path, tree: &Path, package: &str, target: &str) -> Result<Value, 
     parsed(text.as_bytes())
 }
 
-/// A bill without crates that only other crates of the workspace have built, with features of theirs: the tool
-/// asks cargo for all at once.
+/// Removes crates from a bill that only other crates of the workspace use, through their features: the tool resolves
+/// features for the whole workspace at once.
 fn narrowed(mut bill: Value, built: &BTreeSet<(String, String)>) -> Value {
     let text = |one: &Value, key: &str| one[key].as_str().unwrap_or_default().to_owned();
     let is_built = |one: &Value| built.contains(&(text(one, "name"), text(one, "version")));
@@ -196,7 +196,7 @@ fn parsed(text: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(text).map_err(|e| e.to_string())
 }
 
-/// The crates that a bill names.
+/// Returns the crates in a bill.
 fn components(bill: &Value) -> Result<BTreeSet<Component>, String> {
     let components = bill["components"].as_array();
     let components = components.ok_or("the bill has no components")?;
@@ -221,7 +221,7 @@ fn components(bill: &Value) -> Result<BTreeSet<Component>, String> {
     components.iter().map(component).collect()
 }
 
-/// What cargo builds into a crate: names and versions.
+/// Returns names and versions of the crates that cargo builds into a crate.
 fn built(package: &str, target: &str) -> Result<BTreeSet<(String, String)>, String> {
     let mut tree = cargo(["tree", "--locked", "--edges", "normal"]);
     tree.args(["--prefix", "none", "--package", package, "--target", target]);
@@ -235,7 +235,7 @@ fn built(package: &str, target: &str) -> Result<BTreeSet<(String, String)>, Stri
     Ok(crates.filter(|(name, _)| name != package).collect())
 }
 
-/// The bill of a crate has all that cargo builds.
+/// Checks that the bill of a crate contains everything that cargo builds.
 fn compare(
     package: &str,
     found: &BTreeSet<Component>,
@@ -252,7 +252,7 @@ fn compare(
     }
 }
 
-/// Where the source of each crate is, by name and version.
+/// Returns the source directory of each crate by name and version.
 fn folders(target: &str) -> Result<BTreeMap<(String, String), PathBuf>, String> {
     let arguments = ["metadata", "--locked", "--format-version", "1"];
     let mut metadata = cargo(arguments);
@@ -267,7 +267,7 @@ fn folders(target: &str) -> Result<BTreeMap<(String, String), PathBuf>, String> 
     Ok(packages.filter_map(folder).collect())
 }
 
-/// The licence of each crate in a line, then each text once, with the crates whose it is.
+/// Returns a line with the license of each crate, and then each text once with the crates that it covers.
 fn licences(
     components: &BTreeSet<Component>,
     folders: &BTreeMap<(String, String), PathBuf>,
@@ -288,7 +288,7 @@ fn licences(
         "\nThe standard library of Rust: MIT OR Apache-2.0; COPYRIGHT-rust-library.html\n",
     );
     let mut texts: Vec<_> = texts.into_iter().collect();
-    // Those of most crates first.
+    // Sort the texts by their number of crates, the largest first.
     texts.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
     for (text, names) in texts {
         let _ = write!(
@@ -301,7 +301,7 @@ fn licences(
     Ok(list)
 }
 
-/// The texts of the terms that a crate comes with.
+/// Returns the texts of the license files of a crate.
 fn terms(folder: &Path) -> Result<BTreeSet<String>, String> {
     let fault = |e: std::io::Error| format!("{}: {e}", folder.display());
     let mut texts = BTreeSet::new();

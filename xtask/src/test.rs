@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask test`: format, lints, every test and tidy. It needs nothing but Rust, a C compiler and MUNGE.
+//! `cargo xtask test`: format, lints, every test and tidy. It only needs Rust, a C compiler, gdb and MUNGE.
 //!
-//! A test that not every machine can run is `#[ignore = "needs PROGRAM"]` or `#[ignore = "needs
-//! root"]`. It is run here wherever that is there, and counted as skipped elsewhere.
+//! A test with further requirements is marked `#[ignore = "needs PROGRAM"]` or `#[ignore = "needs root"]`. This task
+//! runs it if the requirement is met, and counts it as skipped otherwise.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,10 +12,10 @@ use xtask::Outcome;
 use xtask::install;
 use xtask::process::{self, cargo};
 
-/// What the tests need beside Rust, as Debian calls it.
+/// The Debian packages that the tests need.
 const PACKAGES: &[&str] = &["gcc", "gdb", "libc6-dev", "munge"];
 
-/// Runs every check; later ones run even if earlier ones failed.
+/// Runs every check; a failed check does not stop the run.
 pub(crate) fn run() -> Outcome {
     install::packages(PACKAGES);
     let mut outcome = Outcome::default();
@@ -47,7 +47,7 @@ pub(crate) struct Ignored {
     reason: String,
 }
 
-/// Runs the tests of the workspace, then those of the ignored ones that this machine can run.
+/// Runs the tests of the workspace, then the ignored tests that this machine supports.
 fn workspace() -> Outcome {
     let test = ["test", "--workspace", "--locked", "--no-fail-fast"];
     let (mut outcome, ignored) = tests(&mut cargo(test));
@@ -55,7 +55,7 @@ fn workspace() -> Outcome {
         .into_iter()
         .partition(|test| need(&test.reason).is_some_and(is_met));
     for test in unable {
-        // Where the project's own files install what is missing, nothing may be missing.
+        // CI installs all requirements, so none may be missing there.
         if process::in_ci() && need(&test.reason).is_some() {
             outcome.check(
                 &test.name,
@@ -81,12 +81,12 @@ fn workspace() -> Outcome {
     outcome
 }
 
-/// What an ignored test needs, if that is why it is ignored.
+/// Returns the requirement of an ignored test, if its reason names one.
 fn need(reason: &str) -> Option<&str> {
     reason.strip_prefix("needs ")
 }
 
-/// Whether a need is met: `root`, or a program on the path or among those of the system.
+/// Returns `true` if a requirement is met: `root`, or a program on the path or in a system directory.
 fn is_met(need: &str) -> bool {
     if need == "root" {
         return install::is_root();
@@ -97,7 +97,7 @@ fn is_met(need: &str) -> bool {
     folders.any(|folder| folder.join(need).is_file())
 }
 
-/// Runs a `cargo test`, sums what its suites report and lists what they ignored.
+/// Runs a `cargo test`. Returns the sum of its suites, and the ignored tests.
 pub(crate) fn tests(command: &mut Command) -> (Outcome, Vec<Ignored>) {
     let mut outcome = Outcome::default();
     let mut ignored = Vec::new();
@@ -110,7 +110,7 @@ pub(crate) fn tests(command: &mut Command) -> (Outcome, Vec<Ignored>) {
         }
         ignored.extend(ignored_test(line));
     });
-    // A suite that failed is counted already; one that did not even build is not.
+    // A suite that failed is counted already; one that did not build is not.
     if outcome.failed == 0 {
         outcome.check("tests", result);
     }
@@ -121,7 +121,7 @@ pub(crate) fn tests(command: &mut Command) -> (Outcome, Vec<Ignored>) {
     (outcome, ignored)
 }
 
-/// The counts of one suite.
+/// The counts of a suite.
 #[derive(Debug, PartialEq, Eq)]
 struct Suite {
     passed: usize,
@@ -129,7 +129,7 @@ struct Suite {
     ignored: usize,
 }
 
-/// The counts of a line such as `test result: ok. 12 passed; 0 failed; ...`.
+/// Parses the counts of a line such as `test result: ok. 12 passed; 0 failed; ...`.
 fn suite_counts(line: &str) -> Option<Suite> {
     let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
     let count = |word: &str| -> Option<usize> {
@@ -143,7 +143,7 @@ fn suite_counts(line: &str) -> Option<Suite> {
     })
 }
 
-/// The test of a line such as `test module::name ... ignored, needs munged`.
+/// Parses the test of a line such as `test module::name ... ignored, needs munged`.
 fn ignored_test(line: &str) -> Option<Ignored> {
     let (name, rest) = line.strip_prefix("test ")?.rsplit_once(" ... ignored")?;
     let reason = rest.strip_prefix(", ").unwrap_or("no reason is stated");

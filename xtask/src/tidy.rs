@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask tidy`: the rules that no compiler checks.
+//! `cargo xtask tidy`: rules that the compiler does not check.
 
 mod circles;
 mod deviations;
@@ -17,7 +17,7 @@ use tree::{Fault, Tree};
 use crate::tables;
 use xtask::Outcome;
 
-/// A rule that needs nothing but the files.
+/// A rule that only needs the files.
 type Rule = fn(&Tree) -> Vec<Fault>;
 
 const RULES: &[(&str, Rule)] = &[
@@ -32,7 +32,7 @@ const RULES: &[(&str, Rule)] = &[
     ("named places of pages", pages::check),
 ];
 
-/// Checks every rule, and lists the deviations from OpenPMIx if asked to.
+/// Checks every rule, and lists the deviations from OpenPMIx if requested.
 pub(crate) fn run(list: bool) -> Outcome {
     let mut outcome = Outcome::default();
     let tree = match Tree::read() {
@@ -59,7 +59,7 @@ pub(crate) fn run(list: bool) -> Outcome {
     outcome
 }
 
-/// Prints the faults; an error if there are any.
+/// Prints the faults, and returns an error if there are any.
 fn report(faults: Vec<Fault>) -> Result<(), String> {
     for fault in &faults {
         eprintln!("{fault}");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask variants`: the builds that no other task makes.
+//! `cargo xtask variants`: builds with other features.
 //!
-//! Each compiles crates again with other features, which takes too long for `cargo xtask test`.
+//! Each recompiles crates, which takes too long for `cargo xtask test`.
 
 use xtask::Outcome;
 use xtask::process::cargo;
@@ -11,7 +11,7 @@ use crate::test::{lints, tests};
 /// Lints the builds without optional features and tests the second compression back end.
 pub(crate) fn run() -> Outcome {
     let mut outcome = Outcome::default();
-    // The encoders are optional, compress among them; hosts and clients stay.
+    // Encoders are optional, including compress; hosts and clients are not.
     let bare = ["pmix-cli", "pmix-capi", "pmix"].map(|name| ["--package", name]);
     let bare = [
         bare.as_flattened(),

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the wire does not carry: data are made as a peer will read them.
+//! Information that the wire format loses: data are changed to the form in which a peer reads them.
 
 use bfrops::{Layout, Module};
 use pmix_types::{DataArray, DataType, Info, InfoFlags, Proc, Rank, Text, Topology, Value};
 
-/// What was seen on the way.
+/// Properties of the data that were found on the way.
 #[derive(Debug)]
 pub(crate) struct Losses {
     module: Module,
-    /// Whether the module has every type, in every place.
+    /// `true` if the module has every type in every place.
     pub(crate) known: bool,
-    /// Whether there is an encoded map, which may be one that its encoder refuses.
+    /// `true` if there is an encoded map, which its encoder may refuse.
     pub(crate) maps: bool,
-    /// Whether there is a topology of v61 whose end depends on the bytes that follow it.
+    /// `true` if there is a topology of v61, whose end depends on the following bytes.
     pub(crate) open_end: bool,
 }
 
 impl Losses {
-    /// Makes data as a peer of this layout will read them.
+    /// Changes data to the form in which a peer with this layout reads them.
     pub(crate) fn of(layout: Layout, array: &mut DataArray<'_>) -> Self {
         let mut losses = Self {
             module: layout.module,
@@ -31,7 +31,7 @@ impl Losses {
 
     fn meet(&mut self, data_type: DataType) {
         let known = data_type == DataType::UNDEF || self.module.registers(data_type);
-        // The first releases have most types in some places only.
+        // The first releases support most types in some places only.
         self.known &= known && self.module > Module::V20;
     }
 
@@ -86,7 +86,7 @@ impl Losses {
             Value::Topology(item) => self.topology(item),
             Value::ProcStats(item) => proc_stats(item),
             Value::NodeStats(item) => node_stats(item),
-            // A rank in a value of v12 is a number like any other.
+            // v12 packs a rank in a value as an ordinary number.
             Value::Rank(rank) if self.module == Module::V12 => {
                 *value = Value::Int(rank.as_raw().cast_signed());
             }
@@ -103,7 +103,7 @@ impl Losses {
         }
     }
 
-    /// In v12 the special ranks are others, so two numbers are read as these.
+    /// Replaces special ranks: those of v12 differ, so two numbers are read as these.
     fn proc(&self, proc: &mut Proc<'_>) {
         if self.module == Module::V12 {
             proc.rank = match proc.rank.as_raw() {
@@ -160,12 +160,12 @@ fn node_stats(stats: &mut pmix_types::NodeStats<'_>) {
     .for_each(float);
 }
 
-/// Six decimals travel, or all digits of what would be zero with six.
+/// Rounds a number: six decimals are packed, or all digits if six would give zero.
 macro_rules! floats {
     ($($name:ident: $type:ty;)*) => {
         $(fn $name(number: &mut $type) {
             if number.is_nan() {
-                // No NaN equals another; any number says that there was one.
+                // NaN differs from itself; any number can stand for it here.
                 *number = <$type>::MAX;
             } else if number.abs() >= 1e-6 {
                 *number = format!("{number:.6}").parse().expect("a number");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packed data: any bytes read as any type in any layout, and data of any type packed and read.
+//! Packed data: arbitrary bytes unpacked as any type in any layout, and data of any type packed and unpacked.
 
 mod losses;
 
@@ -12,7 +12,7 @@ use pmix_types::{DataArray, DataType, IntoOwned, Status};
 use super::preg;
 use losses::Losses;
 
-/// The modules before the fourth, and the others with each kind of integers.
+/// The modules before v4, and the others with each integer encoding.
 #[derive(Clone, Copy)]
 pub(crate) enum Family {
     Legacy,
@@ -23,7 +23,7 @@ pub(crate) enum Family {
 impl Family {
     const ALL: [Self; 3] = [Self::Legacy, Self::Flex, Self::Native];
 
-    /// One of the eight layouts of the family.
+    /// Returns one of the eight layouts of the family.
     fn layout(self, choice: u8) -> Layout {
         let (modules, integers) = match self {
             Self::Legacy => (&Module::ALL[..4], Integers::Fixed),
@@ -41,8 +41,8 @@ impl Family {
     }
 }
 
-/// The first byte chooses the layout, the second the type; without a type the bytes are as many
-/// calls as they say.
+/// Unpacks a call. The first byte selects the layout and the second the type; without a type, the bytes are a stream of
+/// calls.
 pub(crate) fn call(family: Family, data: &[u8]) {
     let [choice, number, bytes @ ..] = data else {
         return;
@@ -54,7 +54,7 @@ pub(crate) fn call(family: Family, data: &[u8]) {
     message(layout, DataType::from_raw((*number).into()), bytes);
 }
 
-/// What holds other data, in every layout.
+/// Unpacks types that contain other data in every layout.
 pub(crate) fn nested(data: &[u8]) {
     const TYPES: [DataType; 8] = [
         DataType::VALUE,
@@ -74,7 +74,7 @@ pub(crate) fn nested(data: &[u8]) {
     message(family.layout(choice & 7), data_type, bytes);
 }
 
-/// Data of a type, made of the bytes, in every layout that has the type.
+/// Generates data of a type from the bytes, and packs them in every layout that has the type.
 pub(crate) fn model(data: &[u8]) {
     let Some((number, bytes)) = data.split_first() else {
         return;
@@ -91,7 +91,7 @@ pub(crate) fn model(data: &[u8]) {
     }
 }
 
-/// Data of every type, wherever the model has a place for it.
+/// Returns data of every type, in every place that the model supports.
 fn everything() -> Carried {
     let types: Vec<DataType> = (0..76).map(DataType::from_raw).collect();
     let maps = [&b"raw:n1,n2"[..], b"pmix[n[1:1-3]]", b"n1,n2", b"blob:"];
@@ -103,7 +103,7 @@ fn everything() -> Carried {
     }
 }
 
-/// Data that were made: what is packed is read as it was.
+/// Checks that packed data are unpacked unchanged.
 fn packed(layout: Layout, array: &DataArray<'_>) {
     let data_type = array.data_type();
     let mut expected = array.clone();
@@ -123,7 +123,7 @@ fn packed(layout: Layout, array: &DataArray<'_>) {
             assert_eq!(read, expected, "{layout:?}");
             again(layout, &read);
         }
-        // v12 has these by name only.
+        // v12 knows these types by name only.
         Err(error) => assert!(
             layout.module == Module::V12 && error.status() == Status::ERR_NOT_SUPPORTED,
             "{array:?} in {layout:?}: {error}"
@@ -131,7 +131,7 @@ fn packed(layout: Layout, array: &DataArray<'_>) {
     }
 }
 
-/// Calls until the end or a fault.
+/// Unpacks calls until the end or a fault.
 fn stream(layout: Layout, bytes: &[u8]) {
     let mut decoder = decoder(layout, bytes).with_limits(Limits::default());
     while !decoder.is_empty() {
@@ -147,7 +147,7 @@ fn stream(layout: Layout, bytes: &[u8]) {
     decoder.finish().expect("nothing is left");
 }
 
-/// One call of a type.
+/// Unpacks a call of a type.
 fn message(layout: Layout, data_type: DataType, bytes: &[u8]) {
     let limits = Limits::default();
     let mut plain = decoder(layout, bytes).with_limits(limits);
@@ -180,7 +180,7 @@ fn message(layout: Layout, data_type: DataType, bytes: &[u8]) {
     }
 }
 
-/// Data that were read are packed and read as they were, and the bytes stay the same.
+/// Checks that unpacked data are packed and unpacked again without a change of data or bytes.
 fn again(layout: Layout, array: &DataArray<'_>) {
     let data_type = array.data_type();
     let mut expected = array.clone();
@@ -192,7 +192,7 @@ fn again(layout: Layout, array: &DataArray<'_>) {
     if losses.open_end {
         return;
     }
-    // Twice, one behind the other: neither is touched by the other.
+    // Two calls in sequence must not affect each other.
     let twice = bytes.repeat(2);
     let mut decoder = decoder(layout, &twice);
     for end in [bytes.len(), twice.len()] {
@@ -209,7 +209,7 @@ fn settled(layout: Layout, mut array: DataArray<'_>) -> DataArray<'_> {
     array
 }
 
-/// A decoder for what is packed here, which may be dearer than what came.
+/// Returns a decoder for data packed here, whose memory limit may have to exceed that of the input.
 fn decoder(layout: Layout, bytes: &[u8]) -> Decoder<'_> {
     let framer: &dyn RegexFramer = preg();
     let limits = Limits {
@@ -222,7 +222,7 @@ fn decoder(layout: Layout, bytes: &[u8]) -> Decoder<'_> {
         .with_limits(limits)
 }
 
-/// Packs a call behind other bytes, which stay as they are.
+/// Packs a call after other bytes, which must not change.
 fn pack(layout: Layout, array: &DataArray<'_>) -> Result<Vec<u8>, Error> {
     let mut out = b"before".to_vec();
     let mut encoder = Encoder::new(layout, &mut out).with_framer(preg());
@@ -240,7 +240,7 @@ fn pack(layout: Layout, array: &DataArray<'_>) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// A fault has a status, a place inside the bytes, and few words.
+/// Checks that a fault has a status, an offset inside the bytes, and a short text.
 fn fault(error: &Error, bytes: &[u8]) {
     assert!(!error.status().is_success(), "{error}");
     let offset = error.offset().expect("a place");
@@ -248,7 +248,7 @@ fn fault(error: &Error, bytes: &[u8]) {
     assert!(error.message().len() < 512, "{error}");
 }
 
-/// Traced fields are in the order of their bytes and do not overlap.
+/// Checks that traced fields are in the order of their bytes and do not overlap.
 fn notes(notes: &[TracedField], bytes: &[u8]) {
     let mut end = 0;
     for note in notes {
@@ -259,7 +259,7 @@ fn notes(notes: &[TracedField], bytes: &[u8]) {
     assert!(end <= bytes.len(), "a note past the end");
 }
 
-/// Every byte that was read has a note.
+/// Checks that every byte that was read has a note.
 fn covered(decoder: &Decoder<'_>, read: usize) {
     let mut end = 0;
     for note in decoder.trace().expect("they were asked for").as_slice() {

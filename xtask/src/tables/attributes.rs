@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The attributes: one table of records, and the keys as constants.
+//! The attributes: a table of records, and constants for the keys.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::head;
 use super::sheet::{Row, Sheet, span};
 
-/// The attribute records, sorted by name, with their keys in order.
+/// Returns the attribute records sorted by name, with their keys in order.
 pub(crate) fn records(sheet: &Sheet, types: &Sheet) -> Result<String, String> {
     let mut rows: Vec<_> = sheet
         .rows()
@@ -69,7 +69,7 @@ fn record(row: Row<'_>, types: &Sheet) -> Result<String, String> {
     Ok(text)
 }
 
-/// The data type that carries a C type: the oldest one that is not deprecated.
+/// Returns the data type of a C type: the oldest one that is not deprecated.
 fn data_type<'a>(c_type: &str, types: &'a Sheet) -> Result<Option<&'a str>, String> {
     let value = c_type.strip_suffix('*').unwrap_or(c_type);
     for row in types.rows() {
@@ -83,16 +83,16 @@ fn data_type<'a>(c_type: &str, types: &'a Sheet) -> Result<Option<&'a str>, Stri
     Ok(None)
 }
 
-/// A key, how good a claim its attribute has to it (lower is better), and the attribute's place.
+/// A key, the claim of its attribute to it (lower is stronger), and the index of the attribute.
 type Claim<'a> = (&'a str, (u8, bool), usize);
 
-/// Every key, those of other releases and of the Standard included.
+/// Returns every key, including those of other releases and of the Standard.
 fn key_order<'a>(rows: &[Row<'a>]) -> Result<Vec<Claim<'a>>, String> {
     let mut claims = BTreeSet::new();
     for (place, row) in rows.iter().enumerate() {
         let differs = row.differs("key_differs_in")?;
         let is_deprecated = row.is_deprecated()?;
-        // An attribute that left the key to another one later has the weaker claim to it.
+        // An attribute that later gave the key to another one has the weaker claim.
         let own = u8::from(!differs.is_empty());
         claims.insert((row.need("key")?, (own, is_deprecated), place));
         for (_, key) in &differs {
@@ -105,7 +105,7 @@ fn key_order<'a>(rows: &[Row<'a>]) -> Result<Vec<Claim<'a>>, String> {
     Ok(claims.into_iter().collect())
 }
 
-/// The keys as constants.
+/// Returns the keys as constants.
 pub(crate) fn keys(sheet: &Sheet) -> Result<String, String> {
     let about = "The key of every attribute, named as the headers name it, without `PMIX_`.";
     let mut text = head(about, "`data/attributes.tsv`", &[]);

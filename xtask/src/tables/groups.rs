@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which Rust type the numbers of a group belong to, and what its constants leave out.
+//! The Rust type of each group of numbers, and the prefixes that its constants omit.
 
-/// One group of `data/enums.tsv`.
+/// A group of `data/enums.tsv`.
 pub(crate) struct Group {
     /// The C type, as in the column `group`.
     pub(crate) c_type: &'static str,
     /// The Rust type.
     pub(crate) rust: &'static str,
-    /// The integer below it.
+    /// The underlying integer.
     pub(crate) base: &'static str,
-    /// The prefixes that the type makes needless; the first that fits is left out.
+    /// The redundant prefixes of names; the first that matches is omitted.
     pub(crate) prefixes: &'static [&'static str],
 }
 
-/// Groups that no open number stands for, and why.
+/// Groups without a Rust type, and the reasons.
 pub(crate) const LEFT_OUT: &[(&str, &str)] = &[
     ("build_config", "about one build of OpenPMIx"),
     ("capability", "about one build of OpenPMIx"),
@@ -120,13 +120,13 @@ pub(crate) const GROUPS: &[Group] = &[
 ];
 
 impl Group {
-    /// The name of the table: the C type in upper case, without its affixes.
+    /// Returns the name of the table: the C type in upper case, without its affixes.
     pub(crate) fn table(&self) -> String {
         let name = self.c_type.strip_prefix("pmix_").unwrap_or(self.c_type);
         name.strip_suffix("_t").unwrap_or(name).to_uppercase()
     }
 
-    /// The name of a constant of the type; `None` if it has no needless prefix.
+    /// Returns the name of a constant of the type, or `None` if it has no redundant prefix.
     pub(crate) fn short<'a>(&self, name: &'a str) -> Option<&'a str> {
         self.prefixes
             .iter()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask tables`: the constants of `pmix-types`, the headers of C and the types that
-//! `pmix-capi` shares with them, written from the tables under `data/`.
+//! `cargo xtask tables`: generates the constants of `pmix-types`, the C headers, and the types that `pmix-capi` shares
+//! with them from the tables in `data/`.
 
 mod attributes;
 mod c;
@@ -14,23 +14,23 @@ use sheet::Sheet;
 
 use xtask::{Outcome, process};
 
-/// The first lines of every generated file.
+/// The first lines of every generated Rust file.
 const HEAD: &str = "// SPDX-License-Identifier: MIT OR Apache-2.0\n";
 
-/// One generated file: where it is from the top, and its text.
+/// A generated file: its path from the top, and its text.
 type Generated = (&'static str, String);
 
-/// Writes the tables, or only says which of them are not what `data/` makes them.
+/// Writes the tables, or only reports those that differ from `data/`.
 pub(crate) fn run(only_check: bool) -> Outcome {
     let mut outcome = Outcome::default();
     outcome.check("tables", if only_check { check() } else { write() });
     outcome
 }
 
-/// Whether the committed tables are what `data/` makes them.
+/// Checks that the committed tables agree with `data/`.
 ///
 /// # Errors
-/// A table cannot be read, or a generated file differs.
+/// Returns a message if a table cannot be read, or if a generated file differs.
 pub(crate) fn check() -> Result<(), String> {
     let mut stale = Vec::new();
     for (name, text) in generate()? {
@@ -56,7 +56,7 @@ fn write() -> Result<(), String> {
     Ok(())
 }
 
-/// Every generated file.
+/// Returns every generated file.
 fn generate() -> Result<Vec<Generated>, String> {
     let attributes = Sheet::read("attributes")?;
     let types = Sheet::read("data_types")?;
@@ -93,7 +93,7 @@ fn generate() -> Result<Vec<Generated>, String> {
     ])
 }
 
-/// The head of a generated file.
+/// Returns the first lines of a generated file.
 fn head(about: &str, sheets: &str, uses: &[&str]) -> String {
     let mut text = format!("{HEAD}//! {about}\n//!\n");
     let _ = writeln!(

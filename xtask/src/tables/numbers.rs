@@ -9,13 +9,13 @@ use super::groups::{GROUPS, Group, LEFT_OUT};
 use super::head;
 use super::sheet::{Row, Sheet, span};
 
-/// A named number, as far as it is written.
+/// A named number with its names in Rust.
 struct Named {
-    /// Without `PMIX_`.
+    /// The name without `PMIX_`.
     name: String,
-    /// As a constant of its type.
+    /// The name as a constant of its type.
     short: String,
-    /// Whether the name begins as the others of its type do.
+    /// `true` if the name begins like others of its type.
     is_regular: bool,
     number: i64,
     releases: u8,
@@ -41,7 +41,7 @@ impl Named {
         })
     }
 
-    /// Takes over the numbers that other releases have.
+    /// Adds the numbers of other releases.
     fn with_elsewhere(mut self, row: Row<'_>) -> Result<Self, String> {
         for (release, text) in row.differs("value_differs_in")? {
             let number = text
@@ -52,7 +52,7 @@ impl Named {
         Ok(self)
     }
 
-    /// By number; of one number the name that printing uses comes first.
+    /// Returns the sort key: the number, and among equal numbers first the name that is printed.
     fn order(&self) -> impl Ord + use<> {
         let by_use = (
             self.is_deprecated,
@@ -62,7 +62,7 @@ impl Named {
         (self.number, by_use, self.name.clone())
     }
 
-    /// What the documentation says about it.
+    /// Returns the documentation of the constant.
     fn documentation(&self) -> String {
         let mut text = match self.about.as_str() {
             "" => format!("`PMIX_{}` = {}", self.name, self.number),
@@ -103,7 +103,7 @@ impl Named {
     }
 }
 
-/// Writes the constants of a type and its table.
+/// Adds the constants of a type and its table.
 fn render(text: &mut String, rust: &str, base: &str, table: &str, mut rows: Vec<Named>) {
     rows.sort_by_cached_key(Named::order);
     let _ = writeln!(text, "\nimpl {rust} {{");
@@ -128,7 +128,7 @@ fn render(text: &mut String, rust: &str, base: &str, table: &str, mut rows: Vec<
     let _ = writeln!(text, "    ],\n    by_name: &[{}],\n}};", places.join(", "));
 }
 
-/// The status codes, public and internal.
+/// Returns the status codes, public and internal.
 pub(crate) fn status() -> Result<String, String> {
     let texts = Sheet::read("status_text")?;
     let texts: BTreeMap<i64, &str> = texts
@@ -163,7 +163,7 @@ pub(crate) fn status() -> Result<String, String> {
     Ok(text)
 }
 
-/// The data types, historic ones too.
+/// Returns the data types, including historic ones.
 pub(crate) fn data_types() -> Result<String, String> {
     let mut rows = Vec::new();
     for sheet in [
@@ -189,7 +189,7 @@ pub(crate) fn data_types() -> Result<String, String> {
     Ok(text)
 }
 
-/// The open numbers of `data/enums.tsv`.
+/// Returns the number types of `data/enums.tsv`.
 pub(crate) fn enums() -> Result<String, String> {
     let sheet = Sheet::read("enums")?;
     let mut tables: BTreeMap<&str, Vec<Named>> = BTreeMap::new();
@@ -225,7 +225,7 @@ pub(crate) fn enums() -> Result<String, String> {
     Ok(text)
 }
 
-/// One number of a group.
+/// Returns a number of a group.
 fn member(group: &Group, row: Row<'_>) -> Result<Named, String> {
     let mut named = Named::of(row, "value")?.with_elsewhere(row)?;
     if let Some(short) = group.short(&named.name) {

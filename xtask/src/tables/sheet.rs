@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading a tab-separated table with one header line, `-` standing for nothing.
+//! Reader of tab-separated tables with a header line, in which `-` means "no value".
 
 use xtask::process;
 
-/// The releases of the columns `in_*`, oldest first, and how Rust calls them.
+/// The releases of the columns `in_*`, oldest first, with their Rust names.
 pub(crate) const RELEASES: [(&str, &str); 5] = [
     ("4.2.2", "V4_2_2"),
     ("5.0.11", "V5_0_11"),
@@ -19,11 +19,11 @@ pub(crate) struct Sheet {
     rows: Vec<Vec<String>>,
 }
 
-/// One row of a table.
+/// A row of a table.
 #[derive(Clone, Copy)]
 pub(crate) struct Row<'a> {
     sheet: &'a Sheet,
-    /// The place among the rows, counted from zero.
+    /// The index of the row, counted from zero.
     place: usize,
 }
 
@@ -31,7 +31,7 @@ impl Sheet {
     /// Reads `data/NAME.tsv`.
     ///
     /// # Errors
-    /// The file cannot be read, or a row has another number of fields than the header.
+    /// Returns a message if the file cannot be read, or if a row and the header differ in their number of fields.
     pub(crate) fn read(name: &str) -> Result<Self, String> {
         let path = process::root().join("data").join(format!("{name}.tsv"));
         let text =
@@ -56,17 +56,17 @@ impl Sheet {
         })
     }
 
-    /// The rows in their order.
+    /// Returns the rows in order.
     pub(crate) fn rows(&self) -> impl Iterator<Item = Row<'_>> {
         (0..self.rows.len()).map(|place| Row { sheet: self, place })
     }
 }
 
 impl<'a> Row<'a> {
-    /// A field; nothing if it is `-`.
+    /// Returns a field, or `None` if it is `-`.
     ///
     /// # Errors
-    /// There is no such column.
+    /// Returns a message if the column does not exist.
     pub(crate) fn get(self, column: &str) -> Result<Option<&'a str>, String> {
         let known = self.sheet.columns.iter().position(|c| c == column);
         let index = known.ok_or_else(|| self.fault(&format!("no column {column:?}")))?;
@@ -74,29 +74,29 @@ impl<'a> Row<'a> {
         Ok(Some(field).filter(|f| *f != "-"))
     }
 
-    /// A field that must be there.
+    /// Returns a required field.
     ///
     /// # Errors
-    /// There is no such column, or nothing in it.
+    /// Returns a message if the column does not exist or the field is `-`.
     pub(crate) fn need(self, column: &str) -> Result<&'a str, String> {
         self.get(column)?
             .ok_or_else(|| self.fault(&format!("nothing in column {column:?}")))
     }
 
-    /// A name without the prefix that all of them have.
+    /// Returns the name without the common prefix.
     ///
     /// # Errors
-    /// The name lacks it.
+    /// Returns a message if the name lacks the prefix.
     pub(crate) fn name(self) -> Result<&'a str, String> {
         let name = self.need("name")?;
         let short = name.strip_prefix("PMIX_");
         short.ok_or_else(|| self.fault(&format!("{name} has no prefix `PMIX_`")))
     }
 
-    /// A number.
+    /// Returns a number.
     ///
     /// # Errors
-    /// There is none.
+    /// Returns a message if the field is no number.
     pub(crate) fn number(self, column: &str) -> Result<i64, String> {
         let field = self.need(column)?;
         field
@@ -104,10 +104,10 @@ impl<'a> Row<'a> {
             .map_err(|e| self.fault(&format!("{field:?}: {e}")))
     }
 
-    /// The releases that have the name, one bit each, the oldest lowest.
+    /// Returns the releases that have the name, one bit each; the oldest is the lowest bit.
     ///
     /// # Errors
-    /// A column is missing.
+    /// Returns a message if a column is missing.
     pub(crate) fn releases(self) -> Result<u8, String> {
         let mut bits = 0;
         for (bit, (release, _)) in RELEASES.iter().enumerate() {
@@ -118,11 +118,11 @@ impl<'a> Row<'a> {
         Ok(bits)
     }
 
-    /// What some releases have instead, from a field such as `6.1.0=-400;master=7`: the Rust name
-    /// of the release and the text.
+    /// Returns the differing values of some releases from a field such as `6.1.0=-400;master=7`, as pairs of the
+    /// release's Rust name and the text.
     ///
     /// # Errors
-    /// The field has another form, or names no release.
+    /// Returns a message if the field has another form, or names an unknown release.
     pub(crate) fn differs(self, column: &str) -> Result<Vec<(&'static str, &'a str)>, String> {
         let mut found = Vec::new();
         for part in self.get(column)?.iter().flat_map(|field| field.split(';')) {
@@ -136,18 +136,18 @@ impl<'a> Row<'a> {
         Ok(found)
     }
 
-    /// Whether the newest headers that have the name call it deprecated.
+    /// Returns `true` if the newest headers that have the name mark it as deprecated.
     ///
     /// # Errors
-    /// The column is missing.
+    /// Returns a message if the column is missing.
     pub(crate) fn is_deprecated(self) -> Result<bool, String> {
         Ok(self.need("deprecated")? == "1")
     }
 
-    /// How the name stands in the Standard, as Rust calls it.
+    /// Returns the Rust name of the status that the name has in the Standard.
     ///
     /// # Errors
-    /// The word is not known.
+    /// Returns a message if the word is unknown.
     pub(crate) fn standing(self) -> Result<&'static str, String> {
         match self.get("std")? {
             None => Ok("Extension"),
@@ -159,13 +159,13 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// An error about this row.
+    /// Returns an error about this row.
     pub(crate) fn fault(self, message: &str) -> String {
         format!("data/{}.tsv:{}: {message}", self.sheet.name, self.place + 2)
     }
 }
 
-/// Since and until when a name is known, in words; empty for one that no release has.
+/// Describes the first and last release of a name; empty if no release has it.
 pub(crate) fn span(releases: u8) -> String {
     let has: Vec<_> = (0..RELEASES.len())
         .filter(|bit| releases & (1 << bit) != 0)

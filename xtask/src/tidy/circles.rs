@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! No circle of files: what two files need of each other belongs into a third.
+//! No cycles of files: code that two files need from each other belongs into a third.
 //!
-//! A file needs another if its product code names something that is defined there, whichever
-//! re-export it is named through. Declaring a module is no need of it. The files of a module and
-//! of what it consists of are parts of one, so what a file names of the modules it is in counts for
-//! nothing: a circle is one of files that stand beside each other, or of whole modules.
+//! A file needs another if its product code names an item defined there, through any re-export. Declaring a module does
+//! not count. The files of a module and of its submodules form one unit, so names of enclosing modules do not count: a
+//! cycle consists of sibling files or of whole modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::source::{Source, Token};
 use super::tree::{Fault, Tree};
 
-/// Circles that are there, and why. A file that is not named here must not get into one.
+/// Known cycles with their reasons. A file that is not listed here must not become part of a cycle.
 const KNOWN: &[(&str, &[&str], &str)] = &[
     (
         "crates/bfrops/src/",
@@ -39,7 +38,7 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
-/// Whether all files of a circle are of one that is known.
+/// Returns `true` if all files of a cycle belong to a known one.
 fn is_known(files: &[&str]) -> bool {
     KNOWN.iter().any(|(folder, names, _)| {
         files.iter().all(|file| {
@@ -51,25 +50,25 @@ fn is_known(files: &[&str]) -> bool {
     })
 }
 
-/// A module: the names of its parents and its own, from the root of its crate.
+/// A module path: the names of the parents and its own, from the crate root.
 type Path = Vec<String>;
 
-/// What is known of one module.
+/// The names in a module.
 #[derive(Default)]
 struct Module {
-    /// The number of its file.
+    /// The index of its file.
     file: usize,
-    /// What it defines.
+    /// The names that it defines.
     defined: BTreeSet<String>,
-    /// What it imports, by the name that it has here.
+    /// Its imports by their local names.
     imported: BTreeMap<String, Path>,
-    /// The modules all of whose names it imports.
+    /// The modules from which it imports all names.
     globs: Vec<Path>,
     /// Every path that its code names, imports included.
     named: Vec<Path>,
 }
 
-/// The modules of one crate.
+/// The modules of a crate.
 #[derive(Default)]
 struct Crate {
     modules: BTreeMap<Path, Module>,
@@ -116,7 +115,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
-/// The folder of a file's crate and its module, if it is product code of one.
+/// Returns the source directory of a file's crate and the file's module, if it is product code of a library.
 fn place(path: &str) -> Option<(&str, Path)> {
     let (root, inside) = path.split_once("/src/")?;
     let inside = inside.strip_suffix(".rs")?;
@@ -137,7 +136,7 @@ impl Crate {
         self.read(file, path, &source.product);
     }
 
-    /// Reads the tokens of a module; what it has inside is of the same file.
+    /// Reads the tokens of a module; inline modules belong to the same file.
     fn read(&mut self, file: usize, path: &[String], tokens: &[Token]) {
         let mut module = Module {
             file,
@@ -169,7 +168,7 @@ impl Crate {
                 [] => break,
             }
         }
-        // A library and a program of one crate have the same root here.
+        // A library and a program of one crate share a root here.
         let known = self.modules.entry(path.to_vec()).or_default();
         known.file = file;
         known.defined.append(&mut module.defined);
@@ -178,7 +177,7 @@ impl Crate {
         known.named.append(&mut module.named);
     }
 
-    /// For each file what it needs: the other files, and one name that is defined there.
+    /// Returns the needs of each file: the other files, with one name that is defined there.
     fn needs(&self) -> BTreeMap<usize, BTreeMap<usize, String>> {
         let mut needs: BTreeMap<usize, BTreeMap<usize, String>> = BTreeMap::new();
         for (path, module) in &self.modules {
@@ -201,15 +200,15 @@ impl Crate {
         needs
     }
 
-    /// Whether a file is that of a module above this one.
+    /// Returns `true` if a file belongs to an enclosing module.
     fn holds(&self, file: usize, path: &[String]) -> bool {
         let above = (0..path.len()).filter_map(|len| self.modules.get(&path[..len]));
         above.into_iter().any(|module| module.file == file)
     }
 
-    /// The file where the item of a path is defined, and its name.
+    /// Returns the file in which the item of a path is defined, and the item's name.
     fn home(&self, path: &[String], seen: &mut BTreeSet<Path>) -> Option<(usize, String)> {
-        // An import such as `use toml::toml` of another crate would lead on for ever.
+        // An import such as `use toml::toml` from another crate would never end.
         const LONGEST: usize = 12;
         if path.len() > LONGEST || !seen.insert(path.to_vec()) {
             return None;
@@ -237,7 +236,7 @@ impl Crate {
 }
 
 impl Module {
-    /// Reads one token and what follows it: definitions and paths.
+    /// Reads a token with the following ones: definitions and paths.
     fn read_token(&mut self, path: &[String], token: &Token, rest: &[Token]) {
         const DEFINE: &[&str] = &[
             "fn",
@@ -253,7 +252,7 @@ impl Module {
         match token {
             Token::Name(word) => {
                 let next = rest.iter().find_map(|token| match token {
-                    // A `const fn` is called by what stands behind both words.
+                    // The name of a `const fn` follows both words.
                     Token::Name(name) if !["mut", "unsafe", "fn"].contains(&name.as_str()) => {
                         Some(Some(name))
                     }
@@ -283,7 +282,7 @@ impl Module {
         }
     }
 
-    /// As [`Module::read_token`] inside an item, where nothing is defined for others.
+    /// Reads tokens like [`Module::read_token`] inside an item, whose definitions are local.
     fn read_inner(&mut self, path: &[String], token: &Token, rest: &[Token]) {
         let mut inner = Self::default();
         inner.read_token(path, token, rest);
@@ -329,7 +328,7 @@ impl Module {
     }
 }
 
-/// The path that begins with this name.
+/// Returns the path that begins with this name.
 fn segments(first: &str, rest: &[Token]) -> Path {
     let mut segments = vec![first.to_owned()];
     for pair in rest.chunks(2) {
@@ -341,8 +340,8 @@ fn segments(first: &str, rest: &[Token]) -> Path {
     segments
 }
 
-/// A path from the root of the crate. One that begins with neither `crate`, `self` nor `super` may
-/// be of a module below or of another crate; what is not found later was the latter.
+/// Resolves a path from the crate root. A path that begins with neither `crate`, `self` nor `super` may lead to a child
+/// module or another crate; the lookup decides later.
 fn absolute(module: &[String], segments: &[String]) -> Option<Path> {
     let (first, mut rest) = segments.split_first()?;
     let mut base = module.to_vec();
@@ -361,7 +360,7 @@ fn absolute(module: &[String], segments: &[String]) -> Option<Path> {
     Some([&base[..], rest].concat())
 }
 
-/// The groups of files each of which needs all others of its group, over others or not.
+/// Returns the groups of files that need each other, directly or indirectly.
 fn circles(needs: &BTreeMap<usize, BTreeMap<usize, String>>) -> Vec<Vec<usize>> {
     let reach: BTreeMap<usize, BTreeSet<usize>> = needs
         .keys()
@@ -378,7 +377,7 @@ fn circles(needs: &BTreeMap<usize, BTreeMap<usize, String>>) -> Vec<Vec<usize>> 
     found
 }
 
-/// Every file that one needs, over others too.
+/// Returns every file that one needs, directly or indirectly.
 fn reached(needs: &BTreeMap<usize, BTreeMap<usize, String>>, start: usize) -> BTreeSet<usize> {
     let mut reached = BTreeSet::new();
     let mut next = vec![start];
@@ -434,7 +433,7 @@ mod tests {
         let root = ("crates/a/src/lib.rs", "mod outer;\n");
         let child = ("crates/a/src/outer/inner.rs", inner);
         assert_eq!(faults(&[root, parent, child]).len(), 0);
-        // The part of one module and another module beside it are not.
+        // A submodule and a sibling module that need each other are no cycle.
         let beside = (
             "crates/a/src/beside.rs",
             "pub struct B; fn f() { crate::outer::Own }\n",

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `DEVIATION:` comments: where we differ from OpenPMIx on purpose, each with the test that pins
-//! it, written as `DEVIATION: what, why; test_name`.
+//! `DEVIATION:` comments, which document intended differences from OpenPMIx with the test that pins each: `DEVIATION:
+//! what, why; test_name`.
 
 use std::collections::BTreeSet;
 
 use super::source::Source;
 use super::tree::{Fault, File, Tree};
 
-/// One such comment.
+/// A deviation comment.
 pub(crate) struct Deviation {
     pub(crate) path: String,
     pub(crate) line: usize,
     pub(crate) text: String,
-    /// The tests it names.
+    /// The tests that it names.
     pub(crate) tests: Vec<String>,
 }
 
 const MARK: &str = "DEVIATION:";
 
-/// Every deviation outside tests, in the order of the files.
+/// Returns every deviation outside tests, in the order of the files.
 pub(crate) fn list(tree: &Tree) -> Vec<Deviation> {
     let mut found = Vec::new();
     let product = |file: &File| file.package() != "xtask" && !file.is_test();
@@ -32,7 +32,7 @@ pub(crate) fn list(tree: &Tree) -> Vec<Deviation> {
     found
 }
 
-/// Reads on to the end of the paragraph.
+/// Reads to the end of the paragraph.
 fn deviation(file: &File, source: &Source, start: usize) -> Deviation {
     let first = &source.comments[start];
     let mut words: Vec<&str> = Vec::new();
@@ -63,7 +63,7 @@ fn deviation(file: &File, source: &Source, start: usize) -> Deviation {
     }
 }
 
-/// Every deviation names a test that exists.
+/// Checks that every deviation names an existing test.
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     let known = test_names(tree);
     let mut faults = Vec::new();
@@ -87,7 +87,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
-/// The functions that are test code.
+/// Returns the names of test functions.
 fn test_names(tree: &Tree) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (file, source) in tree.rust() {

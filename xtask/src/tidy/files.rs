@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rules about files: the licence line, their size, and what may not be written in them.
+//! Rules about files: the license line, the size, and forbidden paths.
 
 use super::tree::{Fault, File, Tree};
 
 const SPDX: &str = "SPDX-License-Identifier: MIT OR Apache-2.0";
 
-/// Above this, a file is listed; above the ceiling, it is a fault.
+/// The size above which a file is listed; a file above the ceiling is a fault.
 const LISTED: usize = 400;
 const SHORT: usize = 60;
 const CEILING: usize = 600;
 
-/// Places whose files may be longer than the ceiling, and why.
+/// Paths whose files may exceed the ceiling, with the reasons.
 const LONG: &[(&str, &str)] = &[
     (
         "crates/pmix-types/src/tables/",
@@ -22,14 +22,14 @@ const LONG: &[(&str, &str)] = &[
     ),
 ];
 
-/// Places of the machine that a file was written on.
+/// Paths of a developer's machine.
 const MACHINE: &[&str] = &[
     concat!("/wo", "rk/"),
     concat!("/ro", "ot/"),
     concat!("/ho", "me/"),
 ];
 
-/// Every source file begins with the licence.
+/// Checks that every source file begins with the license.
 pub(crate) fn spdx(tree: &Tree) -> Vec<Fault> {
     let source = |file: &&File| {
         let ends = [".rs", ".c", ".h"];
@@ -42,19 +42,19 @@ pub(crate) fn spdx(tree: &Tree) -> Vec<Fault> {
         .collect()
 }
 
-/// The lines of a Rust file that are no tests.
+/// Returns the number of lines of a Rust file outside of tests.
 fn length(file: &File) -> usize {
     let lines = file.text.lines().count();
     let tests = |source: &super::source::Source| source.is_test.iter().filter(|t| **t).count();
     lines - file.source.as_ref().map_or(0, tests).min(lines)
 }
 
-/// Whether a file is in one of the places where length means nothing.
+/// Returns `true` if a file is exempt from the ceiling.
 fn may_be_long(file: &File) -> bool {
     LONG.iter().any(|(place, _)| file.path.starts_with(place))
 }
 
-/// No module is longer than the ceiling.
+/// Checks that no module exceeds the ceiling.
 pub(crate) fn sizes(tree: &Tree) -> Vec<Fault> {
     let long = |file: &&File| length(file) > CEILING && !may_be_long(file);
     let files = tree.rust().map(|(file, _)| file).filter(long);
@@ -66,7 +66,7 @@ pub(crate) fn sizes(tree: &Tree) -> Vec<Fault> {
         .collect()
 }
 
-/// The files worth a look at their size, longest first.
+/// Returns the files above the listed size, longest first.
 pub(crate) fn long_files(tree: &Tree) -> Vec<(usize, &str)> {
     let mut found: Vec<_> = tree
         .rust()
@@ -78,8 +78,7 @@ pub(crate) fn long_files(tree: &Tree) -> Vec<(usize, &str)> {
     found
 }
 
-/// The files that may be too little to be files, shortest first. The root of a crate and what a
-/// program of its own is have reasons to be short.
+/// Returns the files that may be too short to justify a file, shortest first. Crate roots and programs may be short.
 pub(crate) fn short_files(tree: &Tree) -> Vec<(usize, &str)> {
     let whole = |file: &&File| {
         let path = file.path.as_str();
@@ -98,7 +97,7 @@ pub(crate) fn short_files(tree: &Tree) -> Vec<(usize, &str)> {
     found
 }
 
-/// No path of a developer's machine is committed.
+/// Checks that no path of a developer's machine is committed.
 pub(crate) fn machine_paths(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
     for file in &tree.files {

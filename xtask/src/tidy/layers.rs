@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who may depend on whom: arrows only point to a lower layer.
+//! Permitted dependencies between crates: only on lower layers.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use super::tree::{Fault, File, Tree};
 
-/// Every crate of the workspace and its layer, as in `docs/architecture.md`.
+/// The layer of every crate, as in `docs/architecture.md`.
 const LAYERS: &[(&str, u32)] = &[
     ("pmix-types", 0),
     ("pmix-plugin-abi", 0),
@@ -39,8 +39,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("pmix-cli", 9),
 ];
 
-/// Crates that may depend on anything, because nothing depends on them: tasks, and components as
-/// files to load.
+/// Crates without dependents, which may depend on any crate: tasks, and components as loadable files.
 const TOP: &[&str] = &[
     "xtask",
     "pmix-interop",
@@ -50,22 +49,22 @@ const TOP: &[&str] = &[
     "preg-fold-plugin",
 ];
 
-/// Encoders: only the list of built-in components may name one.
+/// Encoders, which only the list of built-in components may name.
 const SCHEMES: &[&str] = &["preg-native", "preg-raw", "preg-compress", "preg-fold"];
 
-/// Crates of pure data: no dependency outside the workspace.
+/// Crates of pure data, without dependencies outside the workspace.
 const STD_ONLY: &[&str] = &["pmix-types", "pmix-plugin-abi"];
 
-/// What a crate of pure data may depend on where a feature asks for it.
+/// Optional dependencies of crates of pure data, behind a feature.
 const OPTIONAL: &[(&str, &str)] = &[("pmix-types", "data-encoding"), ("pmix-types", "serde")];
 
-/// Crates narrower than their layer: all that they may depend on in the workspace.
+/// The only permitted dependencies in the workspace of some crates.
 const ONLY: &[(&str, &[&str])] = &[
     ("pmix-map", &["pmix-types"]),
     ("pmix-topology", &["pmix-types", "pmix-files"]),
     ("pmix-hostlist", &["pmix-types", "pmix-map"]),
     ("pmix-proto", &["pmix-types", "bfrops"]),
-    // Encoders, plugins and parameters are behind the trait that reads maps.
+    // Encoders, plugins and parameters are hidden by the trait that reads maps.
     ("gds-hash", &["pmix-types", "bfrops", "pmix-map"]),
     (
         "pmix-engine",
@@ -85,14 +84,14 @@ const ONLY: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Crates that take another without its features, for what these would link.
+/// Dependencies that a crate must take without default features, to avoid linking these.
 const BARE: &[(&str, &str, &str)] = &[(
     "pmix-client",
     "pmix-mca",
     "a client links neither a plugin loader nor a reader of configuration files",
 )];
 
-/// Checks the manifest of every crate, and that every crate of the tables has one.
+/// Checks the manifest of every crate, and that every crate in the tables has one.
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
     for file in &tree.files {
@@ -111,7 +110,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
-/// The crates of the tables that have no manifest.
+/// Returns the crates in the tables that have no manifest.
 fn missing(tree: &Tree) -> Vec<&'static str> {
     let manifests = tree.files.iter();
     let manifests = manifests.filter(|file| file.path.ends_with("/Cargo.toml"));
@@ -125,7 +124,7 @@ fn missing(tree: &Tree) -> Vec<&'static str> {
     named
 }
 
-/// The name of a package in its manifest.
+/// Returns the package name in a manifest.
 fn package(table: &Table) -> Option<&str> {
     table.get("package")?.get("name")?.as_str()
 }
@@ -168,7 +167,7 @@ fn check_manifest(file: &File, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Why a crate may not depend on another, if so.
+/// Returns the reason why a crate may not depend on another, if any.
 fn forbidden(name: &str, layer: u32, other: &str) -> Option<String> {
     if TOP.contains(&other) {
         return Some(format!("nothing may depend on {other}"));

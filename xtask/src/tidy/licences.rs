@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The licences and sources of everything that is linked in, as `deny.toml` has them.
+//! The licenses and sources of all dependencies, as `deny.toml` permits them.
 //!
-//! `cargo deny` judges where it is installed. To build it takes longer than all of the tests, so
-//! elsewhere the licences are read here, of the same list, and where each package comes from.
+//! If `cargo deny` is installed, it checks them. Building it takes longer than all tests, so otherwise this module
+//! checks the licenses against the same list, and the source of each package.
 
 use std::process::Command;
 
@@ -12,13 +12,13 @@ use xtask::process::{self, cargo};
 
 use super::tree::Fault;
 
-/// What `cargo deny` checks; its advisories need the network.
+/// The checks of `cargo deny`; its advisories need the network.
 const CHECKS: &[&str] = &["bans", "licenses", "sources"];
 
 /// Checks every package that cargo would build.
 ///
 /// # Errors
-/// `cargo deny` found something, or neither it nor `cargo metadata` can run.
+/// Returns a message if `cargo deny` found a fault, or if neither it nor `cargo metadata` can run.
 pub(crate) fn check() -> Result<Vec<Fault>, String> {
     let mut version = Command::new("cargo-deny");
     if process::output(version.arg("--version")).is_ok() {
@@ -39,7 +39,7 @@ pub(crate) fn check() -> Result<Vec<Fault>, String> {
     Ok(packages.iter().flat_map(faults).flatten().collect())
 }
 
-/// The licences that `deny.toml` allows.
+/// Returns the licenses that `deny.toml` permits.
 fn allowed_licences() -> Result<Vec<String>, String> {
     let fault = |e: &dyn std::fmt::Display| format!("deny.toml: {e}");
     let text = std::fs::read_to_string(process::root().join("deny.toml")).map_err(|e| fault(&e))?;
@@ -64,7 +64,7 @@ fn fault_of(package: &Value, allowed_licences: &[String]) -> Option<Fault> {
     })
 }
 
-/// A package that comes neither from this repository nor from crates.io.
+/// Returns a fault for a package that comes neither from this repository nor from crates.io.
 fn foreign(package: &Value) -> Option<Fault> {
     const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
     let source = package["source"].as_str()?;
@@ -92,7 +92,7 @@ fn allowed(expression: &str, licences: &[String]) -> bool {
     parser.any() == Some(true) && parser.words.is_empty()
 }
 
-/// A descent over the words; `None` means that the expression is malformed.
+/// A recursive-descent parser of license expressions; `None` means a malformed expression.
 struct Parser<'a> {
     words: &'a [&'a str],
     licences: &'a [String],

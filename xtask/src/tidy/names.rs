@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! No name of a scheme outside its crate: the framework asks, it does not know.
+//! No scheme names outside of their crates, as the framework must not depend on single schemes.
 
 use super::tree::{Fault, File, Tree};
 
-/// A scheme's crate, the marks that betray it anywhere in a literal, and its names as literals.
+/// A scheme's crate, fragments that identify it in a literal, and its names as literals.
 struct Scheme {
     package: &'static str,
     marks: &'static [&'static str],
@@ -33,10 +33,10 @@ const SCHEMES: &[Scheme] = &[
     },
 ];
 
-/// Who may name every scheme: the list of components, and what only runs for developers.
+/// Crates that may name every scheme: the list of components, and developer tools.
 const EXEMPT: &[&str] = &["pmix-builtin", "xtask", "fuzz"];
 
-/// Literals that are no scheme's name, or may be one: path, literal, and what it really is.
+/// Literals that contain or equal a scheme's name by chance: path, literal, and meaning.
 const CHANCE: &[(&str, &str, &str)] = &[
     ("crates/pmix-cli/", "pmix", "the name of the command"),
     ("crates/pmix-cli/src/args/", "raw", "the name of an option"),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pages that name files and types: what they name is there.
+//! Pages that name files and types must name existing ones.
 //!
-//! In every page of `docs`, in README and in CONTRIBUTING a code span that looks like a path of the
-//! repository is a file or a folder of it. In a table with the columns `type` (or `type or function`)
-//! and `file`, the names of the first occur in the second.
+//! In `docs`, README and CONTRIBUTING, a code span that looks like a path of the repository must name a file or folder
+//! in it. In a table with the columns `type` (or `type or function`) and `file`, each name of the first must occur in
+//! the second.
 
 use super::tree::{Fault, File, Tree};
 
-/// The folders at the top whose names mark a code span as a path.
+/// The top-level folders whose names mark a code span as a path.
 const TOP: &[&str] = &[
     "benches", "crates", "data", "docs", "examples", "fuzz", "include", "testdata", "tests",
     "xtask",
@@ -18,7 +18,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     let is_page = |file: &&File| {
         let known = ["README.md", "CONTRIBUTING.md", "SECURITY.md"];
         let in_docs = file.path.starts_with("docs/") && file.path.ends_with(".md");
-        // A decision names what was there when it was taken.
+        // A decision describes the files at its time.
         let is_record = file.path.starts_with("docs/decisions/");
         (in_docs && !is_record) || known.contains(&file.path.as_str())
     };
@@ -41,7 +41,7 @@ fn check_page(tree: &Tree, page: &File) -> Vec<Fault> {
         };
         let Some((types, file)) = columns else {
             let column = |names: &[&str]| cells.iter().position(|cell| names.contains(cell));
-            // A table without these columns has none that could be found further down.
+            // A table without these columns is skipped.
             let types = column(&["type", "type or function"]);
             columns = Some((types, column(&["file"])));
             continue;
@@ -64,18 +64,18 @@ fn check_page(tree: &Tree, page: &File) -> Vec<Fault> {
     faults
 }
 
-/// The parts of a line that stand in backquotes.
+/// Returns the code spans of a line.
 fn spans(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// The cells of a row of a table.
+/// Returns the cells of a table row.
 fn cells(line: &str) -> Option<Vec<&str>> {
     let row = line.trim().strip_prefix('|')?.strip_suffix('|')?;
     Some(row.split('|').map(str::trim).collect())
 }
 
-/// Whether a code span names a place of the repository. What stands for several files is none.
+/// Returns `true` if a code span is a path of the repository. A pattern for several files is none.
 fn is_path(span: &str) -> bool {
     let first = span.split('/').next().unwrap_or_default();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
@@ -88,7 +88,7 @@ fn exists(tree: &Tree, path: &str) -> bool {
     files.any(|file| file.path == path || file.path.starts_with(&folder))
 }
 
-/// Whether a text has a name as a whole word.
+/// Returns `true` if a text contains a name as a whole word.
 fn has_word(text: &str, name: &str) -> bool {
     let inside = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.match_indices(name).any(|(at, _)| {

@@ -1,56 +1,55 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A Rust file as tokens: its literals, functions, paths, and which lines are tests.
+//! A Rust file as tokens: its literals, functions, paths, and test lines.
 //!
-//! The lexer is that of `proc-macro2`, so a rule about code is not fooled by a comment, and one
-//! about literals not by code. Comments are no tokens; those that have lines of their own are read
-//! from the text.
+//! The lexer is `proc-macro2`, so a rule about code is not misled by a comment, nor a rule about literals by code.
+//! Comments are no tokens; comments on lines of their own are read from the text.
 
 use proc_macro2::{Delimiter, Group, Literal, Span, TokenStream, TokenTree};
 
-/// A comment, literal or name and the line on which it begins, counted from one.
+/// A comment, literal or name with its first line, counted from one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) line: usize,
     pub(crate) text: String,
 }
 
-/// A Rust file, taken apart.
+/// The parts of a Rust file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Source {
-    /// The tokens, attributes and test items left out.
+    /// The tokens without attributes and test items.
     pub(crate) product: Vec<Token>,
-    /// The lines that are nothing but a comment, marks included.
+    /// The lines that contain only a comment, including its marks.
     pub(crate) comments: Vec<Piece>,
-    /// The contents of the string literals outside attributes, as they are written.
+    /// The string literals outside of attributes, as written.
     pub(crate) strings: Vec<Piece>,
     /// The names of all functions.
     pub(crate) functions: Vec<Piece>,
-    /// The modules that are declared for tests alone.
+    /// The modules declared only for tests.
     pub(crate) test_modules: Vec<String>,
-    /// For each line whether it belongs to a `#[cfg(test)]` item.
+    /// `true` for each line that belongs to a `#[cfg(test)]` item.
     pub(crate) is_test: Vec<bool>,
 }
 
-/// One token of product code.
+/// A token of product code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     /// A name or keyword.
     Name(String),
-    /// A sign; `::` is one.
+    /// A punctuation character other than `::`.
     Sign(char),
-    /// `::`
+    /// The path separator `::`.
     Path,
-    /// What stands in braces.
+    /// Tokens in braces.
     Braces(Vec<Self>),
-    /// What stands in parentheses or brackets.
+    /// Tokens in parentheses or brackets.
     Inside(Vec<Self>),
 }
 
 impl Source {
-    /// Takes a file apart.
+    /// Parses a file.
     ///
     /// # Errors
-    /// The text is no Rust.
+    /// Returns a message if the text is no Rust.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let tokens: TokenStream = text
             .parse()
@@ -71,7 +70,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Whether a line (counted from one) is test code.
+    /// Returns `true` if a line (counted from one) is test code.
     pub(crate) fn in_test(&self, line: usize) -> bool {
         self.is_test.get(line - 1).copied().unwrap_or(false)
     }
@@ -80,7 +79,7 @@ impl Source {
     fn read(&mut self, tokens: TokenStream, mut in_test: bool) -> Vec<Token> {
         let mut product = Vec::new();
         let mut tokens = tokens.into_iter().peekable();
-        // Where the item began that an attribute leaves to tests.
+        // The first line of the item after a test attribute.
         let mut test_item: Option<usize> = None;
         let within = in_test;
         let mut before = [String::new(), String::new()];
@@ -174,7 +173,7 @@ fn line(span: Span) -> usize {
     span.start().line
 }
 
-/// The content of the attribute whose `#` was read.
+/// Returns the content of the attribute whose `#` was read.
 fn attribute(
     tokens: &mut std::iter::Peekable<proc_macro2::token_stream::IntoIter>,
 ) -> Option<TokenStream> {
@@ -187,18 +186,18 @@ fn attribute(
     }
 }
 
-/// Whether an attribute is `cfg(test)` or `cfg(all(test, ...))`.
+/// Returns `true` if an attribute is `cfg(test)` or `cfg(all(test, ...))`.
 fn is_for_tests(attribute: &TokenStream) -> bool {
     let text = attribute.to_string().replace(' ', "");
     text.starts_with("cfg(test)") || text.starts_with("cfg(all(test")
 }
 
-/// The content of a literal, if it is a string of characters or bytes.
+/// Returns the content of a literal, if it is a string of characters or bytes.
 fn string(literal: &Literal) -> Option<Piece> {
     let text = literal.to_string();
     let open = text.find('"')?;
     let close = text.rfind('"')?;
-    // A character such as '"' has one.
+    // A character literal such as '"' contains a quote, too.
     (open < close && !text.starts_with('\'') && !text.starts_with("b'")).then(|| Piece {
         line: line(literal.span()),
         text: text[open + 1..close].to_owned(),

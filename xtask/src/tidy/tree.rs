@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The files that the rules look at.
+//! The files that the rules check.
 
 use std::fmt;
 use std::process::Command;
@@ -7,12 +7,12 @@ use std::process::Command;
 use super::source::Source;
 use xtask::process;
 
-/// One text file of the repository.
+/// A text file of the repository.
 pub(crate) struct File {
     /// The path from the top, with forward slashes.
     pub(crate) path: String,
     pub(crate) text: String,
-    /// The file taken apart, if it is Rust.
+    /// The parsed file, if it is Rust.
     pub(crate) source: Option<Source>,
 }
 
@@ -22,11 +22,11 @@ pub(crate) struct Tree {
     pub(crate) files: Vec<File>,
 }
 
-/// A broken rule and its place.
+/// A violation of a rule, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) path: String,
-    /// Counted from one; zero when the whole file is meant.
+    /// The line counted from one; zero for the whole file.
     pub(crate) line: usize,
     pub(crate) message: String,
 }
@@ -54,13 +54,13 @@ impl File {
         })
     }
 
-    /// The crate that a file under `crates/` belongs to; the first folder for all others.
+    /// Returns the crate of a file under `crates/`, or the first folder of other paths.
     pub(crate) fn package(&self) -> &str {
         let inner = self.path.strip_prefix("crates/").unwrap_or(&self.path);
         inner.split('/').next().unwrap_or(inner)
     }
 
-    /// Whether all of the file is test, bench or example code.
+    /// Returns `true` if the whole file is test, bench or example code.
     pub(crate) fn is_test(&self) -> bool {
         let mut folders: Vec<_> = self.path.split('/').collect();
         let name = folders.pop().unwrap_or_default();
@@ -71,7 +71,7 @@ impl File {
                 .any(|f| matches!(*f, "tests" | "benches" | "examples" | "fuzz"))
     }
 
-    /// A fault in this file.
+    /// Creates a fault in this file.
     pub(crate) fn fault(&self, line: usize, message: impl Into<String>) -> Fault {
         Fault {
             path: self.path.clone(),
@@ -82,7 +82,7 @@ impl File {
 }
 
 impl Tree {
-    /// Reads what git has and would add. Files that are not text are left out.
+    /// Reads the files that git tracks or would add. Files that are not text are omitted.
     pub(crate) fn read() -> Result<Self, String> {
         let root = process::root();
         let mut git = Command::new("git");
@@ -94,7 +94,7 @@ impl Tree {
         for path in listed.split(|b| *b == 0).filter(|p| !p.is_empty()) {
             let path = String::from_utf8_lossy(path);
             let Ok(bytes) = std::fs::read(root.join(&*path)) else {
-                continue; // deleted, but not yet in the index
+                continue; // deleted, but still in the index
             };
             if let Ok(text) = String::from_utf8(bytes) {
                 tree.files.push(File::new(&path, &text)?);
@@ -103,7 +103,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// A tree of the given files, for tests of the rules.
+    /// Creates a tree of the given files, for tests of the rules.
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         let file = |(path, text): &(&str, &str)| File::new(path, text).expect("tokens");
@@ -112,7 +112,7 @@ impl Tree {
         }
     }
 
-    /// The Rust files and what they are made of.
+    /// Returns the Rust files with their parsed form.
     pub(crate) fn rust(&self) -> impl Iterator<Item = (&File, &Source)> {
         self.files
             .iter()

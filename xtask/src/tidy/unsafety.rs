@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where `unsafe` may live. That each use says why it is sound is checked by clippy.
+//! The places of `unsafe`. Clippy checks that each use has a safety comment.
 
 use super::tree::{Fault, File, Tree};
 
-/// Files and folders that may hold `unsafe`, and what for.
+/// Files and folders that may contain `unsafe`, with their purpose.
 const HOMES: &[(&str, &str)] = &[
     (
         "crates/pmix-plugin-abi/src/",
@@ -30,7 +30,7 @@ const HOMES: &[(&str, &str)] = &[
     ("crates/pmix-capi/src/", "the interface for C"),
 ];
 
-/// Crates with such a home: their root denies `unsafe` rather than forbidding it.
+/// Crates with such a file: their root denies `unsafe` instead of forbidding it.
 const CRATES_WITH_HOMES: &[&str] = &[
     "pmix-plugin-abi",
     "pmix-mca",
@@ -40,7 +40,7 @@ const CRATES_WITH_HOMES: &[&str] = &[
     "pmix-capi",
 ];
 
-/// Crates that are such a home as a whole.
+/// Crates that may contain `unsafe` anywhere.
 const WHOLE: &[&str] = &["pmix-capi"];
 
 /// Checks every Rust file.
@@ -50,7 +50,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
         let home = HOMES.iter().any(|(home, _)| file.path.starts_with(home));
         for (index, line) in file.text.lines().enumerate() {
             let line = line.trim_start();
-            // What a root denies, an attribute allows.
+            // An attribute can allow a lint that the root denies.
             let allows = line.starts_with('#')
                 && (line.contains("allow(unsafe_code") || line.contains("expect(unsafe_code"));
             if allows && !home {
@@ -62,7 +62,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
-/// A crate root forbids `unsafe`, or denies it where one file is allowed to have it.
+/// Checks that a crate root forbids `unsafe`, or denies it if one of its files may contain it.
 fn check_root(file: &File, faults: &mut Vec<Fault>) {
     let root = file.path.ends_with("/src/lib.rs") || file.path.ends_with("/src/main.rs");
     if !root || WHOLE.contains(&file.package()) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An encoder for lists whose names share their beginning, as a loadable plugin.
+//! A loadable plugin with an encoder for lists whose names share a prefix.
 //!
-//! `node01,node02,node03` becomes `prefix:5:node01,2,3`: how long the common beginning is, that
-//! beginning, and what each name adds. The parameter `preg_prefix_min_names` says from how many
-//! names on it is worth the trouble.
+//! It encodes `node01,node02,node03` as `prefix:5:node01,2,3`: the length of the prefix, the prefix, and the rest of
+//! each name. The parameter `preg_prefix_min_names` is the least number of names for which it encodes a list.
 #![forbid(unsafe_code)]
 
 use preg_core::{
@@ -31,7 +30,7 @@ preg_core::export_component!(COMPONENT);
 const NAME: &str = "prefix";
 const TAG: &[u8] = b"prefix:";
 
-/// Makes the scheme from the settings.
+/// Creates the scheme from the parameters.
 fn query(params: &Params) -> Result<Option<Box<dyn Scheme>>, Error> {
     let min_names = params.size("preg_prefix_min_names", 2)?.max(2);
     Ok(Some(Box::new(Prefix { min_names })))
@@ -42,7 +41,7 @@ struct Prefix {
 }
 
 impl Prefix {
-    /// `LENGTH:BEGINNING` and the rests; `None` for a list that does not pay.
+    /// Returns `LENGTH:PREFIX` and the rests, or `None` for a list that does not pay.
     fn encode(&self, list: &[u8]) -> Option<Vec<u8>> {
         let mut names = list.split(|b| *b == b',');
         let first = names.next()?;
@@ -69,7 +68,7 @@ impl Prefix {
         Some(value)
     }
 
-    /// Reads what `encode` wrote; `base` is where it starts in the value, for messages.
+    /// Decodes a value of `encode`; `base` is its offset in the whole value, for messages.
     fn decode(text: &[u8], base: usize, limits: &Limits) -> Result<NodeList, Error> {
         let damaged = |at: usize, what: &str| Error::damaged(base + at, what);
         let colon = text.iter().position(|b| *b == b':');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The C interface as Rust has it: types, structures, callbacks, and that each exported function
-//! has the parameters that the headers say.
+//! The C interface in Rust: types, structures, callbacks, and a check that each exported function has the parameters of
+//! the headers.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use super::super::sheet::Sheet;
 use super::declare::{Prototype, base, identifier, member, prototype};
 use super::shape::{Member, Struct, UNION, structs};
 
-/// Scalar types and structures, with their sizes and offsets asserted.
+/// Returns scalar types and structures, with assertions of their sizes and offsets.
 ///
 /// # Errors
-/// A table cannot be read.
+/// Returns a message if a table cannot be read.
 pub(crate) fn types() -> Result<String, String> {
     let about = "The types of the C interface, and their layout.";
     let uses = [
@@ -76,17 +76,17 @@ fn structure(text: &mut String, one: &Struct) {
 fn field(part: &Member) -> String {
     let rust = match part.c_type.as_str() {
         UNION => "pmix_value_data".to_owned(),
-        // Who wrote the structure may have written any byte.
+        // The writer of the structure may have stored any byte, and a `bool` other than 0 or 1 is undefined behavior.
         "bool" => "u8".to_owned(),
         other => member(other),
     };
     format!("pub(crate) {}: {rust}", identifier(&part.name))
 }
 
-/// The types of callbacks.
+/// Returns the callback types.
 ///
 /// # Errors
-/// A table cannot be read.
+/// Returns a message if a table cannot be read.
 pub(crate) fn callbacks() -> Result<String, String> {
     let about = "The types of functions that cross the C interface as pointers.";
     let uses = ["std::ffi::{c_char, c_int, c_void}"];
@@ -104,10 +104,10 @@ pub(crate) fn callbacks() -> Result<String, String> {
     Ok(text)
 }
 
-/// That each function is exported and is what the headers say.
+/// Returns assertions that each function is exported with the signature of the headers.
 ///
 /// # Errors
-/// A table cannot be read.
+/// Returns a message if a table cannot be read.
 pub(crate) fn signatures() -> Result<String, String> {
     let about =
         "That every function of the C interface is there, with the parameters of the headers.";
@@ -127,7 +127,7 @@ pub(crate) fn signatures() -> Result<String, String> {
     Ok(text)
 }
 
-/// A call of each function with NULL and zero for all that it takes.
+/// Adds a call of each function with NULL and zero for all arguments.
 fn calls(text: &mut String) -> Result<(), String> {
     text.push_str("\n/// A call of each function with NULL and zero for all that it takes.\n");
     text.push_str("#[cfg(test)]\npub(crate) const CALLS: &[(&str, fn())] = &[\n");
@@ -148,7 +148,7 @@ fn calls(text: &mut String) -> Result<(), String> {
     Ok(())
 }
 
-/// The type of a pointer to a function.
+/// Returns the type of a function pointer.
 fn pointer(one: &Prototype, named: bool) -> String {
     let params = one.params.iter().map(|(name, of)| match named {
         true => format!("{name}: {of}"),

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Declarations of C, as far as the tables have them: types of members, prototypes of functions.
+//! Parser of the C declarations in the tables: types of members, prototypes of functions.
 
-/// A prototype taken apart.
+/// A parsed prototype.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Prototype {
     /// The function's name.
     pub(crate) name: String,
-    /// What it returns, as Rust has it; empty for `void`.
+    /// The return type in Rust; empty for `void`.
     pub(crate) returns: String,
-    /// Names and types of its parameters, as Rust has them.
+    /// Names and Rust types of its parameters.
     pub(crate) params: Vec<(String, String)>,
 }
 
-/// Names of C types that Rust calls otherwise. Everything else keeps its name.
+/// C types with another name in Rust. All others keep their names.
 const BASES: &[(&str, &str)] = &[
     ("char", "c_char"),
     ("int", "c_int"),
@@ -37,16 +37,16 @@ const BASES: &[(&str, &str)] = &[
     ("struct timeval", "timeval"),
 ];
 
-/// Words that Rust keeps for itself.
+/// Reserved words of Rust.
 const KEYWORDS: &[&str] = &["type", "ref", "fn", "mod", "box", "move"];
 
-/// What Rust calls a C type that is no pointer.
+/// Returns the Rust name of a C type that is no pointer.
 pub(crate) fn base(name: &str) -> &str {
     let known = BASES.iter().find(|(c, _)| *c == name);
     known.map_or(name, |(_, rust)| rust)
 }
 
-/// A name that Rust accepts.
+/// Returns a name that is a valid Rust identifier.
 pub(crate) fn identifier(name: &str) -> String {
     match KEYWORDS.contains(&name) {
         true => format!("r#{name}"),
@@ -54,7 +54,7 @@ pub(crate) fn identifier(name: &str) -> String {
     }
 }
 
-/// The type of a member of a structure: `char**`, `pmix_info_t*`, `uint64_t`.
+/// Returns the Rust type of a structure's member: `char**`, `pmix_info_t*`, `uint64_t`.
 pub(crate) fn member(text: &str) -> String {
     let bare = text.trim_end_matches('*');
     pointer("*mut ", text.len() - bare.len(), base(bare.trim()))
@@ -67,11 +67,11 @@ fn pointer(kind: &str, depth: usize, of: &str) -> String {
     }
 }
 
-/// Takes a prototype apart: `pmix_status_t PMIx_Commit(void)`, or the type of a callback,
-/// `void (*pmix_op_cbfunc_t)(pmix_status_t status, void *cbdata)`.
+/// Parses a prototype such as `pmix_status_t PMIx_Commit(void)`, or a callback type such as `void
+/// (*pmix_op_cbfunc_t)(pmix_status_t status, void *cbdata)`.
 ///
 /// # Errors
-/// The text has another form.
+/// Returns a message if the text has another form.
 pub(crate) fn prototype(text: &str) -> Result<Prototype, String> {
     let fault = || format!("{text:?} is no prototype");
     let inner = text.trim().strip_suffix(')').ok_or_else(fault)?;
@@ -101,8 +101,8 @@ pub(crate) fn prototype(text: &str) -> Result<Prototype, String> {
     })
 }
 
-/// A name and its type: `const char msg[]`, `pmix_info_t **results`. Names of array types
-/// (`pmix_nspace_t`, `pmix_key_t`) are pointers to characters here, as in any parameter.
+/// Parses a name with its type: `const char msg[]`, `pmix_info_t **results`. Array types (`pmix_nspace_t`,
+/// `pmix_key_t`) become pointers to characters, as for any C parameter.
 fn declared(text: &str) -> Option<(String, String)> {
     let text = text.trim();
     let (text, array) = match text.strip_suffix("[]") {

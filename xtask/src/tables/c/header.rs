@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The public headers of C, as far as tables have them. `pmix_deprecated.h` alone is written by
-//! hand: it holds the macros.
+//! The public C headers, generated from the tables. Only `pmix_deprecated.h`, which contains macros, is written by
+//! hand.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,20 +10,20 @@ use super::initial;
 use super::shape::{Struct, UNION, structs};
 use super::texts::{Texts, comment};
 
-/// Strings that are no attributes: variables of the environment.
+/// Strings that are no attributes: environment variables.
 const STRINGS: &[&str] = &[
     "PMIX_LAUNCHER_RNDZ_URI",
     "PMIX_LAUNCHER_RNDZ_FILE",
     "PMIX_KEEPALIVE_PIPE",
 ];
 
-/// Groups of numbers that stand in `pmix_version.h`.
+/// Groups of numbers in `pmix_version.h`.
 const OF_VERSION: &[&str] = &["version", "capability"];
 
-/// Groups of numbers that stand before all others.
+/// Groups of numbers before all others.
 const FIRST: &[&str] = &["limit", "build_config"];
 
-/// The attribute of this library that says which slots of a module may be read.
+/// The attribute of this library with the size of a server module, which limits the callbacks that may be read.
 const MODULE_SIZE: &str = "
 /** An attribute of PMIx_server_init and PMIx_tool_init: sizeof(pmix_server_module_t), as PMIX_SIZE.
  * Without it only the slots are called that every release has, up to client_connected2. */
@@ -49,10 +49,10 @@ fn end(text: &mut String, after: &str) {
     let _ = write!(text, "\n#ifdef __cplusplus\n}}\n#endif\n\n{after}#endif\n");
 }
 
-/// `pmix_version.h`.
+/// Returns `pmix_version.h`.
 ///
 /// # Errors
-/// A table cannot be read.
+/// Returns a message if a table cannot be read.
 pub(crate) fn version() -> Result<String, String> {
     let about = "Which release of the interface these headers have, and what it can do.";
     let mut text = begin("pmix_version.h", about, "`data/enums.tsv`", &[]);
@@ -65,10 +65,10 @@ pub(crate) fn version() -> Result<String, String> {
     Ok(text)
 }
 
-/// `pmix_common.h`.
+/// Returns `pmix_common.h`.
 ///
 /// # Errors
-/// A table cannot be read.
+/// Returns a message if a table cannot be read.
 pub(crate) fn common() -> Result<String, String> {
     let includes = [
         "stdbool.h",
@@ -146,7 +146,7 @@ pub(crate) fn common() -> Result<String, String> {
     Ok(text)
 }
 
-/// A negative number in brackets, so that it can follow a minus.
+/// Puts a negative number into parentheses, so that it can follow a minus.
 fn bracketed(number: &str) -> String {
     match number.starts_with('-') {
         true => format!("({number})"),
@@ -154,7 +154,7 @@ fn bracketed(number: &str) -> String {
     }
 }
 
-/// Scalar types with their numbers.
+/// Adds scalar types with their numbers.
 fn scalars(text: &mut String, enums: &Sheet) -> Result<(), String> {
     let mut groups: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
     for row in enums.rows() {
@@ -226,7 +226,7 @@ fn callbacks(text: &mut String, header: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Prototypes of the functions of a header, with their comments.
+/// Adds the prototypes of a header's functions with their comments.
 fn functions(text: &mut String, header: &str) -> Result<(), String> {
     let texts = Texts::read()?;
     for row in Sheet::read("functions")?.rows() {
@@ -244,10 +244,10 @@ fn functions(text: &mut String, header: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// `pmix.h`.
+/// Returns `pmix.h`.
 ///
 /// # Errors
-/// A table cannot be read, or a function has no text.
+/// Returns a message if a table cannot be read, or if a function has no text.
 pub(crate) fn client() -> Result<String, String> {
     let about =
         "The PMIx interface for clients, and what all programs use to make and take apart data.";
@@ -258,10 +258,10 @@ pub(crate) fn client() -> Result<String, String> {
     Ok(text)
 }
 
-/// `pmix_server.h`.
+/// Returns `pmix_server.h`.
 ///
 /// # Errors
-/// A table cannot be read, or a function has no text.
+/// Returns a message if a table cannot be read, or if a function has no text.
 pub(crate) fn server() -> Result<String, String> {
     let about = "The PMIx interface for servers of resource managers.";
     let mut text = begin(
@@ -289,10 +289,10 @@ pub(crate) fn server() -> Result<String, String> {
     Ok(text)
 }
 
-/// `pmix_tool.h`.
+/// Returns `pmix_tool.h`.
 ///
 /// # Errors
-/// A table cannot be read, or a function has no text.
+/// Returns a message if a table cannot be read, or if a function has no text.
 pub(crate) fn tool() -> Result<String, String> {
     let about = "The PMIx interface for tools.";
     let mut text = begin(
@@ -308,10 +308,10 @@ pub(crate) fn tool() -> Result<String, String> {
     Ok(text)
 }
 
-/// Layout of every structure as C asserts it.
+/// Returns assertions in C of the layout of every structure.
 ///
 /// # Errors
-/// A table cannot be read.
+/// Returns a message if a table cannot be read.
 pub(crate) fn layout() -> Result<String, String> {
     let mut text = String::from("/* SPDX-License-Identifier: MIT OR Apache-2.0 */\n");
     text.push_str("/*\n * That headers lay every structure out as all releases do.\n *\n");

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Static initialisers: the macros `PMIX_..._STATIC_INIT`.
+//! Static initializers: the macros `PMIX_..._STATIC_INIT`.
 
 use std::fmt::Write as _;
 
 use super::declare::base;
 use super::shape::{Struct, UNION};
 
-/// Structures whose macro is not called after them.
+/// Structures whose macro has another name.
 const NAMES: &[(&str, &str)] = &[
     ("pmix_pdata_t", "LOOKUP"),
     ("pmix_device_distance_t", "DEVICE_DIST"),
 ];
 
-/// Structures without a static initialiser.
+/// Structures without a static initializer.
 const NONE: &[&str] = &["pmix_server_module_t"];
 
-/// Members that begin with something else than zero.
+/// Members whose initial value is not zero.
 const VALUES: &[(&str, &str, &str)] = &[
     ("pmix_proc_t", "rank", "PMIX_RANK_UNDEF"),
     ("pmix_device_distance_t", "mindist", "UINT16_MAX"),
@@ -24,7 +24,7 @@ const VALUES: &[(&str, &str, &str)] = &[
     ("pmix_node_pid_t", "pid", "-1"),
 ];
 
-/// The static initialisers of all structures.
+/// Returns the static initializers of all structures.
 pub(crate) fn all(structs: &[Struct]) -> String {
     let mut text = String::new();
     for one in structs
@@ -43,7 +43,7 @@ pub(crate) fn all(structs: &[Struct]) -> String {
     text
 }
 
-/// The initialiser of a structure, with one for each member: C and C++ take it alike.
+/// Returns the initializer of a structure with a value for each member, valid in C and C++.
 fn value(structs: &[Struct], name: &str) -> String {
     let Some(one) = structs.iter().find(|one| one.name == name) else {
         return String::from("0");

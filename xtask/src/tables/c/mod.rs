@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The C interface: its headers, and what `pmix-capi` needs to know of them.
+//! The C interface: its headers, and the generated Rust of `pmix-capi`.
 
 pub(crate) mod abi;
 mod declare;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The structures of the C interface, as the headers of several releases have them.
+//! The structures of the C interface, from the headers of several releases.
 
 use std::collections::BTreeMap;
 
 use super::super::sheet::Sheet;
 
-/// The releases whose layout counts, the one that counts most first. What only an older one has
-/// is taken from there: the monitors' structures and their members of the union.
+/// The releases whose layouts are used, by precedence. Objects that only an older release has are taken from there: the
+/// monitoring structures and their members of the union.
 const ORDER: &[&str] = &["seed", "master", "6.1.0", "5.0.11", "4.2.2"];
 
-/// The union of all that a value can hold.
+/// The union of all types of a value.
 pub(crate) const UNION: &str = "union";
 
-/// A member of a structure or of the union in one.
+/// A member of a structure or of its union.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) name: String,
@@ -26,13 +26,13 @@ pub(crate) struct Struct {
     pub(crate) name: String,
     pub(crate) size: u64,
     pub(crate) members: Vec<Member>,
-    /// What the member of the type [`UNION`] can be.
+    /// The members of the union, for the member of type [`UNION`].
     pub(crate) union: Vec<Member>,
 }
 
 impl Struct {
-    /// The tag of the structure, as in the headers of 4.2.2 and 5.0.11: functions in C++ have it in
-    /// their symbols. `None` if it has none there; most are the name without `_t`.
+    /// Returns the tag of the structure in the headers of 4.2.2 and 5.0.11, which is part of the symbols of C++
+    /// functions, or `None` if there is no tag. Most are the name without `_t`.
     pub(crate) fn tag(&self) -> Option<&str> {
         match TAGS.iter().find(|(name, _)| *name == self.name) {
             Some((_, tag)) => *tag,
@@ -40,13 +40,13 @@ impl Struct {
         }
     }
 
-    /// The name without `_t`.
+    /// Returns the name without `_t`.
     pub(crate) fn short(&self) -> &str {
         self.name.strip_suffix("_t").unwrap_or(&self.name)
     }
 }
 
-/// Structures with another tag, or without one.
+/// Structures with an irregular tag, or without one.
 const TAGS: &[(&str, Option<&str>)] = &[
     ("pmix_cpuset_t", None),
     ("pmix_disk_stats_t", None),
@@ -59,10 +59,10 @@ const TAGS: &[(&str, Option<&str>)] = &[
     ("pmix_topology_t", None),
 ];
 
-/// Every structure, each behind those that it holds.
+/// Returns every structure, each after those that it contains.
 ///
 /// # Errors
-/// A table cannot be read.
+/// Returns a message if a table cannot be read.
 pub(crate) fn structs() -> Result<Vec<Struct>, String> {
     let sheet = Sheet::read("structs")?;
     let mut known: BTreeMap<String, Struct> = BTreeMap::new();
@@ -107,8 +107,8 @@ fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// Those first that hold no others, and point to none that has no tag: it has no name before it is
-/// whole.
+/// Orders the structures so that each follows those that it contains, and those without a tag to which it points: these
+/// have no name before their definition.
 fn ordered(mut left: BTreeMap<String, Struct>) -> Vec<Struct> {
     let mut order: Vec<Struct> = Vec::new();
     while !left.is_empty() {
@@ -125,7 +125,7 @@ fn ordered(mut left: BTreeMap<String, Struct>) -> Vec<Struct> {
             .filter(|s| ready(s))
             .map(|s| s.name.clone())
             .collect();
-        // A structure that holds itself does not exist in C.
+        // C has no structures that contain each other.
         assert!(!names.is_empty(), "structures that hold each other");
         order.extend(names.iter().filter_map(|name| left.remove(name)));
     }

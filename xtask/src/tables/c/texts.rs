@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each function of the C interface does, for its comment in the header.
+//! The comments of the functions in the C headers.
 
 use std::collections::BTreeMap;
 
 use super::super::sheet::Sheet;
 
-/// What functions of a family do, by how their names end. `{}` is the type.
+/// Texts of function families by the endings of their names. `{}` is replaced by the type.
 const FAMILIES: &[(&str, &str)] = &[
     (
         "_construct",
@@ -28,14 +28,14 @@ const FAMILIES: &[(&str, &str)] = &[
     ("_string", "Says in words what a {} is."),
 ];
 
-/// Sentences for functions: those of `data/function_texts.tsv`, then those of families.
+/// Texts of functions: those of `data/function_texts.tsv`, then those of families.
 pub(crate) struct Texts(BTreeMap<String, String>);
 
 impl Texts {
     /// Reads the table.
     ///
     /// # Errors
-    /// The table cannot be read.
+    /// Returns a message if the table cannot be read.
     pub(crate) fn read() -> Result<Self, String> {
         let sheet = Sheet::read("function_texts")?;
         let rows = sheet.rows().map(|row| {
@@ -45,10 +45,10 @@ impl Texts {
         Ok(Self(rows.collect::<Result<_, String>>()?))
     }
 
-    /// The sentences for a function.
+    /// Returns the text of a function.
     ///
     /// # Errors
-    /// There are none.
+    /// Returns a message if there is none.
     pub(crate) fn of(&self, function: &str) -> Result<String, String> {
         if let Some(text) = self.0.get(function) {
             return Ok(text.clone());
@@ -68,7 +68,7 @@ impl Texts {
     }
 }
 
-/// A comment of C, in lines of at most a hundred characters.
+/// Formats a C comment in lines of at most a hundred characters.
 pub(crate) fn comment(text: &str) -> String {
     let mut lines = vec![String::from("/**")];
     for word in text.split_whitespace() {
