@@ -3,7 +3,7 @@
 //!
 //! A [`Plan`] describes the job. [`launch`] starts it, forwards output and signals, and returns the [`Outcome`] when
 //! nothing of the job is left: no process, no descendant of a process, no file of the session. One thread waits for
-//! all events; nothing is polled at intervals.
+//! all events.
 //!
 //! The launcher is also the host of a [`pmix_server::Server`] to which the processes connect. It registers the job by
 //! its two maps, keeps published data, terminates the job after `PMIx_Abort`, and serves the requests that only a

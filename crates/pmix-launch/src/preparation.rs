@@ -52,7 +52,7 @@ impl JobPlace {
     /// `opens_files` is `true`. On an error the directory of the job is removed again.
     ///
     /// # Errors
-    /// Returns [`Error`] if a directory or file cannot be created, or if the job was cancelled.
+    /// Returns [`Error`] if a directory or file cannot be created, or if the job was canceled.
     pub(crate) fn make(
         plan: &Plan,
         session: &Path,
@@ -74,6 +74,8 @@ impl JobPlace {
                 files: files.flatten(),
             }),
             result => {
+                // The job does not enter any list, so nothing else would remove its directory before the end of the
+                // session.
                 dir.remove_empty();
                 Err(result.err().unwrap_or_else(Error::cancelled))
             }
@@ -99,7 +101,7 @@ impl<'a> Preparation<'a> {
     ///
     /// # Errors
     /// Returns [`Error`] if the policy requires parts that the node does not have, if a program cannot be started, or
-    /// if the preparation was cancelled.
+    /// if the preparation was canceled.
     pub(crate) fn prepare(self, cancel: &Cancel) -> Result<Prepared, Error> {
         let Self {
             environment,

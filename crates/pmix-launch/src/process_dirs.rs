@@ -102,6 +102,8 @@ impl DirThread {
                 return tracing::warn!("{} is not made: {error}", path.display());
             }
         };
+        // While an earlier directory is late, the file system is taken to hang. Waiting again would add up over many
+        // clients.
         let is_alone = late.is_empty();
         if !is_alone || task.wait(self.patience) == TaskState::Pending {
             if is_alone {

@@ -22,6 +22,8 @@ pub(crate) fn start(
         Status::ERR_EXISTS | Status::ERR_NO_PERMISSIONS | Status::ERR_RESOURCE_BUSY
             if is_of_system =>
         {
+            // Another server has the place, or its directory is not writable: the request is at fault, not the
+            // system.
             Error::taken("cannot become the system server", e)
         }
         _ => Error::server("the server cannot start", e),

@@ -73,6 +73,7 @@ impl Signals {
         let taken = ending.chain(&OTHERS);
         let (reader, writer) = UnixStream::pair().map_err(cannot)?;
         reader.set_nonblocking(true).map_err(cannot)?;
+        // A signal handler writes to it, which must never block.
         writer.set_nonblocking(true).map_err(cannot)?;
         let delivery =
             SignalDelivery::with_pipe(reader, writer, SignalOnly, taken).map_err(cannot)?;

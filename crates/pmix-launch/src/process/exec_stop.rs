@@ -37,6 +37,7 @@ pub fn stop_on_exec(words: impl IntoIterator<Item = OsString>) -> io::Error {
     };
     let mut command = Command::new(program);
     command.arg0(name);
+    // These linker variables are the launcher's own, for this command. The program's are among the words.
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_linker(name)) {
         command.env_remove(name);
     }
@@ -95,6 +96,7 @@ pub(crate) fn hold(pid: Pid) -> io::Result<bool> {
         match signal {
             None => {}
             Some(signal) if signal == Signal::TRAP.as_raw() => {
+                // A process can have one tracer only, and that should be the debugger.
                 ptrace::detach(traced, nix::sys::signal::Signal::SIGSTOP)?;
                 return Ok(true);
             }

@@ -25,7 +25,7 @@ const MOST_LOOKS: usize = 100_000;
 /// program is an error before any process starts.
 ///
 /// A program that several applications name is searched for once. The rest can take as long as the disks in `PATH`
-/// need. The search is therefore bounded and can be cancelled, and a helper thread does it for spawned jobs.
+/// need. The search is therefore bounded and can be canceled, and a helper thread does it for spawned jobs.
 pub(crate) struct Search<'c> {
     cancel: &'c Cancel,
     num_looks: usize,
@@ -51,7 +51,7 @@ impl<'c> Search<'c> {
     ///
     /// # Errors
     /// Returns [`Error`] if it does not exist, is not a directory, or may not be entered, or if the search was
-    /// cancelled or takes too many lookups.
+    /// canceled or takes too many lookups.
     pub(crate) fn enter(&mut self, wdir: &Path) -> Result<(), Error> {
         if wdir.as_os_str().is_empty() || self.entered.contains(wdir) {
             return Ok(());
@@ -71,7 +71,7 @@ impl<'c> Search<'c> {
     ///
     /// # Errors
     /// Returns [`Error`] if no directory contains it, if it is not executable, or if its interpreter is missing.
-    /// Returns it also if the search takes too many lookups or was cancelled.
+    /// Returns it also if the search takes too many lookups or was canceled.
     pub(crate) fn program(
         &mut self,
         program: &OsStr,
@@ -136,7 +136,7 @@ impl<'c> Search<'c> {
         Ok(Err(refused.unwrap_or_else(|| Errno::NOENT.into())))
     }
 
-    /// Counts a lookup. Returns an error if the limit is exceeded or the search was cancelled.
+    /// Counts a lookup. Returns an error if the limit is exceeded or the search was canceled.
     fn look(&mut self) -> Result<(), Error> {
         if self.cancel.is_cancelled() {
             return Err(Error::cancelled());

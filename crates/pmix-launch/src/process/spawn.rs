@@ -86,7 +86,7 @@ impl Programs {
     ///
     /// # Errors
     /// Returns [`Error`] if a program or a working directory is missing or unusable, if a limit is exceeded, or if
-    /// the search was cancelled.
+    /// the search was canceled.
     pub(crate) fn find(
         apps: &[App],
         environment: &[(OsString, OsString)],
@@ -220,6 +220,7 @@ impl<'a> Spawner<'a> {
         }
         command
             .args(&app.args)
+            // Later variables override earlier ones: exports override `compat`, and those of PMIx override both.
             .env_clear()
             .envs(self.compat(rank))
             .envs(prepared.vars.iter())

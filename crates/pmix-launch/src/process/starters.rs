@@ -59,7 +59,7 @@ impl Spawner<'_> {
                     take(context, place, started)
                 });
             }
-            // Dropping the sender at the end of the scope ends the threads.
+            // The sender is moved here, so that it is dropped with this closure. That ends the threads.
             let ready = ready;
             let (mut num_prepared, mut num_taken) = (0, 0);
             let mut early = BTreeMap::new();

@@ -95,6 +95,7 @@ impl Session<'_> {
             }
             HostMessage::ToolLeft(proc) => self.tool_left(&proc),
             HostMessage::Abort(call, done) => {
+                // The reply goes out first: the abort may terminate the caller.
                 done.succeed(());
                 self.abort(&call);
             }

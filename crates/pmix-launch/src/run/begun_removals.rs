@@ -28,6 +28,7 @@ impl BegunRemovals {
     pub(super) fn begin(&mut self, target: &Proc<'static>, user: u32) {
         let begun = self.begun.entry((target.clone(), user)).or_default();
         begun.count += 1;
+        // This removal includes the registrations that came before it.
         begun.later.clear();
     }
 

@@ -44,6 +44,8 @@ impl Session<'_> {
                 });
             }
             if self.goes_on(index) {
+                // Its other processes continue, so other jobs do not lose it yet. The failure spreads when the job is
+                // terminated.
                 continue;
             }
             if let Some(job) = self.jobs.get_mut(index) {

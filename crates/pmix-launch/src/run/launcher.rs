@@ -117,6 +117,7 @@ impl Session<'_> {
         if let Some(tool) = tool {
             let served = self.server.add_tool(tool);
             served.map_err(|e| match e.status() {
+                // The tool closed its connection before the server took it over.
                 Status::ERR_UNREACH => Error::unreleased(TOOL_GONE),
                 _ => Error::server("cannot serve the tool that started this launcher", e),
             })?;

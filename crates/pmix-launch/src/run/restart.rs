@@ -205,6 +205,7 @@ impl Session<'_> {
         if let Err(e) = self.server.deregister_client(&proc) {
             tracing::debug!("cannot deregister rank {rank}: {e}");
         }
+        // Registered before the client, which reads its number of restarts as job info.
         let infos = [Info::new(
             keys::PROC_INFO_ARRAY,
             vec![

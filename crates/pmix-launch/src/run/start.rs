@@ -138,6 +138,8 @@ impl<'a> Session<'a> {
             plan: plan.clone(),
         };
         self.num_jobs += 1;
+        // The Standard requires that job and clients are registered before the processes start: these may connect at
+        // once.
         if let Err(error) = self.register(&job, bound) {
             if let Err(e) = self.server.deregister_nspace(&job.nspace) {
                 tracing::debug!("cannot deregister {}: {e}", job.nspace);
@@ -198,6 +200,7 @@ impl<'a> Session<'a> {
         let protected = ProtectedPaths::new(kept(plan));
         watcher.keep(protected.paths());
         let mut orphans = Orphans::adopt(plan.adopt);
+        // Every other child of the launcher belongs to a job or is an orphan of one.
         orphans.spare(watcher.pid());
         Ok(Self {
             plan,
@@ -380,6 +383,7 @@ impl<'a> Session<'a> {
         files: [Option<OutputFile>; 2],
     ) -> Result<(), Error> {
         let rank = started.process.rank;
+        // First, so that the watcher knows the process if the launcher is killed from here on.
         self.watcher.tell(started.process.pid);
         let Some(job) = self.jobs.get_mut(index) else {
             return Err(Error::request("the job was terminated before it started"));

@@ -57,6 +57,7 @@ pub fn end_with_launcher(input: impl Read) -> io::Result<usize> {
         };
         let heard = Heard::read(line).ok_or(io::ErrorKind::InvalidData)?;
         if heard == Heard::Over {
+            // The launcher ended its jobs and removed their files itself.
             return Ok(left.groups.len());
         }
         left.note(heard);
@@ -167,6 +168,7 @@ fn is_in(var: &[u8], directory: &[u8]) -> bool {
         .position(|&byte| byte == b'=')
         .map(|at| &var[at + 1..]);
     let rest = value.and_then(|value| value.strip_prefix(directory));
+    // Without the slash it may be another directory whose name begins in the same way.
     rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
