@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Collectives: fences, connects, disconnects, constructs and destructs of groups.
 //!
-//! A [`Tracker`](tracker::Tracker) is one collective, with the processes of this node that take part in it:
+//! A [`Tracker`](tracker::Tracker) is one collective, with its participants on this node:
 //!
 //! ```text
 //! gathering ── all local participants are there ── hosting ── the host answers ── ended
@@ -10,20 +10,20 @@
 //!
 //! - Trackers of the same participants (and, for groups, the same name) form a queue: the n-th call of a process
 //!   belongs to the n-th tracker, independent of the calls of the others.
-//! - A tracker that failed stays until its last participants have called and got the same status. Their calls are
-//!   therefore not taken for the next collective.
-//! - A fence whose participants are all of this node ends without the host. Any other collective is reported to the
-//!   host also if it failed here, so that the other servers end it too: a fence with the failure in place of its data,
-//!   others with a status.
-//! - Calls that come before all processes of a job on this node are registered wait for that; see `early`.
-//! - A process that has finalized may connect again. It is awaited until the host deregisters it, but not longer than
-//!   [`Config::return_time`](crate::Config::return_time).
-//! - A construct that one of the members leads does not end with the loss of a participant before a decision is taken;
-//!   see `construct`.
+//! - A failed tracker remains until its last participants have called and received the same status. Otherwise their
+//!   calls would join the next collective.
+//! - A fence with local participants only ends without the host. Any other collective is reported to the host even if
+//!   it failed here, so that the other servers end it too: a fence with the failure in place of its data, others with a
+//!   status.
+//! - Calls that arrive before all local processes of a job are registered wait for the registration; see `early`.
+//! - A finalized process may initialize again. Collectives wait for it until the host deregisters it, but not longer
+//!   than [`Config::return_time`](crate::Config::return_time).
+//! - A construct with a leader does not end with the loss of a participant before the leader has decided; see
+//!   `construct`.
 //! - When a member leaves a group, a fence, connect or disconnect of the group may begin again without it, and a
 //!   destruct continues; see `left`.
-//! - A participant that is lost before the host is called ends the collective for all; a later loss does not matter. A
-//!   process that connects again is another incarnation: its calls belong to trackers that do not record it as lost.
+//! - A participant that is lost before the host is called ends the collective for all; a later loss does not. A
+//!   restarted process is another incarnation: its calls belong to trackers that do not record it as lost.
 
 mod arrive;
 mod construct;

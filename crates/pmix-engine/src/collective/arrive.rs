@@ -62,7 +62,7 @@ impl Collectives {
         );
     }
 
-    /// Takes the call of a process for the construct or destruct of a group.
+    /// Handles the call of a process for the construct or destruct of a group.
     pub(crate) fn take_part_in_group(&mut self, cx: &mut Cx, call: GroupCall) {
         if let Some(error) = &call.refusal
             && !self.has_begun(cx, &call)
@@ -82,7 +82,7 @@ impl Collectives {
         })
     }
 
-    /// Takes the call of a process for a collective, of a group if a name is given.
+    /// Handles the call of a process for a collective, of a group if a name is given.
     fn take_part(
         &mut self,
         cx: &mut Cx,
@@ -110,7 +110,7 @@ impl Collectives {
         );
     }
 
-    /// Adds a participant whose call names processes of registered jobs.
+    /// Adds a participant whose call lists processes of registered jobs.
     pub(super) fn add_participant(
         &mut self,
         cx: &mut Cx,
@@ -126,7 +126,7 @@ impl Collectives {
         }
     }
 
-    /// Returns the time limit of a collective that begins now, by a participant or the configuration.
+    /// Returns the time limit of a collective that begins now: that of a participant, or of the configuration.
     pub(super) fn limit(cx: &Cx, infos: &[Info<'_>]) -> Option<Instant> {
         let time = timeout(infos).or(cx.config.collective_time);
         time.and_then(|time| cx.after(time))
@@ -151,7 +151,7 @@ impl Collectives {
         Ok((client, participants))
     }
 
-    /// Returns the tracker that a call of a client belongs to, which begins now if it is the first call.
+    /// Returns the tracker that a call of a client belongs to, and creates it for the first call.
     pub(super) fn tracker_of(
         &mut self,
         cx: &mut Cx,
@@ -172,7 +172,7 @@ impl Collectives {
         Ok(id)
     }
 
-    /// Begins a collective, counted for a job.
+    /// Begins a collective, which counts for a job.
     pub(super) fn begin(
         &mut self,
         cx: &Cx,
@@ -185,7 +185,7 @@ impl Collectives {
         tracker.has_lost_participant = has_lost_participant;
         for client in local {
             tracker.expect(client);
-            // A restarted process is another incarnation and takes no part in this collective.
+            // A restarted process is another incarnation and does not participate in this collective.
             if Self::is_lost(cx, client) {
                 tracker.lose(client);
             }
@@ -283,12 +283,12 @@ impl Collectives {
         }
     }
 
-    /// Returns `true` if a participant of this node is lost and not expected to connect again.
+    /// Returns `true` if a local participant is lost and not expected to connect again.
     pub(super) fn has_lost(cx: &Cx, participants: &Participants) -> bool {
         Self::any_lost(cx, participants, |_| true)
     }
 
-    /// Returns `true` if a participant of this node that `is_so` holds for is lost and not expected to connect again.
+    /// Returns `true` if a local participant that satisfies `is_so` is lost and not expected to connect again.
     pub(super) fn any_lost(
         cx: &Cx,
         participants: &Participants,
@@ -314,7 +314,7 @@ impl Collectives {
         client.is_none_or(|client| matches!(client.state, ClientState::Lost | ClientState::Left))
     }
 
-    /// Calls the host once all participants of this node have called, unless there is no participant on another node.
+    /// Calls the host once all local participants have called, unless the collective ends without the host.
     fn call_host(&mut self, cx: &mut Cx, id: TrackerId) {
         let Some(tracker) = self.get_mut(id) else {
             return;
@@ -349,7 +349,7 @@ impl Collectives {
         }
     }
 
-    /// Ends the construct or destruct of a group whose members are all of this node and want no host.
+    /// Ends the construct or destruct of a group with local members only that does not request the host.
     fn end_locally(&mut self, cx: &mut Cx, id: TrackerId) {
         let Some(tracker) = self.get(id) else {
             return;
@@ -359,7 +359,7 @@ impl Collectives {
             _ => "PMIx_Group_construct",
         };
         let mut said = tracker.said.iter();
-        // No host sees the directives, so that the server refuses those that are required.
+        // The host does not receive the directives, so the server refuses required ones that it does not support.
         let checked = said.try_for_each(|(_, infos)| obeyed::check(function, infos));
         if let Err(error) = checked {
             tracing::warn!(%error, "{function} by processes of {} was rejected", tracker.job);
@@ -390,8 +390,8 @@ impl Collectives {
         self.queue_upcall(cx, id, Some(call));
     }
 
-    /// Returns the infos for the host: those of the participants, and the seconds that are left. The host is to end
-    /// the collective for all servers alike, so that this server waits a little longer than that.
+    /// Returns the infos for the host: those of the participants, and the remaining seconds. The host should end the
+    /// collective consistently for all servers, so this server waits slightly longer.
     fn limit_host(&mut self, cx: &mut Cx, id: TrackerId) -> Vec<Info<'static>> {
         let Some(tracker) = self.get_mut(id) else {
             return Vec::new();

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The contribution of each server to a fence.
 //!
-//! The host carries one contribution of each server. It has the form that
-//! [`crate::Config::fence_form`] names, with one flag more:
+//! The host returns one contribution of each server, in the form of [`crate::Config::fence_form`] with one additional
+//! flag:
 //!
 //! | part | call | content |
 //! | --- | --- | --- |
-//! | contribution | `PMIX_BYTE_OBJECT` | the two following; in the numbered form what the second holds |
-//! | compressed | `PMIX_BOOL` | whether the next object is |
-//! | data | `PMIX_BYTE_OBJECT` | flag and what belongs to it |
+//! | contribution | `PMIX_BYTE_OBJECT` | the two following; in the numbered form, the contents of the second |
+//! | compressed | `PMIX_BOOL` | true if the next object is compressed |
+//! | data | `PMIX_BYTE_OBJECT` | a flag and its data |
 //! | flag | `PMIX_BYTE` | as in the datastore; 128: the fence failed on this server |
-//! | status | `PMIX_STATUS` | with flag 128: how |
+//! | status | `PMIX_STATUS` | with flag 128: the failure |
 //!
-//! Frozen: append only. If several servers failed, the lowest status counts, so that all servers come to the same
-//! result in any order of the contributions. A server of OpenPMIx refuses the flag in a fence that collects data, and
-//! ignores it in others.
+//! Frozen: append only. If several servers failed, the lowest status applies, so that all servers get the same result
+//! in any order of the contributions. A server of OpenPMIx refuses the flag in a fence that collects data, and ignores
+//! it in others.
 
 use bfrops::{Decoder, Encoder, wire_type};
 use gds_hash::{Modex, ModexForm, Participant};
@@ -41,7 +41,7 @@ pub(super) fn contribution(cx: &Cx, tracker: &Tracker) -> Result<Vec<u8>, Error>
     let clients = tracker.slots.keys();
     let clients = clients.filter_map(|id| cx.registry.client(*id));
     let procs: Vec<Proc<'_>> = clients.map(|client| client.proc.clone()).collect();
-    // Clients of a job follow each other.
+    // The clients of a job are consecutive.
     let mut puts = Vec::new();
     for same in procs.chunk_by(|a, b| a.nspace == b.nspace) {
         let job = same.first().and_then(|proc| cx.store.job(&proc.nspace));
@@ -70,7 +70,7 @@ pub(super) fn absorb_contributions(
     let wire = cx.codec(&form);
     let members = modex_members(cx, &tracker.key.1);
     let mut modex = Modex::parse(&wire, fence_form, &members, &data)?;
-    // The data of processes of this node are stored, and may be newer.
+    // The data of local processes are stored already, and may be newer.
     modex.retain(|nspace, rank| {
         let mut stale = tracker.stale.iter();
         let is_stale = stale.any(|proc| proc.nspace == *nspace && proc.rank == rank);
@@ -124,11 +124,11 @@ pub(super) fn failure(
     Ok(out)
 }
 
-/// Returns the contributions that hold data, one after the other.
+/// Returns the concatenated contributions with data.
 ///
 /// # Errors
 ///
-/// The status of a server on which the fence failed; a status of unpacking for damaged bytes.
+/// Returns the status of a server on which the fence failed, or the error of the decoder for damaged bytes.
 fn with_data(form: &PeerForm, fence_form: ModexForm, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let mut data = Vec::new();
     let mut failed: Option<Status> = None;
@@ -158,7 +158,7 @@ enum Contribution {
     Failed(Status),
 }
 
-/// Reads the contribution of one server.
+/// Decodes the contribution of one server.
 fn read_contribution(
     form: &PeerForm,
     fence_form: ModexForm,
@@ -178,7 +178,7 @@ fn read_contribution(
     flagged(&mut Decoder::new(form.layout, &data))
 }
 
-/// The meaning of a flag, with the data that follow it.
+/// Decodes a flag and its data.
 fn flagged(decoder: &mut Decoder<'_>) -> Result<Contribution, Error> {
     Ok(match decoder.one::<wire_type::Byte>()? {
         NOTHING => Contribution::Nothing,

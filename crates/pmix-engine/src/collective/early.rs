@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls that come before the participants are known.
+//! Calls that arrive before their participants are known.
 //!
-//! A job with processes on this node is known once it is registered with all of these. Before that, the server cannot
-//! tell if "all of the job" and "its ranks 0 to 3" are the same. Calls that name such a job wait, and are taken in the
-//! order in which they came.
+//! The local processes of a job are known once the job and all of these processes are registered. Before that, the
+//! server cannot tell if "all of the job" and "its ranks 0 to 3" are the same. Calls that name such a job wait, and are
+//! processed in order of arrival.
 //!
-//! A call that fails meanwhile is answered and stays: its process has made it, and the n-th calls of all participants
-//! belong together.
+//! A call that fails in the meantime gets its reply and remains, because the n-th calls of all participants belong
+//! together.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ impl Collectives {
         jobs.any(|(.., job)| !job.is_complete())
     }
 
-    /// Keeps a call whose participants are not known yet.
+    /// Stores a call whose participants are not known yet.
     pub(super) fn came_early(
         &mut self,
         cx: &mut Cx,
@@ -64,12 +64,12 @@ impl Collectives {
         }
     }
 
-    /// Fails an early call whose time has passed.
+    /// Fails an early call whose time limit has expired.
     pub(crate) fn early_expired(&mut self, cx: &mut Cx, id: EarlyId) {
         self.early_failed(cx, id, Status::ERR_TIMEOUT);
     }
 
-    /// Fails the early calls that a lost process takes part in.
+    /// Fails the early calls with a lost participant.
     pub(super) fn lost_to_early(&mut self, cx: &mut Cx, client: ClientId, proc: &Proc<'_>) {
         let concerned = |call: &EarlyCall| call.key.1.has(proc);
         for id in self.early.which(concerned) {
@@ -103,7 +103,7 @@ impl Collectives {
         cx.reply_status(ticket, status);
     }
 
-    /// Takes the early calls that wait for a job, after the job or one of its processes was registered or
+    /// Processes the early calls that wait for a job, after the job or one of its processes was registered or
     /// deregistered.
     pub(crate) fn collectives_of_job(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
         self.take_announcements(cx);
@@ -129,7 +129,7 @@ impl Collectives {
         }
     }
 
-    /// Takes an early call as if it came now.
+    /// Processes an early call as if it arrived now.
     fn take_early(&mut self, cx: &mut Cx, call: EarlyCall) {
         let (kind, participants, group) = call.key;
         let size = |nspace: &Nspace<'_>| Ok(cx.job_size(nspace));
@@ -137,7 +137,7 @@ impl Collectives {
         let known = Participants::of(&participants.to_procs(), &call.job, size, is_here);
         let key = match known {
             Ok(participants) => (kind, participants, group),
-            // Now that the job is known, some of the participants may not exist.
+            // Now that the job is known, some participants may turn out not to exist.
             Err(error) => {
                 if let EarlyState::Waiting(ticket) = call.state {
                     cx.reply_error(ticket, &error);

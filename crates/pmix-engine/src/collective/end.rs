@@ -19,12 +19,12 @@ use crate::pending::Pending;
 use crate::timer::Timer;
 use crate::{EngineEvent, Error};
 
-/// The number of missing processes that a log line names.
+/// The limit of missing processes in a log line.
 const MAX_NAMED: usize = 8;
 
 impl Collectives {
-    /// Ends a collective by the reply of the host. The contributions of all servers to a fence are stored before any
-    /// participant is answered.
+    /// Ends a collective by the reply of the host. The contributions of all servers to a fence are stored before the
+    /// replies to the participants, whose next gets find the data.
     pub(crate) fn host_ended(
         &mut self,
         cx: &mut Cx,
@@ -36,7 +36,7 @@ impl Collectives {
         let is_local = { self.get(id) }.is_some_and(|open| {
             open.key.0 == Collective::GroupConstruct && Self::is_local(cx, &open.key.1)
         });
-        // A tracker that has failed meanwhile has answered its participants.
+        // A tracker that has failed in the meantime has already replied to its participants.
         let tracker = self.trackers.get_mut(&id);
         let Some(tracker) = tracker.filter(|tracker| tracker.phase == Phase::Hosting) else {
             return;
@@ -68,8 +68,8 @@ impl Collectives {
         }
     }
 
-    /// Handles the loss of a process of this node, which ends the collectives that it was to take part in, unless the
-    /// host was called for them.
+    /// Handles the loss of a local process, which ends the collectives that it was to participate in, unless the host
+    /// was called for them.
     ///
     /// DEVIATION: the loss ends it for all participants with `PMIX_ERR_LOST_CONNECTION`; OpenPMIx continues with the
     /// remaining ones, so that some participants succeed and others fail;
@@ -98,7 +98,7 @@ impl Collectives {
         }
     }
 
-    /// Fails a collective because a participant is lost before all of this node have called.
+    /// Fails a collective because a participant was lost before all local participants have called.
     fn lost_in_gathering(&mut self, cx: &mut Cx, id: TrackerId, proc: &Proc<'static>) {
         let Some(tracker) = self.get(id) else {
             return;
@@ -119,7 +119,7 @@ impl Collectives {
         }
     }
 
-    /// Fails a collective whose time has passed.
+    /// Fails a collective whose time limit has expired.
     pub(crate) fn collective_expired(&mut self, cx: &mut Cx, id: TrackerId) {
         if let Some(tracker) = self.get_mut(id) {
             tracker.until = None;
@@ -155,7 +155,7 @@ impl Collectives {
         }
     }
 
-    /// Hands the end to the groups, which answer the members.
+    /// Passes the end to the groups, which reply to the members.
     fn end_group(cx: &mut Cx, tracker: Tracker, status: Status, tickets: Vec<Ticket>) {
         let lost = tracker.lost_callers();
         let (kind, participants, name) = tracker.key;
@@ -173,8 +173,8 @@ impl Collectives {
         }));
     }
 
-    /// Fails a collective, and logs the missing processes. A destruct without participants of this node is not logged:
-    /// no process here called for it.
+    /// Fails a collective, and logs the missing processes. A destruct without local participants is not logged, because
+    /// no local process called it.
     pub(super) fn fail(&mut self, cx: &mut Cx, id: TrackerId, status: Status) {
         if let Some(tracker) = self.get(id).filter(|tracker| !tracker.slots.is_empty()) {
             let missing = tracker.missing.iter().copied().collect();
@@ -209,7 +209,7 @@ impl Collectives {
         }
     }
 
-    /// Reports the members that get the failure of a destruct to the groups.
+    /// Reports the members that receive the failure of a destruct to the groups.
     pub(super) fn destruct_failed(&self, cx: &mut Cx, id: TrackerId, tickets: &[Ticket]) {
         if let Some(tracker) = self.get(id)
             && let (Collective::GroupDestruct, participants, Some(name)) = &tracker.key
@@ -224,7 +224,7 @@ impl Collectives {
         }
     }
 
-    /// Reports to the servers of other nodes that a collective failed here; of a fence, in the place of data.
+    /// Reports the failure of a collective to the servers of other nodes; for a fence, in place of its data.
     fn tell_servers(&mut self, cx: &mut Cx, id: TrackerId, status: Status) {
         let Some(tracker) = self.get(id) else {
             return;
@@ -284,7 +284,7 @@ impl Collectives {
         }
     }
 
-    /// Returns the reply to a connect: the jobs of the others, as far as this server knows them.
+    /// Returns the reply to a connect: the jobs of the other participants, as far as this server knows them.
     fn others_jobs(cx: &mut Cx, ticket: &Ticket, tracker: &Tracker) -> Result<Vec<u8>, Error> {
         let member = cx.member(ticket)?;
         let form = member.form;

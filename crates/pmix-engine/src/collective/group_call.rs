@@ -14,33 +14,33 @@ use crate::ids::ClientId;
 use crate::infos::is_set;
 use crate::peers::Ticket;
 
-/// A call that may be added to a collective.
+/// A call for the collective of a group.
 pub(crate) struct GroupCall {
     pub(crate) ticket: Ticket,
     pub(crate) what: (Collective, GroupName),
     pub(crate) procs: Vec<Proc<'static>>,
-    /// The members that a destruct does not wait for: they have left, or are lost and the others were notified.
+    /// The members that a destruct does not wait for: departed ones, and lost ones that the others were notified of.
     pub(crate) done_without: Vec<Proc<'static>>,
-    /// `true` if a member of this node is lost to the group that is destructed, and the others were not notified.
+    /// `true` if a local member of the group is lost and the others were not notified.
     pub(crate) has_lost: bool,
     pub(crate) infos: Vec<Info<'static>>,
-    /// The reason for which the call may not begin a collective. It may still join one that has begun, so that all
-    /// members get the same status.
+    /// The reason why the call must not begin a collective. It may still join an existing one, so that all members get
+    /// the same status.
     pub(crate) refusal: Option<Error>,
 }
 
 /// The outcome of a collective for its group; see [`Groups::handle_outcome`](crate::group::Groups::handle_outcome).
 #[derive(Debug)]
 pub(crate) enum GroupOutcome {
-    /// All members have called, and the host has agreed.
+    /// All members have called, and the host has completed the collective.
     Ended(EndedGroup),
-    /// A destruct failed, and these processes got the status: they have no such group any more.
+    /// A destruct failed, and these processes received the status: the group is removed for them.
     DestructFailed {
         name: Text<'static>,
         participants: Participants,
         told: Vec<Proc<'static>>,
     },
-    /// A process is lost that was to take part in a construct.
+    /// A participant of a construct is lost.
     InviteFailed {
         name: Text<'static>,
         procs: Vec<Proc<'static>>,
@@ -48,7 +48,7 @@ pub(crate) enum GroupOutcome {
     },
     /// A question to the leader of a construct, or a decision about it.
     Led(LeaderQuestion),
-    /// The servers of other nodes are to learn the leader of a construct.
+    /// The leader of a construct must be announced to the servers of other nodes.
     Announced(Announcement),
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum GroupOutcome {
 pub(crate) enum MembershipChange {
     /// A member has left.
     Left(MemberLeft),
-    /// All members of this node have left or are lost.
+    /// All local members have left or are lost.
     NoneLeft(NoneLeft),
 }
 
@@ -66,27 +66,26 @@ pub(crate) enum MembershipChange {
 pub(crate) struct MemberLeft {
     pub(crate) name: Text<'static>,
     pub(crate) proc: Proc<'static>,
-    /// The members when the group was constructed.
+    /// The members at the construct.
     pub(crate) members: Vec<Proc<'static>>,
-    /// The members that have not left, before and after this leave.
+    /// The members that have not left, before and after this departure.
     pub(crate) before: Vec<Proc<'static>>,
     pub(crate) now: Vec<Proc<'static>>,
 }
 
-/// A group without members of this node.
+/// A group without local members.
 #[derive(Debug)]
 pub(crate) struct NoneLeft {
     pub(crate) name: Text<'static>,
-    /// The members when it was constructed.
+    /// The members at the construct.
     pub(crate) members: Vec<Proc<'static>>,
-    /// The job of the last member of this node, which the destruct is counted for.
+    /// The job of the last local member, which the destruct counts for.
     pub(crate) job: Nspace<'static>,
-    /// `true` if the destruct fails: a member of this node is lost, and no member gave
-    /// `PMIX_GROUP_NOTIFY_TERMINATION`.
+    /// `true` if the destruct fails: a local member is lost, and no member set `PMIX_GROUP_NOTIFY_TERMINATION`.
     pub(crate) fails: bool,
 }
 
-/// The infos of each participant of this node, in the order of their calls.
+/// The infos of each local participant, in the order of their calls.
 pub(crate) type Said = [(ClientId, Vec<Info<'static>>)];
 
 /// A construct or destruct that has ended.
@@ -97,21 +96,21 @@ pub(crate) struct EndedGroup {
     pub(crate) participants: Participants,
     /// The job of the process that began it.
     pub(crate) job: Nspace<'static>,
-    /// The infos of each participant of this node.
+    /// The infos of each local participant.
     pub(crate) said: Vec<(ClientId, Vec<Info<'static>>)>,
-    /// The participants of this node that had not called when the host was called.
+    /// The local participants that had not called when the host was called.
     pub(crate) absent: Vec<Proc<'static>>,
-    /// The participants of this node that are lost since their call, though another incarnation may be connected.
+    /// The local participants that were lost after their call, even if another incarnation is connected.
     pub(crate) lost: Vec<Proc<'static>>,
     /// The infos of the host.
     pub(crate) answered: Vec<Info<'static>>,
     pub(crate) status: Status,
-    /// The requests to answer.
+    /// The requests that need a reply.
     pub(crate) tickets: Vec<Ticket>,
 }
 
 impl EndedGroup {
-    /// Returns `true` if members are notified of lost members: any of them asked for it, here or on another node.
+    /// Returns `true` if members are notified of lost members: any member requested it, here or on another node.
     pub(crate) fn notifies(&self) -> bool {
         let said = self.said.iter().map(|(_, infos)| infos);
         let mut infos = said.chain([&self.answered]);
@@ -124,7 +123,7 @@ pub(crate) fn is_tolerant(infos: &[Info<'_>]) -> bool {
     is_set(infos, keys::GROUP_OPTIONAL) || is_set(infos, keys::GROUP_NOTIFY_TERMINATION)
 }
 
-/// Returns `true` if the host has nothing to add: all participants are of this node, and ask for that.
+/// Returns `true` if the host is not needed: all participants are local and request that.
 pub(crate) fn stays_local(said: &Said) -> bool {
     let all = |key: &str| said.iter().all(|(_, infos)| is_set(infos, key));
     let any = |key: &str| said.iter().any(|(_, infos)| is_set(infos, key));
@@ -132,24 +131,24 @@ pub(crate) fn stays_local(said: &Said) -> bool {
     !said.is_empty() && all(keys::GROUP_LOCAL_ONLY) && !wants_context && !is_gathered(said)
 }
 
-/// Returns whether the host determines the membership of a group: one of the callers adds members
-/// (`PMIX_GROUP_ADD_MEMBERS`), or calls for itself alone (`pmix.procid`).
+/// Returns `true` if the host determines the membership of a group: a caller adds members (`PMIX_GROUP_ADD_MEMBERS`),
+/// or calls for itself (`pmix.procid`).
 pub(crate) fn is_gathered(said: &Said) -> bool {
     let is = |info: &Info<'_>| info.key.is(keys::PROCID) || info.key.is(keys::GROUP_ADD_MEMBERS);
     said.iter().any(|(_, infos)| infos.iter().any(is))
 }
 
-/// Returns `true` if any member gives the final order of the members.
+/// Returns `true` if any member sets the final order of the members.
 pub(crate) fn wants_order(said: &Said) -> bool {
     let is = |info: &Info<'_>| info.key.is(keys::GROUP_FINAL_MEMBERSHIP_ORDER);
     said.iter().any(|(_, infos)| infos.iter().any(is))
 }
 
-/// Returns the final order of the members, if any of them gives it.
+/// Returns the final order of the members, if any member sets it.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_BAD_PARAM` if they give different orders.
+/// Returns `PMIX_ERR_BAD_PARAM` for different orders.
 pub(crate) fn wanted_order(said: &Said) -> Result<Option<&[Proc<'static>]>, Error> {
     let key = keys::GROUP_FINAL_MEMBERSHIP_ORDER;
     let mut orders = said.iter().filter_map(|(_, infos)| procs_of(infos, key));
@@ -162,9 +161,8 @@ pub(crate) fn wanted_order(said: &Said) -> Result<Option<&[Proc<'static>]>, Erro
     }
 }
 
-/// Returns the upcall: the members in the form that is the same on all servers, each directive once, the infos that
-/// members share, the members in their order and the time that is left (`infos`), and the status with which it failed
-/// here.
+/// Returns the upcall. The participants have the same form on all servers, and each directive occurs once. `infos` are
+/// the ordered members and the remaining time; `failed` is the status of a failure here.
 pub(crate) fn upcall(
     kind: Collective,
     id: Text<'static>,
@@ -177,7 +175,7 @@ pub(crate) fn upcall(
     let is_added = |(_, infos): &(ClientId, Vec<Info<'static>>)| {
         infos.iter().any(|info| info.key.is(keys::PROCID)) && listed(infos).is_none()
     };
-    // A process that leaders add lists no processes.
+    // A process that leaders add does not list other processes.
     let procs = match said.iter().any(is_added) {
         true => {
             directives.retain(|info| !info.key.is(keys::GROUP_MEMBERSHIP));
@@ -204,8 +202,8 @@ pub(crate) fn upcall(
     }
 }
 
-/// Adds the directives of all members, each key once. If the members differ, a true value wins. `PMIX_GROUP_INFO` is
-/// kept from each of them.
+/// Adds the directives of all members, each key once. If the members differ, a true value takes precedence.
+/// `PMIX_GROUP_INFO` of each member is kept.
 fn merge_directives(directives: &mut Vec<Info<'static>>, said: &Said) {
     let is_own =
         |info: &&Info<'_>| !info.key.is(keys::GROUP_MEMBERSHIP) && !info.key.is(keys::TIMEOUT);
@@ -233,7 +231,7 @@ fn merge_directives(directives: &mut Vec<Info<'static>>, said: &Said) {
     }
 }
 
-/// Returns the processes that the members add, each once.
+/// Returns the distinct processes that the members add.
 fn added(said: &Said) -> Vec<Proc<'static>> {
     let lists = said.iter();
     let lists = lists.filter_map(|(_, infos)| procs_of(infos, keys::GROUP_ADD_MEMBERS));
@@ -242,7 +240,7 @@ fn added(said: &Said) -> Vec<Proc<'static>> {
     procs.cloned().collect()
 }
 
-/// Returns the list of members, if all callers gave it in the same order.
+/// Returns the list of members, if all callers sent it in the same order.
 pub(crate) fn agreed(said: &Said) -> Option<&[Proc<'static>]> {
     let mut lists = said.iter().map(|(_, infos)| listed(infos));
     let first = lists.next()??;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The members of a group that is constructed, in their order.
+//! The ordered members of a group during its construct.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -13,7 +13,7 @@ use crate::cx::Cx;
 use crate::host::in_final_order;
 use crate::procs::Procs;
 
-/// Returns the members in the order that all callers gave, without absent members of this node.
+/// Returns the members in the order that all callers sent, without absent local members.
 pub(crate) fn members_now(
     cx: &Cx,
     participants: &Participants,
@@ -25,7 +25,7 @@ pub(crate) fn members_now(
     present(cx, list, absent)
 }
 
-/// Returns a list of members in the final order, if the members give one.
+/// Returns a list of members in the final order, if the members set one.
 pub(crate) fn in_wanted_order(
     cx: &Cx,
     list: Vec<Proc<'static>>,
@@ -37,7 +37,7 @@ pub(crate) fn in_wanted_order(
     }
 }
 
-/// Returns the participants of this node that have not called, registered or not.
+/// Returns the local participants that have not called, registered or not.
 pub(super) fn absent(cx: &Cx, tracker: &Tracker) -> Vec<Proc<'static>> {
     let participants = &tracker.key.1;
     let came: BTreeSet<_> = tracker.said.iter().map(|(client, _)| *client).collect();
@@ -75,8 +75,8 @@ pub(crate) fn present(
     each
 }
 
-/// Returns the processes of a list one by one. A wildcard means the whole job by its size, or its processes of this
-/// node if the size is not known.
+/// Returns the individual processes of a list. A wildcard is expanded by the size of its job, or to the local processes
+/// if the size is not known.
 pub(crate) fn each(cx: &Cx, list: &[Proc<'_>]) -> Vec<Proc<'static>> {
     let mut each = Vec::with_capacity(list.len());
     for proc in list {
@@ -89,7 +89,7 @@ pub(crate) fn each(cx: &Cx, list: &[Proc<'_>]) -> Vec<Proc<'static>> {
                 let ranks = cx.registry.job(nspace).map(|job| job.clients.keys());
                 let before = each.len();
                 each.extend(ranks.into_iter().flatten().map(|rank| of(*rank)));
-                // The size of this job is not known.
+                // The size of this job is not known, and it has no local processes.
                 if each.len() == before {
                     each.push(of(Rank::WILDCARD));
                 }

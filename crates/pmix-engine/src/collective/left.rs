@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The collectives of a group when a member leaves it.
 //!
-//! The name of a group in a fence, connect or disconnect means the current members. A collective that has begun with a
-//! member that leaves is begun again with the others, if a caller gave `PMIX_GROUP_FT_COLLECTIVE`. The host's part of
-//! a collective is not changed.
+//! The name of a group in a fence, connect or disconnect selects the current members. A collective that has begun with
+//! a departing member begins again with the others, if a caller set `PMIX_GROUP_FT_COLLECTIVE`. The host's part of a
+//! collective does not change.
 //!
-//! A destruct is for all members with which the group was constructed, so that all servers name the same processes to
-//! the host, independent of the leaves and losses that they know of. The call of a member that left is not awaited. If
-//! no member is left on this node, the server calls the host by itself.
+//! A destruct is for all members of the construct. All servers thus pass the same processes to the host, independent of
+//! the departures and losses that they know of. The call of a departed member is not awaited. Without remaining local
+//! members, the server calls the host itself.
 
 use pmix_types::{Info, Nspace, Proc, Status};
 
@@ -58,7 +58,7 @@ impl Collectives {
         }
     }
 
-    /// Begins the destruct of a group with its first call, so that members that left or are lost are not awaited.
+    /// Begins the destruct of a group at its first call, so that departed and lost members are not awaited.
     pub(super) fn begin_without(&mut self, cx: &mut Cx, call: &GroupCall) {
         if call.done_without.is_empty() && !call.has_lost {
             return;
@@ -78,7 +78,7 @@ impl Collectives {
         let mut without = Procs::default();
         without.extend(&call.done_without);
         let has_lost = Self::any_lost(cx, &key.1, |proc| !without.has(proc));
-        // The reason for which there is no room is reported when the call is taken.
+        // The error is reported when the call itself is handled.
         if let Ok(id) = self.tracker_of(cx, client, key) {
             if let Some(tracker) = self.get_mut(id) {
                 tracker.has_lost_participant = call.has_lost || has_lost;
@@ -87,7 +87,7 @@ impl Collectives {
         }
     }
 
-    /// Drops participants of a destruct. A caller that leaves is answered at once.
+    /// Drops participants of a destruct. A departing caller gets its reply at once.
     fn do_without(&mut self, cx: &mut Cx, id: TrackerId, procs: &[Proc<'static>]) {
         for proc in procs {
             let client = cx.registry.find(&proc.nspace, proc.rank);
@@ -99,7 +99,7 @@ impl Collectives {
         }
     }
 
-    /// Takes the call of a process that calls for itself. If it was lost since an earlier call, it replaces itself as
+    /// Handles the call of a process that calls for itself. If it was lost after an earlier call, it replaces itself as
     /// a member.
     pub(super) fn calls_again(&mut self, cx: &Cx, id: TrackerId, client: ClientId) {
         let tracker = self.get(id).filter(|tracker| tracker.calls_for_itself());
@@ -115,7 +115,7 @@ impl Collectives {
         }
     }
 
-    /// Calls the host for the destruct of a group without members of this node.
+    /// Calls the host for the destruct of a group without local members.
     pub(crate) fn none_left(&mut self, cx: &mut Cx, group: NoneLeft) {
         let size = |nspace: &Nspace<'_>| Ok(cx.job_size(nspace));
         let Ok(members) = Participants::of(&group.members, &group.job, size, |_, _| true) else {
@@ -139,7 +139,7 @@ impl Collectives {
         }
     }
 
-    /// Removes the destructs for which the server called by itself, once no participant is of a registered job.
+    /// Removes the destructs that the server called itself, once no participant belongs to a registered job.
     pub(crate) fn own_calls_of_job_gone(&mut self, cx: &Cx) {
         if self.has_own_calls() {
             let is_of_nobody = |tracker: &Tracker| {
@@ -173,7 +173,7 @@ impl Collectives {
 }
 
 impl Tracker {
-    /// Drops a participant. Returns its request, if it has called.
+    /// Drops a participant. Returns its ticket, if it has called.
     fn do_without(&mut self, client: ClientId) -> Option<Ticket> {
         self.missing.remove(&client);
         match std::mem::replace(self.slots.get_mut(&client)?, Slot::Done) {
@@ -182,7 +182,7 @@ impl Tracker {
         }
     }
 
-    /// Returns the requests to answer, with their clients.
+    /// Returns the tickets of the callers, with their clients.
     fn take_arrived(&mut self) -> Vec<(ClientId, Ticket)> {
         let slots = std::mem::take(&mut self.slots).into_iter();
         let arrived = slots.filter_map(|(client, slot)| match slot {
@@ -192,7 +192,7 @@ impl Tracker {
         arrived.collect()
     }
 
-    /// Returns the infos of a participant. Without a group, the infos of the first caller are those of all.
+    /// Returns the infos of a participant. Except for groups, the infos of the first caller apply to all.
     fn infos_of(&self, client: ClientId) -> Vec<Info<'static>> {
         let said = self.said.iter().find(|(other, _)| *other == client);
         said.map_or_else(|| self.infos.clone(), |(_, infos)| infos.clone())

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The order of the upcalls of collectives, which is that in which the collectives began.
+//! The order of the upcalls of collectives, which is the order in which the collectives began.
 //!
-//! The host matches the n-th fence of some processes on one node with the n-th on another, and the same for connects
-//! and disconnects. A collective that fails may end before an earlier one of the same processes; its upcall waits for
-//! its turn.
+//! The host matches the n-th fence of some processes on one node with the n-th on another, and likewise connects and
+//! disconnects. A failed collective may end before an earlier one of the same processes; its upcall waits for its turn.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -27,15 +26,15 @@ struct QueuedUpcall {
 
 #[derive(Debug)]
 enum State {
-    /// The collective is open.
+    /// The collective has not ended.
     Open,
     /// No upcall is needed.
     Silent,
-    /// This upcall is to be made.
+    /// The upcall is ready.
     Ready(Box<Upcall>),
 }
 
-/// An upcall that is to be made now.
+/// An upcall to make now.
 pub(super) struct DueUpcall {
     pub(super) id: TrackerId,
     pub(super) job: Nspace<'static>,
@@ -44,12 +43,12 @@ pub(super) struct DueUpcall {
 }
 
 impl OrderedUpcalls {
-    /// Returns the number of collectives whose upcall was not made.
+    /// Returns the number of collectives whose upcall has not been made.
     pub(super) fn len(&self) -> usize {
         self.0.values().map(VecDeque::len).sum()
     }
 
-    /// Adds a collective that begins.
+    /// Adds a new collective.
     pub(super) fn begin(&mut self, key: &Key, job: &Nspace<'static>, id: TrackerId) {
         let turns = self.0.entry(key.clone()).or_default();
         turns.push_back(QueuedUpcall {

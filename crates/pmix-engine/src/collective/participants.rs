@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The participants of a collective, in one form however a request names them.
+//! The participants of a collective, independent of how a request lists them.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::slice;
@@ -14,7 +14,7 @@ use crate::registry::{LocalJob, Registry};
 pub(super) type LocalPart<'a> = (&'a Nspace<'static>, &'a Ranks, &'a LocalJob);
 
 /// The participants of a collective: processes of jobs, ordered by nspace. The same processes compare equal, listed in
-/// any order or meant by a wildcard. Copies share them.
+/// any order or selected by a wildcard. Copies share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Participants {
     jobs: Arc<[(Nspace<'static>, Ranks)]>,
@@ -22,7 +22,7 @@ pub(crate) struct Participants {
     hash: u64,
 }
 
-/// The keys of the hash, which no peer knows.
+/// The keys of the hash, which are secret so that a peer cannot cause collisions.
 static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 impl PartialEq for Participants {
@@ -44,7 +44,7 @@ impl Hash for Participants {
 pub(crate) enum Ranks {
     /// All processes of the job.
     All,
-    /// One process, without a list of its own, which would cost more than the rest.
+    /// One process, without the allocation of a list.
     One(Rank),
     /// Several processes in ascending order, but not all.
     Some(Vec<Rank>),
@@ -56,13 +56,13 @@ impl Participants {
         Self { jobs, hash }
     }
 
-    /// Returns the participants that a list means; an empty list means the whole job of the caller. `size` returns the
-    /// number of processes of a job, if it is known, or the reason for which the caller may not name it.
+    /// Returns the participants in a list; an empty list selects the whole job of the caller. `size` returns the number
+    /// of processes of a job, if it is known, or the reason why the caller must not name it.
     ///
     /// # Errors
     ///
-    /// The error of `size`; `PMIX_ERR_NOT_FOUND` for a rank beyond its job that `is_here` does not know either;
-    /// `PMIX_ERR_BAD_PARAM` for a rank that is no process, and for a job without a name.
+    /// Returns the error of `size`; `PMIX_ERR_NOT_FOUND` for a rank beyond its job for which `is_here` returns `false`;
+    /// `PMIX_ERR_BAD_PARAM` for a rank that is not a process, and for a job without a name.
     pub(crate) fn of(
         procs: &[Proc<'_>],
         own: &Nspace<'static>,
@@ -101,7 +101,7 @@ impl Participants {
     }
 
     /// Returns the jobs that are registered here, in the order of [`jobs`](Self::jobs). A request may name many jobs,
-    /// or the host have registered many: the smaller set is walked.
+    /// or the host may have registered many, so the smaller set is traversed.
     pub(super) fn local_jobs<'a>(&'a self, registry: &'a Registry) -> Vec<LocalPart<'a>> {
         let registered = registry.jobs();
         if registered.len() >= self.jobs.len() {
@@ -125,7 +125,7 @@ impl Participants {
         found.ok()
     }
 
-    /// Returns about how many bytes of memory the participants take.
+    /// Returns the estimated memory of the participants in bytes.
     pub(super) fn weight(&self) -> usize {
         let of_job = |(nspace, ranks): (&Nspace<'_>, &Ranks)| {
             let listed = ranks.listed().map_or(0, size_of_val);
@@ -152,13 +152,13 @@ impl Participants {
     }
 }
 
-/// Returns the processes of a list by job, in the order of the names of the jobs. A job may occur several times.
+/// Groups the processes of a list by job, in the order of the job names. A job may occur several times.
 fn by_name<'a, 'p>(procs: &'a [Proc<'p>]) -> Vec<OfJob<'a, 'p>> {
     let runs = || {
         let runs = procs.chunk_by(|a, b| a.nspace == b.nspace);
         runs.filter_map(|run| Some((&run.first()?.nspace, run)))
     };
-    // Names of one list often have the same beginning, so that the rest decides, as a number.
+    // The names in a list often have a common prefix, so the following bytes are compared first, as a number.
     let first = procs.first().map(|proc| proc.nspace.as_bytes());
     let first = first.unwrap_or_default();
     let common = runs().fold(first.len(), |common, (name, _)| {
@@ -189,14 +189,14 @@ fn by_name<'a, 'p>(procs: &'a [Proc<'p>]) -> Vec<OfJob<'a, 'p>> {
 
 /// A run of processes of one job in a list.
 struct OfJob<'a, 'p> {
-    /// The first bytes in which its name differs from others, so that most comparisons are of numbers.
+    /// The first bytes after the common prefix of the names, so that most comparisons are of numbers.
     number: u64,
     nspace: &'a Nspace<'p>,
     procs: &'a [Proc<'p>],
 }
 
 impl Ranks {
-    /// Returns the processes that ranks of a job mean. `size` is the number of its processes.
+    /// Returns the processes that ranks of a job select. `size` is the number of its processes.
     fn of(mut ranks: impl Iterator<Item = Rank> + Clone, size: Option<u32>) -> Result<Self, Error> {
         let has_wildcard = ranks.clone().any(|rank| rank == Rank::WILDCARD);
         if has_wildcard {
@@ -222,7 +222,7 @@ impl Ranks {
                 }
             }
         };
-        // Ranks count from 0, so that `size` different ranks without one beyond are all of them.
+        // Ranks start at 0, so `size` different ranks without one beyond the job are all of them.
         let next = listed.last().and_then(|last| last.as_raw().checked_add(1));
         let len = listed.listed().map_or(0, <[Rank]>::len);
         let is_dense = next.is_some_and(|next| u32::try_from(len) == Ok(next));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The open collectives.
+//! The active collectives.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Instant;
@@ -15,34 +15,34 @@ use crate::recount::Recount;
 use crate::timer::Timer;
 use crate::{Error, Stats};
 
-/// The number of collectives that processes of a job began and that may have failed without all participants
-/// knowing, and the number of bytes that their participants may take. Beyond these the oldest are forgotten. The same
-/// limits hold for destructs without local participants that the host has not answered; beyond them it is not called.
+/// The limit of failed collectives that processes of a job began and that some participants have not called yet, and
+/// the limit of the memory of their participants. Beyond these, the oldest are removed. The same limits apply to
+/// destructs without local participants that the host has not answered; beyond them, the host is not called.
 const MAX_FAILED: usize = 4096;
 const MAX_FAILED_BYTES: usize = 4 << 20;
 
-/// The number of collectives that processes of a job began and that may be open, here and with the host.
+/// The limit of active collectives that processes of a job began, here and with the host.
 const MAX_UNDER_WAY: usize = 1 << 16;
 
-/// The open collectives, those of the same participants in the order in which they began.
+/// The active collectives; those of the same participants are in the order in which they began.
 #[derive(Debug, Default)]
 pub(crate) struct Collectives {
     last: u64,
     pub(super) trackers: BTreeMap<TrackerId, Tracker>,
     pub(super) by_key: HashMap<Key, Queue>,
     pub(super) upcalls: OrderedUpcalls,
-    /// The calls that came before their participants were known.
+    /// The calls that arrived before their participants were known.
     pub(super) early: EarlyCalls,
     /// The constructs with a leader.
     pub(super) led: LedByName,
     pub(super) early_announcements: EarlyAnnouncements,
     pub(super) recent: RecentlyEnded,
-    /// The number of open collectives, here and with the host, by the job that began them.
+    /// The number of active collectives, here and with the host, by the job that began them.
     under_way: HashMap<Nspace<'static>, usize>,
-    /// The collectives that failed, by the job that began them, and the memory of their participants.
+    /// The failed collectives, by the job that began them, and the memory of their participants.
     failed: HashMap<Nspace<'static>, (VecDeque<TrackerId>, usize)>,
-    /// The number of destructs that the server called the host for by itself, by the job that they are counted for,
-    /// and the memory of their participants.
+    /// The number of destructs that the server called itself, by the job that they count for, and the memory of their
+    /// participants.
     own_calls: HashMap<Nspace<'static>, (usize, usize)>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Collectives {
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     trackers: VecDeque<TrackerId>,
-    /// The last collective that each process took part in.
+    /// The last collective that each process participated in.
     joined: HashMap<ClientId, TrackerId>,
 }
 
@@ -62,18 +62,18 @@ impl Collectives {
         ids.copied().collect()
     }
 
-    /// Returns `true` if the server called the host for destructs by itself.
+    /// Returns `true` if the server has called destructs itself.
     pub(super) fn has_own_calls(&self) -> bool {
         !self.own_calls.is_empty()
     }
 
-    /// Adds the open collectives to the statistics of a server.
+    /// Adds the active collectives to the counts of a server.
     pub(crate) fn count(&self, stats: &mut Stats) {
         stats.num_collectives = self.trackers.len() + self.early.len();
         stats.num_under_way = self.under_way.values().sum();
     }
 
-    /// Compares the counters with the collectives, once the open upcalls are counted.
+    /// Compares the counters with the collectives, after the pending upcalls were added.
     pub(crate) fn recount(&self, recount: &mut Recount) {
         for (id, tracker) in &self.trackers {
             recount.deadline(tracker.until, Timer::Collective(*id));
@@ -117,7 +117,7 @@ impl Collectives {
         recount.compare("participants of those", counted.1, found.1);
     }
 
-    /// Returns the first collective of these participants that a process has not taken part in.
+    /// Returns the first collective of these participants that a process has not called.
     pub(super) fn find(&self, key: &Key, client: ClientId) -> Option<TrackerId> {
         let queue = self.by_key.get(key)?;
         let last = queue.joined.get(&client);
@@ -127,14 +127,14 @@ impl Collectives {
         later.find(|id| expects(id)).copied()
     }
 
-    /// Returns the first collective of these participants for which `is_so` holds.
+    /// Returns the first collective of these participants that satisfies `is_so`.
     pub(super) fn first(&self, key: &Key, is_so: impl Fn(&Tracker) -> bool) -> Option<TrackerId> {
         let mut ids = self.by_key.get(key)?.trackers.iter();
         let found = ids.find(|id| self.get(**id).is_some_and(&is_so));
         found.copied()
     }
 
-    /// Records that a process takes part in a collective.
+    /// Records that a process participates in a collective.
     pub(super) fn join(&mut self, id: TrackerId, client: ClientId) {
         let tracker = self.trackers.get(&id);
         let queue = tracker.and_then(|tracker| self.by_key.get_mut(&tracker.key));
@@ -158,7 +158,7 @@ impl Collectives {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if too many are open.
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` if too many are active.
     pub(super) fn check_room(&self, job: &Nspace<'static>) -> Result<(), Error> {
         let count = self.under_way.get(job).copied().unwrap_or_default();
         if count < MAX_UNDER_WAY {
@@ -168,7 +168,7 @@ impl Collectives {
         Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
     }
 
-    /// Counts another open collective of a job.
+    /// Counts another active collective of a job.
     pub(super) fn begins(&mut self, job: &Nspace<'static>) {
         *self.under_way.entry(job.clone()).or_default() += 1;
     }
@@ -225,7 +225,7 @@ impl Collectives {
         Some(tracker)
     }
 
-    /// Adds a destruct for which the server calls the host by itself. Returns `None` if the job has too many.
+    /// Adds a destruct that the server calls itself. Returns `None` if the job has too many.
     pub(super) fn add_own_call(&mut self, mut tracker: Tracker) -> Option<TrackerId> {
         tracker.weight = tracker.key.1.weight();
         tracker.is_own_call = true;
@@ -241,7 +241,7 @@ impl Collectives {
         Some(self.add(tracker))
     }
 
-    /// Keeps a collective that failed until all participants got the status. Their number is limited.
+    /// Keeps a failed collective until all participants have received the status, within the limits.
     pub(super) fn keep_failed(&mut self, id: TrackerId) {
         let Some(tracker) = self.trackers.get_mut(&id) else {
             return;
@@ -250,7 +250,7 @@ impl Collectives {
         let (failed, num_bytes) = self.failed.entry(tracker.job.clone()).or_default();
         failed.push_back(id);
         *num_bytes += tracker.weight;
-        // A collective with many participants may take the place of many with few.
+        // A collective with many participants may displace many with few.
         let job = tracker.job.clone();
         while let Some((failed, num_bytes)) = self.failed.get(&job)
             && (failed.len() > MAX_FAILED || *num_bytes > MAX_FAILED_BYTES)
@@ -261,14 +261,14 @@ impl Collectives {
         self.tidy(id);
     }
 
-    /// Removes a failed collective once all participants got the status.
+    /// Removes a failed collective once all participants have received the status.
     pub(super) fn tidy(&mut self, id: TrackerId) {
         if self.get(id).is_some_and(Tracker::is_complete) {
             self.remove(id);
         }
     }
 
-    /// Marks the contributions of a process to open fences as stale, so that they are not stored.
+    /// Marks the data of a process in active fences as stale, so that they are not stored.
     pub(crate) fn mark_stale(&mut self, proc: &Proc<'_>) {
         let open = self.trackers.values_mut();
         let open = open.filter(|tracker| !matches!(tracker.phase, Phase::Failed(_)));
@@ -277,7 +277,7 @@ impl Collectives {
         }
     }
 
-    /// Returns all collectives for which `is_so` holds.
+    /// Returns all collectives that satisfy `is_so`.
     pub(super) fn which(&self, is_so: impl Fn(&Tracker) -> bool) -> Vec<TrackerId> {
         let trackers = self.trackers.iter();
         let found = trackers.filter(|(_, tracker)| is_so(tracker));
@@ -285,14 +285,14 @@ impl Collectives {
     }
 }
 
-/// Calls that came early, in the order in which they came.
+/// Early calls in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct EarlyCalls {
     last: u64,
     pub(super) calls: BTreeMap<EarlyId, EarlyCall>,
 }
 
-/// A call that came before its participants were known.
+/// A call that arrived before its participants were known.
 #[derive(Debug)]
 pub(super) struct EarlyCall {
     pub(super) client: ClientId,
@@ -303,10 +303,10 @@ pub(super) struct EarlyCall {
     pub(super) infos: Vec<Info<'static>>,
     /// The time limit of the collective that the call belongs to.
     pub(super) limit: Option<Instant>,
-    /// The time at which the call fails if it still waits.
+    /// The time at which the call fails.
     pub(super) until: Option<Instant>,
     pub(super) state: EarlyState,
-    /// The participants that were lost since the call. They may connect again as another incarnation.
+    /// The participants that were lost after the call. They may connect again as another incarnation.
     pub(super) lost: BTreeSet<ClientId>,
 }
 
@@ -328,7 +328,7 @@ impl EarlyCalls {
         id
     }
 
-    /// Returns all calls for which `is_so` holds.
+    /// Returns all calls that satisfy `is_so`.
     pub(super) fn which(&self, is_so: impl Fn(&EarlyCall) -> bool) -> Vec<EarlyId> {
         let found = self.calls.iter().filter(|(_, call)| is_so(call));
         found.map(|(id, _)| *id).collect()

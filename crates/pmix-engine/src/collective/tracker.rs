@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One collective, seen from this server.
+//! A collective from the view of this server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -19,16 +19,16 @@ use crate::peers::Ticket;
 /// The identity of a collective: the operation, the participants, and the group.
 pub(super) type Key = (Collective, Participants, GroupName);
 
-/// One collective, seen from this server.
+/// A collective from the view of this server.
 #[derive(Debug)]
 pub(super) struct Tracker {
     pub(super) key: Key,
     /// The job of the process that began it.
     pub(super) job: Nspace<'static>,
     pub(super) phase: Phase,
-    /// The participants of this node.
+    /// The local participants.
     pub(super) slots: BTreeMap<ClientId, Slot>,
-    /// The participants of this node that have not called.
+    /// The local participants that have not called.
     pub(super) missing: BTreeSet<ClientId>,
     /// `true` if a participant that had not left the group was lost before the collective began.
     pub(super) has_lost_participant: bool,
@@ -38,48 +38,48 @@ pub(super) struct Tracker {
     pub(super) said: Vec<(ClientId, Vec<Info<'static>>)>,
     /// The user of the first caller of a construct.
     user: Option<u32>,
-    /// The participants of this node that had not called when the host was called. A process that is registered again
-    /// after that is still a member.
+    /// The local participants that had not called when the host was called. A process that is registered again
+    /// afterwards is still a member.
     pub(super) absent: Vec<Proc<'static>>,
-    /// The members of this node that were lost since a construct began: they may be deregistered, or connect again as
+    /// The local members that were lost after the construct began. They may be deregistered, or connect again as
     /// another incarnation, before it ends.
     pub(super) lost: BTreeMap<ClientId, Proc<'static>>,
     /// `true` if the collective continues without participants that are lost or leave the group.
     pub(super) is_tolerant: bool,
-    /// `true` if any participant gave `PMIX_COLLECT_DATA`.
+    /// `true` if any participant set `PMIX_COLLECT_DATA`.
     pub(super) collects: bool,
-    /// The participants of other nodes that were lost since it began: contributions about them may be those of another
+    /// The participants of other nodes that were lost after it began: their data in contributions may belong to another
     /// incarnation.
     pub(super) stale: Vec<Proc<'static>>,
-    /// The leader of a construct, and its open decisions, if it has or had a leader.
+    /// The leader and the pending decisions of a construct that has or had a leader.
     pub(super) leadership: Option<Leadership>,
     /// The time limit.
     pub(super) until: Option<Instant>,
-    /// The memory of a collective that failed, or that the server called the host for by itself.
+    /// The memory of a failed collective, or of one that the server called itself.
     pub(super) weight: usize,
-    /// `true` if the server called the host by itself, for a destruct without participants of this node.
+    /// `true` if the server called the host itself, for a destruct without local participants.
     pub(super) is_own_call: bool,
 }
 
 /// The phase of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Participants of this node have not called.
+    /// Some local participants have not called.
     Gathering,
     /// The host was called.
     Hosting,
-    /// It failed, and not all participants got the status.
+    /// It failed, and some participants have not received the status.
     Failed(Status),
 }
 
-/// A participant of this node.
+/// A local participant.
 #[derive(Debug)]
 pub(super) enum Slot {
     /// It has not called.
     Expected,
     /// It has called and waits for the reply.
     Arrived(Ticket),
-    /// It is lost, or was answered.
+    /// It is lost, or has received its reply.
     Done,
 }
 
@@ -107,7 +107,7 @@ impl Tracker {
         }
     }
 
-    /// Adds a participant of this node.
+    /// Adds a local participant.
     pub(super) fn expect(&mut self, client: ClientId) {
         self.slots.entry(client).or_insert_with(|| {
             self.missing.insert(client);
@@ -120,7 +120,7 @@ impl Tracker {
         self.missing.contains(&client)
     }
 
-    /// Returns `true` if the infos of a participant are of another user than the earlier callers.
+    /// Returns `true` if the infos of a participant state another user than those of the earlier callers.
     pub(super) fn is_of_other_user(&self, infos: &[Info<'_>]) -> bool {
         let is_other = |user: u32| self.user.is_some_and(|known| known != user);
         self.user_of(infos).is_some_and(is_other)
@@ -150,7 +150,7 @@ impl Tracker {
             self.infos = infos;
             return;
         }
-        // The host must obey every required directive of any participant.
+        // The host must process the required directives of every participant.
         for info in infos.into_iter().filter(Info::must_be_obeyed) {
             if !self.infos.iter().any(|known| known.key == info.key) {
                 self.infos.push(info);
@@ -158,8 +158,8 @@ impl Tracker {
         }
     }
 
-    /// Handles the loss of a participant. Returns `true` if it took part. A caller still gets the reply: an earlier
-    /// incarnation of the lost process may be connected.
+    /// Records the loss of a participant. Returns `true` if it was one. A caller still gets its reply, because an
+    /// earlier incarnation of the lost process may be connected.
     pub(super) fn lose(&mut self, client: ClientId) -> bool {
         self.missing.remove(&client);
         match self.slots.get_mut(&client) {
@@ -179,7 +179,7 @@ impl Tracker {
         }
     }
 
-    /// Returns the callers that are lost since their call.
+    /// Returns the callers that were lost after their call.
     pub(super) fn lost_callers(&self) -> Vec<Proc<'static>> {
         let called: BTreeSet<_> = self.said.iter().map(|(client, _)| *client).collect();
         let lost = self.lost.iter();
@@ -187,8 +187,7 @@ impl Tracker {
         lost.map(|(_, proc)| proc.clone()).collect()
     }
 
-    /// Returns the upcall: all participants of this node have called and contribute data, or the collective failed
-    /// here.
+    /// Returns the upcall: all local participants have called and contribute data, or the collective failed here.
     pub(super) fn call(
         &self,
         infos: Vec<Info<'static>>,
@@ -220,22 +219,22 @@ impl Tracker {
     /// Returns `true` if the only participant called for itself.
     pub(super) fn calls_for_itself(&self) -> bool {
         let is = |info: &Info<'_>| info.key.is(keys::PROCID);
-        // No other process takes part in it then.
+        // No other process participates in it then.
         let first = self.said.first();
         first.is_some_and(|(_, infos)| infos.iter().any(is))
     }
 
-    /// Returns `true` if processes take part that only the host knows.
+    /// Returns `true` if it has participants that only the host knows.
     pub(super) fn is_gathered(&self) -> bool {
         self.key.0 == Collective::GroupConstruct && group_call::is_gathered(&self.said)
     }
 
-    /// Checks that the host gave the members of a group that only it can know: with added members, or an order that
-    /// other servers may not know.
+    /// Checks that the host returned the members of a group that only the host can determine: with added members, or
+    /// with an order that other servers may not know.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_SUPPORTED` if it did not.
+    /// Returns `PMIX_ERR_NOT_SUPPORTED` if it did not.
     pub(super) fn check_gathered(&self, is_local: bool) -> Result<(), Error> {
         let is_gathered = self.is_gathered() || (!is_local && group_call::wants_order(&self.said));
         match self.key.0 == Collective::GroupConstruct
@@ -255,7 +254,7 @@ impl Tracker {
         self.missing.is_empty()
     }
 
-    /// Drops all but the participants that have yet to get the failure.
+    /// Removes all data except those of the participants that have not received the failure.
     pub(super) fn strip(&mut self) {
         let missing = &self.missing;
         self.slots.retain(|client, _| missing.contains(client));
@@ -266,7 +265,7 @@ impl Tracker {
         self.weight = self.key.1.weight() + self.missing.len() * size_of::<ClientId>();
     }
 
-    /// Returns the requests of the callers.
+    /// Returns the tickets of the callers.
     pub(super) fn tickets(&self) -> impl Iterator<Item = &Ticket> {
         self.slots.values().filter_map(|slot| match slot {
             Slot::Arrived(ticket) => Some(ticket),
@@ -274,7 +273,7 @@ impl Tracker {
         })
     }
 
-    /// Takes the requests to answer.
+    /// Removes and returns the tickets of the callers.
     pub(super) fn take_tickets(&mut self) -> Vec<Ticket> {
         let slots = self.slots.values_mut();
         slots

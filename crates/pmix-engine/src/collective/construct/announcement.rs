@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The messages between servers about constructs that are led, so that a leader decides about processes of all nodes.
+//! The messages between servers about constructs with a leader, by which a leader decides about processes of all nodes.
 //!
 //! | event | source | receivers | meaning |
 //! | --- | --- | --- | --- |
 //! | `PMIX_GROUP_LEADER_SELECTED` without `PMIX_EVENT_AFFECTED_PROC` | leader | other servers | the process leads from its call on; with `PMIX_GROUP_OPTIONAL` the group is formed without lost members |
 //! | the same with `PMIX_LOCAL_COLLECTIVE_STATUS` | leader | other servers | the construct has ended on the node of the leader |
-//! | `PMIX_GROUP_LEADER_FAILED`, `_SELECTED` with `PMIX_EVENT_AFFECTED_PROC` | server | all | the leader is lost; the process that leads in its place, or none |
+//! | `PMIX_GROUP_LEADER_FAILED`, `_SELECTED` with `PMIX_EVENT_AFFECTED_PROC` | server | all | the leader is lost; its successor, or none |
 //! | `PMIX_GROUP_CONSTRUCT_ABORT` with it | server | other servers | a member ended the construct during an election |
 //!
-//! The first two have the participants as their range, and clients are not notified of them. A server that gets the first
-//! begins the construct as if one of its processes had called, so that the leader is asked about lost processes there,
-//! also if no process is left to call.
+//! The first two have the participants as their range, and clients do not receive them. A server that receives the
+//! first one begins the construct as if one of its processes had called. The leader is then asked about lost processes
+//! there, even if no process is left to call.
 
 use pmix_types::{DataArray, Info, Nspace, Proc, Status, Text, Value, keys};
 
@@ -24,7 +24,7 @@ use crate::cx::Cx;
 use crate::ids::TrackerId;
 use crate::infos::{is_set, value};
 
-/// The number of announcements that may wait until their jobs are registered.
+/// The limit of announcements that wait for the registration of their jobs.
 const MAX_EARLY: usize = 64;
 
 impl Collectives {
@@ -54,8 +54,8 @@ impl Collectives {
         }
     }
 
-    /// Announces that a construct has ended here. A server that gets the first announcement after the end does not wait
-    /// for another construct of these members.
+    /// Announces that a construct has ended here. A server that receives the first announcement after the end does not
+    /// wait for another construct of these members.
     pub(in super::super) fn announce_end(&mut self, cx: &mut Cx, id: TrackerId, status: Status) {
         let Some(tracker) = self.get_mut(id) else {
             return;
@@ -83,7 +83,8 @@ impl Collectives {
             && matches!(value(infos, keys::GROUP_LEADER), Some(Value::Proc(_)))
     }
 
-    /// Handles an event of another node. Returns `true` as [`handle_member_decision`](Self::handle_member_decision).
+    /// Handles an event of another node. Returns `true` as [`handle_member_decision`](Self::handle_member_decision)
+    /// does.
     pub(crate) fn handle_remote_decision(
         &mut self,
         cx: &mut Cx,
@@ -106,11 +107,11 @@ impl Collectives {
             self.decided(cx, id, &said);
             return true;
         }
-        // The job of a process is known, that of a server is not.
+        // Only processes have a registered job, so the source is a server.
         cx.store.job(&source.nspace).is_none() && self.handle_server_event(cx, status, infos)
     }
 
-    /// Handles an announcement, unless its jobs are still to be registered.
+    /// Handles an announcement, or stores it until its jobs are registered.
     pub(in super::super) fn announced(&mut self, cx: &mut Cx, said: Announcement) {
         let (list, own) = (&said.participants, &said.leader.nspace);
         let size = |nspace: &Nspace<'_>| Ok(cx.job_size(nspace));
@@ -132,8 +133,8 @@ impl Collectives {
         }
     }
 
-    /// Registers a leader of another node. The construct begins here as if a participant had called, so that the leader is
-    /// asked about lost processes also if no process is left to call.
+    /// Registers a leader of another node. The construct begins here as if a participant had called, so that the leader
+    /// is asked about lost processes even if no process is left to call.
     fn leads_elsewhere(
         &mut self,
         cx: &mut Cx,
@@ -189,7 +190,7 @@ impl Collectives {
         self.go_on(cx, id);
     }
 
-    /// Handles the end of a construct on the node of its leader: no decision follows. Without a call of this node the
+    /// Handles the end of a construct on the node of its leader: no decision will follow. Without a local call, the
     /// construct is dropped.
     fn ended_elsewhere(&mut self, cx: &mut Cx, key: &Key, leader: &Proc<'static>) {
         let is_it = |tracker: &Tracker| {
@@ -218,7 +219,7 @@ impl Collectives {
         }
     }
 
-    /// Drops a construct that no process of this node has called for.
+    /// Drops a construct without local calls.
     fn drop_led(&mut self, cx: &mut Cx, id: TrackerId) {
         self.close_leadership(cx, id);
         self.queue_upcall(cx, id, None);
@@ -227,7 +228,7 @@ impl Collectives {
         }
     }
 
-    /// Keeps an announcement until its jobs are registered.
+    /// Stores an announcement until its jobs are registered.
     fn announced_early(&mut self, cx: &Cx, said: Announcement) {
         let early = &mut self.early_announcements;
         if said.ended.is_some() {
@@ -245,7 +246,7 @@ impl Collectives {
         early.push_back((cx.now, said));
     }
 
-    /// Handles the kept announcements again after a job or process was registered or deregistered.
+    /// Handles the stored announcements again after a job or process was registered or deregistered.
     pub(in super::super) fn take_announcements(&mut self, cx: &mut Cx) {
         for (at, said) in std::mem::take(&mut self.early_announcements) {
             let age = { cx.now.zip(at) }.map(|(now, at)| now.saturating_duration_since(at));
@@ -255,7 +256,7 @@ impl Collectives {
         }
     }
 
-    /// Ends the constructs with a leader that no process of this node can take part in after a job was deregistered.
+    /// Ends the constructs with a leader that cannot have local participants any more after a job was deregistered.
     pub(crate) fn led_job_gone(&mut self, cx: &mut Cx) {
         let is_of_nobody = |tracker: &Tracker| {
             tracker.phase == Phase::Gathering
@@ -274,7 +275,8 @@ impl Collectives {
         }
     }
 
-    /// Handles the event of another server about a construct whose leader is lost. Returns `true` if no client is notified.
+    /// Handles the event of another server about a construct whose leader is lost. Returns `true` if clients should not
+    /// receive it.
     fn handle_server_event(&mut self, cx: &mut Cx, status: Status, infos: &[Info<'_>]) -> bool {
         let Some(Value::String(Some(name))) = value(infos, keys::GROUP_ID) else {
             return false;
@@ -320,7 +322,7 @@ impl Collectives {
 }
 
 impl Tracker {
-    /// Returns `true` if no process of this node has called.
+    /// Returns `true` if no local process has called.
     fn is_without_calls(&self) -> bool {
         let mut slots = self.slots.values();
         self.said.is_empty() && !slots.any(|slot| matches!(slot, Slot::Arrived(_)))
@@ -328,7 +330,7 @@ impl Tracker {
 }
 
 impl Announcement {
-    /// Reads an announcement from the infos of its event.
+    /// Decodes an announcement from the infos of its event.
     fn of(source: Proc<'static>, infos: &[Info<'_>]) -> Option<Self> {
         let name = match value(infos, keys::GROUP_ID)? {
             Value::String(Some(name)) => Text::from(name.as_bytes().to_vec()),

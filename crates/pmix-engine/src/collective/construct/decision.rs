@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The decisions of members about a construct that is led.
+//! The decisions of members about a construct with a leader.
 
 use pmix_types::{DataArray, Info, Nspace, Proc, Status, Value, keys};
 
@@ -13,7 +13,7 @@ use crate::infos::{is_set, value};
 use crate::peers::Ticket;
 use crate::timer::Timer;
 
-/// The answer of a member to a question.
+/// The reply of a member to a question.
 pub(super) struct Said<'s> {
     source: &'s Proc<'static>,
     status: Status,
@@ -22,13 +22,13 @@ pub(super) struct Said<'s> {
 }
 
 impl Collectives {
-    /// Handles an event that a process of this node reports. Returns `true` if it is a decision about a construct, which
-    /// no client is notified of.
+    /// Handles an event that a process of this node reports. Returns `true` if it is a decision about a construct,
+    /// which clients do not receive.
     ///
     /// # Errors
     ///
-    /// The reason for which the processes that a leader adds are refused: no list of processes, or a job that it may not
-    /// read. `PMIX_ERR_NO_PERMISSIONS` for an event that only servers raise.
+    /// Returns `PMIX_ERR_NO_PERMISSIONS` for an event that only servers raise. Returns the error of invalid added
+    /// processes: the list, or a job that the leader may not read.
     pub(crate) fn handle_member_decision(
         &mut self,
         cx: &mut Cx,
@@ -56,7 +56,7 @@ impl Collectives {
         Ok(true)
     }
 
-    /// Returns the construct that the event of a process may be a decision about.
+    /// Returns the construct that the event of a process may decide.
     pub(super) fn asked<'s>(
         &self,
         source: &'s Proc<'static>,
@@ -94,7 +94,7 @@ impl Collectives {
         Some((id, said))
     }
 
-    /// Applies a decision, if its source may take it.
+    /// Applies a decision, if its source is entitled to it.
     pub(super) fn decided(&mut self, cx: &mut Cx, id: TrackerId, said: &Said<'_>) {
         let is_in = self.has_called(cx, id, said.source);
         let Some(leadership) = self.leadership_of(id) else {
@@ -139,7 +139,7 @@ impl Collectives {
         if tracker.phase == Phase::Gathering {
             return self.fail(cx, id, status);
         }
-        // The host was called here: a server that still gathers ends the construct.
+        // The host was called here, but a server that still gathers ends the construct.
         let to = tracker.key.1.to_procs();
         let more = vec![Info::new(keys::GROUP_LEADER, about.clone())];
         self.tell(cx, id, status, to, about, more, false);
@@ -163,7 +163,7 @@ impl Collectives {
         self.is_decided(cx, id, &said.about);
     }
 
-    /// Drops a lost process from the construct, which continues if no decision is left.
+    /// Drops a lost process from the construct, which continues once no decision is pending.
     pub(super) fn is_decided(&mut self, cx: &mut Cx, id: TrackerId, about: &Proc<'static>) {
         let Some(leadership) = self.leadership_of(id) else {
             return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The leader of a construct, and the open decisions.
+//! The leader of a construct, and the pending decisions.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::time::Instant;
@@ -12,43 +12,43 @@ use crate::ids::{ClientId, TrackerId};
 /// The leader of a construct.
 #[derive(Debug, Default, PartialEq)]
 pub(in super::super) enum Leader {
-    /// No process leads, and none is to be elected.
+    /// There is no leader, and none is being elected.
     #[default]
     None,
     /// This process leads.
     Leads(Proc<'static>),
-    /// This process of this node led and is lost: this server decides the election.
+    /// This local process led and is lost: this server decides the election.
     Electing(Proc<'static>),
     /// This process of another node led and is lost: its server decides the election.
     ElectingElsewhere(Proc<'static>),
 }
 
-/// The leader of a construct, and the open decisions.
+/// The leader of a construct, and the pending decisions.
 #[derive(Debug, Default)]
 pub(in super::super) struct Leadership {
     pub(in super::super) leader: Leader,
-    /// The lost processes that no decision was taken about.
+    /// The lost processes without a decision.
     pub(in super::super) undecided: BTreeSet<Proc<'static>>,
-    /// The callers that do not want to lead in the place of a lost leader.
+    /// The replies of callers to the loss of the leader.
     pub(in super::super) election: Election,
-    /// The callers that are lost since their call.
+    /// The callers that were lost after their call.
     pub(in super::super) lost_callers: HashSet<ClientId>,
-    /// The processes that leaders add in the place of lost ones.
+    /// The processes that leaders add as replacements for lost ones.
     pub(in super::super) added: Vec<Proc<'static>>,
-    /// The leader of this node that was announced to the servers of other nodes.
+    /// The local leader that was announced to the servers of other nodes.
     pub(in super::super) announced: Option<Proc<'static>>,
     /// The leaders that servers of other nodes have announced.
     pub(in super::super) heard_of: Vec<Proc<'static>>,
-    /// `true` while the leader may lead a construct that has ended here before it was announced, so that it is not asked.
+    /// `true` while the announced construct may be one that has already ended here, so that its leader is not asked.
     pub(in super::super) is_held_back: bool,
-    /// `true` if all participants are of this node.
+    /// `true` if all participants are local.
     pub(in super::super) is_local: bool,
-    /// The time by which a decision is to be taken.
+    /// The time limit of the decisions.
     pub(in super::super) until: Option<Instant>,
 }
 
 impl Leadership {
-    /// Returns the process that leads.
+    /// Returns the leader.
     pub(in super::super) fn leader(&self) -> Option<&Proc<'static>> {
         match &self.leader {
             Leader::Leads(leader) => Some(leader),
@@ -56,7 +56,7 @@ impl Leadership {
         }
     }
 
-    /// Returns the lost leader in whose place this server has another elected.
+    /// Returns the lost leader whose successor this server has elected.
     pub(in super::super) fn lost_leader(&self) -> Option<&Proc<'static>> {
         match &self.leader {
             Leader::Electing(old) => Some(old),
@@ -64,12 +64,12 @@ impl Leadership {
         }
     }
 
-    /// Returns `true` if a process leads, or is to be elected.
+    /// Returns `true` if there is a leader, or one is being elected.
     pub(in super::super) fn is_led(&self) -> bool {
         self.leader != Leader::None
     }
 
-    /// Returns `true` if a decision is awaited before the host is called.
+    /// Returns `true` if the host is not called before a pending decision.
     pub(in super::super) fn is_open(&self) -> bool {
         self.lost_leader().is_some() || !self.undecided.is_empty()
     }
@@ -82,12 +82,12 @@ impl Leadership {
         }
     }
 
-    /// Returns `true` if a decision about a lost process is awaited.
+    /// Returns `true` if a decision about a lost process is pending.
     pub(in super::super) fn concerns(&self, about: &Proc<'_>) -> bool {
         self.lost_leader() == Some(about) || self.undecided.contains(about)
     }
 
-    /// Ends all decisions. A leader that is not lost still leads. Returns the time that was set for the decisions.
+    /// Ends all decisions. A leader that is not lost remains the leader. Returns the time limit of the decisions.
     pub(in super::super) fn close(&mut self) -> Option<Instant> {
         if self.leader().is_none() {
             self.leader = Leader::None;
@@ -117,7 +117,7 @@ impl LedByName {
         }
     }
 
-    /// Returns the constructs of a name, oldest first.
+    /// Returns the constructs with a group name, oldest first.
     pub(in super::super) fn of<'l>(
         &'l self,
         name: &Text<'_>,
@@ -130,7 +130,7 @@ impl LedByName {
     }
 }
 
-/// An event that asks the leader of a construct, or its participants, or reports a decision to them.
+/// An event that asks the leader or the participants of a construct, or reports a decision to them.
 #[derive(Debug)]
 pub(crate) struct LeaderQuestion {
     pub(crate) status: Status,
@@ -138,14 +138,14 @@ pub(crate) struct LeaderQuestion {
     pub(crate) to: Vec<Proc<'static>>,
     pub(crate) about: Proc<'static>,
     pub(crate) more: Vec<Info<'static>>,
-    /// The construct that waits for an answer.
+    /// The construct that waits for a reply.
     pub(crate) asks: Option<TrackerId>,
     /// `true` if the event concerns other nodes.
     pub(crate) is_elsewhere: bool,
 }
 
-/// The message of the server of a leader to the servers of the other members: the process leads, or its construct has
-/// ended there.
+/// The message of a leader's server to the servers of the other members: the process leads, or its construct has ended
+/// there.
 #[derive(Debug)]
 pub(crate) struct Announcement {
     pub(crate) name: Text<'static>,
@@ -157,7 +157,7 @@ pub(crate) struct Announcement {
     pub(crate) ended: Option<Status>,
 }
 
-/// The announcements that wait until their participants are registered, with the times at which they came.
+/// The announcements that wait for the registration of their participants, with their arrival times.
 pub(in super::super) type EarlyAnnouncements = VecDeque<(Option<Instant>, Announcement)>;
 
 /// The hashes of the keys of constructs that ended before a leader of another node was announced; see `recent`.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The loss of a participant of a construct that is led, and the election of a leader in the place of a lost one.
+//! The loss of a participant of a construct with a leader, and the election of a lost leader's successor.
 //!
-//! The loss of any participant comes in here, and nowhere else: [`Collectives::lost_while_led`] before the host is called,
-//! [`Collectives::lost_while_hosting`] after that, and [`Collectives::leader_lost_elsewhere`] when another server reports
-//! it.
+//! Only these functions handle the loss of a participant: [`Collectives::lost_while_led`] before the host is called,
+//! [`Collectives::lost_while_hosting`] afterwards, and [`Collectives::leader_lost_elsewhere`] when another server
+//! reports it.
 
 use pmix_types::{Info, Proc, Status, keys};
 
@@ -16,7 +16,7 @@ use crate::timer::Timer;
 
 impl Collectives {
     /// Handles the loss of a participant while a construct gathers. Returns `true` if a decision about it follows, and
-    /// `false` if the construct ends as one without a leader.
+    /// `false` if the loss is handled as in a construct without a leader.
     pub(in super::super) fn lost_while_led(
         &mut self,
         cx: &mut Cx,
@@ -40,7 +40,7 @@ impl Collectives {
             Leader::Leads(leader) if leader == proc => self.leader_lost(cx, id, proc),
             Leader::Leads(_) if !leadership.is_held_back => self.ask_leader(cx, id, proc),
             Leader::Leads(_) => _ = leadership.undecided.insert(proc.clone()),
-            // The elected leader is asked about it.
+            // The elected leader will be asked about this process.
             Leader::Electing(_) | Leader::None => {
                 leadership.undecided.insert(proc.clone());
                 self.settle_leader(cx, id);
@@ -53,8 +53,8 @@ impl Collectives {
         true
     }
 
-    /// Handles the loss of a participant after the host was called. If the leader is lost, another is elected, since
-    /// other servers may still gather. The lost process stays a member, as any other that is lost then.
+    /// Handles the loss of a participant after the host was called. If the leader is lost, a successor is elected,
+    /// because other servers may still gather. The lost process remains a member, like any process lost at this time.
     pub(in super::super) fn lost_while_hosting(
         &mut self,
         cx: &mut Cx,
@@ -67,7 +67,7 @@ impl Collectives {
         }
     }
 
-    /// Begins the election in the place of a lost leader of this node: all participants are notified.
+    /// Begins the election of a local leader's successor: all participants are notified.
     fn leader_lost(&mut self, cx: &mut Cx, id: TrackerId, proc: &Proc<'static>) {
         let Some(tracker) = self.get_mut(id) else {
             return;
@@ -80,7 +80,7 @@ impl Collectives {
         self.ask(cx, id, Status::GROUP_LEADER_FAILED, to, proc, more);
     }
 
-    /// Begins to wait for the election in the place of a lost leader of another node, which its server decides.
+    /// Begins to wait for the election of the successor of a leader on another node, which its server decides.
     pub(super) fn leader_lost_elsewhere(&mut self, cx: &mut Cx, id: TrackerId, old: Proc<'static>) {
         self.ask_held_back(cx, id);
         let Some(leadership) = self.leadership_of(id) else {
@@ -97,7 +97,7 @@ impl Collectives {
         }
     }
 
-    /// Waits for the outcome of an election that another server decides. That server may take all of its own time.
+    /// Waits for the outcome of an election that another server decides. That server may use all of its own time.
     fn wait_for_election(&mut self, cx: &mut Cx, id: TrackerId) {
         let until = cx.after(cx.config.leader_time.saturating_mul(2));
         self.wait_until(cx, id, until);
@@ -124,7 +124,7 @@ impl Collectives {
         self.is_decided(cx, id, &old);
     }
 
-    /// Takes the outcome of an election that another server has decided, with a leader or without.
+    /// Processes the outcome of an election that another server has decided, with or without a leader.
     pub(super) fn elected_elsewhere(
         &mut self,
         cx: &mut Cx,
@@ -147,8 +147,8 @@ impl Collectives {
         }
     }
 
-    /// Ends an election of this server without a leader if all participants have called and declined. With participants on
-    /// other nodes, a process there may still want to lead.
+    /// Ends an election of this server without a leader if all participants have called and declined. With participants
+    /// on other nodes, a process there may still offer to lead.
     pub(in super::super) fn settle_leader(&mut self, cx: &mut Cx, id: TrackerId) {
         let Some(tracker) = self.get(id) else {
             return;
@@ -164,7 +164,7 @@ impl Collectives {
         }
     }
 
-    /// Ends the wait for a decision: no process has a handler for the event, or the time has passed.
+    /// Ends the wait for a decision: no process has a handler for the event, or the time limit has expired.
     pub(crate) fn leader_unreachable(&mut self, cx: &mut Cx, id: TrackerId) {
         let Some(tracker) = self.get(id) else {
             return;
@@ -180,7 +180,7 @@ impl Collectives {
         }
         match phase {
             Phase::Gathering => self.fail(cx, id, status),
-            // The host was called here: a server that still gathers ends the construct.
+            // The host was called here, but a server that still gathers ends the construct.
             _ => self.close_leadership(cx, id),
         }
     }

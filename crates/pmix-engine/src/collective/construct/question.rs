@@ -56,7 +56,7 @@ impl Collectives {
         self.ask_about_lost(cx, id);
     }
 
-    /// Returns the leadership of a construct, which begins now if it had none.
+    /// Returns the leadership of a construct, and creates it if there is none.
     pub(in super::super) fn begin_leadership(
         &mut self,
         id: TrackerId,
@@ -97,7 +97,7 @@ impl Collectives {
         }
     }
 
-    /// Returns the participants of this node that are lost.
+    /// Returns the lost local participants.
     pub(in super::super) fn lost_of(
         cx: &Cx,
         participants: &Participants,
@@ -131,7 +131,7 @@ impl Collectives {
         }
     }
 
-    /// Asks for a decision, and waits for it for [`Config::leader_time`](crate::Config::leader_time).
+    /// Asks for a decision, with the time limit [`Config::leader_time`](crate::Config::leader_time).
     pub(super) fn ask(
         &mut self,
         cx: &mut Cx,
@@ -146,7 +146,7 @@ impl Collectives {
         self.tell(cx, id, status, to, about, more, true);
     }
 
-    /// Sets the time by which a decision is to be taken, unless one is set.
+    /// Sets the time limit of a decision, unless one is set.
     pub(in super::super) fn wait_until(
         &mut self,
         cx: &mut Cx,
@@ -199,14 +199,14 @@ impl Collectives {
             }));
     }
 
-    /// Ends all open decisions.
+    /// Ends all pending decisions.
     pub(in super::super) fn close_leadership(&mut self, cx: &mut Cx, id: TrackerId) {
         if let Some(until) = self.leadership_of(id).and_then(Leadership::close) {
             cx.timers.cancel(until, Timer::Leadership(id));
         }
     }
 
-    /// Ends the wait for a decision whose time has passed.
+    /// Ends the wait for a decision whose time limit has expired.
     pub(crate) fn leadership_expired(&mut self, cx: &mut Cx, id: TrackerId) {
         if let Some(leadership) = self.leadership_of(id) {
             leadership.until = None;
@@ -232,14 +232,14 @@ impl Collectives {
 }
 
 impl Tracker {
-    /// Returns `true` if a decision is awaited before the host is called.
+    /// Returns `true` if the host is not called before a pending decision.
     pub(in super::super) fn is_undecided(&self) -> bool {
         let waits = |led: &Leadership| led.is_open() || led.is_held_back;
         self.phase == Phase::Gathering && self.leadership.as_ref().is_some_and(waits)
     }
 
-    /// Applies the decisions once all remaining participants have called: drops the directives of lost callers, and adds the
-    /// processes that leaders have added in the place of lost ones.
+    /// Applies the decisions once all remaining participants have called: drops the directives of lost callers, and
+    /// adds the replacements for lost processes.
     pub(in super::super) fn take_decisions(&mut self) {
         let Some(leadership) = &mut self.leadership else {
             return;
@@ -252,7 +252,7 @@ impl Tracker {
         if added.is_empty() {
             return;
         }
-        // If no caller is left, the directives of the server itself name them.
+        // Without remaining callers, the directives of the server itself name them.
         let first = self.said.first_mut().map(|(_, infos)| infos);
         let infos = first.unwrap_or(&mut self.infos);
         let key = keys::GROUP_ADD_MEMBERS;

@@ -3,8 +3,8 @@
 //!
 //! The host may end a construct before it delivers the announcement of the leader. The announcement must not begin the
 //! construct again: the leader would be asked about lost processes that are members of the group, and the host would be
-//! called once more. The questions are therefore held back until the server of the leader has had the time to announce
-//! the end, or a process of this node calls.
+//! called once more. The questions are therefore held back until a local process calls, or until the server of the
+//! leader has had the time to announce the end.
 
 use std::hash::BuildHasher as _;
 
@@ -15,7 +15,7 @@ use crate::cx::Cx;
 use crate::ids::TrackerId;
 use crate::timer::Timer;
 
-/// The number of constructs that are remembered.
+/// The limit of remembered constructs.
 const MAX_RECENT: usize = 64;
 
 impl Collectives {
@@ -38,14 +38,15 @@ impl Collectives {
         self.recent.push_back(hash);
     }
 
-    /// Returns `true` if a construct of these participants has ended, and forgets it: one announcement may be about it.
+    /// Returns `true` if a construct of these participants has ended, and removes the record, because one announcement
+    /// may follow.
     pub(in super::super) fn take_recent(&mut self, key: &Key) -> bool {
         let hash = self.by_key.hasher().hash_one(key);
         let found = self.recent.iter().position(|other| *other == hash);
         found.is_some_and(|place| self.recent.remove(place).is_some())
     }
 
-    /// Holds the questions to a leader back that may have been announced late.
+    /// Holds back the questions to a leader whose announcement may be late.
     pub(in super::super) fn hold_back(&mut self, cx: &mut Cx, id: TrackerId) {
         if let Some(leadership) = self.leadership_of(id) {
             leadership.is_held_back = true;
