@@ -24,21 +24,21 @@ const ENTRY_BYTES: usize = 64;
 /// Names and values are shared: the environments of all applications refer to one copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Export {
-    /// Sets this variable to this value.
+    /// A variable with its value.
     Set(Arc<OsStr>, Arc<OsStr>),
-    /// Passes on the launcher's variable of this name.
+    /// The launcher's variable of this name.
     Pass(OsString),
-    /// Passes on all of the launcher's variables with this prefix.
+    /// All of the launcher's variables with this prefix.
     PassAll(OsString),
-    /// Sets this variable to this value unless the environment already contains the name.
+    /// A variable with its value, unless the environment already contains the name.
     Default(Arc<OsStr>, Arc<OsStr>),
-    /// Puts this value before that of the variable, separated by this byte.
+    /// A value before that of the variable, separated by this byte.
     Prepend(Arc<OsStr>, Arc<OsStr>, u8),
-    /// Puts this value after that of the variable, separated by this byte.
+    /// A value after that of the variable, separated by this byte.
     Append(Arc<OsStr>, Arc<OsStr>, u8),
-    /// Removes the variable of this name.
+    /// The removal of the variable of this name.
     Unset(OsString),
-    /// Applies these changes in order. All applications of a job share the list.
+    /// A list of changes, applied in order. All applications of a job share it.
     All(Arc<[Self]>),
 }
 

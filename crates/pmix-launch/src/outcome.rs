@@ -99,19 +99,19 @@ pub struct JobOutcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// A process failed.
+    /// The failure of a process.
     Failed {
         /// The rank of the process.
         rank: Rank,
         /// The way in which it ended.
         ending: Ending,
     },
-    /// A process exited without `PMIx_Finalize` after `PMIx_Init`. The other processes may be waiting for it.
+    /// An exit without `PMIx_Finalize` after `PMIx_Init`. The other processes may be waiting for it.
     NotFinalized {
         /// The rank of the process.
         rank: Rank,
     },
-    /// A process called `PMIx_Abort`.
+    /// A call of `PMIx_Abort`.
     Aborted {
         /// The rank of the process.
         rank: Rank,
@@ -120,36 +120,36 @@ pub enum Cause {
         /// The message that it passed.
         message: String,
     },
-    /// The time limit of the job passed.
+    /// The end of the time limit of the job.
     TimedOut(
         /// The limit.
         Duration,
     ),
-    /// A spawned job failed.
+    /// The failure of a spawned job.
     Spawned {
         /// The name of the job.
         nspace: String,
         /// The failure of that job.
         cause: Box<Self>,
     },
-    /// Another job failed or ended with which this one was to be terminated.
+    /// The failure or end of another job together with which this one was to be terminated.
     WithJob {
         /// The name of the other job.
         nspace: String,
     },
-    /// A process or a tool terminated the session.
+    /// The termination of the session by a process or a tool.
     SessionEnded {
         /// The process or tool, as messages name it.
         by: String,
     },
-    /// Processes did not terminate after a forwarded signal and were killed.
+    /// The kill of processes that did not terminate after a forwarded signal.
     Unheeded {
         /// The signal.
         signal: i32,
         /// The time that they had.
         grace: Duration,
     },
-    /// The launcher received a terminating signal twice.
+    /// A terminating signal that the launcher received twice.
     Interrupted {
         /// The second signal.
         signal: i32,

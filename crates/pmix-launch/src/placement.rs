@@ -6,9 +6,9 @@ use pmix_topology::{Cpuset, Level, Topology};
 /// The order in which processes are mapped to the parts of a node (`PMIX_MAPBY`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapBy {
-    /// Fills the available cores in order.
+    /// The available cores in order.
     Slot,
-    /// Maps processes to the parts of a level round-robin.
+    /// The parts of a level, round-robin.
     Level(Level),
 }
 

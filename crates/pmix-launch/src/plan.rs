@@ -156,18 +156,18 @@ pub struct Output {
 /// The form in which output reaches the streams of the launcher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutputForm {
-    /// Writes whole lines if more than one process of the job runs here. A partial line is written after a second, on
+    /// Whole lines if more than one process of the job runs here. A partial line is written after a second, on
     /// a terminal after a tenth of a second. A single process writes directly to the streams of the launcher. So do
     /// processes for whose pipes there are not enough descriptors, and those whose output goes to a null device.
     #[default]
     Unmixed,
-    /// Writes bytes as they arrive.
+    /// Bytes as they arrive.
     Plain,
-    /// Writes whole lines, so that lines of different processes never mix.
+    /// Whole lines, so that lines of different processes never mix.
     Lines,
-    /// Writes whole lines, each prefixed with its process.
+    /// Whole lines, each prefixed with its process.
     Tagged,
-    /// Writes whole lines, each prefixed with its process, node and process id.
+    /// Whole lines, each prefixed with its process, node and process id.
     Detailed,
 }
 

@@ -117,6 +117,7 @@ impl DirThread {
 fn make(path: &Path) {
     match private().create(path) {
         Ok(()) => {}
+        // A restarted process has the directory of its predecessor.
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
         Err(e) => tracing::warn!("cannot make {}: {e}", path.display()),
     }

@@ -39,11 +39,11 @@ pub(crate) struct Signals {
 enum HangUp {
     /// Not hung up.
     Unknown,
-    /// The terminal reported it; SIGHUP may follow.
+    /// Reported by the terminal; SIGHUP may follow.
     Terminal,
-    /// SIGHUP reported it. SIGHUP may be repeated.
+    /// Reported by SIGHUP, which may be repeated.
     Signal,
-    /// SIGHUP is ignored (`nohup`), so the hang-up is ignored, too.
+    /// Ignored together with SIGHUP (`nohup`).
     Ignored,
 }
 

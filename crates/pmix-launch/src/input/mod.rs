@@ -34,6 +34,7 @@ pub(crate) fn of(plan: &Plan, rank: Rank, input: BorrowedFd<'_>) -> Result<Stdio
     if plan.stdin_rank != Some(rank) {
         return Ok(Stdio::null());
     }
+    // A terminal cannot be inherited (see `terminal`), and pushed input needs a pipe.
     if plan.forward_io || rustix::termios::isatty(input) {
         return Ok(Stdio::piped());
     }

@@ -92,6 +92,7 @@ impl Answer {
 impl Drop for Outcome {
     fn drop(&mut self) {
         match self.done.take() {
+            // A process that closed its input does not make the push fail for the others.
             Some(done) if self.any => done.succeed(()),
             Some(done) => done.fail(self.last),
             None => {}

@@ -28,11 +28,11 @@ pub(crate) struct TerminalInput<'a> {
 /// The state of reading the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Waits for the next event of the poll.
+    /// Open; the next event of the poll is awaited.
     Watched,
-    /// The terminal has input, but another process group is in the foreground. The launcher tests again at this time.
+    /// Open with input, while another process group is in the foreground. The launcher tests again at this time.
     Background(Instant),
-    /// The terminal hung up, and the session was not yet notified.
+    /// Hung up; the session was not yet notified.
     HungUp,
     /// Closed; nothing more is read.
     Closed,

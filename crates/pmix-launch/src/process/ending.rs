@@ -11,9 +11,9 @@ const MOST_SIGNALS: i32 = 64;
 /// The way in which a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The process exited with this code.
+    /// An exit with this code.
     Exited(u8),
-    /// A signal terminated the process.
+    /// A termination by a signal.
     Signalled {
         /// The number of the signal.
         signal: i32,

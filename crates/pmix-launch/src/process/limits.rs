@@ -93,6 +93,7 @@ fn of_group() -> Option<Limit> {
     let (root, path) = groups.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':');
         let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        // In version 2 of control groups the line names no controllers; in version 1 `pids` has a line of its own.
         match controllers {
             "" => Some(("/sys/fs/cgroup", path)),
             "pids" => Some(("/sys/fs/cgroup/pids", path)),

@@ -124,6 +124,7 @@ impl<'c> Search<'c> {
             let found = wdir.join(dir).join(program);
             match check(&found) {
                 Ok(()) => return Ok(Ok(found)),
+                // As in `execvp`, the search continues, and the error counts only if no other file is found.
                 Err(e) if e.kind() == io::ErrorKind::PermissionDenied => refused = Some(e),
                 Err(_) => {}
             }

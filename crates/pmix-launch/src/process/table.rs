@@ -13,11 +13,11 @@ use pmix_topology::Cpuset;
 /// The state of a process towards the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
-    /// The process has not called `PMIx_Init`.
+    /// Not initialized.
     None,
-    /// The process has initialized.
+    /// Initialized and not finalized.
     Connected,
-    /// The process has finalized.
+    /// Finalized.
     Finalized,
 }
 
@@ -52,9 +52,9 @@ pub(crate) struct Process {
 pub(crate) enum Restart {
     #[default]
     No,
-    /// The process will be restarted and counts as running until then.
+    /// Pending; the process counts as running until then.
     Awaited,
-    /// The process was to be restarted, but was terminated meanwhile.
+    /// Canceled, because the process was terminated meanwhile.
     GivenUp,
 }
 

@@ -332,6 +332,7 @@ impl Session<'_> {
         let is_own = call.targets.is_empty()
             || targets.any(|proc| proc.nspace.as_bytes() == self.plan.nspace.as_bytes());
         if let Some(wait) = self.tool_wait.as_mut().filter(|_| is_own) {
+            // The job was not started yet, so only the wait ends.
             return wait.set(WaitEnd::Aborted);
         }
         let now = Instant::now();

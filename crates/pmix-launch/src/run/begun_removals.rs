@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cleanups that are in progress. Their processes are restarted only afterwards, and the watcher keeps
-//! registrations that are made meanwhile.
+//! The removals of registered paths that are in progress. Their processes are restarted only afterwards, and the
+//! watcher keeps registrations that are made meanwhile.
 
 use std::collections::BTreeMap;
 

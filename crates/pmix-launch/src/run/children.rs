@@ -29,6 +29,7 @@ impl Session<'_> {
             let is_spawned = job.origin.is_some();
             let origin = job.origin.as_ref();
             let is_apart = origin.is_some_and(|origin| origin.is_reported_apart);
+            // `WithJob` is a consequence; the job that failed first reports the cause.
             if let Some(cause) = cause
                 && self.cause.is_none()
                 && !is_apart

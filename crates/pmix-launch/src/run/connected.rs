@@ -32,6 +32,7 @@ impl Connected {
     /// Records a connect of processes of several jobs.
     pub(super) fn connect(&mut self, procs: &[Proc<'static>]) {
         let jobs: BTreeSet<_> = procs.iter().map(|proc| proc.nspace.clone()).collect();
+        // Processes of one job fail together in any case.
         if jobs.len() < 2 {
             return;
         }

@@ -182,6 +182,7 @@ impl Session<'_> {
             timestamp(),
         ];
         self.tell(Status::READY_FOR_DEBUG, &job.proc(Rank::new(0)), &infos);
+        // The notice is for the user of the command, who does not need it with a debugger attached.
         if job.origin.is_none() && !pmix_mpir::is_being_debugged() {
             let text = notice(job, point);
             self.forward.write_error(text.as_bytes());

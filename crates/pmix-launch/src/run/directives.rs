@@ -23,18 +23,18 @@ pub(super) struct Directive {
 /// The effect of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// The launcher obeys it.
+    /// The change of a setting.
     Obeyed(Asked),
-    /// It requests what holds for any job.
+    /// None, since it requests what holds for any job.
     Given,
-    /// The launcher refuses the spawn: a job started without it would not be the requested one.
+    /// The refusal of the spawn: a job started without it would not be the requested one.
     Refused,
 }
 
 /// The setting that an obeyed directive changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// Continue without the parent job.
+    /// The independence of the parent job.
     Separate,
     MapBy,
     RankBy,
@@ -44,46 +44,46 @@ pub(super) enum Asked {
     TagsOutput,
     OutputDir,
     OutputFile,
-    /// Treat the file name as a pattern.
+    /// A pattern as file name.
     FilePattern,
-    /// Write output to files only.
+    /// Output to files only.
     FilesAlone,
-    /// Write standard error to the destination of standard output.
+    /// Standard error in the destination of standard output.
     Merged,
-    /// Continue when a process fails.
+    /// The continuation after the failure of a process.
     KeepGoing,
-    /// Terminate the job on a nonzero exit code.
+    /// The termination of the job on a nonzero exit code.
     EndsByExitCode,
-    /// Display the placement of processes.
+    /// The display of the placement of processes.
     ShowMap,
     ShowMapDetailed,
     ShowAllocation,
     ShowTopology,
     ShowProcessors,
-    /// Make displays parseable for programs.
+    /// Displays that programs can parse.
     Parseable,
     ShowProgress,
-    /// Only prepare the job.
+    /// The preparation without a start.
     PrepareOnly,
-    /// Keep outcomes of child jobs separate.
+    /// The separate outcomes of child jobs.
     ChildrenApart,
     /// The number of restarts of a failed process.
     Restarts,
     /// The command that executes each process.
     Agent,
-    /// Append the rank to `argv[0]`.
+    /// The rank as part of `argv[0]`.
     RankInArgv,
     /// The number of processes for each part of the node.
     ProcsPerPart,
-    /// Refuse more processes than processors.
+    /// The refusal of more processes than processors.
     WithinProcessors,
     /// The processes on whose node the new processes are placed.
     Beside,
     BesideEach,
     BesideOnNode,
-    /// Add the location of processes to tags.
+    /// The locations of processes in tags.
     DetailedTags,
-    /// Accept pushed input.
+    /// The input that is pushed.
     Input,
     /// The rank that reads input.
     Reader,
@@ -98,11 +98,11 @@ pub(super) enum Asked {
     Variable,
     /// The directives for the job that an intermediate launcher starts.
     ForLauncher,
-    /// Start a tool.
+    /// The start of a tool.
     Tool,
     /// A directive for debuggers.
     Debug(DebugDirective),
-    /// Forward the output to the requester. The server does that with output that passes through the launcher.
+    /// The forwarding of output to the requester. The server forwards all output that passes through the launcher.
     Forwarded,
 }
 

@@ -188,6 +188,7 @@ impl Logs {
             status,
             done,
         };
+        // Texts are written in the order of their requests, so a new one does not overtake those that wait.
         if entry.texts.is_empty() || (self.is_empty() && entry.has_room(outlets.forward)) {
             entry.write(outlets.forward);
         } else if let Err(refused) = self.push(entry) {

@@ -27,11 +27,11 @@ type Infos = Vec<Info<'static>>;
 
 /// A measurement for a query.
 pub(super) enum Question {
-    /// `PMIX_QUERY_NODE_RESOURCE_USAGE`
+    /// The usage of the node (`PMIX_QUERY_NODE_RESOURCE_USAGE`).
     Node(Wanted),
-    /// `PMIX_QUERY_PROC_RESOURCE_USAGE`
+    /// The usage of processes (`PMIX_QUERY_PROC_RESOURCE_USAGE`).
     Processes(Procs, Detail, Wanted),
-    /// `PMIX_QUERY_MEMORY_USAGE` with its qualifiers
+    /// The memory of processes (`PMIX_QUERY_MEMORY_USAGE`), with the qualifiers.
     Memory(Procs, Infos),
 }
 

@@ -3,9 +3,9 @@
 //!
 //! | query | answer |
 //! | --- | --- |
-//! | `PMIX_QUERY_PROC_RESOURCE_USAGE` | an array with `PMIX_PROC_RESOURCE_USAGE` of each process that runs; qualifiers named like figures (`PMIX_PROC_RSS`) choose them |
+//! | `PMIX_QUERY_PROC_RESOURCE_USAGE` | an array with `PMIX_PROC_RESOURCE_USAGE` of each running process; qualifiers with the names of figures (`PMIX_PROC_RSS`) select these |
 //! | `PMIX_QUERY_NODE_RESOURCE_USAGE` | an array with `PMIX_NODE_RESOURCE_USAGE` of this node |
-//! | `PMIX_QUERY_MEMORY_USAGE` | an array with `PMIX_HOSTNAME`, `PMIX_DAEMON_MEMORY`, `PMIX_CLIENT_AVG_MEMORY`, and `PMIX_PROC_RESOURCE_USAGE` of each process, or with `PMIX_QUERY_REPORT_MINMAX` of the one that has the least and the one that has the most; with `PMIX_QUERY_REPORT_AVG` alone of none |
+//! | `PMIX_QUERY_MEMORY_USAGE` | an array with `PMIX_HOSTNAME`, `PMIX_DAEMON_MEMORY`, `PMIX_CLIENT_AVG_MEMORY`, and `PMIX_PROC_RESOURCE_USAGE` of each process; with `PMIX_QUERY_REPORT_MINMAX` only of the processes with the least and the most memory; with `PMIX_QUERY_REPORT_AVG` alone of no process |
 //!
 //! The processes are those of the job in question, or the rank of it that the qualifiers name.
 
@@ -171,6 +171,7 @@ impl Session<'_> {
         if key == keys::QUERY_PROC_RESOURCE_USAGE {
             let wanted = wanted(qualifiers, "pmix.proc.");
             let detail = match Detail::of(&wanted) {
+                // The proportional set size is expensive. Beyond its limit it is left out, unless the query names it.
                 Detail::Proportional => match room.take_pss(procs.len()) {
                     Err(status) if wanted.names(keys::PROC_PSS) => return Err(status),
                     Err(_) => Detail::Memory,

@@ -35,9 +35,9 @@ pub(super) use waiting::WaitingRestarts;
 /// The result of an attempt to restart a process.
 enum Again {
     Started,
-    /// The process waits for the removal of its files, or will be given up in the next turn.
+    /// A process that waits for the removal of its files, or that will be given up in the next turn.
     Held(Proc<'static>),
-    /// A thread opens the files of the process.
+    /// A process whose files a thread opens.
     Opening(Proc<'static>, Task<Result<RankFiles, Error>>),
 }
 

@@ -48,6 +48,7 @@ impl Session<'_> {
             match action {
                 Action::Signal(signal) => self.signal_all(signal),
                 Action::End => {
+                    // First the waiting spawns, so that no job starts while the session ends.
                     self.refuse_waiting();
                     let by = self.called(&call.proc);
                     for index in 0..self.jobs.len() {

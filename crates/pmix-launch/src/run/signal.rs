@@ -68,6 +68,7 @@ impl Session<'_> {
         let interrupts = (self.jobs.iter_mut()).map(|job| job.stop.interrupted(number, now));
         // The first job exists during the whole session.
         let interrupt = match interrupts.collect::<Vec<_>>().first() {
+            // Without a running process there is nothing to forward to, and the session ends at once.
             Some(interrupt) if !nobody_runs => *interrupt,
             _ => Interrupt::Again,
         };

@@ -53,9 +53,9 @@ pub(super) struct PendingSpawn {
 
 /// The result of one step of the preparation.
 pub(super) enum Readied {
-    /// The programs were found and the processes bound.
+    /// The job with its programs and bindings.
     Prepared(Box<Request>, Result<Prepared, Error>),
-    /// The directory was created and the output files were opened.
+    /// The job with its directory and its open output files.
     Placed(Box<NamedSpawn>, Result<JobPlace, Error>),
 }
 

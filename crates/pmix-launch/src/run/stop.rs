@@ -16,8 +16,8 @@ const ABANDON: Duration = Duration::from_millis(200);
 /// which contains the child.
 const SAME: Duration = Duration::from_millis(50);
 
-/// The time after a terminating signal after which the launcher names the processes that still run. Most exit sooner,
-/// so that no message is needed.
+/// The delay between a terminating signal and the message that names the processes that still run. Most processes
+/// exit sooner, so that no message is needed.
 const SAID: Duration = Duration::from_millis(500);
 
 /// The longest grace period. A longer one would overflow the clock.
@@ -26,17 +26,17 @@ const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
 /// An action on the processes of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Report that they still run and when they will be killed.
+    /// A report that they still run, with the time of the kill.
     Say(Unheeded),
-    /// Request them to terminate (SIGTERM).
+    /// The request to terminate (SIGTERM).
     Ask,
-    /// Kill them.
+    /// The kill.
     Kill,
-    /// Kill them because they did not exit after a forwarded signal.
+    /// The kill of processes that did not exit after a forwarded signal.
     KillUnheeded(Unheeded),
-    /// Stop waiting for output of orphans.
+    /// The end of waiting for output of orphans.
     Abandon,
-    /// Stop waiting for readers of the output.
+    /// The end of waiting for readers of the output.
     Lose,
 }
 
@@ -53,11 +53,11 @@ pub(super) struct Unheeded {
 /// The meaning of a terminating signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interrupt {
-    /// The signal is forwarded to the processes.
+    /// A new signal, which is forwarded to the processes.
     HandOn,
-    /// The signal is a duplicate of one that was just forwarded.
+    /// A duplicate of a signal that was just forwarded.
     Same,
-    /// The signal was repeated: the user does not want to wait.
+    /// A repeated signal: the user does not want to wait.
     Again,
 }
 
@@ -109,7 +109,7 @@ impl Stop {
         }
     }
 
-    /// Sets if other processes continue after a nonzero exit code (`PMIX_ABORT_NON_ZERO_TERM` is false).
+    /// Lets other processes continue after a nonzero exit code if `true` (`PMIX_ABORT_NON_ZERO_TERM` is false).
     pub(super) fn sparing_exit_codes_if(self, spares_exit_codes: bool) -> Self {
         Self {
             spares_exit_codes,
@@ -201,6 +201,7 @@ impl Stop {
             (true, Link::Connected) => Cause::NotFinalized { rank },
             (true, Link::None | Link::Finalized) => return None,
         };
+        // The first failure counts; later ones are often its consequences.
         self.cause.get_or_insert(cause);
         // Others may be waiting for a process that did not finalize, whatever its exit code.
         let is_spared = matches!(ending, Ending::Exited(_)) && link != Link::Connected;
@@ -229,6 +230,7 @@ impl Stop {
             Step::Kill
         };
         let wait = if self.killed { ABANDON } else { self.grace };
+        // A pending step of the termination keeps its time; the time limit is replaced.
         let is_ending = self.next.is_some_and(|(_, step)| step != Step::TimeUp);
         if !is_ending {
             self.next = Some((now + wait, step));

@@ -15,9 +15,9 @@ use crate::stops::{DebugStops, StopPoint};
 /// A directive that concerns debuggers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::run) enum DebugDirective {
-    /// Processes stop.
+    /// A stop of processes.
     Stop(StopPoint),
-    /// The application consists of debugger daemons (`PMIX_DEBUGGER_DAEMONS`).
+    /// A mark of applications that consist of debugger daemons (`PMIX_DEBUGGER_DAEMONS`).
     Daemons,
     /// The target of the daemons: processes (`PMIX_DEBUG_TARGET`) or a job (`PMIX_DEBUG_JOB`).
     Target,
