@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Removes the files and directories that processes asked to be removed at their end
-//! (`PMIX_REGISTER_CLEANUP` and relatives, PMIx Standard, "Job control attributes").
+//! The removal of files and directories that processes registered for their end (`PMIX_REGISTER_CLEANUP` and relatives,
+//! PMIx Standard, "Job control attributes").
 //!
-//! A server collects these requests and tells its host by [`ServerEvent::Cleanup`] when a process or
-//! job has ended; the host hands the event to [`remove`]. A path is followed from the root by
-//! descriptors, a directory at a time, and through no link, so that it names what it says or nothing.
-//! Only what belongs to the user who asked is removed, and nothing that the host itself works in or
-//! below ([`ProtectedPaths`]).
+//! The server collects these requests and notifies its host with [`ServerEvent::Cleanup`] when a process or job has
+//! terminated. The host passes the event to [`remove`]. A path is resolved from the root by descriptors, one directory
+//! at a time, and no link is followed. So a process cannot redirect the removal by a link. Only files of the requesting
+//! user are removed. The working directory of the host and its parents stay ([`ProtectedPaths`]).
 //!
 //! [`ServerEvent::Cleanup`]: pmix_server::ServerEvent::Cleanup
 
@@ -23,7 +22,7 @@ use rustix::io::Errno;
 
 use crate::Error;
 
-/// Directories nested deeper than this are not emptied.
+/// The deepest level of directories that are emptied.
 const DEEPEST: usize = 64;
 
 /// Directories that are never removed, including their parents: the working directory of the host, the
@@ -32,7 +31,7 @@ const DEEPEST: usize = 64;
 pub struct ProtectedPaths(Vec<PathBuf>);
 
 impl ProtectedPaths {
-    /// Protects these directories, under the names given and under those that links in them lead to.
+    /// Protects these directories, under the given names and under the names to which links in them lead.
     #[must_use]
     pub fn new(kept: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut all = Vec::new();
@@ -61,21 +60,21 @@ impl ProtectedPaths {
 /// different user than its processes needs the privileges for that.
 ///
 /// # Errors
-/// One error for each failed path, in the order of the request: `PMIX_ERR_NO_PERMISSIONS` for a path that
-/// another user owns or that is protected; `PMIX_ERR_BAD_PARAM` for a file in place of a directory or the
-/// reverse, a path that leads through a link, or one that is not absolute; and `PMIX_ERROR` for any other
-/// error of the system.
+/// Returns one error for each failed path, in the order of the request: `PMIX_ERR_NO_PERMISSIONS` for a path that
+/// another user owns or that is protected; `PMIX_ERR_BAD_PARAM` for a file in place of a directory or the reverse, a
+/// path with a link, or one that is not absolute; and `PMIX_ERROR` for any other error of the system.
 ///
 /// [`ServerEvent::Cleanup`]: pmix_server::ServerEvent::Cleanup
 pub fn remove(cleanup: &Cleanup, uid: u32, protected: &ProtectedPaths) -> Vec<Error> {
     remove_counted(cleanup, uid, protected, &AtomicU64::new(0))
 }
 
-/// Removes paths like [`remove`], and adds to `progress` for each entry that it looks at. A host calls it in a thread of
-/// its own, as the number of files and the disk decide its duration, and sees by `progress` whether it goes on.
+/// Removes paths like [`remove`], and increments `progress` for each entry that it examines. The duration depends on
+/// the disk and the number of files. So a host calls it in a thread of its own, and uses `progress` to detect a blocked
+/// file system.
 ///
 /// # Errors
-/// As of [`remove`].
+/// Returns the errors of [`remove`].
 pub fn remove_counted(
     cleanup: &Cleanup,
     uid: u32,
@@ -113,7 +112,7 @@ fn error_of(path: &Path, result: Result<(), Errno>) -> Option<Error> {
             tracing::debug!("removed {}", path.display());
             return None;
         }
-        // The process did it itself.
+        // The process has removed it itself.
         Err(Errno::NOENT) => return None,
         Err(errno) => errno,
     };
@@ -128,11 +127,11 @@ fn error_of(path: &Path, result: Result<(), Errno>) -> Option<Error> {
 
 /// The rules of one removal.
 struct Removal<'a> {
-    /// Names and paths that stay.
+    /// Names and paths that must stay.
     ignored: Vec<&'a [u8]>,
     /// The user whose entries are removed.
     uid: u32,
-    /// The number of entries that were looked at.
+    /// The number of entries examined.
     progress: &'a AtomicU64,
 }
 
@@ -168,7 +167,7 @@ impl Removal<'_> {
         kept(self.unlink(&parent, &name, owner, AtFlags::REMOVEDIR))
     }
 
-    /// Removes what is in a directory.
+    /// Removes the entries of a directory.
     fn empty(
         &self,
         dir: &OwnedFd,
@@ -180,7 +179,7 @@ impl Removal<'_> {
             return Err(Errno::LOOP);
         }
         for entry in Dir::read_from(dir)? {
-            // An entry that stays is progress, too: there may be millions of them.
+            // An entry that stays counts as progress, too, since there may be millions of them.
             self.note_progress();
             let entry = entry?;
             let name = entry.file_name();
@@ -250,7 +249,7 @@ fn open_parent(path: &Path) -> Result<(OwnedFd, CString), Errno> {
             Component::Normal(name) => {
                 names.push(CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)?);
             }
-            // The engine refuses them; what they mean depends on where one stands.
+            // The engine rejects these components, since their meaning depends on the working directory.
             _ => return Err(Errno::INVAL),
         }
     }
@@ -393,7 +392,7 @@ mod tests {
         assert!(tree.after(&link).contains(&"precious/x".to_owned()));
         let around = tree.directory("d", |d| d.recursive = true);
         assert_eq!(tree.after(&around), ["link", "precious", "precious/x"]);
-        // The link itself is a file of the user.
+        // The link itself belongs to the user.
         assert_eq!(tree.after(&tree.file("link")), ["precious", "precious/x"]);
     }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one error type of this crate.
+//! The error type of this crate.
 
 use pmix_types::{ErrorDetail, Status};
 
 pmix_types::error_type! {
-    /// Says what a part of a host could not do: what, where, and what caused it.
+    /// The reason why a component of a host could not do something.
     pub struct Error;
 }
 

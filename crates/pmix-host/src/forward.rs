@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Forwards the streams of processes: their output to the streams of the host and to those who pull it,
-//! and input to them.
+//! Forwarding of the streams of processes: output to the streams of the host and to peers that pull it, and input to
+//! the processes.
 //!
-//! Both directions are for a host with a loop around [`mio::Poll`]: they register pipes there, and are
-//! told of the tokens that the poll names. Nothing waits for a reader or a writer, and what waits for a
-//! reader is bounded.
+//! Both directions are for a host with a loop around [`mio::Poll`]. They register pipes there and handle the tokens of
+//! its events. They never wait for a reader or writer, and the data pending for a reader are bounded.
 //!
 //! Source: PMIx Standard, chapter "Process Management", "IO forwarding".
 
@@ -17,7 +16,7 @@ mod sink;
 mod stdin_pipe;
 mod writing;
 
-/// The crate `mio`, with whose `Poll` the parts of this module work.
+/// The crate with the `Poll` that this module uses.
 pub use mio;
 
 pub use delivery::{Delivery, HeldStream, LineForm, OutputChunk, OutputFile, OutputStream};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Threads for work whose length a disk or a process decides.
+//! Threads for work with a duration that depends on a disk or on a process.
 //!
-//! The thread that drives a server waits for no file system: one that does not answer, as of a server that was lost,
-//! or a directory of a million files would hold up everything else. Such work goes to [`Helpers`], and its result comes
-//! back as an event: the host is woken, and asks the [`Task`] that it keeps with the rest of the state that waits.
+//! The thread that drives a server must not wait for a file system. A lost file server, or a directory with a million
+//! files, would block all peers. Such work goes to [`Helpers`]. When it has ended, the host is woken and polls the
+//! [`Task`] that it keeps with its other pending state.
 //!
-//! The number of threads is bounded, and so is the work that waits for one. A thread that a file system never lets go is
-//! not waited for: its task is dropped, and the thread ends with the process.
+//! The number of threads and of queued work is bounded. A thread that a file system blocks forever is abandoned: its
+//! task is dropped, and the thread ends with the process.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -21,17 +21,17 @@ use pmix_types::{ErrorDetail, Status};
 
 use crate::Error;
 
-/// The time that a thread without work waits for some before it ends.
+/// The time after which an idle thread ends.
 const IDLE: Duration = Duration::from_secs(1);
-/// The number of pieces of work that may wait for a thread.
+/// The largest number of queued pieces of work.
 const MOST_QUEUED: usize = 4096;
 /// The size of the stack of each thread.
 const STACK_BYTES: usize = 256 << 10;
 
 /// A bounded number of threads that do one kind of work for a host.
 ///
-/// Kinds that hang for different reasons have threads of their own: a full disk for output keeps no program from being
-/// found. A thread is started when there is work and none is idle, and ends after a second without work.
+/// Kinds of work that can block for different reasons use different helpers: a full disk for output must not block the
+/// search for a program. A thread is started for work if none is idle, and ends after a second without work.
 pub struct Helpers {
     shared: Arc<Shared>,
 }
@@ -120,12 +120,12 @@ impl Helpers {
         Self::with_limits("test", 1, IDLE, usize::MAX / 4, || ())
     }
 
-    /// Has a thread do some work, as soon as one is free.
+    /// Queues work for a thread.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if 4,096 pieces of work wait for a thread, or if there is no thread and none may
-    /// start.
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` if 4,096 pieces of work are queued, or if there is no thread and none can be
+    /// started.
     pub fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Cancel) -> T + Send + 'static,
@@ -134,10 +134,10 @@ impl Helpers {
         let cancel = Cancel::default();
         let (shared, own) = (Arc::clone(&self.shared), cancel.clone());
         let run = move || {
-            // The host is woken after the result is there, or after it is known that there will be none.
+            // The guard is dropped after the result is sent, or after a panic, so the host finds the final state.
             let _wake = WakeOnDrop(shared);
             let done = done;
-            // The task may have been dropped meanwhile.
+            // The task may have been dropped in the meantime.
             let _ = done.send(work(&own));
         };
         let task = Task {
@@ -151,7 +151,7 @@ impl Helpers {
         Ok(task)
     }
 
-    /// Returns `true` if a thread works or waits for work. Work that waits always has one.
+    /// Returns `true` if there is a thread. Queued work always has one.
     pub(crate) fn has_thread(&self) -> bool {
         self.shared.state().num_threads > 0
     }
@@ -220,7 +220,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does work until there was none for a while.
+    /// Runs queued work until there is none for [`IDLE`].
     fn work(&self) {
         loop {
             let mut state = self.state();
@@ -231,7 +231,7 @@ impl Shared {
                 .unwrap_or_else(PoisonError::into_inner);
             state.num_idle -= 1;
             let Some(work) = state.queue.pop_front() else {
-                // Work that is queued after the lock is released must find that this thread does not take it.
+                // This is under the lock, so work that is queued later does not count on this thread.
                 state.num_threads -= 1;
                 return;
             };
@@ -253,7 +253,7 @@ impl Shared {
     }
 }
 
-/// A guard that wakes the host when some work has ended, by a panic too.
+/// A guard that wakes the host when work has ended, possibly by a panic.
 struct WakeOnDrop(Arc<Shared>);
 
 impl Drop for WakeOnDrop {
@@ -269,13 +269,13 @@ impl Default for Cancel {
 }
 
 impl Cancel {
-    /// Creates a flag that is never set, for work that is always waited for.
+    /// Creates a flag that is never set, for work that is not cancelled.
     #[must_use]
     pub fn never() -> Self {
         Self(None)
     }
 
-    /// Cancels the work that has a clone of this.
+    /// Cancels the work that has a clone of this flag.
     pub fn cancel(&self) {
         if let Some(is_cancelled) = &self.0 {
             is_cancelled.store(true, Ordering::Relaxed);
@@ -291,7 +291,7 @@ impl Cancel {
 }
 
 impl<T> Task<T> {
-    /// Waits a while for the end of the work, and returns its state.
+    /// Waits for the end of the work within a time limit, and returns its state.
     pub fn wait(&mut self, patience: Duration) -> TaskState<T> {
         match self.result.recv_timeout(patience) {
             Ok(result) => TaskState::Done(result),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parts that a host of a PMIx server takes, so that it need not write them.
+//! Components for the host of a PMIx server.
 //!
-//! A host, for example a resource manager, implements [`pmix_server::Host`] and answers what only it
-//! can know. Some upcalls are answered in the same way by every host of one node, and some events of
-//! the server ask for the same work. Each module here does one of these; none needs another.
+//! A host, for example a resource manager, implements [`pmix_server::Host`] and completes the upcalls that depend on
+//! it. Other upcalls and events require the same work of every host. Each module here does one such kind of work,
+//! independently of the others.
 //!
 //! | part | what it does | what the host does with it |
 //! | --- | --- | --- |
@@ -22,8 +22,8 @@
 //! `pmix run` is built of these parts (crate `pmix-launch`); the example `minimal_host` of the crate
 //! `pmix` shows the first two in a host of 200 lines.
 //!
-//! Threads are started by [`helpers`] and for watched files. No clock is read but by [`publish::PublishService::lookup`],
-//! which notes when the lookup began, and [`usage`], which notes when it measured.
+//! [`helpers`] starts threads, as do monitored files. Only [`publish::PublishService::lookup`], for the beginning of a
+//! lookup, and [`usage`], for the time of a measurement, read a clock.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     test,

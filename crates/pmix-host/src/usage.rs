@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Resource usage of processes and the node, from `/proc`.
 //!
-//! | what | files | as a type | as infos |
+//! | object | files | type | infos |
 //! | --- | --- | --- | --- |
-//! | a process | `PID/stat`, `PID/status`, `PID/cmdline`, `PID/smaps_rollup` | [`ProcStats`](pmix_types::ProcStats) | `PMIX_PROC_RESOURCE_USAGE` |
-//! | the node | `loadavg`, `meminfo` | [`NodeStats`](pmix_types::NodeStats) | `PMIX_NODE_RESOURCE_USAGE` |
-//! | its disks | `diskstats` | [`DiskStats`](pmix_types::DiskStats) | `PMIX_DISK_RESOURCE_USAGE` |
-//! | its network interfaces | `net/dev` | [`NetStats`](pmix_types::NetStats) | `PMIX_NETWORK_RESOURCE_USAGE` |
+//! | process | `PID/stat`, `PID/status`, `PID/cmdline`, `PID/smaps_rollup` | [`ProcStats`](pmix_types::ProcStats) | `PMIX_PROC_RESOURCE_USAGE` |
+//! | node | `loadavg`, `meminfo` | [`NodeStats`](pmix_types::NodeStats) | `PMIX_NODE_RESOURCE_USAGE` |
+//! | disks | `diskstats` | [`DiskStats`](pmix_types::DiskStats) | `PMIX_DISK_RESOURCE_USAGE` |
+//! | network interfaces | `net/dev` | [`NetStats`](pmix_types::NetStats) | `PMIX_NETWORK_RESOURCE_USAGE` |
 //!
 //! Releases 4.2 and 5.0 use the types, releases from 6.1 on the infos. Memory is in megabytes of 2^20 bytes,
 //! processor time in seconds and microseconds.
@@ -25,7 +25,6 @@ pub use infos::{Wanted, of_disk, of_interface, of_node, of_process};
 pub use node::{disk_stats, disks, interface_stats, interfaces, node, node_stats};
 pub use process::{Detail, ProcessTexts, process, process_stats};
 
-/// Maximum number of processes in a request for the proportional set size (`PMIX_PROC_PSS`), for which the
-/// system walks all pages of each process. Beyond it the value is omitted, or rejected if it was requested by
-/// name.
+/// Maximum number of processes in a request for the proportional set size (`PMIX_PROC_PSS`), for which the kernel walks
+/// all pages of each process. Beyond it the value is omitted, or the request is rejected if it names the key.
 pub const MOST_PSS: usize = 256;

@@ -27,7 +27,7 @@ impl OutputStream {
         }
     }
 
-    /// Returns its channel, as [`iof_deliver`](pmix_server::Server::iof_deliver) takes it.
+    /// Returns its channel for [`iof_deliver`](pmix_server::Server::iof_deliver).
     #[must_use]
     pub const fn channel(self) -> IofChannel {
         match self {
@@ -37,15 +37,15 @@ impl OutputStream {
     }
 }
 
-/// Says how what a process writes goes out.
+/// The form in which output is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LineForm {
-    /// Bytes go out as they come.
+    /// Bytes are written as they arrive.
     #[default]
     Plain,
-    /// Lines go out whole, so that no line of a process has one of another in it.
+    /// Complete lines are written at once, so that lines of different processes do not mix.
     Whole,
-    /// Lines go out whole, but what has no line end for this long goes out without one, so that a prompt is seen.
+    /// As `Whole`, but an incomplete line is written after this time, so that a prompt becomes visible.
     WholeWithin(Duration),
     /// Complete lines, prefixed with the process and the stream: `[<nspace>,0]<stdout>: `.
     Tagged,
@@ -57,12 +57,12 @@ pub enum LineForm {
     },
 }
 
-/// Says where what a process writes to a stream goes.
+/// The destinations of an output stream.
 #[derive(Debug)]
 pub struct Delivery {
-    /// The form in which it goes to the stream of the host; not there at all if `None`.
+    /// The form in which it is written to the stream of the host; `None` if it is not written there.
     pub shown: Option<LineForm>,
-    /// A file that takes it byte by byte, without tags.
+    /// A file that gets all bytes without tags.
     pub file: Option<OutputFile>,
 }
 
@@ -75,8 +75,7 @@ impl From<LineForm> for Delivery {
     }
 }
 
-/// A file for what a process writes. Streams whose files are clones of one have one place in it, and lose nothing of
-/// each other.
+/// A file for output. Clones share one offset in it, so streams with clones of a file do not overwrite each other.
 #[derive(Clone, Debug)]
 pub struct OutputFile {
     /// The path of the file in messages.
@@ -92,11 +91,11 @@ pub struct HeldStream {
     pub source: Proc<'static>,
     /// The stream.
     pub kind: OutputStream,
-    /// The number of bytes that were in the pipe when it was no longer waited for.
+    /// The number of bytes in the pipe when the launcher stopped waiting for it.
     pub num_bytes: usize,
 }
 
-/// Holds a piece of what a process wrote; one without bytes is the end of the stream.
+/// A piece of output; without bytes it is the end of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputChunk {
     /// The process.

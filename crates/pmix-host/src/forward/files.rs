@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The files that take the output of processes, written without ever waiting for a disk or a reader.
+//! The files that receive output, written without waiting for a disk or a reader.
 //!
-//! A pipe takes as many bytes as it has room for, and is tried again. Any other file is written by a helper thread, as a
-//! disk may take long or never answer. The bytes of a file that no thread takes now are kept and tried again; the file
-//! is written here if no thread can start. Bytes that wait are bounded for each file: a stream is not read while its
-//! file is full, so its process waits and the others go on.
+//! A pipe gets as many bytes as it has room for, and is retried. A helper thread writes any other file, since a disk
+//! may be slow or never respond. If no thread accepts the bytes now, they are kept and retried. If no thread can be
+//! started, this thread writes the file. The pending bytes of each file are bounded: while a file is full its streams
+//! are not read, so only their processes wait.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -21,13 +21,13 @@ use super::kind::kind_of;
 use super::writing::Writing;
 use crate::helpers::{Helpers, TaskState};
 
-/// The number of bytes that may wait for one file, including those that a thread writes.
+/// The largest number of pending bytes of a file, including those that a thread writes.
 const FULL: usize = 1 << 20;
 
-/// The time after which a pipe without room, or a file that no thread took, is tried again.
+/// The time after which a full pipe, or a file that no thread accepted, is retried.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// Names a file of [`Files`].
+/// The id of a file in [`Files`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileId(usize);
 
@@ -36,24 +36,24 @@ pub(super) struct FileId(usize);
 pub(super) struct Files {
     queues: Vec<Option<Queue>>,
     writers: Writers,
-    /// The place of the queue that is tried first.
+    /// The index of the queue that is tried first.
     first: usize,
 }
 
 /// The threads that write files.
 #[derive(Default)]
 struct Writers {
-    /// Without threads, files are written where they are pushed.
+    /// The threads. Without them, files are written by the caller.
     helpers: Option<Helpers>,
-    /// The number of writes that threads began, and of pieces that they wrote.
+    /// The number of writes that threads have begun plus the number of pieces that they have written.
     progress: Arc<AtomicU64>,
-    /// The progress at the last look, and the time when it was first seen.
+    /// The progress at the last check, and the time when it was first seen.
     seen: Option<(u64, Instant)>,
-    /// A write that a thread had begun was given up, so the thread may never return.
+    /// `true` after a write in a thread was abandoned, so the thread may never return.
     has_lost_thread: bool,
 }
 
-/// A file that takes no more.
+/// A file that failed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Failure {
     pub(super) file: FileId,
@@ -61,7 +61,7 @@ pub(super) struct Failure {
     pub(super) why: String,
 }
 
-/// A file and the bytes that are not written to it yet.
+/// A file and its pending bytes.
 struct Queue {
     path: PathBuf,
     file: Arc<File>,
@@ -71,28 +71,28 @@ struct Queue {
     waiting: Vec<u8>,
     /// The bytes that a thread writes.
     writing: Option<Writing>,
-    /// The time since which it has taken nothing although bytes wait.
+    /// The time since which it has accepted nothing although bytes are pending.
     stuck_since: Option<Instant>,
-    /// No thread took the bytes that wait.
+    /// `true` if no thread accepted the pending bytes.
     is_refused: bool,
 }
 
 /// The way in which a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteMethod {
-    /// By a write that may take long.
+    /// By a write that may block.
     Blocking,
-    /// By a write that takes as many bytes as there is room for.
+    /// By a write that accepts as many bytes as there is room for.
     NonBlocking,
 }
 
 impl Files {
-    /// Has threads write what may take long.
+    /// Sets the threads for writes that may block.
     pub(super) fn write_by(&mut self, helpers: Helpers) {
         self.writers.helpers = Some(helpers);
     }
 
-    /// Adds the file of one stream, which may be that of another stream already.
+    /// Adds the file of a stream. Several streams may have the same file.
     pub(super) fn add(&mut self, OutputFile { path, file }: OutputFile) -> FileId {
         let mut queues = self.queues.iter_mut().enumerate();
         let same = queues.find_map(|(place, queue)| {
@@ -125,11 +125,11 @@ impl Files {
         }
     }
 
-    /// Takes bytes for a file, and writes what can be written now.
+    /// Queues bytes for a file, and writes as much as possible now.
     pub(super) fn push(&mut self, id: FileId, bytes: &[u8]) -> Option<Failure> {
         let queue = self.queues.get_mut(id.0)?.as_mut()?;
         let written = match (queue.way, &self.writers.helpers) {
-            // Nothing else writes it.
+            // No thread writes it.
             (WriteMethod::Blocking, None) => (&*queue.file).write_all(bytes),
             _ => {
                 queue.waiting.extend_from_slice(bytes);
@@ -139,13 +139,13 @@ impl Files {
         written.err().and_then(|error| self.fail(id, &error))
     }
 
-    /// Returns `true` while a stream that goes to this file is not to be read.
+    /// Returns `true` while the streams of this file must not be read.
     pub(super) fn is_full(&self, id: FileId) -> bool {
         let queue = self.queues.get(id.0).and_then(Option::as_ref);
         queue.is_some_and(|queue| queue.num_waiting() >= FULL)
     }
 
-    /// Writes what can be written, and returns the files that take no more.
+    /// Writes as much as possible now. Returns the files that failed.
     pub(super) fn turn(&mut self, now: Instant) -> Vec<Failure> {
         let mut failures = Vec::new();
         self.writers.progress_since(now);
@@ -162,7 +162,7 @@ impl Files {
             let result = queue.advance(&self.writers, now);
             if queue.is_refused && !are_threads_taken {
                 are_threads_taken = true;
-                // The files before it have the threads, and would have them again in the next turn.
+                // The files before it have the threads now and would get them again in the next turn.
                 self.first = place;
             }
             match result {
@@ -173,7 +173,7 @@ impl Files {
         failures
     }
 
-    /// Notes that a stream that goes to this file has ended.
+    /// Records that a stream of this file has ended.
     pub(super) fn release(&mut self, id: FileId) {
         if let Some(Some(queue)) = self.queues.get_mut(id.0) {
             queue.num_streams = queue.num_streams.saturating_sub(1);
@@ -181,7 +181,7 @@ impl Files {
         self.forget_if_done(id);
     }
 
-    /// Returns `true` if every file has taken all bytes.
+    /// Returns `true` if no bytes are pending.
     pub(super) fn is_drained(&self) -> bool {
         self.queues
             .iter()
@@ -189,7 +189,7 @@ impl Files {
             .all(|queue| queue.num_waiting() == 0)
     }
 
-    /// Returns the time when a pipe, or a file that no thread took, is to be tried again.
+    /// Returns the time at which a pipe, or a file that no thread accepted, must be retried.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let is_retried = |queue: &Queue| match queue.way {
             WriteMethod::NonBlocking => !queue.is_empty(),
@@ -199,11 +199,11 @@ impl Files {
         queues.any(is_retried).then(|| Instant::now() + RETRY)
     }
 
-    /// Gives up the files that have taken nothing for that time.
+    /// Abandons the files that have accepted nothing for `patience`.
     ///
-    /// A file that a thread writes is given up once no thread has made progress for that time: the files share the
-    /// disk, and one waits for the writes of others. A file that waits for a thread is given up with the files that
-    /// hold the threads, as the time until a thread begins says nothing about the disk.
+    /// A file in the hands of a thread is abandoned only if no thread has made progress for that time: files share a
+    /// disk, so one waits for the writes of others. A file that waits for a thread is abandoned together with the files
+    /// that occupy the threads, since its own waiting time says nothing about the disk.
     pub(super) fn give_up(&mut self, patience: Duration, now: Instant) -> Vec<Failure> {
         let progress_since = self.writers.progress_since(now);
         let is_late = |queue: &Queue| {
@@ -242,7 +242,7 @@ impl Files {
         failures.collect()
     }
 
-    /// Drops the bytes that files have not taken, and returns their number.
+    /// Drops the pending bytes, and returns their number.
     pub(super) fn discard(&mut self) -> u64 {
         let queues = std::mem::take(&mut self.queues);
         let waiting = queues.iter().flatten().map(|queue| queue.num_left() as u64);
@@ -268,19 +268,20 @@ impl Files {
 }
 
 impl Writers {
-    /// Has a thread close a file, which may write to a disk before, and returns its path.
+    /// Closes a file in a thread, since closing may write to a disk. Returns its path.
     fn close(&self, queue: Queue) -> PathBuf {
         let Queue {
             path, file, way, ..
         } = queue;
         if let (WriteMethod::Blocking, Some(helpers)) = (way, &self.helpers) {
-            // The task is dropped: the thread closes the file of cancelled work as well. A refusal closes it here.
+            // The task is dropped, but the thread closes the file of cancelled work as well. If no thread accepts the
+            // work, the file is closed here.
             let _ = helpers.run(move |_| drop(file));
         }
         path
     }
 
-    /// Returns the time since which no thread has begun a write or written a piece.
+    /// Returns the time of the last progress of a thread.
     fn progress_since(&mut self, now: Instant) -> Instant {
         let progress = self.progress.load(Ordering::Relaxed);
         match self.seen {
@@ -294,12 +295,12 @@ impl Writers {
 }
 
 impl Queue {
-    /// Returns the number of bytes that are held for the file.
+    /// Returns the number of bytes kept for the file.
     fn num_waiting(&self) -> usize {
         self.waiting.len() + self.writing.as_ref().map_or(0, Writing::len)
     }
 
-    /// Returns the number of bytes that the file has not taken.
+    /// Returns the number of bytes that the file has not accepted.
     fn num_left(&self) -> usize {
         self.waiting.len() + self.writing.as_ref().map_or(0, Writing::num_left)
     }
@@ -308,7 +309,7 @@ impl Queue {
         self.num_waiting() == 0
     }
 
-    /// Writes what can be written now, or has a thread begin to.
+    /// Writes as much as possible now, or starts a write in a thread.
     fn advance(&mut self, writers: &Writers, now: Instant) -> io::Result<()> {
         match (self.way, &writers.helpers) {
             (WriteMethod::NonBlocking, _) => self.write_some(now),
@@ -373,7 +374,7 @@ impl Queue {
             }
             Err((bytes, error)) => {
                 self.waiting = bytes;
-                // A thread that ends some work may take the bytes. Without any thread no other way is left.
+                // A thread may accept the bytes when its work has ended. Without a thread, this one writes them.
                 if helpers.has_thread() {
                     self.is_refused = true;
                     return Ok(());

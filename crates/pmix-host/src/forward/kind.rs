@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kind of an open file, without a question to its file system.
+//! The type of an open file, without a request to its file system.
 
 use std::os::fd::BorrowedFd;
 
 use rustix::fs::{AtFlags, FileType, StatxFlags, fstat, statx};
 use rustix::io::Errno;
 
-/// Returns the kind of an open file, as the kernel has it in memory. `fstat(2)` may ask the server of a network file
-/// system, which may never answer.
+/// Returns the type of an open file as the kernel has it in memory. `fstat(2)` may ask the server of a network file
+/// system, which may never respond.
 pub(super) fn kind_of(fd: BorrowedFd<'_>) -> Result<FileType, Errno> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     match statx(fd, c"", flags, StatxFlags::TYPE) {
         Ok(about) => Ok(FileType::from_raw_mode(about.stx_mode.into())),
-        // A kernel before 4.11 or a filter of system calls.
+        // The kernel is older than 4.11, or a filter of system calls rejects `statx`.
         Err(Errno::NOSYS | Errno::PERM) => {
             fstat(fd).map(|about| FileType::from_raw_mode(about.st_mode))
         }

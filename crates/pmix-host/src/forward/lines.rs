@@ -5,29 +5,28 @@ use pmix_types::Proc;
 
 use super::delivery::{LineForm, OutputStream};
 
-/// A line that is longer goes out in pieces.
+/// The largest length of a line; a longer one is written in parts.
 const LONGEST: usize = 64 << 10;
 
-/// Puts the lines of a stream together that come in pieces, and a tag in front of each.
+/// Assembles the lines of a stream from pieces, and puts a tag before each.
 ///
-/// At most 64 KiB of a line are kept; a longer one goes out in parts, as a line each where there is a tag.
+/// At most 64 KiB of a line are kept. A longer one is written in parts; with a tag, each part becomes a line.
 #[derive(Debug)]
 pub struct Lines {
     tag: Vec<u8>,
-    /// The beginning of a line that is not complete yet.
+    /// The beginning of an incomplete line.
     rest: Vec<u8>,
 }
 
 impl Lines {
-    /// Creates it for a stream of a process, `stdout` for one, both of which the tag in front of each line
-    /// names.
+    /// Creates it with a tag that has the process and the name of the stream, for example `stdout`.
     #[must_use]
     pub fn tagged(source: &Proc<'_>, stream: &str) -> Self {
         let Proc { nspace, rank } = source;
         Self::new(format!("[{nspace},{rank}]<{stream}>: "))
     }
 
-    /// Creates it with any tag; an empty one only keeps lines whole.
+    /// Creates it with any tag. With an empty tag lines are only kept complete.
     pub(super) fn new(tag: impl Into<Vec<u8>>) -> Self {
         Self {
             tag: tag.into(),
@@ -55,13 +54,13 @@ impl Lines {
         }
     }
 
-    /// Appends all whole lines at once.
+    /// Appends all complete lines at once.
     fn push_untagged(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         self.pass_untagged(bytes, |lines| out.extend_from_slice(lines));
     }
 
-    /// Hands out all whole lines at once, of which those that come now are not copied, and returns whether there
-    /// was anything to hand out.
+    /// Passes all complete lines to `pass` at once, without copying those that arrive now. Returns `true` if there were
+    /// any.
     pub(super) fn pass_untagged(&mut self, bytes: &[u8], mut pass: impl FnMut(&[u8])) -> bool {
         let last = memchr::memrchr(b'\n', bytes);
         let (lines, rest) = bytes.split_at(last.map_or(0, |end| end + 1));
@@ -81,17 +80,17 @@ impl Lines {
         is_too_long || !lines.is_empty()
     }
 
-    /// Returns whether lines are kept whole and have nothing in front of them.
+    /// Returns `true` if there is no tag, so lines are only kept complete.
     pub(super) fn are_untagged(&self) -> bool {
         self.tag.is_empty()
     }
 
-    /// Returns whether a part of a line is kept.
+    /// Returns `true` if an incomplete line is kept.
     pub(super) fn has_rest(&self) -> bool {
         !self.rest.is_empty()
     }
 
-    /// Appends what is left of a line that was never ended, and ends it if the next one has a tag.
+    /// Appends the incomplete line at the end of the stream. With a tag it gets a line end.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         if !self.rest.is_empty() {
             out.extend_from_slice(&self.tag);
@@ -103,7 +102,7 @@ impl Lines {
     }
 }
 
-/// Returns the lines of a stream in the form that is asked for; none if its bytes go out as they come.
+/// Returns the line assembler for a form, or `None` if bytes are written as they arrive.
 pub(super) fn lines(
     source: &Proc<'_>,
     form: LineForm,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Copies what processes write from their pipes to the streams of the host.
+//! Copies output of processes from their pipes to the streams of the host.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read as _};
@@ -21,11 +21,11 @@ use crate::helpers::Helpers;
 #[cfg(test)]
 mod tests;
 
-/// The number of bytes that are read at once.
+/// The number of bytes of one read.
 ///
-/// Splicing them from the pipe to a file takes no less processor time than reading and writing, as the kernel copies
-/// them into the file, too: two loops in C took 0.90 and 0.82 s for 1 GiB from four `dd bs=64k` to a file in memory, the
-/// least of four runs each (commit c0ec4125).
+/// Splicing from the pipe to a file takes as much processor time as reading and writing, since the kernel copies the
+/// data in both cases: two loops in C took 0.90 and 0.82 s for 1 GiB from four `dd bs=64k` to a file in memory, the
+/// minimum of four runs each (commit c0ec4125).
 const PIECE: usize = 64 << 10;
 /// Number of reads of one stream before the other streams are served.
 const READS_A_TURN: usize = 4;
@@ -34,30 +34,31 @@ const LARGE_PIPE: usize = PIECE * READS_A_TURN;
 /// Number of streams with such pipes; the system limits the total size of the pipes of a user.
 const NUM_LARGE: usize = 16;
 
-/// Copies the output of processes to two streams of the host, with a tag in front of each line where
-/// that is asked for, and to files, and keeps a copy for those who pull it.
+/// Copies the output of processes to two streams of the host, with tags before lines if requested, and to files. It
+/// keeps a copy for peers that pull it.
 ///
-/// The host adds the pipes of each process ([`add`](Self::add)), tells it of every token that the poll
-/// names ([`handle_ready`](Self::handle_ready)) and then calls [`turn`](Self::turn), which never waits. While
-/// [`is_busy`](Self::is_busy) it is to be called again without waiting for the poll, and
-/// [`tick`](Self::tick) at the [`deadline`](Self::deadline), if there is one. At most 256 KiB
-/// wait for each reader, and 1 MiB for each file; when there is more, the pipes are not read, and the processes wait.
-/// A file that takes no more is named on the host's standard error, and no longer written to; its stream is still read
-/// for those who pull it, or else the process gets the error of a pipe without a reader.
+/// The host adds the pipes of each process ([`add`](Self::add)) and passes every token of the poll to
+/// [`handle_ready`](Self::handle_ready). Then it calls [`turn`](Self::turn), which never waits. While
+/// [`is_busy`](Self::is_busy) returns `true`, it calls `turn` again without waiting for the poll. It calls
+/// [`tick`](Self::tick) at the [`deadline`](Self::deadline), if there is one.
+///
+/// At most 256 KiB are pending for each stream of the host, and 1 MiB for each file. Beyond that the pipes are not
+/// read, and the processes wait. A file that fails is reported on the host's standard error and not written any more.
+/// Its stream is then read only for pulls; without pulls the process gets the error of a pipe without a reader.
 pub struct OutputForwarder<'a> {
     /// The first token of the streams; the two tokens before it belong to the sinks.
     first: usize,
     streams: Vec<Option<Stream>>,
-    /// The places of streams that were closed.
+    /// The indexes of closed streams.
     free: Vec<usize>,
     num_open: usize,
     sinks: [Sink<'a>; 2],
     files: Files,
     /// `true` for a sink that is registered with the poll for writability.
     awaited: [bool; 2],
-    /// Streams that may have more to read; a poll tells of each piece of news only once.
+    /// Streams that may have more input; an edge-triggered poll reports each event only once.
     unread: Vec<usize>,
-    /// Streams that keep a part of a line, by the time at which it goes out.
+    /// Streams with an incomplete line, by the time at which it is written.
     parts: BTreeSet<(Instant, usize)>,
     /// The output read since the last call of `chunks`, if collected.
     chunks: Option<Vec<OutputChunk>>,
@@ -75,11 +76,11 @@ struct Stream {
     /// `true` if the output is only for pulls and is never shown.
     is_for_pulls: bool,
     lines: Option<Lines>,
-    /// The time that an incomplete line is kept; `None`: until the line ends.
+    /// The time for which an incomplete line is kept; `None` for no limit.
     patience: Option<Duration>,
     /// The time at which the incomplete line is written.
     part_until: Option<Instant>,
-    /// `true` if the incomplete line follows one that was written, and so has its own deadline.
+    /// `true` if the incomplete line follows a written one, so it has a deadline of its own.
     is_part_new: bool,
     file: Option<FileId>,
     /// `true` if the stream is queued for more reads.
@@ -87,7 +88,7 @@ struct Stream {
     /// Number of bytes still to be read before the stream is closed, after the launcher stopped waiting for
     /// it.
     left: Option<usize>,
-    /// Its file, which takes no more.
+    /// The failure of its file.
     failure: Option<Failure>,
 }
 
@@ -119,23 +120,23 @@ impl<'a> OutputForwarder<'a> {
         self
     }
 
-    /// Has threads write files, as a disk may take long or never answer. The threads wake the host when they have
-    /// written. Without them [`turn`](Self::turn) waits for disks.
+    /// Sets the threads that write files, since a disk may be slow or never respond. The threads wake the host after a
+    /// write. Without threads [`turn`](Self::turn) waits for disks.
     #[must_use]
     pub fn write_files_by(mut self, helpers: Helpers) -> Self {
         self.files.write_by(helpers);
         self
     }
 
-    /// Keeps what is read until [`take_chunks`](Self::take_chunks) is called, if `kept` says so.
+    /// Enables [`take_chunks`](Self::take_chunks) if `kept` is `true`.
     #[must_use]
     pub fn keep_chunks_if(mut self, kept: bool) -> Self {
         self.chunks = kept.then(Vec::new);
         self
     }
 
-    /// Returns what was read since the last call, for [`iof_deliver`](pmix_server::Server::iof_deliver);
-    /// nothing unless [`keep_chunks_if`](Self::keep_chunks_if) asked for it.
+    /// Returns the output read since the last call, for [`iof_deliver`](pmix_server::Server::iof_deliver). It is empty
+    /// unless enabled by [`keep_chunks_if`](Self::keep_chunks_if).
     pub fn take_chunks(&mut self) -> Vec<OutputChunk> {
         self.chunks.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -143,7 +144,7 @@ impl<'a> OutputForwarder<'a> {
     /// Adds the pipe of one stream of a process.
     ///
     /// # Errors
-    /// The poll does not take the pipe.
+    /// Returns an error if the pipe cannot be registered with the poll.
     pub fn add(
         &mut self,
         registry: &Registry,
@@ -186,8 +187,7 @@ impl<'a> OutputForwarder<'a> {
         Ok(())
     }
 
-    /// Writes something in the name of a process, for example what it asked to be logged, in the form
-    /// of its lines.
+    /// Writes data on behalf of a process, for example from `PMIx_Log`, in the form of its lines.
     pub fn write_as(
         &mut self,
         source: &Proc<'_>,
@@ -213,32 +213,32 @@ impl<'a> OutputForwarder<'a> {
         errors.flush();
     }
 
-    /// Returns whether a stream of the host takes more now.
+    /// Returns `true` if a stream of the host has room for more output.
     #[must_use]
     pub fn has_room(&self, kind: OutputStream) -> bool {
         !self.sinks[kind as usize].is_full()
     }
 
-    /// Returns how many bytes were written to both streams so far.
+    /// Returns the number of bytes written to both streams so far.
     #[must_use]
     pub fn num_written(&self) -> u64 {
         self.sinks.iter().map(Sink::num_written).sum()
     }
 
-    /// Returns how many pipes are still open.
+    /// Returns the number of open pipes.
     #[must_use]
     pub fn num_open(&self) -> usize {
         self.num_open
     }
 
-    /// Returns whether pipes of a job are open.
+    /// Returns `true` if pipes of a job are open.
     #[must_use]
     pub fn has_open(&self, nspace: &Nspace<'_>) -> bool {
         let mut open = self.streams.iter().flatten();
         open.any(|stream| stream.source.nspace == *nspace)
     }
 
-    /// Returns whether all that was read has been written.
+    /// Returns `true` if all output that was read has been written.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.sinks.iter().all(Sink::is_empty) && self.files.is_drained()
@@ -257,7 +257,7 @@ impl<'a> OutputForwarder<'a> {
         })
     }
 
-    /// Notes that the poll named a token, and returns whether it is one of these pipes or streams.
+    /// Records an event of the poll. Returns `true` if the token is that of one of these pipes or streams.
     pub fn handle_ready(&mut self, Token(token): Token) -> bool {
         if token + 2 < self.first {
             return false;
@@ -268,7 +268,7 @@ impl<'a> OutputForwarder<'a> {
         true
     }
 
-    /// Reads a stream in the next turn.
+    /// Queues a stream for reading in the next turn.
     fn queue(&mut self, index: usize) {
         if let Some(Some(stream)) = self.streams.get_mut(index)
             && !std::mem::replace(&mut stream.queued, true)
@@ -277,7 +277,7 @@ impl<'a> OutputForwarder<'a> {
         }
     }
 
-    /// Reads and writes what can be without waiting, at most 256 KiB of each pipe.
+    /// Reads and writes without waiting, at most 256 KiB of each pipe.
     pub fn turn(&mut self, registry: &Registry) {
         let failures = self.files.turn(Instant::now());
         self.stop_writing(failures);
@@ -299,8 +299,8 @@ impl<'a> OutputForwarder<'a> {
                     false if stream.file.is_some() || stream.is_for_pulls => {
                         stream.read(piece, None, files, self.chunks.as_mut())
                     }
-                    // Closing the pipe lets the writer see the loss of the reader as if the pipe had been its
-                    // own.
+                    // Closing the pipe reports the loss of the reader to the process as if it had written to the file
+                    // itself.
                     false => Read::End,
                 };
                 if !matches!(read, Read::More) || stream.failure.is_some() {
@@ -322,27 +322,27 @@ impl<'a> OutputForwarder<'a> {
         }
     }
 
-    /// Returns when a part of a line is to go out that nothing has followed; [`tick`](Self::tick) does it.
+    /// Returns the time at which an incomplete line must be written or a file retried; [`tick`](Self::tick) does it.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let part = self.parts.first().map(|&(until, _)| until);
         [part, self.files.deadline()].into_iter().flatten().min()
     }
 
-    /// Gives up files that have taken nothing for that time. The bytes that wait for them are lost, and a warning on the
-    /// host's standard error names each file. Files that threads write are given up only if no thread makes progress.
+    /// Abandons files that have accepted nothing for `patience`. Their pending bytes are lost, and a warning on the
+    /// host's standard error names each file. Files that threads write are abandoned only if no thread makes progress.
     pub fn give_up_files(&mut self, patience: Duration, now: Instant) {
         let failures = self.files.give_up(patience, now);
         self.stop_writing(failures);
     }
 
-    /// Returns `true` if bytes wait for files.
+    /// Returns `true` if bytes are pending for files.
     #[must_use]
     pub fn has_unwritten_files(&self) -> bool {
         !self.files.is_drained()
     }
 
-    /// Says which files take no more, and lets the streams that went to them go on without.
+    /// Reports failed files, and detaches their streams from them.
     fn stop_writing(&mut self, failures: impl IntoIterator<Item = Failure>) {
         for Failure { file, path, why } in failures {
             let streams = self.streams.iter_mut().enumerate();
@@ -366,8 +366,7 @@ impl<'a> OutputForwarder<'a> {
         }
     }
 
-    /// Lets the parts of lines go out that were kept for as long as [`LineForm::WholeWithin`] says, with
-    /// the next turn.
+    /// Releases incomplete lines whose time of [`LineForm::WholeWithin`] has passed. The next turn writes them.
     pub fn tick(&mut self, now: Instant) {
         while let Some(&(until, index)) = self.parts.first()
             && until <= now
@@ -408,7 +407,7 @@ impl<'a> OutputForwarder<'a> {
         held
     }
 
-    /// Closes every pipe and drops what no reader has taken. Returns how many bytes are lost by that.
+    /// Closes all pipes and drops pending output. Returns the number of lost bytes.
     pub fn discard(&mut self) -> u64 {
         let mut lost = 0;
         for index in 0..self.streams.len() {
@@ -464,7 +463,7 @@ impl<'a> OutputForwarder<'a> {
         let fd = sink.fd().as_raw_fd();
         let wanted = !sink.is_empty();
         let result = match (wanted, self.awaited[kind]) {
-            // Asking again brings news even if nothing changes any more.
+            // Another registration makes an edge-triggered poll report the current state again.
             (true, true) => {
                 registry.reregister(&mut SourceFd(&fd), self.token(kind), Interest::WRITABLE)
             }
@@ -476,7 +475,7 @@ impl<'a> OutputForwarder<'a> {
         };
         match result {
             Ok(()) => self.awaited[kind] = wanted,
-            // Standard output and error may be one and the same.
+            // Standard output and error may be the same file, which can be registered only once.
             Err(e) => tracing::debug!("output cannot be awaited: {e}"),
         }
     }
@@ -490,9 +489,9 @@ impl<'a> OutputForwarder<'a> {
 enum Read {
     /// There may be more.
     More,
-    /// There is no more for now.
+    /// There is no more at the moment.
     Dry,
-    /// There will be no more.
+    /// The stream has ended.
     End,
 }
 
@@ -510,7 +509,7 @@ impl Stream {
         self.is_shown && self.file.is_none() && self.kind as usize == kind
     }
 
-    /// Notes when the part of a line that it keeps is to go out.
+    /// Records the time at which the incomplete line must be written.
     fn note_part(&mut self, index: usize, parts: &mut BTreeSet<(Instant, usize)>) {
         let until = match (self.patience, &self.lines) {
             (Some(patience), Some(lines)) if lines.has_rest() => match self.part_until {

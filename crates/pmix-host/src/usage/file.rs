@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading the files below `/proc`, and the numbers in them.
+//! Files below `/proc` and the numbers in them.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -10,7 +10,7 @@ use pmix_types::{ErrorDetail, Status, Timeval};
 
 use crate::Error;
 
-/// The most that is read of one file. The list of disks of the largest node is shorter.
+/// The largest number of bytes read of a file. The list of disks of the largest node is shorter.
 const MOST: u64 = 1 << 20;
 
 /// Reads the beginning of a file.
@@ -63,12 +63,12 @@ pub(super) fn number(word: &str) -> u64 {
     }
 }
 
-/// Megabytes of so many kibibytes.
+/// Converts kibibytes to mebibytes.
 pub(super) fn megabytes(kibibytes: u64) -> f32 {
     real(kibibytes) / 1024.0
 }
 
-/// Returns a number in single precision, which rounds one beyond 2^24.
+/// Converts a number to single precision, which is inexact beyond 2^24.
 #[allow(
     clippy::cast_precision_loss,
     reason = "the fields of the model have single precision"

@@ -7,13 +7,13 @@ use pmix_types::{
     DataArray, DiskStats, Info, IntoOwned, Key, NetStats, NodeStats, ProcStats, Text, Value, keys,
 };
 
-/// Says which figures are wanted: those of some keys, or all.
+/// The requested figures: those of some keys, or all.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wanted(HashSet<Key<'static>>);
 
 impl Wanted {
-    /// Reads which figures a request names: an array of infos, by their keys, or of strings. Everything
-    /// else, and an array that is empty, is all of them.
+    /// Reads the keys in a request: an array of infos or of strings. Any other value and an empty array request all
+    /// figures.
     #[must_use]
     pub fn of_value(value: &Value<'_>) -> Self {
         let keys: HashSet<_> = match value {
@@ -73,7 +73,7 @@ pub fn of_process(stats: &ProcStats<'_>, wanted: &Wanted) -> Info<'static> {
     figures.add(keys::PROC_PERCENT_CPU, Value::Float(stats.percent_cpu));
     figures.add(keys::PROC_PRIORITY, Value::Int32(stats.priority));
     figures.add(keys::PROC_NUM_THREADS, Value::Uint16(stats.num_threads));
-    // A process that has none was not asked for it.
+    // The value is 0 if it was not measured.
     if stats.pss > 0.0 {
         figures.add(keys::PROC_PSS, Value::Float(stats.pss));
     }
@@ -247,7 +247,7 @@ mod tests {
             assert_eq!(figures.len(), len, "{figures:?}");
             for (key, data_type) in figures {
                 let attribute = Attribute::by_key(&key).unwrap();
-                // The tables know of a time that it is a structure.
+                // The attribute tables give a structure as the type of a time.
                 let stated = attribute.data_type();
                 assert!(
                     stated.is_none_or(|stated| stated == data_type),

@@ -15,34 +15,34 @@ const MOST: usize = 4096;
 ///
 /// # Errors
 ///
-/// That a file below `/proc` cannot be read.
+/// Returns an error if a file below `/proc` cannot be read.
 pub fn node() -> Result<NodeStats<'static>, Error> {
     let loads = read_text(Path::new("/proc/loadavg"))?;
     let memory = read_text(Path::new("/proc/meminfo"))?;
     Ok(node_stats(&loads, &memory))
 }
 
-/// Reads what the disks of this node did since it was booted.
+/// Reads the counters of the disks of this node since its boot.
 ///
 /// # Errors
 ///
-/// That `/proc/diskstats` cannot be read.
+/// Returns an error if `/proc/diskstats` cannot be read.
 pub fn disks() -> Result<Vec<DiskStats<'static>>, Error> {
     Ok(disk_stats(&read_text(Path::new("/proc/diskstats"))?))
 }
 
-/// Reads what the network interfaces of this node did since they were made: those that this process sees.
+/// Reads the counters of the network interfaces that this process sees, since their creation.
 ///
 /// # Errors
 ///
-/// That `/proc/self/net/dev` cannot be read.
+/// Returns an error if `/proc/self/net/dev` cannot be read.
 pub fn interfaces() -> Result<Vec<NetStats<'static>>, Error> {
     Ok(interface_stats(&read_text(Path::new(
         "/proc/self/net/dev",
     ))?))
 }
 
-/// Returns what the files `loadavg` and `meminfo` say.
+/// Parses the files `loadavg` and `meminfo`.
 #[must_use]
 pub fn node_stats(loads: &str, memory: &str) -> NodeStats<'static> {
     let mut loads = loads.split_ascii_whitespace().map(|word| {
@@ -91,7 +91,7 @@ pub fn node_stats(loads: &str, memory: &str) -> NodeStats<'static> {
     }
 }
 
-/// Returns what the file `diskstats` says. Lines that are shorter than they should be are passed over.
+/// Parses the file `diskstats`. Lines with too few fields are ignored.
 #[must_use]
 pub fn disk_stats(text: &str) -> Vec<DiskStats<'static>> {
     let disk = |line: &str| {
@@ -116,11 +116,11 @@ pub fn disk_stats(text: &str) -> Vec<DiskStats<'static>> {
     text.lines().filter_map(disk).take(MOST).collect()
 }
 
-/// Returns what the file `net/dev` says. Lines that are shorter than they should be are passed over.
+/// Parses the file `net/dev`. Lines with too few fields are ignored.
 #[must_use]
 pub fn interface_stats(text: &str) -> Vec<NetStats<'static>> {
     let interface = |line: &str| {
-        // An alias has a colon in its name; the numbers have none.
+        // The name of an alias contains a colon, so the line is split at the last one.
         let (name, numbers) = line.rsplit_once(':')?;
         let mut words = numbers.split_ascii_whitespace().map(number);
         let [bytes_in, packets_in, errors_in] = [words.next()?, words.next()?, words.next()?];

@@ -10,10 +10,10 @@ use super::Wanted;
 use super::file::{megabytes, named, now, number, read, read_text, real};
 use crate::Error;
 
-/// The most bytes of a command line that are kept.
+/// The largest length of a command line; the rest is cut.
 const LONGEST_COMMAND: usize = 256;
 
-/// Holds what the kernel says of a process: the contents of files below `/proc/PID`.
+/// The contents of files below `/proc/PID` for a process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessTexts<'t> {
     /// The file `stat`.
@@ -26,7 +26,7 @@ pub struct ProcessTexts<'t> {
     pub cmdline: &'t [u8],
 }
 
-/// Says which files are read of a process, each with those before it.
+/// The files to read of a process. Each variant includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
     /// The file `stat` alone: no sizes of memory, and the name of the program in place of the command line.
@@ -38,7 +38,7 @@ pub enum Detail {
 }
 
 impl Detail {
-    /// Returns the least that has all figures that are wanted.
+    /// Returns the smallest variant with all requested figures.
     #[must_use]
     pub fn of(wanted: &Wanted) -> Self {
         let sizes = [
@@ -55,14 +55,13 @@ impl Detail {
     }
 }
 
-/// Reads what a process uses at this moment. Its name, and that of its node, are left empty.
-///
-/// The share of a processor is that since it was started.
+/// Measures the current usage of a process. The names of the process and of its node are left empty. The share of a
+/// processor is the average since the start of the process.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_NOT_FOUND` if there is no such process, `PMIX_ERR_NOT_AVAILABLE` if it ended meanwhile or
-/// the kernel says something else than it should.
+/// Returns `PMIX_ERR_NOT_FOUND` if there is no such process, and `PMIX_ERR_NOT_AVAILABLE` if it ended in the meantime
+/// or the kernel's files are malformed.
 pub fn process(pid: i32, detail: Detail) -> Result<ProcStats<'static>, Error> {
     let dir = PathBuf::from(format!("/proc/{pid}"));
     let stat = read_text(&dir.join("stat"))?;
@@ -89,12 +88,12 @@ pub fn process(pid: i32, detail: Detail) -> Result<ProcStats<'static>, Error> {
     process_stats(&texts, ticks, since_boot)
 }
 
-/// Returns what the kernel says of a process. `ticks_per_second` is the unit of the times in the file `stat`,
-/// and `since_boot` how long ago the node was booted when it was read.
+/// Parses the files of a process. `ticks_per_second` is the unit of the times in the file `stat`, and `since_boot` is
+/// the time from the boot of the node to the read.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_NOT_AVAILABLE` if the file `stat` is not as it should be.
+/// Returns `PMIX_ERR_NOT_AVAILABLE` if the file `stat` is malformed.
 pub fn process_stats(
     texts: &ProcessTexts<'_>,
     ticks_per_second: u64,
@@ -136,7 +135,7 @@ pub fn process_stats(
     })
 }
 
-// The fields of the file stat by their numbers in proc(5); the third is the first after the name.
+// The numbers of the fields of `stat` in proc(5). The first one after the name has number 3.
 const FIRST: usize = 3;
 const STATE: usize = 3;
 const UTIME: usize = 14;
@@ -169,10 +168,10 @@ fn time(used: u64, ticks: u64) -> Timeval {
     }
 }
 
-/// Returns the share of a processor that a process had since it was started, in percent.
+/// Returns the average share of a processor since the start of a process, in percent.
 fn share(used: u64, started: u64, ticks: u64, since_boot: std::time::Duration) -> f32 {
     let seconds = since_boot.as_secs_f32() - real(started) / real(ticks);
-    // Within the first tick nothing can be said.
+    // The quotient is meaningless within the first tick.
     match seconds * real(ticks) >= 1.0 {
         true => real(used) / real(ticks) / seconds * 100.0,
         false => 0.0,
@@ -218,7 +217,7 @@ mod tests {
                 tv_sec: 2,
                 tv_usec: 500_000,
             },
-            // 2.5 of the 10 seconds since it was started.
+            // 2.5 of the 10 seconds since the start.
             percent_cpu: 25.0,
             priority: 20,
             num_threads: 4,
@@ -259,7 +258,7 @@ mod tests {
                 stat,
                 ..ProcessTexts::default()
             };
-            // Whatever is said, nothing panics; without its 39 fields it is refused.
+            // No input causes a panic. Input with fewer than 39 fields is rejected.
             let is_whole = stat.rsplit_once(')').is_some_and(|(before, rest)| {
                 before.contains(" (") && rest.split_ascii_whitespace().count() >= FIELDS
             });
@@ -276,7 +275,7 @@ mod tests {
         let stats = stats(&texts).unwrap();
         assert_eq!((stats.processor, stats.num_threads), (u16::MAX, 0));
         assert!(stats.time.tv_sec > 0 && stats.percent_cpu.is_finite());
-        // A clock without ticks, and a process that is younger than the node.
+        // A clock without ticks, and a boot after the start of the process.
         let texts = ProcessTexts {
             stat: STAT,
             ..ProcessTexts::default()

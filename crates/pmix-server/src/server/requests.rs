@@ -25,7 +25,7 @@ impl Server {
     /// | `PMIX_NODE_MAP` and `PMIX_PROC_MAP`, or folded maps | nothing is derived, and MPI libraries do not start |
     /// | `PMIX_UNIV_SIZE`, the maximum number of processes of the session | Open MPI uses the size of the job |
     /// | `PMIX_JOBID`, a readable name | not found |
-    /// | `PMIX_NSDIR`, `PMIX_PROCDIR`, `PMIX_TMPDIR`: directories | each library creates its own in the temporary directory |
+    /// | `PMIX_NSDIR`, `PMIX_PROCDIR`, `PMIX_TMPDIR`: directories | each library creates its own in its temporary one |
     ///
     /// The size of the job, local and node ranks, peers of each node, node ids, host names, the number of
     /// applications and further job info follow from the maps (`docs/architecture.md`, "The path of one
