@@ -5,26 +5,26 @@
 //!
 //! | caller | processes in the call | upcalls to the host |
 //! | --- | --- | --- |
-//! | leaders that know each other | all leaders; `PMIX_GROUP_ADD_MEMBERS` may name other processes | one for each node, with the leaders as processes |
-//! | leaders that only know their number | the caller, with `PMIX_GROUP_BOOTSTRAP`; `PMIX_GROUP_ADD_MEMBERS` as above | one for each leader, with the leader as the one process |
+//! | leaders that know each other | all leaders; `PMIX_GROUP_ADD_MEMBERS` may add others | one for each node |
+//! | leaders that know only their number | the caller, with `PMIX_GROUP_BOOTSTRAP`; may add others | one for each leader |
 //! | a process that a leader adds | none | one for each process, without processes; `PMIX_PROCID` names the caller |
 //!
 //! A construct completes when all leaders and all added processes have called. It fails when a process ends that is
 //! still awaited: an added process, or a listed leader whose server has not called. All calls get the same reply: the
 //! members, leaders first, or in the order of `PMIX_GROUP_FINAL_MEMBERSHIP_ORDER` if a leader gave it.
 //!
-//! If a member leads the construct (`PMIX_GROUP_LEADER`), the server of a lost process asks the leader first. The end
-//! of that process therefore ends nothing here: its server calls when the leader has decided, also if no process is
-//! left on that node.
+//! If a member leads the construct (`PMIX_GROUP_LEADER`), the server of a lost process asks the leader first. So the
+//! end of that process does not end the construct here. Its server calls after the leader's decision, even if no
+//! process is left on that node.
 //!
 //! Leaders that give their number take part in one construct if user, name and number are the same; they may be of
 //! several jobs. Calls of another user with that name form a construct of their own. A construct that adds a process of
 //! another user fails with `PMIX_ERR_NO_PERMISSIONS` when that process calls. So does a construct whose listed leaders
 //! are of several users (`PMIX_USERID`, which the servers add).
 //!
-//! A process that calls for itself a second time with the same name gets `PMIX_ERR_BAD_PARAM` until its first call is
-//! answered or the process has ended. A process that ends after its call stays a member. If it is started again, the new
-//! call replaces the old one.
+//! A process that calls for itself a second time with the same name gets `PMIX_ERR_BAD_PARAM`, until its first call is
+//! answered or the process has ended. A process that ends after its call stays a member. If it is started again, the
+//! new call replaces the old one.
 //!
 //! The host cannot tell which leader will add a caller, or which leaders are still to come if only their number is
 //! known. Such calls fail when no process is left that could call, if the host knows that
@@ -55,7 +55,7 @@ use self::call::{ConstructCall, Leaders};
 use self::construct::GroupConstruct;
 use self::index::{Id, Index};
 
-/// The number of failed constructs that are kept for callers that come late.
+/// The largest number of failed constructs that are kept for late callers.
 const MAX_FAILED: usize = 256;
 
 /// The knowledge of a host about its processes.
@@ -89,7 +89,7 @@ pub struct EndedConstruct<T> {
     pub wants_context_id: bool,
 }
 
-/// The open constructs of a host. `T` names a call that is to be answered.
+/// The open constructs of a host. `T` is the host's token of a call.
 #[derive(Debug)]
 pub struct GroupAssembler<T> {
     open: BTreeMap<Id, GroupConstruct<T>>,
@@ -118,11 +118,11 @@ impl<T> Default for GroupAssembler<T> {
 }
 
 impl<T> GroupAssembler<T> {
-    /// Returns `true` if a call has to be gathered even where all of it comes from one server: processes that this
-    /// server does not know of may take part, or the call gives an order.
+    /// Returns `true` if a call must be assembled even if all calls come from one server. Processes that this server
+    /// does not know may participate, or the call sets an order.
     ///
-    /// This is for a host of one node, which answers all other constructs itself. A host of several nodes hands every
-    /// construct to [`take`](Self::take): only the calls of all servers together give the members.
+    /// It is for a host of one node, which completes all other constructs itself. A host of several nodes passes every
+    /// construct to [`take`](Self::take), since only the calls of all servers together give the members.
     pub fn concerns(group: &Group) -> bool {
         let is = |key: &str| group.directives.iter().any(|info| info.key.is(key));
         group.operation == GroupOperation::CONSTRUCT
@@ -132,8 +132,8 @@ impl<T> GroupAssembler<T> {
                 || is(keys::GROUP_FINAL_MEMBERSHIP_ORDER))
     }
 
-    /// Takes a call of a server for the construct of a group, also if [`concerns`](Self::concerns) is false for it. The
-    /// server has the number that [`Processes::server_of`] gives it. Returns the constructs that ended by this call.
+    /// Handles a call of a server for a construct, whether or not [`concerns`](Self::concerns) returns `true` for it.
+    /// `server` is the number from [`Processes::server_of`]. Returns the constructs that ended by this call.
     pub fn take(
         &mut self,
         token: T,
@@ -269,7 +269,7 @@ impl<T> GroupAssembler<T> {
         ended
     }
 
-    /// Takes the call of a process that leaders add or have added.
+    /// Handles the call of a process that leaders add or have added.
     fn take_participant(
         &mut self,
         early: EarlyCall<T>,
@@ -389,7 +389,7 @@ impl<T> GroupAssembler<T> {
         ended
     }
 
-    /// Forgets the failed constructs that every awaited caller has been told of.
+    /// Drops failed constructs that have reported the failure to every awaited caller.
     fn forget_complete(&mut self) {
         let index = &mut self.index;
         self.failed.retain(|id, construct| {
@@ -458,7 +458,7 @@ impl<T> GroupAssembler<T> {
             {
                 self.index.remove(id, &oldest.name);
             }
-            // A new number, so that the construct that failed last is the last to be forgotten.
+            // The new id makes this construct the last one to be dropped.
             let id = self.index.add(&construct.name);
             self.failed.insert(id, construct);
         }
@@ -540,8 +540,8 @@ fn failed<T>(tokens: Vec<T>, status: Status) -> EndedConstruct<T> {
     }
 }
 
-/// Returns processes in the form that is the same for every server: in ascending order, and a whole job by its
-/// wildcard. A server names the processes of a job that it does not know one by one.
+/// Returns processes in a canonical form: sorted, with a whole job as its wildcard. A server lists the single processes
+/// of a job that it does not know.
 fn in_one_form(procs: &[Proc<'_>], processes: &impl Processes) -> Vec<Proc<'static>> {
     let mut jobs = BTreeMap::<_, BTreeSet<Rank>>::new();
     for proc in procs {

@@ -5,19 +5,19 @@
 //! it. Other upcalls and events require the same work of every host. Each module here does one such kind of work,
 //! independently of the others.
 //!
-//! | part | what it does | what the host does with it |
+//! | component | purpose | calls of the host |
 //! | --- | --- | --- |
-//! | [`publish::PublishService`] | keeps what processes publish, and the lookups that wait for it | hands it `publish`, `lookup`, `unpublish`, ends of processes and jobs, and the time |
-//! | [`cleanup::remove`] | removes files and directories that processes registered for cleanup | hands it `ServerEvent::Cleanup` |
-//! | [`forward::OutputForwarder`] | copies the output of processes to the host's own streams, and keeps it for those who pull it | adds the pipes of each process, and polls |
-//! | [`forward::StdinPipe`] | feeds the standard input of a process without waiting for it | hands it `push_stdin` |
-//! | [`groups::GroupAssembler`] | gathers constructs of groups whose members do not all know each other | hands it `group`, ends of processes and servers, and the time |
-//! | [`helpers::Helpers`] | does work whose length a disk or a process decides, with threads | hands it the work, and is woken when it has ended |
-//! | [`monitor::MonitorService`] | watches files, and tells what processes and the node use | hands it `monitor`, ends of processes and jobs, and the time; notifies its events |
-//! | [`usage`] | reads what processes and the node use | asks it |
+//! | [`publish::PublishService`] | stores published data and pending lookups | the upcalls, ends of processes and jobs, timeouts |
+//! | [`cleanup::remove`] | removes files that processes registered for cleanup | `ServerEvent::Cleanup` |
+//! | [`forward::OutputForwarder`] | copies output to the host's streams and for pulls | pipes of processes, polls |
+//! | [`forward::StdinPipe`] | feeds the standard input of a process without waiting | `push_stdin` |
+//! | [`groups::GroupAssembler`] | assembles group constructs | `group`, ends of processes and servers, timeouts |
+//! | [`helpers::Helpers`] | runs work that may block in threads | the work; it wakes the host |
+//! | [`monitor::MonitorService`] | watches files, measures usage | `monitor`, ends of processes and jobs, timeouts |
+//! | [`usage`] | reads the resource usage of processes and the node | requests |
 //!
-//! Heartbeats need no part: the server watches them itself (`PMIX_MONITOR_HEARTBEAT`) and raises the
-//! event when one is missing. The host's `monitor` is called for what the server does not watch.
+//! Heartbeats need no component: the server itself watches them (`PMIX_MONITOR_HEARTBEAT`) and raises the event for a
+//! missing one. It calls `monitor` of the host for everything else.
 //!
 //! `pmix run` is built of these parts (crate `pmix-launch`); the example `minimal_host` of the crate
 //! `pmix` shows the first two in a host of 200 lines.

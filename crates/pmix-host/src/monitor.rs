@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The monitors of a host: serves the upcall `monitor` for files and for resource usage.
+//! The monitors of a host, which serve the upcall `monitor` for files and resource usage.
 //!
-//! | monitor | watches | answer | event |
+//! | monitor | object | result | event |
 //! | --- | --- | --- | --- |
-//! | `PMIX_MONITOR_FILE` | changes of the size, access time or modification time of a file | none | `PMIX_MONITOR_FILE_ALERT` after the given number of checks without a change |
-//! | `PMIX_MONITOR_PROC_RESOURCE_USAGE` | processes of this node | their current usage | `PMIX_MONITOR_RESUSAGE_UPDATE` every `PMIX_MONITOR_RESOURCE_RATE` seconds |
-//! | `PMIX_MONITOR_NODE_RESOURCE_USAGE`, `_DISK_`, `_NET_` | this node, its disks, its interfaces | their current usage | the same |
-//! | `PMIX_MONITOR_CANCEL` | - | none | - |
+//! | `PMIX_MONITOR_FILE` | a file | none | `PMIX_MONITOR_FILE_ALERT` after some checks without a change |
+//! | `PMIX_MONITOR_PROC_RESOURCE_USAGE` | processes of this node | usage | `PMIX_MONITOR_RESUSAGE_UPDATE` |
+//! | `PMIX_MONITOR_NODE_RESOURCE_USAGE`, `_DISK_`, `_NET_` | node, disks, interfaces | usage | the same |
+//! | `PMIX_MONITOR_CANCEL` | a monitor | none | none |
+//!
+//! A change is one of the size, access time or modification time. `PMIX_MONITOR_RESOURCE_RATE` sets the interval in
+//! seconds.
 //!
 //! Usage is returned as infos ([`crate::usage`]). A request whose value is an array of a type
 //! `PMIX_PROC_STATS`, `PMIX_NODE_STATS`, `PMIX_DISK_STATS` or `PMIX_NET_STATS` returns one array of that
@@ -50,14 +53,14 @@ const MOST: usize = 4096;
 /// Maximum length of the name of a monitor (`PMIX_MONITOR_ID`), in bytes.
 const LONGEST_ID: usize = 511;
 
-/// Holds what a host knows of its node: what it is called, and the processes that run there.
+/// The host's data about its node: its name, and the processes that run there.
 #[derive(Clone, Debug, Default)]
 pub struct LocalNode {
     /// Its name.
     pub name: Text<'static>,
     /// Its number.
     pub nodeid: u32,
-    /// The processes that run, with their process ids.
+    /// The running processes with their process ids.
     pub processes: Vec<(Proc<'static>, i32)>,
 }
 
@@ -66,19 +69,19 @@ pub struct LocalNode {
 pub struct MonitorEvent {
     /// Its status.
     pub status: Status,
-    /// The process that was observed, which is the source; none where the server is the source.
+    /// The observed process, which is the source; `None` if the server is the source.
     pub observed: Option<Proc<'static>>,
-    /// The processes that it is for.
+    /// The range of receivers.
     pub range: DataRange,
     /// The infos of the event.
     pub infos: Vec<Info<'static>>,
 }
 
-/// Serves requests to monitor something, and holds the monitors that go on.
+/// Serves monitor requests, and holds the repeated monitors.
 ///
-/// A host hands it the upcall `monitor`, tells it when processes and jobs end, and calls
-/// [`tick`](Self::tick) at the [`deadline`](Self::deadline). What is asked for by many is measured once:
-/// a figure may be a quarter of a second old.
+/// A host passes it the upcall `monitor`, reports ended processes and jobs, and calls [`tick`](Self::tick) at the
+/// [`deadline`](Self::deadline). A measurement is shared by requests for a quarter of a second, so a figure may be that
+/// old.
 #[derive(Debug, Default)]
 pub struct MonitorService {
     monitors: BTreeMap<CheckTime, Entry>,
@@ -95,7 +98,7 @@ type CheckTime = (Instant, u64);
 #[derive(Debug)]
 struct Entry {
     owner: Proc<'static>,
-    /// The name for its cancellation (`PMIX_MONITOR_ID`).
+    /// The name for cancellation (`PMIX_MONITOR_ID`).
     id: Option<Text<'static>>,
     status: Status,
     range: Option<DataRange>,
@@ -168,7 +171,7 @@ impl MonitorService {
         Ok(found)
     }
 
-    /// Measures what processes of this node use, for a query; each figure may be a quarter of a second old.
+    /// Measures processes of this node for a query. Each figure may be a quarter of a second old.
     pub fn measure(
         &mut self,
         procs: &[(Proc<'static>, i32)],
@@ -179,12 +182,11 @@ impl MonitorService {
         self.samples.processes(procs, &node.name, detail, now)
     }
 
-    /// Measures the node, its disks and its interfaces, for a query; the figures may be a quarter of a second
-    /// old.
+    /// Measures the node, its disks and its interfaces for a query. The figures may be a quarter of a second old.
     ///
     /// # Errors
     ///
-    /// `/proc` cannot be read.
+    /// Returns an error if `/proc` cannot be read.
     pub fn measure_node(
         &mut self,
         node: &LocalNode,
@@ -193,14 +195,14 @@ impl MonitorService {
         self.samples.node(&node.name, now).cloned()
     }
 
-    /// Returns when [`tick`](Self::tick) is to be called next; `None` while nothing is monitored.
+    /// Returns the time for the next [`tick`](Self::tick), or `None` if there is no monitor.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let first = self.monitors.first_key_value();
         first.map(|((due, _), _)| *due)
     }
 
-    /// Looks at what is due, and returns the events that follow.
+    /// Performs due checks, and returns the resulting events.
     pub fn tick(&mut self, node: &LocalNode, now: Instant) -> Vec<MonitorEvent> {
         let mut all_due = Vec::new();
         let asked = self.looks.last();
@@ -229,33 +231,33 @@ impl MonitorService {
                 MonitorKind::Usage(monitor) => monitor.update(node, &mut self.samples, now),
             };
             events.extend(found.map(|infos| entry.event(infos)));
-            // Missed checks are not repeated: after a pause one check tells as much as several.
+            // Missed checks are not repeated, since after a pause one check finds as much as several.
             self.monitors.insert((now + entry.period, number), entry);
         }
         events
     }
 
-    /// Forgets the monitors of a process that has ended.
+    /// Removes the monitors of a process that has terminated.
     pub fn proc_ended(&mut self, proc: &Proc<'_>) {
         if self.owners.contains_key(proc) {
             self.forget(|entry| entry.owner == *proc);
         }
     }
 
-    /// Forgets the monitors of all processes of a job that has ended, or of a tool that has left.
+    /// Removes the monitors of all processes of a job that has terminated, or of a tool that has disconnected.
     pub fn job_ended(&mut self, nspace: &Nspace<'_>) {
         if self.owners.keys().any(|proc| proc.nspace == *nspace) {
             self.forget(|entry| entry.owner.nspace == *nspace);
         }
     }
 
-    /// Returns how many monitors there are.
+    /// Returns the number of monitors.
     #[must_use]
     pub fn len(&self) -> usize {
         self.monitors.len()
     }
 
-    /// Returns whether nothing is monitored.
+    /// Returns `true` if there is no monitor.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.monitors.is_empty()
@@ -294,7 +296,7 @@ impl MonitorService {
         }
     }
 
-    /// Forgets some monitors. Returns how many these are.
+    /// Removes monitors, and returns their number.
     fn forget(&mut self, is_meant: impl Fn(&Entry) -> bool) -> usize {
         let (owners, looks) = (&mut self.owners, &mut self.looks);
         let before = self.monitors.len();
@@ -328,8 +330,8 @@ impl Entry {
         matches!(self.kind, MonitorKind::Usage(_))
     }
 
-    /// Returns the event with these infos. The source of an alert about a file is the process whose file it is. The
-    /// source of figures is the server, so the processes that they are for are named.
+    /// Returns the event with these infos. The source of a file alert is the process of the file. The source of usage
+    /// data is the server, so the event has the measured processes as infos.
     fn event(&self, said: Vec<Info<'static>>) -> MonitorEvent {
         let nspace = self.owner.nspace.clone();
         let (range, target) = match self.range {
@@ -373,7 +375,7 @@ impl Common {
             match info.key.as_text().as_str() {
                 Some(keys::MONITOR_ID) => common.id = id(info)?,
                 Some(keys::RANGE) => match info.value {
-                    // A custom one would need its list of processes.
+                    // A custom range would need a list of processes, which the request does not have.
                     Value::DataRange(range) if range != DataRange::CUSTOM => {
                         common.range = Some(range);
                     }
@@ -506,7 +508,7 @@ mod tests {
         let node = LocalNode::default();
         service.add(entry, now).unwrap();
         let mut num_told = || {
-            // The last look ends between two checks, the next one is not waited for.
+            // The last look ends between two checks, so the next check finds its result without a wait.
             gate.open();
             while !service.looks.is_idle(&owner) {
                 service.looks.drain();
@@ -516,7 +518,7 @@ mod tests {
             service.tick(&node, now).len()
         };
         assert_eq!(num_told(), 0);
-        // Each check knows what the look of the one before saw.
+        // Each check finds the result of the look that the previous one requested.
         assert_eq!([num_told(), num_told()], [1, 0]);
         fs::write(&path, "22").unwrap();
         assert_eq!([num_told(), num_told(), num_told()], [0, 1, 0]);

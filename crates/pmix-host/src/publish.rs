@@ -4,12 +4,12 @@
 //! [`PubSub`] is the table of published data: it decides which data a caller may see and when data are dropped.
 //! [`PublishService`] adds the completions of lookups that wait (`PMIX_WAIT`, `PMIX_TIMEOUT`).
 //!
-//! A host may also use the table alone: it hands it the upcalls and reports the processes, jobs and sessions that end.
-//! The table has no clock: time is an argument. A lookup that waits ends when matching data are published, when its time
+//! A host may also use the table alone. It passes it the upcalls and reports the processes, jobs and sessions that end.
+//! The table has no clock: time is an argument. A pending lookup ends when matching data are published, when its time
 //! has passed ([`PubSub::handle_timeout`]) or when its process ends.
 //!
-//! Source: PMIx Standard, chapter "Publish/Lookup Operations". Where it leaves a choice: data without permissions can be
-//! read by the user who published them, and a lookup finds the oldest data of its key.
+//! Source: PMIx Standard, chapter "Publish/Lookup Operations". Choices that it leaves open: data without permissions
+//! can be read by the user who published them, and a lookup finds the oldest data of its key.
 
 mod caller;
 mod directives;
@@ -32,11 +32,11 @@ pub use pubsub::{PubSub, PubSubLimits};
 
 type Found = Completion<Vec<Pdata<'static>>>;
 
-/// Serves publish, lookup and unpublish for the processes of a host, and holds the lookups that wait.
+/// Serves publish, lookup and unpublish for the processes of a host, and holds pending lookups.
 ///
-/// A host hands it the upcalls of that name, tells it when processes and jobs end, and calls
-/// [`tick`](Self::tick) at the [`deadline`](Self::deadline), when a lookup has waited as long as its
-/// `PMIX_TIMEOUT` says. A host whose methods run on the progress thread keeps it in a mutex.
+/// A host passes it the upcalls of that name, reports ended processes and jobs, and calls [`tick`](Self::tick) at the
+/// [`deadline`](Self::deadline), when the `PMIX_TIMEOUT` of a lookup has passed. If the host's methods run on the
+/// progress thread, it keeps the service in a mutex.
 #[derive(Debug, Default)]
 pub struct PublishService {
     pubsub: PubSub<u64>,
@@ -45,7 +45,7 @@ pub struct PublishService {
 }
 
 impl PublishService {
-    /// Creates a service with these limits; [`Default`] has those of [`PubSubLimits`].
+    /// Creates a service with these limits. [`Default`] uses those of [`PubSubLimits`].
     #[must_use]
     pub fn new(limits: PubSubLimits) -> Self {
         Self {
@@ -54,10 +54,10 @@ impl PublishService {
         }
     }
 
-    /// Publishes what the call brings, all of it or nothing, and answers the lookups that waited for it.
+    /// Publishes the data of a call, all or none, and completes the lookups that waited for them.
     ///
-    /// The call fails with `PMIX_ERR_DUPLICATE_KEY`, `PMIX_ERR_BAD_PARAM` or
-    /// `PMIX_ERR_OUT_OF_RESOURCE` as [`PubSub::publish`] says.
+    /// The call fails with `PMIX_ERR_DUPLICATE_KEY`, `PMIX_ERR_BAD_PARAM` or `PMIX_ERR_OUT_OF_RESOURCE` as described at
+    /// [`PubSub::publish`].
     pub fn publish(&mut self, call: &Publish, done: Completion<()>) {
         let caller = Caller::of_upcall(&call.proc, &call.infos);
         match self.pubsub.publish(&caller, &call.infos) {
@@ -69,11 +69,10 @@ impl PublishService {
         }
     }
 
-    /// Answers a lookup with what is there, at once or, where the call asks to wait, when it is.
+    /// Completes a lookup with the published data, at once or, if the call requests it, when the data are there.
     ///
-    /// What is found of several keys when the time is over is handed on with
-    /// `PMIX_ERR_PARTIAL_SUCCESS`; nothing at all is `PMIX_ERR_NOT_FOUND`, or `PMIX_ERR_TIMEOUT` where
-    /// it was waited for.
+    /// When the time has passed, a part of the keys is returned with `PMIX_ERR_PARTIAL_SUCCESS`. Without any data the
+    /// status is `PMIX_ERR_NOT_FOUND`, or `PMIX_ERR_TIMEOUT` if the lookup waited.
     pub fn lookup(&mut self, call: &Lookup, done: Found) {
         let caller = Caller::of_upcall(&call.proc, &call.infos);
         self.last += 1;
@@ -90,7 +89,7 @@ impl PublishService {
         }
     }
 
-    /// Withdraws what the calling process published under these keys.
+    /// Unpublishes data of the calling process under these keys.
     pub fn unpublish(&mut self, call: &Unpublish, done: Completion<()>) {
         let caller = Caller::of_upcall(&call.proc, &call.infos);
         match self.pubsub.unpublish(&caller, &call.keys, &call.infos) {
@@ -99,27 +98,26 @@ impl PublishService {
         }
     }
 
-    /// Returns when [`tick`](Self::tick) is to be called next; `None` while no lookup has a time limit.
+    /// Returns the time for the next [`tick`](Self::tick), or `None` if no lookup has a time limit.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.pubsub.poll_timeout()
     }
 
-    /// Answers the lookups whose time is over.
+    /// Completes the lookups whose time has passed.
     pub fn tick(&mut self, now: Instant) {
         let late = self.pubsub.handle_timeout(now);
         late.into_iter().for_each(|looked| self.tell(looked));
     }
 
-    /// Drops the lookups of a process that has ended, and what it published with the persistence
-    /// `PMIX_PERSIST_PROC`.
+    /// Drops the lookups of a process that has terminated, and its data with the persistence `PMIX_PERSIST_PROC`.
     pub fn proc_ended(&mut self, proc: &Proc<'_>) {
         let tokens = self.pubsub.proc_ended(proc);
         self.drop_lookups(tokens);
     }
 
-    /// Drops the lookups of a job that has ended, and what its processes published to stay no longer
-    /// than the job (`PMIX_PERSIST_APP`, which is the default).
+    /// Drops the lookups of a job that has terminated, and the data of its processes with a persistence up to that of
+    /// the job (`PMIX_PERSIST_APP`, the default).
     pub fn job_ended(&mut self, nspace: &Nspace<'_>) {
         let tokens = self.pubsub.job_ended(nspace);
         self.drop_lookups(tokens);

@@ -3,16 +3,21 @@
 //!
 //! | object | files | type | infos |
 //! | --- | --- | --- | --- |
-//! | process | `PID/stat`, `PID/status`, `PID/cmdline`, `PID/smaps_rollup` | [`ProcStats`](pmix_types::ProcStats) | `PMIX_PROC_RESOURCE_USAGE` |
-//! | node | `loadavg`, `meminfo` | [`NodeStats`](pmix_types::NodeStats) | `PMIX_NODE_RESOURCE_USAGE` |
-//! | disks | `diskstats` | [`DiskStats`](pmix_types::DiskStats) | `PMIX_DISK_RESOURCE_USAGE` |
-//! | network interfaces | `net/dev` | [`NetStats`](pmix_types::NetStats) | `PMIX_NETWORK_RESOURCE_USAGE` |
+//! | process | `stat`, `status`, `cmdline`, `smaps_rollup` of `PID` | [`ProcStats`] | `PMIX_PROC_RESOURCE_USAGE` |
+//! | node | `loadavg`, `meminfo` | [`NodeStats`] | `PMIX_NODE_RESOURCE_USAGE` |
+//! | disks | `diskstats` | [`DiskStats`] | `PMIX_DISK_RESOURCE_USAGE` |
+//! | network interfaces | `net/dev` | [`NetStats`] | `PMIX_NETWORK_RESOURCE_USAGE` |
 //!
 //! Releases 4.2 and 5.0 use the types, releases from 6.1 on the infos. Memory is in megabytes of 2^20 bytes,
 //! processor time in seconds and microseconds.
 //!
 //! At most 1 MiB of each file is read, and each line is parsed once. A missing value is 0; a number that is
 //! too large for its field saturates.
+//!
+//! [`ProcStats`]: pmix_types::ProcStats
+//! [`NodeStats`]: pmix_types::NodeStats
+//! [`DiskStats`]: pmix_types::DiskStats
+//! [`NetStats`]: pmix_types::NetStats
 //!
 //! Source: the manual page proc(5) of Linux; OpenPMIx, `pmix_proc_stats_t` and its like.
 

@@ -66,7 +66,7 @@ struct Queue {
     path: PathBuf,
     file: Arc<File>,
     way: WriteMethod,
-    /// The number of streams that go to it.
+    /// The number of streams that are written to it.
     num_streams: usize,
     waiting: Vec<u8>,
     /// The bytes that a thread writes.

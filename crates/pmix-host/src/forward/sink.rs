@@ -13,7 +13,7 @@ use super::kind::kind_of;
 
 /// Number of pending bytes above which no more output is accepted.
 const FULL: usize = 256 << 10;
-/// The most that is written at once.
+/// The largest number of bytes of one write.
 const PIECE: usize = 64 << 10;
 /// Size from which bytes are written directly, without a copy.
 const DIRECT: usize = 16 << 10;
@@ -36,14 +36,14 @@ pub(super) struct Sink<'a> {
 
 /// The method of writing without blocking.
 enum WriteMethod {
-    /// A pipe or a terminal is opened once more, and that description is non-blocking.
+    /// A pipe or terminal is opened again, and the new description is nonblocking.
     Own(OwnedFd),
-    /// A socket, with `MSG_DONTWAIT` for each message.
+    /// A socket is written with `MSG_DONTWAIT`.
     Socket,
     /// A file has room, or the write fails.
     File,
-    /// Anything else is asked whether it has room. What cannot be opened again, because another user
-    /// made it, may be filled by another writer between question and write; then the write waits.
+    /// Any other stream is polled before each write. One that belongs to another user cannot be opened again. Another
+    /// writer may fill it between the poll and the write, and the write blocks then.
     Asked,
 }
 
@@ -115,7 +115,7 @@ impl<'a> Sink<'a> {
         self.gone
     }
 
-    /// Drops what was not written.
+    /// Drops the pending bytes.
     pub(super) fn discard(&mut self) {
         self.gone = true;
         self.waiting.clear();
@@ -139,7 +139,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Writes what waits, all of it or up to an error, of which one is that there is no room.
+    /// Writes the pending bytes until an error occurs; a full stream is such an error.
     fn write_waiting(&mut self) -> Result<(), Errno> {
         let mut result = Ok(());
         while !self.is_empty() {
@@ -190,7 +190,7 @@ impl WriteMethod {
         }
     }
 
-    /// Writes some of the bytes, or says that there is no room.
+    /// Writes some of the bytes. Returns `EAGAIN` if there is no room.
     fn write(&self, shared: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
         let piece = &bytes[..bytes.len().min(PIECE)];
         match self {
@@ -263,7 +263,7 @@ mod tests {
         let (_reader, writer) = io::pipe().unwrap();
         let mut sink = Sink::new(writer.as_fd());
         assert!(matches!(sink.way, WriteMethod::Own(_)));
-        // As a process does that shares the pipe: its description is blocking and stays so.
+        // A process that shares the pipe expects its description to remain blocking.
         let flags = rustix::fs::fcntl_getfl(&writer).unwrap();
         assert!(!flags.contains(OFlags::NONBLOCK));
         io::Write::write_all(&mut &writer, &[0; 64 << 10]).unwrap();
@@ -307,7 +307,7 @@ mod tests {
     fn a_file_takes_everything() {
         let mut file = tempfile::tempfile().unwrap();
         let mut sink = Sink::new(file.as_fd());
-        // It is not asked for room before every 4 KiB, as what may wait is.
+        // A stream that may block is polled before every 4 KiB; a file is not.
         assert!(matches!(sink.way, WriteMethod::File));
         sink.buffer().extend_from_slice(&[7; 100_000]);
         sink.flush();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The pipe that a process reads as its standard input, and what waits for room in it.
+//! The standard input of a process: its pipe and the bytes that wait for room in it.
 
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
@@ -11,15 +11,15 @@ use mio::{Interest, Registry, Token};
 use pmix_server::Completion;
 use pmix_types::Status;
 
-/// Feeds the pipe that a process reads as its standard input, without waiting for the process.
+/// Feeds the standard input of a process without waiting for the process.
 ///
-/// What there is no room for waits here, and the completion that came with it is answered when it has
-/// been written: a peer that sends more than the process reads is held up by that.
+/// Bytes without room are kept here, and their completion is called when they have been written. So a peer that sends
+/// more than the process reads has to wait.
 pub struct StdinPipe {
-    /// None when it is closed, by us or by its reader.
+    /// `None` after the pipe was closed, by this end or by the reader.
     pipe: Option<Sender>,
     waiting: VecDeque<Piece>,
-    /// It is closed when nothing waits any more.
+    /// `true` if the pipe is closed once no bytes are pending.
     ends: bool,
 }
 
@@ -33,10 +33,10 @@ struct Piece {
 type Done = Box<dyn FnOnce(Status) + Send>;
 
 impl StdinPipe {
-    /// Takes the pipe of a process, and registers it with a poll that is to tell of room by this token.
+    /// Takes the pipe of a process, and registers it with a poll under a token.
     ///
     /// # Errors
-    /// The pipe cannot be made non-blocking, or the poll does not take it.
+    /// Returns an error if the pipe cannot be made nonblocking or cannot be registered.
     pub fn new(registry: &Registry, token: Token, pipe: ChildStdin) -> io::Result<Self> {
         let mut pipe = Sender::from(pipe);
         pipe.set_nonblocking(true)?;
@@ -48,19 +48,19 @@ impl StdinPipe {
         })
     }
 
-    /// Returns whether the pipe is closed, by [`end`](Self::end) or by its reader.
+    /// Returns `true` if the pipe is closed, by [`end`](Self::end) or by its reader.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.pipe.is_none()
     }
 
-    /// Returns whether all that came has been written.
+    /// Returns `true` if no bytes are pending.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Writes bytes as soon as there is room. The completion is answered when they are in the pipe, with
+    /// Writes bytes as soon as there is room. The completion succeeds when they are in the pipe, and fails with
     /// `PMIX_ERR_IOF_COMPLETE` if the process closed it before.
     pub fn push(&mut self, bytes: Vec<u8>, done: Option<Completion<()>>) {
         let Some(done) = done else {
@@ -72,9 +72,9 @@ impl StdinPipe {
         });
     }
 
-    /// Writes bytes as soon as there is room, and calls `done` when they are in the pipe: with `PMIX_SUCCESS`, or
-    /// with `PMIX_ERR_IOF_COMPLETE` if the process closed it before. It is not called if the pipe is dropped. Bytes that
-    /// go to several pipes are shared by them.
+    /// Writes bytes as soon as there is room, and calls `done` when they are in the pipe: with `PMIX_SUCCESS`, or with
+    /// `PMIX_ERR_IOF_COMPLETE` if the process closed it before. `done` is not called if the pipe is dropped. Bytes for
+    /// several pipes are shared without a copy.
     pub fn push_then(&mut self, bytes: Arc<[u8]>, done: impl FnOnce(Status) + Send + 'static) {
         self.add(bytes, Some(Box::new(done)));
     }
@@ -88,13 +88,13 @@ impl StdinPipe {
         self.write();
     }
 
-    /// Closes the pipe when all that waits has been written.
+    /// Closes the pipe once no bytes are pending.
     pub fn end(&mut self) {
         self.ends = true;
         self.write();
     }
 
-    /// Writes what there is room for; to be called when the poll names the token.
+    /// Writes as much as there is room for. The host calls it for each event of the token.
     pub fn write(&mut self) {
         while let Some(piece) = self.waiting.front_mut() {
             let Some(pipe) = self.pipe.as_mut().filter(|_| !piece.is_written()) else {
@@ -106,7 +106,7 @@ impl StdinPipe {
                 Ok(len) => piece.written += len,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-                // It reads no more.
+                // The process has closed its end.
                 Err(_) => self.pipe = None,
             }
         }

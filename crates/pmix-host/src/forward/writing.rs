@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The write of some bytes to a file by a helper thread, in pieces whose ends show that the disk makes progress.
+//! A write of bytes to a file by a helper thread, in pieces that show the progress of the disk.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crate::helpers::{Cancel, Helpers, Task, TaskState};
 
-/// The number of bytes of one write. A slow disk shows with each of them that it makes progress.
+/// The number of bytes of one write; also a slow disk completes one of them in a short time.
 const PIECE: usize = 64 << 10;
 
 /// A write that a thread does, or that waits for a thread.
@@ -26,10 +26,10 @@ struct WriteState {
 }
 
 impl Writing {
-    /// Has a thread write bytes. It adds to `progress` when it begins and after each piece.
+    /// Queues a write for a thread. It increments `progress` when it begins and after each piece.
     ///
     /// # Errors
-    /// The bytes, and the reason why no thread takes them now.
+    /// Returns the bytes and the reason if no thread accepts them now.
     pub(super) fn begin(
         helpers: &Helpers,
         file: &Arc<File>,
@@ -38,7 +38,7 @@ impl Writing {
     ) -> Result<Self, (Vec<u8>, crate::Error)> {
         let len = bytes.len();
         let state = Arc::<WriteState>::default();
-        // A refusal drops the work, and the bytes are still needed then.
+        // If the work is rejected, it is dropped, but the bytes are still needed.
         let bytes = Arc::new(bytes);
         let (own, file) = (Arc::clone(&bytes), Arc::clone(file));
         let (progress, begun) = (Arc::clone(progress), Arc::clone(&state));
@@ -82,7 +82,7 @@ impl WriteState {
         self.has_begun.store(true, Ordering::Relaxed);
         progress.fetch_add(1, Ordering::Relaxed);
         for piece in bytes.chunks(PIECE) {
-            // The host has said that the rest is lost.
+            // The host has abandoned the file.
             if cancel.is_cancelled() {
                 return Err(io::ErrorKind::Interrupted.into());
             }

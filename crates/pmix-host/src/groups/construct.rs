@@ -64,8 +64,8 @@ pub(super) struct GroupConstruct<T> {
 }
 
 impl<T> GroupConstruct<T> {
-    /// Creates a construct for the first call of a leader, or of a server for its leaders. Leaders of other servers that
-    /// have ended will not call: they fail the construct, unless a call allows missing members.
+    /// Creates a construct for the first call of a leader, or of a server for its leaders. Ended leaders of other
+    /// servers will not call. They fail the construct unless a call allows missing members.
     pub(super) fn new(
         name: Text<'static>,
         leaders: Leaders,
@@ -140,8 +140,8 @@ impl<T> GroupConstruct<T> {
         self.until = [self.until, until].into_iter().flatten().min();
     }
 
-    /// Returns `true` if the call of a leader, with this name, belongs to this construct. If leaders are counted, calls of
-    /// other users do not belong to it, and calls of other jobs only if they give the same number.
+    /// Returns `true` if the call of a leader with this name belongs to this construct. If leaders are counted, calls
+    /// of other users do not belong to it, and calls of other jobs only if they give the same number.
     pub(super) fn takes(&self, server: usize, leaders: &Leaders, call: &ConstructCall<T>) -> bool {
         match (&self.leaders, leaders) {
             (Leaders::Listed(own), Leaders::Listed(other)) => {
@@ -160,10 +160,13 @@ impl<T> GroupConstruct<T> {
         }
     }
 
-    /// Adds the call of a leader, or of a server for its leaders. It may fail the construct: with the status with which it
-    /// failed on that server; with `PMIX_ERR_BAD_PARAM` for another number of leaders or order of members than before;
-    /// with `PMIX_ERR_NOT_FOUND` for an added job that does not exist; with `PMIX_ERR_LOST_CONNECTION` for an added
-    /// process that has ended; with `PMIX_ERR_NO_PERMISSIONS` for listed leaders of several users.
+    /// Adds the call of a leader, or of a server for its leaders. It may fail the construct:
+    ///
+    /// - with the status with which it failed on that server;
+    /// - with `PMIX_ERR_BAD_PARAM` for another number of leaders or order of members than before;
+    /// - with `PMIX_ERR_NOT_FOUND` for an added job that does not exist;
+    /// - with `PMIX_ERR_LOST_CONNECTION` for an added process that has ended;
+    /// - with `PMIX_ERR_NO_PERMISSIONS` for listed leaders of several users.
     pub(super) fn add_leader_call(
         &mut self,
         call: ConstructCall<T>,
@@ -312,7 +315,8 @@ impl<T> GroupConstruct<T> {
         self.accepts_user(call) && self.is_missing(call)
     }
 
-    /// Returns `true` unless a call is known to be of another user. A server that calls for lost processes gives no user.
+    /// Returns `true` unless a call is known to be of another user. A server that calls for lost processes gives no
+    /// user.
     fn accepts_user(&self, call: &ConstructCall<T>) -> bool {
         let users = self.user.zip(call.user);
         users.is_none_or(|(own, other)| own == other)
@@ -343,8 +347,8 @@ impl<T> GroupConstruct<T> {
         self.participant_calls.push(call);
     }
 
-    /// Records the process that calls for itself. Returns `true` if the call replaces an earlier one of a process that has
-    /// ended since.
+    /// Records the process that calls for itself. Returns `true` if the call replaces an earlier one of a process that
+    /// has ended since.
     fn record_caller(&mut self, call: &ConstructCall<T>) -> bool {
         let Some(proc) = &call.proc else {
             return false;
@@ -463,8 +467,8 @@ impl<T> GroupConstruct<T> {
         }
     }
 
-    /// Returns `true` if one of the members led the construct and all listed leaders have ended. A server may have called
-    /// for a process that had already ended for the other servers.
+    /// Returns `true` if a member led the construct and all listed leaders have ended. A server may have called for a
+    /// process that had already ended for the other servers.
     pub(super) fn is_abandoned(&self) -> bool {
         self.is_led && self.num_listed > 0 && self.ended.len() >= self.num_listed
     }
@@ -512,8 +516,8 @@ impl<T> GroupConstruct<T> {
         }
     }
 
-    /// Returns the leaders in the order that all calls list, without those that any server leaves out. If the calls differ,
-    /// or leaders are counted, they are sorted by name.
+    /// Returns the leaders in the order that all calls list, without those that any server leaves out. If the calls
+    /// differ, or leaders are counted, they are sorted by name.
     fn in_order(&self) -> Vec<Proc<'static>> {
         match &self.leaders {
             Leaders::Listed(procs) => {
@@ -522,7 +526,8 @@ impl<T> GroupConstruct<T> {
                 if lists.clone().all(|list| list == first) {
                     return first.clone();
                 }
-                // A server that leaves a process out lists the others one by one; another server may list the whole job.
+                // A server that leaves a process out lists the others individually; another server may list the whole
+                // job.
                 let mut both: HashSet<_> = self.expand_jobs(first.clone()).into_iter().collect();
                 for list in lists {
                     let named: HashSet<_> = self.expand_jobs(list.clone()).into_iter().collect();

@@ -63,16 +63,16 @@ fn adds(ranks: &[u32]) -> Info<'static> {
     Info::new(keys::GROUP_ADD_MEMBERS, procs(ranks))
 }
 
-/// Returns `true` if nothing is left.
+/// Returns `true` if the assembler holds no state.
 fn is_empty(all: &GroupAssembler<usize>) -> bool {
     let is_held = all.open.is_empty() && all.early.is_empty() && all.failed.is_empty();
     is_held && all.index.is_empty()
 }
 
-/// The calls that were answered, with the members.
+/// The answered calls and the members.
 type Told = (Vec<usize>, Result<Vec<u32>, Status>);
 
-/// Returns the outcomes of calls that come one after the other.
+/// Returns the outcomes of successive calls.
 fn outcomes(calls: &[Group]) -> Vec<Told> {
     let mut all = GroupAssembler::default();
     let now = Instant::now();
@@ -374,14 +374,14 @@ fn an_ended_leader_on_a_node_without_calls_is_not_awaited() {
         run(&[], [&[0], &[2, 3], &[]]),
         (vec![(vec![0], lost())], true)
     );
-    // The other processes of its server are awaited, if there are any.
+    // The other processes of its server are awaited if there are any.
     let without = |ranks: &[u32]| (vec![(vec![0], Ok(ranks.to_vec()))], true);
     assert_eq!(run(&optional, [&[0], &[2, 3], &[]]), without(&[0]));
     assert_eq!(run(&optional, [&[], &[3, 2], &[0]]), without(&[0]));
     assert_eq!(run(&optional, [&[0], &[2], &[]]), (vec![], false));
     let both = (vec![(vec![0, 1], Ok(vec![0, 3]))], true);
     assert_eq!(run(&optional, [&[0], &[2], &[1]]), both);
-    // A process whose server has called has called itself.
+    // A process has called if its server has.
     let all = |tokens: &[usize]| (vec![(tokens.to_vec(), Ok(vec![0, 2, 3]))], true);
     assert_eq!(run(&[], [&[1], &[2, 3], &[0]]), all(&[0, 1]));
 }
@@ -417,7 +417,7 @@ fn one_that_waits_to_be_added_ends_with_the_last_that_could_add_it() {
         }
     }
     assert!(is_empty(&all));
-    // A call after the others have ended gets the same status at once.
+    // A call after the end of the construct gets the same status at once.
     let late = all.take(1, 0, &joins(2), &Job(gone.clone(), 6), now);
     let late: Vec<_> = late.into_iter().map(outcome).collect();
     assert_eq!(late, [(vec![1], Err(Status::ERR_LOST_CONNECTION))]);

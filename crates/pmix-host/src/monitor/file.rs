@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file that shows that a program goes on, as long as it changes.
+//! The monitor of a file, whose changes show that a program makes progress.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -23,7 +23,7 @@ struct Signs {
     modification: bool,
 }
 
-/// Watches one file.
+/// The monitor of one file.
 #[derive(Debug)]
 pub(super) struct FileMonitor {
     path: PathBuf,
@@ -42,11 +42,11 @@ pub(super) struct FileMonitor {
 }
 
 impl FileMonitor {
-    /// Reads a monitor, and how long the time between two checks is.
+    /// Parses a request. Returns the monitor and the time between two checks.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` without a file by its whole path, of 4095 bytes at most, or without a time, and for
+    /// Returns `PMIX_ERR_BAD_PARAM` without an absolute path of at most 4095 bytes or without a time, and for values of
     /// other types.
     pub(super) fn read(
         monitor: &Info<'_>,
@@ -67,7 +67,7 @@ impl FileMonitor {
         }
         let (mut signs, mut seconds, mut drops) = (Signs::default(), 0, 0);
         for info in directives {
-            // Some libraries say whether, others which file once more.
+            // Some libraries pass a boolean, others the path again.
             let is_wanted = !matches!(info.value, Value::Bool(false));
             match info.key.as_text().as_str() {
                 Some(keys::MONITOR_FILE_SIZE) => signs.size = is_wanted,
@@ -98,11 +98,11 @@ impl FileMonitor {
         Ok((Duration::from_secs(seconds.into()), monitor))
     }
 
-    /// Takes in what the file is when it begins to be watched.
+    /// Records the state of the file at the beginning.
     ///
     /// # Errors
     ///
-    /// As [`Looks::ask`].
+    /// Returns the errors of [`Looks::ask`].
     pub(super) fn begin(&mut self, looks: &mut Looks, owner: &Proc<'static>) -> Result<(), Error> {
         looks.drain();
         let (before, will_end) = (looks.last(), looks.is_idle(owner));
@@ -115,8 +115,8 @@ impl FileMonitor {
         Ok(())
     }
 
-    /// Takes in what the last look saw, if that was not known at the last check, and asks for another one, unless
-    /// the last one has not ended.
+    /// Stores the result of the last look if the previous check did not find it, and requests another look unless the
+    /// last one is still running.
     pub(super) fn ask(&mut self, looks: &mut Looks, owner: &Proc<'static>) {
         self.is_late = self.look.is_some_and(|look| looks.is_open(owner, look));
         if self.is_late {
@@ -133,9 +133,8 @@ impl FileMonitor {
     /// life in the permitted number of checks, and again only after a sign of life. A check that does not
     /// complete before the next one counts as no sign of life.
     ///
-    /// DEVIATION: OpenPMIx forgets the monitor after the first alert, and gives one where the number of
-    /// missed checks reaches that which may be missed;
-    /// `a_file_without_changes_causes_one_alert`.
+    /// DEVIATION: OpenPMIx removes the monitor after the first alert, and sends it when the missed checks reach the
+    /// permitted number; `a_file_without_changes_causes_one_alert`.
     pub(super) fn check(
         &mut self,
         looks: &mut Looks,
@@ -148,7 +147,7 @@ impl FileMonitor {
             return None;
         }
         let seen = look.flatten();
-        // A file that is not there shows no sign of life, one that has come does.
+        // A missing file shows no sign of life; one that was created does.
         let lives = match (self.seen, seen) {
             (_, None) => false,
             (None, Some(_)) => true,
@@ -180,7 +179,7 @@ mod tests {
     use super::super::looks::tests::Gate;
     use super::*;
 
-    /// A monitor, and who looks for it.
+    /// A monitor and the threads for it.
     struct Watch {
         monitor: FileMonitor,
         looks: Looks,
@@ -228,7 +227,7 @@ mod tests {
         assert_eq!([monitor.check(), monitor.check()], [None, None]);
         let told = Some(Text::from(name));
         assert_eq!([monitor.check(), monitor.check()], [told.clone(), None]);
-        // Written without growing.
+        // The file is written without growth.
         fs::write(&path, "2").unwrap();
         assert_eq!(monitor.check(), None);
         fs::write(&path, "22").unwrap();
@@ -246,7 +245,7 @@ mod tests {
         monitor.begin(&mut looks, &owner()).unwrap();
         let mut watch = Watch { monitor, looks };
         let told = Some(Text::from("/hung/absent"));
-        // The first look has not ended, and no other is asked for.
+        // The first look is still running, so no other is requested.
         assert_eq!([watch.check(), watch.check()], [told, None]);
         assert_eq!(watch.looks.last(), 1);
         gate.open();
@@ -298,7 +297,7 @@ mod tests {
             (size, [true, false, false]),
             (access, [false, true, false]),
             (write, [false, false, true]),
-            // Where nothing is said a file is to grow or to be written.
+            // By default, growth and writes count.
             (None, [true, false, true]),
         ] {
             let found = [

@@ -36,26 +36,26 @@ pub(super) struct FileState {
 /// The function that checks a file; `None` if the file does not exist.
 type CheckFn = dyn Fn(&Path) -> Option<FileState> + Send + Sync;
 
-/// Names a look at a file.
+/// The id of a look, that is, a check of a file by a thread.
 pub(super) type LookId = u64;
 
-/// Has files looked at.
+/// The threads that check files, by process.
 pub(super) struct Looks {
     look: Arc<CheckFn>,
     threads: BTreeMap<Proc<'static>, Thread>,
     wait: Duration,
-    /// Counts the threads: each holds one more.
+    /// The count of threads: each holds a clone.
     running: Arc<()>,
     last: LookId,
     answer: Sender<(LookId, Option<FileState>)>,
     answers: Receiver<(LookId, Option<FileState>)>,
 }
 
-/// A thread that looks at the files of one process.
+/// The thread that checks the files of one process.
 struct Thread {
     /// The queue of files to check. The thread ends when the queue is empty and this sender is dropped.
     asked: Sender<(LookId, PathBuf)>,
-    /// The looks that have not ended, as far as it is known.
+    /// The looks that are not known to have ended.
     open: HashSet<LookId>,
     /// The results of completed checks that were not taken, at most one for each possible monitor of a
     /// process.
@@ -90,11 +90,11 @@ impl Looks {
         }
     }
 
-    /// Asks for a look at a file of a process.
+    /// Requests a look at a file of a process.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if there is no thread for it.
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` if there is no thread for it.
     pub(super) fn ask(&mut self, owner: &Proc<'static>, path: &Path) -> Result<LookId, Error> {
         let thread = match self.threads.get_mut(owner) {
             Some(thread) => thread,
@@ -131,7 +131,7 @@ impl Looks {
         thread.is_some_and(|thread| thread.open.contains(&id))
     }
 
-    /// Takes what a look of a process saw, if it has ended.
+    /// Removes and returns the result of a look, if it has ended.
     pub(super) fn take(&mut self, owner: &Proc<'static>, id: LookId) -> Option<Option<FileState>> {
         self.threads.get_mut(owner)?.ended.remove(&id)
     }
@@ -141,7 +141,7 @@ impl Looks {
         self.last
     }
 
-    /// Waits a little for the looks that were asked for after another one.
+    /// Waits a short time for the looks requested after `after`.
     pub(super) fn wait(&mut self, after: LookId) {
         let end = Instant::now() + self.wait;
         let is_waited_for = |id: &&LookId| **id > after;
@@ -158,14 +158,14 @@ impl Looks {
         }
     }
 
-    /// Keeps what those looks saw that have ended and were not waited for.
+    /// Stores the results of looks that have ended since.
     pub(super) fn drain(&mut self) {
         while let Ok((id, seen)) = self.answers.try_recv() {
             self.keep(id, seen);
         }
     }
 
-    /// Keeps what a look saw until it is taken. Returns whether its process still has files watched.
+    /// Stores the result of a look. Returns `true` if its process still has monitored files.
     fn keep(&mut self, id: LookId, seen: Option<FileState>) -> bool {
         let mut threads = self.threads.values_mut();
         let Some(thread) = threads.find_map(|thread| thread.open.remove(&id).then_some(thread))
@@ -187,7 +187,7 @@ impl Looks {
 
     fn begin(&self) -> Result<Thread, Error> {
         let refused = |message: String| error(Status::ERR_OUT_OF_RESOURCE, message);
-        // This end holds one.
+        // This object holds one clone itself.
         if Arc::strong_count(&self.running) > MOST_THREADS {
             return Err(refused(format!(
                 "the limit of {MOST_THREADS} processes with monitored files is reached; checks on file \
@@ -235,16 +235,16 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Longer than a test takes, whatever else the machine does.
+    /// A limit beyond the duration of a test on any machine.
     const LONG: Duration = Duration::from_secs(600);
 
     impl Looks {
-        /// Waits for each look until it has ended.
+        /// Creates threads whose looks are always waited for.
         pub(crate) fn patient() -> Self {
             Self::with(Arc::new(look), LONG)
         }
 
-        /// Looks below `/hung` at what is below `/`, while the gate is open.
+        /// Creates threads that map `/hung` to `/` and block there until the gate opens.
         pub(crate) fn with_gate(gate: &Arc<Gate>, wait: Duration) -> Self {
             let gate = Arc::clone(gate);
             let look = move |path: &Path| match path.strip_prefix("/hung") {
@@ -258,7 +258,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Holds up who looks, until it is opened.
+    /// Blocks looks until it is opened.
     #[derive(Default)]
     pub(crate) struct Gate {
         is_open: Mutex<bool>,

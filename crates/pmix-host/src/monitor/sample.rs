@@ -86,7 +86,7 @@ impl Samples {
 }
 
 fn measure(name: &Text<'static>) -> Result<NodeStats<'static>, Error> {
-    // A kernel may have neither of these two.
+    // A kernel may lack either of these files.
     let none = |error: Error| tracing::debug!(%error, "cannot measure a part of the node");
     let diskstats: Vec<DiskStats<'static>> = usage::disks().map_err(none).unwrap_or_default();
     let netstats: Vec<NetStats<'static>> = usage::interfaces().map_err(none).unwrap_or_default();

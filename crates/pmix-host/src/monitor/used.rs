@@ -13,12 +13,12 @@ use super::{LocalNode, error, wrong};
 use crate::Error;
 use crate::usage::{Detail, MOST_PSS, Wanted, of_disk, of_interface, of_node, of_process};
 
-/// The most targets that one request may name.
+/// The largest number of targets in a request.
 const MOST_TARGETS: usize = 65_536;
-/// The most figures that one request may name; there are fewer.
+/// The largest number of figures in a request; there are fewer.
 const MOST_FIGURES: usize = 256;
 
-/// Tells what is used.
+/// The monitor of resource usage.
 #[derive(Debug)]
 pub(super) struct UsageMonitor {
     kind: Kind,
@@ -48,12 +48,12 @@ struct Targets {
 }
 
 impl UsageMonitor {
-    /// Reads what is asked for.
+    /// Parses a request.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_SUPPORTED` for another monitor, `PMIX_ERR_BAD_PARAM` for targets of another type,
-    /// `PMIX_ERR_OUT_OF_RESOURCE` for more targets or figures than one request may name.
+    /// Returns `PMIX_ERR_NOT_SUPPORTED` for another monitor, `PMIX_ERR_BAD_PARAM` for targets of another type, and
+    /// `PMIX_ERR_OUT_OF_RESOURCE` for too many targets or figures.
     pub(super) fn read(monitor: &Info<'_>, directives: &[Info<'_>]) -> Result<Self, Error> {
         let (kind, own_type) = match monitor.key.as_text().as_str() {
             Some(keys::MONITOR_PROC_RESOURCE_USAGE) => (Kind::Processes, DataType::PROC_STATS),
@@ -85,8 +85,8 @@ impl UsageMonitor {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if nothing that is named is here; `PMIX_ERR_OUT_OF_RESOURCE` if the proportional set
-    /// size of too many processes is asked for by its name; that the system does not tell.
+    /// Returns `PMIX_ERR_NOT_FOUND` if none of the named targets is on this node, `PMIX_ERR_OUT_OF_RESOURCE` if the
+    /// proportional set size of too many processes is requested by name, and an error if the system cannot be read.
     pub(super) fn measure(
         &self,
         node: &LocalNode,
@@ -161,7 +161,7 @@ impl UsageMonitor {
         }
     }
 
-    /// Measures again. Returns nothing while none of the targets exists.
+    /// Measures again. Returns `None` while none of the targets exists.
     pub(super) fn update(
         &self,
         node: &LocalNode,
@@ -191,7 +191,7 @@ impl Targets {
                 return Err(error(Status::ERR_OUT_OF_RESOURCE, message));
             }
             match (key, array) {
-                // An array without anything names nothing.
+                // An empty array selects nothing.
                 (_, array) if array.is_empty() => {}
                 (keys::MONITOR_TARGET_PROCS, DataArray::Proc(procs)) => {
                     targets.procs = Some(Proc::owned_list(procs).into_iter().collect());
@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(of(pss(), 2), Ok((2, 2)));
         let refused = Err(Status::ERR_OUT_OF_RESOURCE);
         assert_eq!(of(pss(), MOST_PSS + 1), refused);
-        // A request for all figures gets the others.
+        // A request for all figures gets those without the proportional set size.
         assert_eq!(of(Vec::new(), MOST_PSS + 1), Ok((MOST_PSS + 1, 0)));
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The caller of a publish or lookup, the range around it, and what of published data it may see.
+//! The caller of a publish or lookup, the ranges around it, and the published data that it may see.
 //!
 //! Source: PMIx Standard, chapter "Publish/Lookup Operations", ranges and
 //! `PMIX_ACCESS_PERMISSIONS`.
@@ -11,7 +11,7 @@ use pmix_types::{DataRange, Info, Key, Pdata, Persistence, Proc, Rank, keys};
 
 use super::directives::Access;
 
-/// Describes the process that publishes or looks up, by which ranges and permissions are decided.
+/// The process that publishes or looks up, as ranges and permissions need it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The process.
@@ -20,9 +20,9 @@ pub struct Caller {
     pub uid: u32,
     /// Its group id.
     pub gid: u32,
-    /// The node it runs on, by any numbering. Callers without one are taken to share one.
+    /// The node that it runs on, in any numbering. Callers without one count as on the same node.
     pub node: Option<u32>,
-    /// The number of the session of its job (`PMIX_SESSION_ID`). Callers without one are taken to share one.
+    /// The number of the session of its job (`PMIX_SESSION_ID`). Callers without one count as in the same session.
     pub session: Option<u32>,
     /// `true` for the host itself, which is not a process of a job.
     pub is_host: bool,
@@ -42,7 +42,7 @@ impl Caller {
         }
     }
 
-    /// Creates a caller from an upcall, with the user that the engine has put among the infos.
+    /// Creates a caller from an upcall, with the user from the infos that the engine has added.
     #[must_use]
     pub fn of_upcall(proc: &Proc<'static>, infos: &[Info<'_>]) -> Self {
         // The largest ID is reserved for "no user", so it never matches a real user.
@@ -55,10 +55,10 @@ impl Caller {
     }
 }
 
-/// The processes that a `pmix_data_range_t` means around a caller.
+/// The processes in a `pmix_data_range_t` around a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Range {
-    /// The host alone.
+    /// The host only.
     Host,
     Proc(Proc<'static>),
     Node(Option<u32>),
@@ -133,9 +133,9 @@ pub(super) struct Item {
 /// The visibility of an item for the caller of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Visibility {
-    /// Nothing: it is not for him, or he looks elsewhere.
+    /// The item is outside the range for the caller, or the caller searches another range.
     Hidden,
-    /// That it is there, but not what it is.
+    /// The item exists, but the caller may not read it.
     Denied,
     Open,
 }

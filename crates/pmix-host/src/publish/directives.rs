@@ -19,11 +19,11 @@ pub(super) struct Directives {
     pub(super) listed: Option<Procs>,
     /// The persistence of the data, if given.
     pub(super) persistence: Option<Persistence>,
-    /// The permitted readers of the data; `None`: the publisher's user.
+    /// The permitted readers of the data; `None` for the publisher's user.
     pub(super) access: Option<Arc<Access>>,
     /// The number of values that a lookup waits for, if it waits; 0 means all.
     pub(super) wait: Option<usize>,
-    /// The time limit of the wait; `None`: no limit.
+    /// The time limit of the wait; `None` for no limit.
     pub(super) timeout: Option<Duration>,
 }
 
@@ -35,11 +35,11 @@ pub(super) struct Access {
 }
 
 impl Directives {
-    /// Reads the directives and hands back what is none of them: the data.
+    /// Parses the directives. Returns them and the other infos, which are the data.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` if a directive has a type that it cannot have.
+    /// Returns `PMIX_ERR_BAD_PARAM` if a directive has the wrong type.
     pub(super) fn read<'i, 'a>(infos: &'i [Info<'a>]) -> Result<(Self, Vec<&'i Info<'a>>), Error> {
         let mut directives = Self::default();
         let mut data = Vec::new();
@@ -51,7 +51,7 @@ impl Directives {
         Ok((directives, data))
     }
 
-    /// Takes an info if it is a directive.
+    /// Stores an info if it is a directive. Returns `true` if it is.
     fn take(&mut self, info: &Info<'_>) -> Result<bool, Error> {
         let Some(key) = info.key.as_text().as_str() else {
             return Ok(false);
@@ -69,7 +69,7 @@ impl Directives {
                 let seconds = u64::try_from(number(info)?).unwrap_or(0);
                 self.timeout = (seconds > 0).then(|| Duration::from_secs(seconds));
             }
-            // Said by the server, which knows better than the process.
+            // The server adds these. It has verified the user, so values of the process do not count.
             keys::USERID | keys::GRPID => {}
             _ => return Ok(false),
         }
@@ -138,7 +138,7 @@ fn numbers(info: &Info<'_>) -> Result<Vec<u32>, Error> {
 /// Returns a number of any numeric type; negative numbers count as 0.
 fn number(info: &Info<'_>) -> Result<i64, Error> {
     match &info.value {
-        // A flag without a value: what it defaults to.
+        // A flag without a value means the default.
         Value::Undef | Value::Bool(_) => Ok(0),
         value => value.to_number().map_err(|_| wrong(info)),
     }

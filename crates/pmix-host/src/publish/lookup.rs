@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lookups: answered at once, or when enough is there, or when their time is over.
+//! Lookups: completed at once, when enough data are published, or when their time has passed.
 //!
 //! Source: PMIx Standard, chapter "Publish/Lookup Operations", `PMIx_Lookup`.
 
@@ -21,8 +21,8 @@ impl<T> PubSub<T> {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` without keys or for invalid directives, `PMIX_ERR_OUT_OF_RESOURCE` beyond the
-    /// limits; the lookup does not wait then.
+    /// Returns `PMIX_ERR_BAD_PARAM` without keys or for invalid directives, and `PMIX_ERR_OUT_OF_RESOURCE` beyond the
+    /// limits. The lookup does not wait then.
     pub fn lookup(
         &mut self,
         token: T,
@@ -163,7 +163,7 @@ impl<T> PubSub<T> {
         answered
     }
 
-    /// Ends the lookups whose time is over, with `PMIX_ERR_TIMEOUT`.
+    /// Ends the lookups whose time has passed, with `PMIX_ERR_TIMEOUT`.
     pub fn handle_timeout(&mut self, now: Instant) -> Vec<LookupResult<T>> {
         let over = self.waiting.expired(now).into_iter();
         let looked = |waiting: PendingLookup<T>| LookupResult {
@@ -174,7 +174,7 @@ impl<T> PubSub<T> {
         over.map(looked).collect()
     }
 
-    /// Returns when the time of the next lookup is over.
+    /// Returns the earliest time limit of a lookup.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.waiting.next_deadline()
@@ -184,9 +184,9 @@ impl<T> PubSub<T> {
 /// The result of the search for a key.
 #[derive(Clone, Copy)]
 enum Seen<'s> {
-    /// This may be read.
+    /// An item that the caller may read.
     Open(u64, &'s Item),
-    /// Something is there that may not be read.
+    /// An item exists, but the caller may not read it.
     Denied,
     Nothing,
 }

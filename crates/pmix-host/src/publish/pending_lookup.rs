@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lookups that wait (`PMIX_WAIT`), and their results.
+//! Pending lookups (`PMIX_WAIT`) and their results.
 //!
 //! Source: PMIx Standard, chapter "Publish/Lookup Operations", `PMIX_WAIT` and `PMIX_TIMEOUT`.
 
@@ -11,16 +11,16 @@ use pmix_types::{IntoOwned, Key, Nspace, Pdata, Proc, Rank, Status};
 
 use super::caller::{Caller, Range};
 
-/// The keys that a lookup names, and the range of publishers it looks among.
+/// The keys of a lookup, and the range of publishers that it searches.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Search {
     pub(super) caller: Caller,
     pub(super) keys: Vec<Key<'static>>,
-    /// Among which publishers.
+    /// The range of publishers.
     pub(super) among: Range,
 }
 
-/// A lookup that waits until enough is published.
+/// A lookup that waits until enough data are published.
 #[derive(Debug)]
 pub(super) struct PendingLookup<T> {
     pub(super) token: T,
@@ -29,14 +29,14 @@ pub(super) struct PendingLookup<T> {
     pub(super) enough: usize,
     /// The end of its wait, if limited.
     pub(super) until: Option<Instant>,
-    /// Each of the keys, how often it is named, and whether it is lacking.
+    /// The distinct keys, each with its number of occurrences, and `true` if it is missing.
     keys: HashMap<Key<'static>, (usize, bool)>,
     /// Number of missing keys, counting repeated keys.
     num_lacking: usize,
 }
 
 impl<T> PendingLookup<T> {
-    /// Creates a lookup that lacks all its keys.
+    /// Creates a lookup with all keys missing.
     pub(super) fn new(token: T, wanted: Search, enough: usize, until: Option<Instant>) -> Self {
         let mut keys = HashMap::new();
         for key in &wanted.keys {
@@ -52,12 +52,12 @@ impl<T> PendingLookup<T> {
         }
     }
 
-    /// Returns the keys that it names, each once.
+    /// Returns its keys, each once.
     pub(super) fn keys(&self) -> impl Iterator<Item = &Key<'static>> {
         self.keys.keys()
     }
 
-    /// Takes note of whether a key is lacking.
+    /// Records if a key is missing.
     pub(super) fn note(&mut self, key: &Key<'static>, is_lacking: bool) {
         let Some((count, before)) = self.keys.get_mut(key) else {
             return;
@@ -76,13 +76,13 @@ impl<T> PendingLookup<T> {
     }
 }
 
-/// Holds the lookups that wait, in the order in which they came.
+/// The pending lookups in the order of their arrival.
 #[derive(Debug)]
 pub(super) struct PendingLookups<T> {
     last: u64,
     lookups: BTreeMap<u64, PendingLookup<T>>,
     by_key: HashMap<Key<'static>, BTreeSet<u64>>,
-    /// The lookups of each process, and how many keys they name.
+    /// The lookups of each process, and the number of their keys.
     by_proc: BTreeMap<Proc<'static>, (BTreeSet<u64>, usize)>,
     deadlines: BTreeSet<(Instant, u64)>,
 }
@@ -155,7 +155,7 @@ impl<T> PendingLookups<T> {
         Some(lookup)
     }
 
-    /// Returns the lookups that name a key, the oldest first.
+    /// Returns the lookups with a key, the oldest first.
     pub(super) fn naming(&self, key: &Key<'static>) -> impl Iterator<Item = u64> {
         self.by_key.get(key).into_iter().flatten().copied()
     }
@@ -180,7 +180,7 @@ impl<T> PendingLookups<T> {
         stopped.map(|lookup| lookup.token).collect()
     }
 
-    /// Removes the lookups whose time is over, the oldest first.
+    /// Removes and returns the lookups whose time has passed, the oldest first.
     pub(super) fn expired(&mut self, now: Instant) -> Vec<PendingLookup<T>> {
         let over = self.deadlines.iter();
         let over = over.take_while(|(until, _)| *until <= now);
@@ -215,7 +215,7 @@ impl Found {
     }
 }
 
-/// Holds the result of a lookup, for the process that called it.
+/// The result of a lookup for its process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LookupResult<T> {
     /// The token of the host for the lookup.
@@ -223,7 +223,6 @@ pub struct LookupResult<T> {
     /// `PMIX_SUCCESS` with a value for each key, `PMIX_ERR_PARTIAL_SUCCESS` with some,
     /// `PMIX_ERR_NOT_FOUND`, `PMIX_ERR_NO_PERMISSIONS` or `PMIX_ERR_TIMEOUT` with none.
     pub status: Status,
-    /// The values that were found and may be read, in the order of the keys; the results of others
-    /// share them.
+    /// The values that were found and may be read, in the order of the keys, shared with other results.
     pub data: Vec<Arc<Pdata<'static>>>,
 }

@@ -19,18 +19,17 @@ use crate::Error;
 /// The accounted size of a name in a list of readers.
 const NAME_BYTES: usize = 64;
 
-/// Bounds what processes may publish and wait for.
+/// The limits of published data and pending lookups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PubSubLimits {
-    /// The number of bytes that the processes of one job may have published at a time.
+    /// The largest size of the data that the processes of one job have published.
     pub bytes_per_job: usize,
-    /// The number of keys that one process may wait for at a time.
+    /// The largest number of keys in the pending lookups of a process.
     pub waiting_keys_per_proc: usize,
-    /// The number of keys that one lookup may name.
+    /// The largest number of keys in a lookup.
     pub keys_per_lookup: usize,
-    /// The number of ranges on which one key may be published at a time: each lookup of the key
-    /// looks at all of them.
+    /// The largest number of ranges on which one key is published, since each lookup of the key searches all of them.
     pub ranges_per_key: usize,
 }
 
@@ -45,12 +44,12 @@ impl Default for PubSubLimits {
     }
 }
 
-/// Holds published data and the lookups that wait for data (`PMIx_Publish`, `PMIx_Lookup`). `T` is the
-/// token by which the host knows a lookup.
+/// The published data and the lookups that wait for data (`PMIx_Publish`, `PMIx_Lookup`). `T` is the host's token of a
+/// lookup.
 #[derive(Debug)]
 pub struct PubSub<T> {
     pub(super) limits: PubSubLimits,
-    /// The data by the order of their publication.
+    /// The data in the order of publication.
     pub(super) items: BTreeMap<u64, Item>,
     pub(super) by_key: HashMap<Key<'static>, BTreeSet<u64>>,
     pub(super) by_publisher: BTreeMap<Proc<'static>, BTreeSet<u64>>,
@@ -66,7 +65,7 @@ impl<T> Default for PubSub<T> {
 }
 
 impl<T> PubSub<T> {
-    /// Creates a service without data.
+    /// Creates a table without data.
     #[must_use]
     pub fn new(limits: PubSubLimits) -> Self {
         Self {
@@ -80,17 +79,15 @@ impl<T> PubSub<T> {
         }
     }
 
-    /// Publishes the data among the infos, all of them or none, and answers the lookups that have
-    /// waited for them.
+    /// Publishes the data among the infos, all or none, and completes the lookups that waited for them.
     ///
-    /// Without a range they are for the session, without a persistence they stay as long as the
-    /// application.
+    /// The default range is the session, and the default persistence is that of the application.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_DUPLICATE_KEY` if a key is published on the same range already, also by the same
-    /// process; `PMIX_ERR_BAD_PARAM` without data and for directives that cannot be;
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if the job has published too much, or a key on too many ranges.
+    /// Returns `PMIX_ERR_DUPLICATE_KEY` if a key is published on the same range already, even by the same process;
+    /// `PMIX_ERR_BAD_PARAM` without data and for invalid directives; and `PMIX_ERR_OUT_OF_RESOURCE` if the job has
+    /// published too much, or a key on too many ranges.
     pub fn publish(
         &mut self,
         publisher: &Caller,
@@ -268,8 +265,8 @@ impl<T> PubSub<T> {
             .for_each(|number| self.remove_item(number));
     }
 
-    /// Withdraws what a process that has ended published for as long as it runs, and ends its
-    /// lookups. The tokens of its lookups are returned, to be dropped.
+    /// Unpublishes data of a terminated process with the persistence `PMIX_PERSIST_PROC`, and ends its lookups. Returns
+    /// the tokens of these lookups, which the host drops.
     pub fn proc_ended(&mut self, proc: &Proc<'_>) -> Vec<T> {
         let proc = proc.clone().into_owned();
         let items = self.of_publisher(&proc);
@@ -297,8 +294,7 @@ impl<T> PubSub<T> {
         self.waiting.stop_job(nspace)
     }
 
-    /// Withdraws what was published for as long as a session lasts, or shorter, when the session
-    /// with this number has ended.
+    /// Unpublishes data with at most the persistence of the session when the session with this number has ended.
     pub fn session_ended(&mut self, session: u32) {
         let gone = self.items.iter().filter(|(_, item)| {
             item.publisher.session == Some(session) && item.persistence != Persistence::INDEF
@@ -307,13 +303,13 @@ impl<T> PubSub<T> {
         self.remove_items(gone);
     }
 
-    /// Returns the number of published data and of waiting lookups.
+    /// Returns the number of published data and of pending lookups.
     #[must_use]
     pub fn len(&self) -> (usize, usize) {
         (self.items.len(), self.waiting.len())
     }
 
-    /// Returns whether nothing is published and no lookup waits.
+    /// Returns `true` if there are no published data and no pending lookups.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == (0, 0)

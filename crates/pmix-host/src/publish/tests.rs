@@ -30,7 +30,7 @@ fn kept(persistence: Persistence) -> Info<'static> {
     Info::new(keys::PERSISTENCE, persistence)
 }
 
-/// A `PubSub` with numbers as tokens of its lookups.
+/// A `PubSub` whose lookups have numbers as tokens.
 struct Service {
     pubsub: PubSub<u32>,
     now: Instant,

@@ -18,22 +18,22 @@ const LONGEST_COMMAND: usize = 256;
 pub struct ProcessTexts<'t> {
     /// The file `stat`.
     pub stat: &'t str,
-    /// The file `status`; empty if it is not known.
+    /// The file `status`; empty if it was not read.
     pub status: &'t str,
-    /// The file `smaps_rollup`; empty if it is not known.
+    /// The file `smaps_rollup`; empty if it was not read.
     pub smaps_rollup: &'t str,
-    /// The file `cmdline`; empty if it is not known.
+    /// The file `cmdline`; empty if it was not read.
     pub cmdline: &'t [u8],
 }
 
 /// The files to read of a process. Each variant includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
-    /// The file `stat` alone: no sizes of memory, and the name of the program in place of the command line.
+    /// The file `stat`: without sizes of memory, and with the name of the program in place of the command line.
     State,
-    /// The files `status` and `cmdline`, too.
+    /// The files `status` and `cmdline` as well.
     Memory,
-    /// The file `smaps_rollup`, too, for whose proportional set size the kernel walks all of the process's memory.
+    /// The file `smaps_rollup` as well, for which the kernel walks all memory of the process.
     Proportional,
 }
 

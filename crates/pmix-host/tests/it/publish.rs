@@ -18,7 +18,7 @@ const JOB: &str = "job@1";
 /// Time limit for replies to a client.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A host that has the service and nothing else.
+/// A host with this service only.
 #[derive(Clone, Default)]
 struct ServiceHost(Arc<Mutex<PublishService>>);
 
@@ -89,7 +89,7 @@ impl Job {
     }
 }
 
-/// A lookup of one key by a thread of its own, which waits.
+/// Starts a lookup of one key in a thread, which waits.
 fn lookup_in_thread(
     mut client: Client,
     infos: Vec<Info<'static>>,

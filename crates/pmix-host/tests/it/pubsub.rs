@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random lives of a pubsub, beside a model that looks through everything for every question.
+//! Random operations on a `PubSub`, compared with a model that searches all data for each request.
 #![allow(clippy::disallowed_methods, reason = "a test begins at some instant")]
 
 use std::time::{Duration, Instant};
@@ -96,7 +96,7 @@ type Answer = (u32, Status, Vec<(u8, String)>);
 type Answers = Vec<Answer>;
 
 impl Model {
-    /// For each key the pin that may be read, or whether there is one that may not.
+    /// For each key the number of the readable item, or `true` if there is one without permission.
     fn look(&self, ask: &Ask) -> Vec<Result<usize, bool>> {
         let seen = |pin: &Pin, key: usize| {
             pin.key == key && is_in(ask.range, ask.who, pin.by) && is_in(pin.range, pin.by, ask.who)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processes that may take part: those of one user, each once.
+//! The possible participants: processes of one user, each once.
 
 use pmix_types::DataArray;
 
 use super::*;
 
-/// Returns the same call of a user.
+/// Sets the user of a call.
 fn by(user: u32, mut call: Group) -> Group {
     call.directives.push(Info::new(keys::USERID, user));
     call
 }
 
-/// Returns the same call of a process of another job.
+/// Moves a call to a process of another job.
 fn of_other_job(mut call: Group) -> Group {
     let other = |proc: &mut Proc<'static>| proc.nspace = "other".into();
     call.procs.iter_mut().for_each(other);
@@ -48,7 +48,7 @@ fn a_second_call_of_a_process_is_refused_until_the_first_is_answered() {
         joins(4),
         leader(4, 1, vec![]),
         leader(3, 2, vec![]),
-        // The name is free again.
+        // The name is free after the failure.
         leader(0, 1, vec![]),
     ];
     let expected = [
@@ -67,7 +67,7 @@ fn a_second_call_of_a_process_is_refused_until_the_first_is_answered() {
     let calls = [joins(4), joins(4), other, leader(0, 1, vec![adds(&[4])])];
     let expected = [bad(1), (vec![0, 3], Ok(vec![0, 4]))];
     assert_eq!(outcomes(&calls), expected);
-    // The same after it has failed.
+    // A failed construct behaves in the same way.
     let mut all = GroupAssembler::default();
     let (job, now) = (Job(vec![], 6), Instant::now());
     assert_eq!(all.take(0, 0, &joins(4), &job, now), []);
@@ -86,7 +86,7 @@ fn a_process_of_another_user_does_not_count() {
     let call = |user, rank, more| by(user, leader(rank, 2, more));
     let calls = [
         call(1, 0, vec![adds(&[4])]),
-        // The same number and another, of another user.
+        // Another user calls with the same number of leaders, and with another one.
         call(2, 1, vec![]),
         by(2, leader(5, 3, vec![])),
         by(1, joins(4)),
@@ -165,7 +165,7 @@ fn another_job_that_counts_otherwise_has_a_construct_of_its_own() {
         (vec![1, 2, 4], Ok(vec![1, 2, 4])),
     ];
     assert_eq!(outcomes(&calls), expected);
-    // Leaders of several jobs of one user with the same number meet.
+    // Leaders of several jobs of one user with the same number join one construct.
     let calls = [leader(3, 2, vec![]), of_other_job(leader(4, 2, vec![]))];
     assert_eq!(outcomes(&calls), [(vec![0, 1], Ok(vec![3, 4]))]);
 }
@@ -238,7 +238,7 @@ fn one_that_has_called_and_ends_is_a_member_and_may_call_again_in_its_place() {
         let mut take = |token, call: &Group| all.take(token, 0, call, &all_run, now);
         let mut tokens = vec![0, 1];
         if back {
-            // It waits for others again, and its second call is refused again.
+            // The process waits again, and its second call is rejected again.
             assert_eq!(take(2, &leader(0, 2, vec![shares("new")])), []);
             assert_eq!(take(3, &joins(4)), []);
             for (token, call) in [(4, leader(0, 2, vec![])), (5, joins(4))] {
@@ -287,7 +287,7 @@ fn one_that_ends_and_comes_back_may_call_otherwise() {
     let told: Vec<_> = ended.into_iter().map(outcome).collect();
     assert_eq!(told, [(vec![0, 1, 2, 3], Ok(vec![0, 4, 5]))]);
     assert!(is_empty(&all));
-    // A process that led waits to be added: it still leads, and gets that answer when its time has passed.
+    // A process that led and waits to be added is still a leader. It gets that outcome when its time has passed.
     assert_eq!(all.take(0, 0, &leader(0, 2, vec![]), &all_run, now), []);
     ends(&mut all, 0);
     let limit = Info::new(keys::TIMEOUT, 1u32);
@@ -301,7 +301,7 @@ fn one_that_ends_and_comes_back_may_call_otherwise() {
     let late: Vec<_> = late.into_iter().map(outcome).collect();
     assert_eq!(late, [(vec![1], Err(Status::ERR_TIMEOUT))]);
     assert!(is_empty(&all));
-    // A failed construct is over for a process that is started again.
+    // A failed construct does not concern a process that is started again.
     assert_eq!(
         all.take(0, 0, &leader(0, 2, vec![adds(&[5])]), &all_run, now),
         []
