@@ -46,7 +46,7 @@ impl Plan {
         let own = self.output.files.take();
         let files = match asked.output_dir.is_some() || asked.output_file.is_some() {
             true => output.files,
-            // File names from the command line need not contain the nspace: the launcher has only this job.
+            // The files of the command line keep their names without the nspace: they are for this job alone.
             false => own.map(|own| crate::OutputFiles {
                 is_copied: (asked.is_in_files_alone).map_or(own.is_copied, |alone| !alone),
                 ..own
