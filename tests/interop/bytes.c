@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Bytes in and out: hex and files. */
+/* Byte strings: hexadecimal text and files. */
 #include "bytes.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ static int digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* "-" stands for no bytes, so that a request never has an empty word. */
+/* "-" means no bytes, so that no word of a request is empty. */
 int bytes_from_hex(const char *hex, bytes_t *out)
 {
     size_t digits = 0 == strcmp(hex, "-") ? 0 : strlen(hex);
@@ -63,7 +63,7 @@ int bytes_from_file(const char *path, bytes_t *out)
     return failed ? -1 : 0;
 }
 
-/* Grows by powers of two. */
+/* The room grows by powers of two. */
 void bytes_append(bytes_t *to, const char *data, size_t len)
 {
     size_t before = 64, after = 64;

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * What a library expands a map to, seen through its public API.
+/* Expansion of maps by a library, read through its public API.
  *
- * No public call expands a map. A server that registers a job expands both of its maps, though,
- * and answers questions about the result: the node list in order, the host of each rank, the ranks
- * of each node. The map under test is given with a partner that is trivial to read: one rank a
- * node for a node map, hosts h0, h1, ... for a process map.
- */
+ * No public call expands a map. A server that registers a job expands both maps, however, and PMIx_Get returns the
+ * results: the node list in order, the host of each rank, the ranks of each node. The map under test is registered
+ * with a trivial counterpart: one rank per node for a node map, hosts h0, h1, ... for a process map. */
 #include "peer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What PMIx_server_register_nspace returns when it finished without calling back. */
+/* The status of PMIx_server_register_nspace if it will not call back. */
 #define DONE_INLINE PMIX_OPERATION_SUCCEEDED
 
 static void fill_map(pmix_info_t *info, const char *key, bytes_t map)
@@ -22,7 +19,7 @@ static void fill_map(pmix_info_t *info, const char *key, bytes_t map)
     strncpy(info->key, key, PMIX_MAX_KEYLEN);
     info->value.type = PMIX_REGEX;
     info->value.data.bo.bytes = map.data;
-    /* The text forms count their NUL; a blob ends with its last byte. */
+    /* The size of a text form includes its NUL; that of a blob does not. */
     info->value.data.bo.size = map.len + (0 == strncmp(map.data, "blob:", 5) ? 0 : 1);
 }
 
@@ -34,7 +31,7 @@ static void fill_flag(pmix_info_t *info, const char *key)
     info->value.data.flag = true;
 }
 
-/* Every job has a name of its own, so that nothing of an earlier one can answer for it. */
+/* Gives each job a new name, so that data of an earlier job cannot be returned. */
 static void next_job(pmix_proc_t *job)
 {
     static unsigned long count;
@@ -66,7 +63,7 @@ static pmix_status_t get_string(const pmix_proc_t *who, const char *key, pmix_in
     return status;
 }
 
-/* The host of each rank, comma separated: rank i is the only one on node i. */
+/* Gets the host of each rank, separated by commas: rank i is the only one on node i. */
 static pmix_status_t get_hosts(const pmix_proc_t *job, unsigned num_nodes, bytes_t *hosts)
 {
     pmix_info_t optional;
@@ -110,7 +107,7 @@ pmix_status_t expand_nodes(bytes_t node_map, unsigned num_nodes, bytes_t *list, 
     return status;
 }
 
-/* The ranks of each node as the library gives them, nodes separated by semicolons. */
+/* Gets the ranks of each node; nodes are separated by semicolons. */
 static pmix_status_t get_peers(const pmix_proc_t *job, unsigned num_nodes, bytes_t *peers)
 {
     pmix_info_t how[3];

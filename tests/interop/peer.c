@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The interop peer: answers one request a line about a real PMIx library. See README.md. */
+/* The interop peer, which answers requests about a real PMIx library line by line. See README.md. */
 #include "peer.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A library that never returns ends the program: seconds for one request, and for a timed one. */
+/* Time limits of a request and of a timed one in seconds, which end the program if the library hangs. */
 #define PATIENCE 60
 #define PATIENCE_TIMED 900
 
@@ -68,7 +68,7 @@ static void answer_procs(bytes_t map, unsigned num_nodes)
     free(peers.data);
 }
 
-/* Splits at blanks and answers; every request gets exactly one line. */
+/* Splits a line at blanks and answers it with exactly one line. */
 static void answer(char *line)
 {
     char *op = strtok(line, " \n");

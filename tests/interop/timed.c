@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Timing one public call on an input from a file. */
+/* Times one public call on input from a file. */
 #include "peer.h"
 #include "timing.h"
 

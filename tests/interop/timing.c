@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* How long one call takes: the least and the median of several runs. */
+/* Times repeated calls: the minimum and the median. */
 #include "timing.h"
 
 #include <inttypes.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * What the example programs of libpmix-dev expect of a header that is not installed with them: a
- * lock on which one waits for a callback.
- */
+/* The header that the example programs of libpmix-dev include but the package lacks: a lock to wait for a callback. */
 #ifndef PMIXRS_SERVER_EXAMPLES_H
 #define PMIXRS_SERVER_EXAMPLES_H
 
@@ -16,13 +13,13 @@ typedef struct {
     pthread_mutex_t mutex;
     pthread_cond_t woken;
     bool waiting;
-    /* What the callback says. */
+    /* The status passed to the callback. */
     pmix_status_t status;
     size_t evhandler_ref;
     int count;
 } mylock_t;
 
-/* A lock that goes through the library as the object of an event handler. */
+/* A lock that the library passes through as the object of an event handler. */
 typedef struct {
     mylock_t lock;
     char *nspace;
@@ -30,7 +27,7 @@ typedef struct {
     bool exit_code_given;
 } myrel_t;
 
-/* What a query brought. Some programs wait for the lock, one looks at the flag. */
+/* The results of a query. Some programs wait for the lock, one polls the flag. */
 typedef struct {
     volatile bool active;
     mylock_t lock;

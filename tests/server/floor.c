@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * `floor CLIENTS ROUNDS`: what the kernel alone takes of a server's processor time for a fence. Each
- * client sends a message of the size of a fence over TCP; when all have come, each is sent one of
- * the size of the answer. No PMIx, and no bookkeeping: what a real server takes is more. Prints the
- * least of some batches for one round, as JSON.
- */
+/* `floor CLIENTS ROUNDS`: measures the processor time that the kernel alone needs for a fence. Each client sends a
+ * message of the size of a fence over TCP; after all have arrived, each gets a message of the size of the reply.
+ * Without PMIx and bookkeeping, this is a lower bound for a real server. Prints the minimum of several batches for
+ * one round as JSON. */
 #define _GNU_SOURCE
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -42,7 +40,7 @@ static void send_at_once(int socket, size_t len)
     must((ssize_t) len == send(socket, bytes, len, MSG_NOSIGNAL), "send");
 }
 
-/* A message that small comes in one piece. */
+/* So short a message arrives in one piece. */
 static void receive(int socket, size_t len)
 {
     char bytes[4096];

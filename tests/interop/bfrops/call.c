@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* One call of the library, from plain bytes or to them. */
+/* Single calls of the library on plain bytes. */
 #include "data.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Zeroed, with room behind the end for the modules that write wider numbers than they read. */
+/* Returns zeroed memory with room after the end, for modules that write wider numbers than they read. */
 void *data_room(unsigned type, size_t count)
 {
     void *room = calloc(1, count * type_of(type)->size + 8 * (count + 1));
@@ -33,7 +33,7 @@ pmix_status_t call_unpack(char *bytes, size_t len, unsigned type, void *data, in
 {
     pmix_data_buffer_t buffer;
     memset(&buffer, 0, sizeof(buffer));
-    /* The library takes the bytes as its own while it works on them, so they are a copy. */
+    /* Copy the bytes: the library treats them as its own memory while it unpacks. */
     buffer.base_ptr = data_room(PMIX_BYTE, len);
     memcpy(buffer.base_ptr, bytes, len);
     buffer.unpack_ptr = buffer.base_ptr;

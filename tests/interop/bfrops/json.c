@@ -49,7 +49,7 @@ void text_add_hex(text_t *to, const void *data, size_t len)
     }
 }
 
-/* How many bytes a character of valid UTF-8 has, 0 if there is none. */
+/* Returns the number of bytes of a UTF-8 character, or 0 if it is invalid. */
 static size_t utf8_character(const unsigned char *at, const unsigned char *end)
 {
     static const struct {
@@ -167,7 +167,7 @@ static void json_float(text_t *to, const type_t *type, const void *data)
     text_add(to, digits, (size_t) len);
 }
 
-/* The library's words for a set of processors are "hwloc:" and the list. */
+/* The library prints a set of processors as "hwloc:" and a list. */
 static void json_cpuset(text_t *to, const pmix_cpuset_t *set)
 {
     char *words = NULL;
@@ -190,7 +190,7 @@ static void json_cpuset(text_t *to, const pmix_cpuset_t *set)
     text_add_char(to, '}');
 }
 
-/* Text behind a tag, or the compressed form, whose size stands in its frame. */
+/* Prints tagged text, or the compressed form, whose frame contains its size. */
 static void json_regex(text_t *to, const char *map)
 {
     static const char frame[] = "blob:\0component=zlib:\0size=";
@@ -260,7 +260,7 @@ static void json_array(text_t *to, const pmix_data_array_t *array)
     text_add_char(to, '}');
 }
 
-/* What holds bytes or text. */
+/* Prints types that contain bytes or text. */
 static void json_text(text_t *to, const type_t *type, const void *data)
 {
     const pmix_byte_object_t *bytes = data;
@@ -324,7 +324,7 @@ static void json_datum(text_t *to, unsigned id, const void *data)
     case SHAPE_STRUCT:
         json_struct(to, type->fields, data);
         break;
-    default: /* PMIX_UNDEF, PMIX_POINTER, and what is not known */
+    default: /* PMIX_UNDEF, PMIX_POINTER and unknown types */
         text_add_word(to, "null");
     }
 }

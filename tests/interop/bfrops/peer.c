@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The peer of the bfrops checks: answers one request a line about a real library. See README.md. */
+/* The bfrops peer, which answers requests about a real library line by line. See README.md. */
 #include "../bytes.h"
 #include "data.h"
 
@@ -9,13 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A library that never returns ends the program: seconds for one request. */
+/* The time limit of a request in seconds, which ends the program if the library hangs. */
 #define PATIENCE 60
 
-/* How deep generated data nest. */
+/* The nesting depth of generated data. */
 #define DEPTH 3
 
-/* The answer so far; one for all requests, so that it grows only once. */
+/* The answer under construction, which keeps its memory between requests. */
 static text_t answer_text, packed;
 
 static void add_number(long number)
@@ -60,7 +60,7 @@ static void answer_unpack(unsigned type, int32_t count, bytes_t bytes)
     free(data);
 }
 
-/* STATUS COUNT PACKED JSON, so many times */
+/* STATUS COUNT PACKED JSON, one line for each of `lines` */
 static void answer_generate(unsigned type, uint64_t seed, unsigned lines)
 {
     random_seed(seed);
@@ -87,7 +87,7 @@ static void add_places(places_t at)
     text_add(&answer_text, both, (size_t) len);
 }
 
-/* NAME:TOP:VALUE:ARRAY, each the status of packing and of unpacking, for every type */
+/* NAME:TOP:VALUE:ARRAY for every type, each place with the statuses of packing and unpacking */
 static void answer_types(void)
 {
     for (unsigned type = 0; type < TYPE_KEY; type++) {

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * What the library can carry where, found by trying: some data of each type are packed and
- * unpacked at the top level, as a value, and as the elements of an array.
+/* Finds out which types the library carries in which places: packs and unpacks some data of each type at the top
+ * level, in a value, and as the elements of an array.
  *
- * Random values and arrays hold what was packed and did not come back as something else. What the
- * library does not read itself is reported to the caller with the status of both calls, so nothing
- * is left out in silence.
- */
+ * Random values and arrays only contain types that did not come back changed. Types that the library cannot read
+ * itself are reported with the statuses of both calls, so that the caller lists them. */
 #include "data.h"
 
 #include <stdlib.h>
@@ -14,7 +11,7 @@
 
 #define SAMPLES 12
 
-/* It was unpacked, but is not what was packed. */
+/* Unpacking succeeded with other data. */
 #define CHANGED PMIX_ERR_PACK_MISMATCH
 
 abilities_t abilities;
@@ -33,7 +30,7 @@ static bool same_text(const text_t *a, const text_t *b)
     return a->len == b->len && 0 == memcmp(a->data, b->data, a->len);
 }
 
-/* Packs, unpacks and compares what one datum prints. */
+/* Packs and unpacks a datum and compares its printed form. */
 static places_t round_trip(unsigned type, const void *datum)
 {
     text_t bytes = {NULL, 0, 0}, before = {NULL, 0, 0}, after = {NULL, 0, 0};
@@ -61,7 +58,7 @@ static places_t round_trip(unsigned type, const void *datum)
     return result;
 }
 
-/* Several samples; the first that fails decides. */
+/* Tries several samples and returns the first failure. */
 static places_t try_samples(unsigned type, void (*sample)(unsigned type, unsigned wanted, void *),
                             unsigned wanted)
 {
@@ -110,7 +107,7 @@ static bool whole(places_t at)
     return PMIX_SUCCESS == at.pack && PMIX_SUCCESS == at.unpack;
 }
 
-/* Whether the library packs it, and the bytes say what was meant even if it does not read them. */
+/* Returns true if the library packs the type correctly, even if it cannot read it. */
 static bool told(unsigned type, places_t at)
 {
     bool wide = abilities.wide_bytes && 1 == most_at_once(type);
@@ -124,10 +121,10 @@ static bool is_v20(void)
     return abilities.wide_bytes && !abilities.is_v12;
 }
 
-/* Module v20 reads a PMIX_PERSIST in a value as a PMIX_PROC, over memory that is not its own. */
+/* Module v20 reads a PMIX_PERSIST in a value as a PMIX_PROC and so overruns the memory of the value. */
 static void probe_places(void)
 {
-    /* Until the lists are known, values and arrays hold what every module carries. */
+    /* Until the lists are complete, values and arrays contain types that every module carries. */
     unsigned values[TYPE_COUNT], arrays[TYPE_COUNT];
     size_t num_values = 0, num_arrays = 0;
     for (unsigned type = 0; type < TYPE_KEY; type++) {
@@ -158,7 +155,7 @@ static void probe_places(void)
     }
 }
 
-/* Whether the compressed form of a map is packed to its end. */
+/* Returns true if the compressed form of a map is packed completely. */
 static bool packs_whole_blob(void)
 {
     static char blob[] = "blob:\0component=zlib:\0size=3:\0xyz";

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * Random data: every type to the ends of its range, null and empty wherever the wire has them.
+/* Random data with the extremes of each type, and with null or empty data wherever the wire supports these.
  *
- * Left out, because the wire does not carry them: digits of a float behind the sixth of "%f", the
- * sign of a NaN, members that are not sent (of all releases, or by module v12).
- */
+ * Omitted, as the wire does not carry them: digits of a float after the sixth decimal of "%f", the sign of a NaN,
+ * and members that are not packed (in all releases, or by module v12). */
 #include "data.h"
 
 #include <math.h>
@@ -14,7 +12,7 @@
 
 static uint64_t state;
 
-/* xorshift64*, seeded so that neighbouring seeds have nothing in common. */
+/* Seeds xorshift64* so that consecutive seeds give unrelated numbers. */
 void random_seed(uint64_t seed)
 {
     state = (seed + 1) * UINT64_C(0x9E3779B97F4A7C15);
@@ -49,7 +47,7 @@ static void *must(void *memory)
     return memory;
 }
 
-/* Any number; half of them are small or beside a power of two, where encodings change. */
+/* Returns any number; half of them are small or next to a power of two, where encodings change. */
 static uint64_t random_number(void)
 {
     uint64_t bits = random_bits(), power = UINT64_C(1) << random_below(64);
@@ -80,7 +78,7 @@ static const char *random_character(size_t *len)
     case 0:
         chosen = wide[random_below(4)];
         break;
-    case 1: /* any byte: control characters, and what is not UTF-8 */
+    case 1: /* any byte, including control characters and invalid UTF-8 */
         one[0] = (char) (1 + random_below(255));
         break;
     default:
@@ -90,7 +88,7 @@ static const char *random_character(size_t *len)
     return chosen;
 }
 
-/* So many bytes at most, and a NUL. */
+/* Returns a text of at most `most` bytes. */
 static char *random_text(size_t most)
 {
     size_t wanted = one_in(64) ? random_below(most + 1) : random_below(most < 24 ? most + 1 : 24);
@@ -147,7 +145,7 @@ static void random_buffer(pmix_data_buffer_t *to)
     to->bytes_allocated = to->bytes_used = bytes.size;
 }
 
-/* A map whose own bytes tell where it ends: text behind a tag, or the compressed form. */
+/* Returns a self-delimiting map: tagged text, or the compressed form. */
 static char *random_regex(void)
 {
     unsigned first = (unsigned) random_below(1000), second = (unsigned) random_below(1000);
@@ -187,7 +185,7 @@ static double random_double(void)
     }
 }
 
-/* What "%f" keeps of a number: the wire has no more of it. */
+/* Rounds a number to the digits that "%f" prints, as the wire carries no more. */
 static void random_float(shape_t shape, void *to)
 {
     char digits[512];
@@ -202,7 +200,7 @@ static void random_float(shape_t shape, void *to)
     }
 }
 
-/* Two ranks mean others to module v12, in one direction only. */
+/* Excludes two ranks that module v12 translates in one direction only. */
 static pmix_rank_t random_rank(void)
 {
     pmix_rank_t rank = (pmix_rank_t) random_number();
@@ -229,7 +227,7 @@ static void random_value(pmix_value_t *to, unsigned depth)
     random_data(type, value_data(to), 1, depth);
 }
 
-/* Where nothing may nest any more, arrays hold what holds nothing. */
+/* Generates an array; at the last level of nesting its elements are plain types. */
 static void random_array(pmix_data_array_t *to, unsigned depth)
 {
     static const unsigned flat[] = {PMIX_STRING, PMIX_INT32, PMIX_UINT64, PMIX_PROC};
@@ -249,7 +247,7 @@ static void random_struct(const field_t *field, char *data, unsigned depth)
             random_data(field->type, member, 1, depth);
             continue;
         }
-        /* Nothing of no type: the lists that no release packs. */
+        /* Fields without a type are lists that no release packs, and stay empty. */
         size_t count = PMIX_UNDEF == field->type ? 0 : random_below(4);
         *(size_t *) (data + field->count_offset) = count;
         *(void **) member = 0 == count ? NULL : data_room(field->type, count);
@@ -257,7 +255,7 @@ static void random_struct(const field_t *field, char *data, unsigned depth)
     }
 }
 
-/* What module v12 does not send. */
+/* Clears the members that module v12 does not pack. */
 static void leave_out_of_v12(unsigned type, void *datum)
 {
     if (PMIX_INFO == type) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the types are made of. */
+/* The table of types and their fields. */
 #include "data.h"
 
 #include <string.h>
@@ -144,7 +144,7 @@ static const field_t net_stats[] = {
     ONE(pmix_net_stats_t, num_send_errs, PMIX_UINT64),
     END,
 };
-/* The lists of disks and interfaces stay empty: no release packs them (see README.md). */
+/* The lists of disks and interfaces stay empty, as no release packs them correctly (see README.md). */
 static const field_t node_stats[] = {
     ONE(pmix_node_stats_t, buffers, TYPE_MEASURE),
     ONE(pmix_node_stats_t, cached, TYPE_MEASURE),
@@ -170,11 +170,9 @@ static const field_t node_stats[] = {
 #define BYTES(id) [id] = {#id, sizeof(pmix_byte_object_t), SHAPE_BYTES, UNION_HERE, NULL}
 #define STRUCT(id, c_type, fields, where) [id] = {#id, sizeof(c_type), SHAPE_STRUCT, where, fields}
 
-/*
- * No line: PMIX_BUFFER and PMIX_KVAL have no public C type, the XML text of a PMIX_TOPO depends on
- * the hwloc library. In no value: PMIX_COMMAND and PMIX_QUERY, and what is larger than the union;
- * PMIX_DATA_BUFFER, which the library reads from another place than it documents.
- */
+/* Omitted: PMIX_BUFFER and PMIX_KVAL have no public C type, and the XML text of a PMIX_TOPO depends on the hwloc
+ * library. Not in values: PMIX_COMMAND and PMIX_QUERY, types larger than the union, and PMIX_DATA_BUFFER, which the
+ * library reads from another member than documented. */
 static const type_t types[TYPE_COUNT] = {
     PLAIN(PMIX_UNDEF, 0, SHAPE_NOTHING, UNION_HERE),
     PLAIN(PMIX_BOOL, sizeof(bool), SHAPE_BOOL, UNION_HERE),

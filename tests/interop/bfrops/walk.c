@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Walks over data: freeing them, and undoing faults of the library. */
+/* Walks over data: release of memory, and correction of the library's faults. */
 #include "data.h"
 
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static void release_datum(const type_t *type, void *data)
     case SHAPE_BUFFER:
         free(((pmix_data_buffer_t *) data)->base_ptr);
         break;
-    case SHAPE_CPUSET: /* only the library knows how to free the set itself */
+    case SHAPE_CPUSET: /* only the library can free the set itself */
         free(((pmix_cpuset_t *) data)->source);
         break;
     case SHAPE_VALUE:
@@ -86,7 +86,7 @@ static void mend_struct(const field_t *field, char *data)
     }
 }
 
-/* A number that was folded for the wire as unsigned has been unfolded as signed. */
+/* Folds a number that was folded for the wire as unsigned and unfolded as signed. */
 static pmix_data_type_t folded(pmix_data_type_t type)
 {
     int16_t number = (int16_t) type;
@@ -101,7 +101,7 @@ void data_mend(unsigned id, void *data, size_t count)
         pmix_value_t *value = datum;
         pmix_data_array_t *array = datum;
         if (PMIX_INFO == id && abilities.is_v12) {
-            ((pmix_info_t *) datum)->flags = 0; /* or whatever the memory held */
+            ((pmix_info_t *) datum)->flags = 0; /* v12 leaves the flags uninitialized */
         }
         if (PMIX_DATA_TYPE == id && abilities.refold) {
             *(pmix_data_type_t *) datum = folded(*(pmix_data_type_t *) datum);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * Reads infos from the words of a request: `KEY TYPE HEX`, or `KEY info_array ( ... )`; a question
- * mark before a key makes it a qualifier.
- */
+/* Reads infos from the words of a request: `KEY TYPE HEX`, or `KEY info_array ( ... )`; a question mark before a key
+ * makes it a qualifier. */
 #include "gds.h"
 
 #include <stdlib.h>
@@ -13,7 +11,7 @@ char *next_word(words_t *words)
     return strtok_r(NULL, " \n", &words->at);
 }
 
-/* Numbers are decimal text; the width is the type's. */
+/* Reads a decimal number in the width of the type. */
 static int read_number(pmix_value_t *value, const char *type, const char *text)
 {
     unsigned long long number = strtoull(text, NULL, 10);
@@ -38,7 +36,7 @@ static int read_number(pmix_value_t *value, const char *type, const char *text)
     return 0;
 }
 
-/* The text forms count their NUL; a compressed one tells its own length. */
+/* Returns the size of a map: text forms include their NUL, and a compressed one contains its size. */
 static size_t map_size(const char *map)
 {
     static const char frame[] = "blob:\0component=zlib:\0size=";
@@ -49,10 +47,10 @@ static size_t map_size(const char *map)
     return (size_t) (size - map) + strlen(size) + 1 + strtoull(size, NULL, 10);
 }
 
-/* The number of PMIX_REGEX2, which the headers of older releases do not have. */
+/* The number of PMIX_REGEX2, which the headers of older releases lack. */
 #define REGEX2 74
 
-/* The library's own encoding of a list, or the given text as it is. */
+/* Reads a map: a list for the library to encode, or a text that is used unchanged. */
 static int read_map(pmix_value_t *value, const char *type, char *text)
 {
     char *map = NULL;
@@ -64,7 +62,7 @@ static int read_map(pmix_value_t *value, const char *type, char *text)
     } else if (0 == strcmp(type, "regex")) {
         map = text;
     } else if (0 == strcmp(type, "rx2")) {
-        /* A library that knows the type would read a structure of its own behind it. */
+        /* A library that supports the type would read a pointer to its structure here. */
         value->type = REGEX2;
         value->data.bo.bytes = NULL;
         value->data.bo.size = 0;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * The gds peer: hands requests to servers that may end at any of them.
+/* The gds peer, which passes requests to servers that may crash at any of them.
  *
- * Real releases crash on some gets. Each job is therefore registered by a server in a process of
- * its own, with a directory of its own; when the server ends instead of answering, this program
- * says so and the next request finds a new server with the same job.
- */
+ * Real releases crash on some gets. Each job is therefore registered by a server in a process and directory of its
+ * own. If the server exits instead of answering, this program reports it, and the next request starts a new server
+ * with the same job. */
 #define _GNU_SOURCE
 #include "gds.h"
 
@@ -17,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A server and the pipes to it. */
+/* A server process and its pipes. */
 typedef struct {
-    pid_t pid; /* 0: there is none */
+    pid_t pid; /* 0 if there is none */
     FILE *requests, *answers;
     char directory[64];
 } server_t;
@@ -32,7 +30,7 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
     return remove(path);
 }
 
-/* Ends the server if it has not ended; how it ended. */
+/* Ends the server if it still runs, and returns its wait status. */
 static int stop(server_t *server)
 {
     int how = 0;
@@ -61,7 +59,7 @@ static int start(server_t *server)
         return -1;
     }
     if (0 == server->pid) {
-        /* What this program has read ahead stays in its own standard input. */
+        /* The child reads a pipe, not the rest of this program's buffered input. */
         dup2(from[1], STDOUT_FILENO);
         close(to[1]);
         close(from[0]);
@@ -77,7 +75,7 @@ static int start(server_t *server)
     return 0;
 }
 
-/* One request and its answer; not 0 if the server ended. The answer's memory is reused. */
+/* Sends one request and reads the answer into reused memory. Returns a nonzero value if the server exited. */
 static int ask(server_t *server, const char *request, char **line, size_t *room)
 {
     fputs(request, server->requests);
@@ -85,7 +83,7 @@ static int ask(server_t *server, const char *request, char **line, size_t *room)
     return getline(line, room, server->answers) > 0 ? 0 : -1;
 }
 
-/* The signal that ended the server, or its status if it left by itself. */
+/* Prints the signal that ended the server, or its exit status. */
 static void say_how(int how)
 {
     if (WIFSIGNALED(how)) {
@@ -95,7 +93,7 @@ static void say_how(int how)
     }
 }
 
-/* Puts the request to a server that has this job; a new job means a new server. */
+/* Passes the request to a server with this job; a new job needs a new server. */
 static void answer(server_t *server, char **job, const char *request)
 {
     static char *line;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* One server: registers jobs and answers gets, a line for each. */
+/* A server that registers jobs and answers gets, one line each. */
 #include "gds.h"
 
 #include <stdio.h>
@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Seconds for one request; a library that never returns ends the server. */
+/* The time limit of a request in seconds, which ends the server if the library hangs. */
 #define PATIENCE 60
 
-/* The infos and one more, the flag that keeps a get from asking anybody else. */
+/* Adds PMIX_OPTIONAL to the infos, which restricts a get to the data of this server. */
 static pmix_info_t *with_optional(pmix_info_t *infos, size_t *count)
 {
     pmix_info_t *more = realloc(infos, (*count + 1) * sizeof(*infos));
@@ -24,7 +24,7 @@ static pmix_info_t *with_optional(pmix_info_t *infos, size_t *count)
     return more;
 }
 
-/* `job NSPACE NLOCAL INFO...`, `update` likewise: the status of registering it. */
+/* Answers `job NSPACE NLOCAL INFO...` and `update` with the status of the registration. */
 static void answer_job(words_t *words, bytes_t nspace)
 {
     const char *fault = NULL;
@@ -40,7 +40,7 @@ static void answer_job(words_t *words, bytes_t nspace)
            PMIx_server_register_nspace(nspace.data, num_local, infos, count, NULL, NULL));
 }
 
-/* `get NSPACE RANK KEY INFO...`: the status and the value; `-` is the null key. */
+/* Answers `get NSPACE RANK KEY INFO...` with the status and the value; `-` is the null key. */
 static void answer_get(words_t *words, bytes_t nspace)
 {
     const char *fault = NULL;

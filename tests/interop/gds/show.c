@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Values as the golden vectors write them: {"data":...,"type":"PMIX_...","type_id":N}. */
+/* Prints values in the form of the vectors: {"data":...,"type":"PMIX_...","type_id":N}. */
 #include "gds.h"
 
 #include <inttypes.h>
@@ -42,7 +42,7 @@ static void show_info(const pmix_info_t *info)
     putchar('}');
 }
 
-/* The elements of an array; what is neither an info, a process nor a number shows as null. */
+/* Prints an element of an array: an info, a process or a number; null for other types. */
 static void show_item(const pmix_data_array_t *array, size_t i)
 {
     switch (array->type) {

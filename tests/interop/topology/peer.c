@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * What a library says of the machine: one question a line on standard input, one answer a line.
+/* Answers questions about the machine from a library, one per line of standard input.
  *
- *   set LIST             the set "hwloc:LIST" read and written again, and its locality string
- *   shared ONE OTHER     what two locality strings share; "-" stands for an empty one
- *   distances LIST TYPE  how far devices of the types are from processors ("all" for no directive)
+ *   set LIST             the set "hwloc:LIST" parsed and printed, and its locality string
+ *   shared ONE OTHER     the common part of two locality strings; "-" means an empty one
+ *   distances LIST TYPE  the distances of devices of the types from processors ("all" for no directive)
  *   bound process|thread the processors of this process or thread
- *   load SOURCE          what a topology of a source is called; "-" stands for none
- *   bitmap LIST          a set that hwloc made, as the library writes it; and one that the library
- *                        made, as hwloc writes it, which also copies and frees it
+ *   load SOURCE          the name of a topology of a source; "-" means no source
+ *   bitmap LIST          a set made by hwloc, printed by the library; and a set made by the library, printed, copied
+ *   and freed by hwloc
  *
- * An answer is made of words: the status, then what was answered; "-" stands for nothing.
- */
+ * An answer is the status followed by the results; "-" means no result. */
 
 #define _GNU_SOURCE
 
@@ -29,7 +27,7 @@ static const char *shown(const char *text)
     return text == NULL || *text == '\0' ? "-" : text;
 }
 
-/* The set of a list. */
+/* Parses the set of a list. */
 static pmix_status_t parse(const char *list, pmix_cpuset_t *set)
 {
     char text[65536];
@@ -134,7 +132,7 @@ static void load(const char *source)
     free(topo.source);
 }
 
-/* What of hwloc is used here: its headers need not be installed. */
+/* Functions of hwloc, declared here so that its headers need not be installed. */
 static struct {
     void *(*alloc)(void);
     void (*free)(void *);
@@ -169,14 +167,14 @@ static void bitmap(const char *list)
     if (hwloc.alloc == NULL && !find_hwloc()) {
         exit(3);
     }
-    /* hwloc's, read by the library, which frees it. */
+    /* A set of hwloc, which the library prints and frees. */
     PMIX_CPUSET_CONSTRUCT(&cpus);
     cpus.source = strdup("hwloc");
     cpus.bitmap = hwloc.alloc();
     hwloc.read(cpus.bitmap, strcmp(list, "-") == 0 ? "" : list);
     written = PMIx_server_generate_cpuset_string(&cpus, &theirs);
     PMIx_Cpuset_destruct(&cpus);
-    /* The library's, read by hwloc, which frees it. */
+    /* A set of the library, which hwloc prints and frees. */
     read = parse(list, &cpus);
     if (read == PMIX_SUCCESS) {
         copy = hwloc.dup(cpus.bitmap);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Published data: one board for the job, with lookups that wait. All of it runs on the library's
- * progress thread. */
+/* Published data of the job, with lookups that wait. All of it runs on the library's progress thread. */
 #define _GNU_SOURCE
 #include "host.h"
 
@@ -13,7 +12,7 @@ typedef struct item {
     pmix_info_t info;
 } item_t;
 
-/* A lookup that waits until all of its keys are there. */
+/* A lookup that waits until all of its keys are published. */
 typedef struct waiting {
     struct waiting *next;
     char **keys;
@@ -34,7 +33,7 @@ static item_t *find(const char *key)
     return NULL;
 }
 
-/* Says what is there of these keys. */
+/* Answers a lookup with the published data of these keys. */
 static void tell(char **keys, pmix_lookup_cbfunc_t done, void *cbdata)
 {
     size_t found = 0, asked = (size_t) pmix_argv_count(keys);
@@ -69,7 +68,7 @@ static bool all_there(char **keys)
     return true;
 }
 
-/* Answers every lookup that need not wait any longer. */
+/* Answers every lookup whose keys are all published. */
 static void wake(void)
 {
     for (waiting_t **at = &waiting; NULL != *at;) {

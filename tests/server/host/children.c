@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Starting the processes, and waiting for them. */
+/* Starts the processes and waits for them. */
 #define _GNU_SOURCE
 #include "host.h"
 
@@ -39,12 +39,12 @@ static void end_early(int signal)
 {
     static const char text[] = "host: out of time\n";
     if (SIGALRM == signal && write(STDERR_FILENO, text, sizeof(text) - 1) < 0) {
-        /* There is nobody to tell. */
+        /* The message is lost, and there is no other way to report it. */
     }
     abort_job(SIGALRM == signal ? 124 : 128 + signal);
 }
 
-/* One process, in a process group of its own, with what the server wants in its environment. */
+/* Starts a process in a process group of its own, with the environment that the server requires. */
 static pid_t start(const options_t *options, uint32_t rank)
 {
     char **environment = NULL;
@@ -72,7 +72,7 @@ static pid_t start(const options_t *options, uint32_t rank)
     return pid;
 }
 
-/* The exit status of a process as a shell would say it. */
+/* Returns the exit status of a process as a shell reports it. */
 static int code_of(int status)
 {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The job: its maps, and the processes that are started here. */
+/* The job: its maps, and the local processes. */
 #define _GNU_SOURCE
 #include "host.h"
 
@@ -16,7 +16,7 @@ uint32_t job_size(const options_t *options)
     return size;
 }
 
-/* Names and ranks as text: this node first, then the others. */
+/* Writes names and ranks as text: this node first, then the others. */
 static void write_lists(const options_t *options, FILE *names, FILE *ranks)
 {
     char here[256];
@@ -36,7 +36,7 @@ static void write_lists(const options_t *options, FILE *names, FILE *ranks)
     }
 }
 
-/* The two maps, encoded by the library. */
+/* Has the library encode the two maps. */
 static void make_maps(const options_t *options, char **node_map, char **proc_map)
 {
     char *names = NULL, *ranks = NULL;
@@ -59,7 +59,7 @@ static void make_maps(const options_t *options, char **node_map, char **proc_map
     free(ranks);
 }
 
-/* The session, as an array of what is known of it: it has room for twice the job. */
+/* Loads the session as an array of its info; it has slots for twice the job. */
 static void load_session(const options_t *options, uint32_t size, pmix_info_t *info)
 {
     uint32_t room = 2 * size;

@@ -66,7 +66,7 @@ pmix_status_t answer_of(answer_t *answer, pmix_status_t status)
     return answer->status;
 }
 
-/* A line of /proc/self/status in KiB. */
+/* Returns a line of /proc/self/status in KiB. */
 static long memory_kib(const char *name)
 {
     char line[256];
@@ -106,7 +106,7 @@ static void read_far(options_t *options, char *text)
 
 static options_t read_options(char **argv)
 {
-    /* Programs derive names of shared memory from it, so no two jobs may have the same. */
+    /* Make the name unique: programs derive names of shared memory from it. */
     static char nspace[32];
     snprintf(nspace, sizeof(nspace), "host-%d", (int) getpid());
     options_t options = {.num_local = 1, .nspace = nspace, .timeout = 60};
@@ -143,7 +143,7 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
     return remove(path);
 }
 
-/* The server's own directory; removed again at the end. */
+/* Creates the server's directory, which is removed at the end. */
 static void make_directory(char *path, size_t room)
 {
     const char *top = getenv("TMPDIR");
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
     PMIX_INFO_LOAD(&infos[0], PMIX_SERVER_TMPDIR, directory, PMIX_STRING);
     PMIX_INFO_LOAD(&infos[1], PMIX_SYSTEM_TMPDIR, directory, PMIX_STRING);
     PMIX_INFO_LOAD(&infos[2], PMIX_SERVER_TOOL_SUPPORT, &yes, PMIX_BOOL);
-    /* Output that is delivered is for those who pull it; writing it here ends a real server. */
+    /* Delivered output is only for pulls; a real server crashes if it also writes it here. */
     PMIX_INFO_LOAD(&infos[3], PMIX_IOF_LOCAL_OUTPUT, &no, PMIX_BOOL);
     pmix_status_t status = PMIx_server_init(host_module(), infos, 4);
     if (PMIX_SUCCESS != status) {
@@ -197,7 +197,7 @@ int main(int argc, char **argv)
         PMIx_server_finalize();
     }
     nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    /* A job that was killed leaves connections that are just being lost; they end with the host. */
+    /* A killed job leaves connections whose loss is still being handled; they end with the host. */
     fflush(NULL);
     _exit(code);
 }

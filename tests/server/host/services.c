@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the programs that compare releases ask of a host besides: groups, a query, and output of rank 0. */
+/* Services that the programs of the release comparison need: groups, a query, and output of rank 0. */
 #define _GNU_SOURCE
 #include "host.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The context id of every group that asks for one. */
+/* The context ID of every group that requests one. */
 #define CONTEXT_ID 77
 
 static const options_t *job;
@@ -22,7 +22,7 @@ static void free_infos(void *cbdata)
     PMIX_INFO_FREE(info, 1);
 }
 
-/* The answer to a group operation, which must not be given before the upcall has returned. */
+/* The answer to a group operation, which must not be sent before the upcall has returned. */
 typedef struct {
     pmix_info_cbfunc_t done;
     void *cbdata;
@@ -47,10 +47,9 @@ static void *give_results(void *context)
     return NULL;
 }
 
-/* A construction ends with the members, without which a server of 5.0 makes no group, and with a context id if
- * one is asked for. A group that is called bare has no results at all. Taking a group apart is done at once, as a
- * server of 5.0 asks a second time, and frees what it asked with twice, when the answer comes later: that is what
- * becomes of a group that is called later. */
+/* A construct completes with the members, without which a server of 5.0 makes no group, and with a context ID if one
+ * is requested. A group named "bare" gets no results. A destruct completes at once: if the answer comes later, a
+ * server of 5.0 calls the host a second time, and frees the arguments twice. A group named "later" shows this. */
 static pmix_status_t group(pmix_group_operation_t operation, char name[], const pmix_proc_t procs[],
                            size_t num_procs, const pmix_info_t directives[], size_t num_directives,
                            pmix_info_cbfunc_t done, void *cbdata)
@@ -83,7 +82,7 @@ static pmix_status_t group(pmix_group_operation_t operation, char name[], const 
     return PMIX_SUCCESS;
 }
 
-/* Knows the names of the jobs: there is one. */
+/* Answers a query for the names of the jobs: there is one. */
 static pmix_status_t query(pmix_proc_t *proc, pmix_query_t *queries, size_t num_queries,
                            pmix_info_cbfunc_t done, void *cbdata)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the library asks of the host. Nothing here reaches another node: there is none. */
+/* The upcalls of the host, which has no other node to reach. */
 #define _GNU_SOURCE
 #include "host.h"
 
@@ -35,7 +35,7 @@ static pmix_status_t aborted(const pmix_proc_t *proc, void *object, int status, 
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-/* A fence with a member that is elsewhere: the other nodes put nothing in. */
+/* Completes a fence with remote members, which contribute no data. */
 static pmix_status_t fence(const pmix_proc_t *procs, size_t num_procs, const pmix_info_t *infos,
                            size_t num_infos, char *data, size_t len, pmix_modex_cbfunc_t done,
                            void *cbdata)
@@ -78,14 +78,14 @@ static pmix_status_t deregister_events(pmix_status_t *codes, size_t num_codes,
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-/* What the program `relayed` raises, and what it hears as if another node had raised it. */
+/* The event that the program `relayed` generates, and the event that it receives as if from another node. */
 #define RELAYED (PMIX_EXTERNAL_ERR_BASE - 11)
 #define TOLD (PMIX_EXTERNAL_ERR_BASE - 12)
 
-/* Where servers of pmix-rs say which user alone may hear of an event. */
+/* The key by which servers of pmix-rs name the only user that may receive an event. */
 #define ONLY_USER "pmixrs.event.user"
 
-/* An event that is told. */
+/* An event that is being delivered. */
 typedef struct {
     pmix_info_t *infos;
     size_t num_infos;
@@ -101,7 +101,7 @@ static void told(pmix_status_t status, void *cbdata)
     free(event);
 }
 
-/* What a host does that carries infos to another node: they are packed, and unpacked there. */
+/* Packs and unpacks infos, as a host does that sends them to another node. */
 static void carry(pmix_info_t *infos, size_t num_infos, pmix_info_t *to)
 {
     pmix_data_buffer_t buffer;
@@ -117,7 +117,7 @@ static void carry(pmix_info_t *infos, size_t num_infos, pmix_info_t *to)
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
 }
 
-/* Tells an event here as the host of another node would, and what it knew of its user. */
+/* Delivers an event as the host of another node would, with the user that it knows. */
 static void relay(const pmix_proc_t *source, pmix_info_t *infos, size_t num_infos)
 {
     event_t *event = malloc(sizeof(*event));
@@ -156,11 +156,11 @@ static pmix_status_t notify_event(pmix_status_t code, const pmix_proc_t *source,
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-/* An answer that must not be given before the upcall has returned. */
+/* An answer that must not be sent before the upcall has returned. */
 typedef struct {
     pmix_op_cbfunc_t done;
     void *cbdata;
-    /* Output to deliver before it, or NULL. */
+    /* Output to deliver before the answer, or NULL. */
     char *output;
 } later_t;
 
@@ -213,7 +213,7 @@ static pmix_status_t job_control(const pmix_proc_t *client, const pmix_proc_t *t
     return PMIX_SUCCESS;
 }
 
-/* A tool has the name that it brings, or gets one. */
+/* Accepts a tool with its own name, or assigns one. */
 static void tool_connected(pmix_info_t *infos, size_t num_infos, pmix_tool_connection_cbfunc_t done,
                            void *cbdata)
 {
@@ -232,7 +232,7 @@ static void tool_connected(pmix_info_t *infos, size_t num_infos, pmix_tool_conne
     done(PMIX_SUCCESS, &proc, cbdata);
 }
 
-/* A later library copies a longer table than the header declares; what is behind ours is NULL. */
+/* A later library copies a longer table than this header declares; the bytes after ours must be NULL. */
 static struct {
     pmix_server_module_t module;
     void *later[32];

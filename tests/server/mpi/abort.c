@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `abort SIZE`: the last rank ends the job with 9 while the others wait for it. */
+/* `abort SIZE`: the last rank aborts the job with 9 while the others wait for it. */
 #include "mpi_check.h"
 
 int main(int argc, char **argv)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `about SIZE`: what MPI says of the job: the universe, the application, the node and how the
- * program was started. */
+/* `about SIZE`: checks MPI's information about the job: the universe, the application, the node and the command
+ * line. */
 #define _GNU_SOURCE
 #include "mpi_check.h"
 

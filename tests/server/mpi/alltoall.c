@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `alltoall SIZE`: every rank sends every other something of its own, short and long. */
+/* `alltoall SIZE`: every rank sends each other one different data, short and long. */
 #include "mpi_check.h"
 
 static void exchange(int rank, int size, int each)

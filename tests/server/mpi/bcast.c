@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `bcast SIZE`: every rank in turn tells all others something, short and long. */
+/* `bcast SIZE`: every rank in turn broadcasts data, short and long. */
 #include "mpi_check.h"
 
 #define LONG 50000

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `hello SIZE`: every rank says who it is and meets the others once. */
+/* `hello SIZE`: every rank prints its rank and enters a barrier. */
 #include "mpi_check.h"
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the MPI programs share: a fact that does not hold ends the program with 1. */
+/* Shared code of the MPI programs: a failed check exits with 1. */
 #ifndef PMIXRS_SERVER_MPI_CHECK_H
 #define PMIXRS_SERVER_MPI_CHECK_H
 
@@ -16,7 +16,7 @@
         }                                                                           \
     } while (0)
 
-/* MPI_Init, and who I am; `argv[1]` is how many processes there must be. */
+/* Calls MPI_Init and returns the rank and size; `argv[1]` is the expected number of processes. */
 static inline void mpi_begin(int argc, char **argv, int *rank, int *size)
 {
     require(MPI_Init(&argc, &argv) == MPI_SUCCESS);

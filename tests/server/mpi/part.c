@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `part LOCAL SIZE`: of a job of SIZE ranks only the first LOCAL run; they work among themselves. */
+/* `part LOCAL SIZE`: only the first LOCAL of SIZE ranks run, and communicate among themselves. */
 #include "mpi_check.h"
 
 int main(int argc, char **argv)

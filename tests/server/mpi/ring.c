@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `ring SIZE`: messages of 64 KiB go round until each is where it began. */
+/* `ring SIZE`: messages of 64 KiB travel around the ring until each is back at its origin. */
 #include "mpi_check.h"
 
 #define LEN 65536

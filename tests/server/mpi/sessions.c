@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `sessions SIZE`: communicators that are made of groups, without MPI_Init. Process sets that the
- * launcher defines are left out: Open MPI 5.0 lists none, whoever answers its query. */
+/* `sessions SIZE`: communicators created from groups, without MPI_Init. Process sets of the launcher are omitted:
+ * Open MPI 5.0 lists none under any launcher. */
 #include "mpi_check.h"
 
 #include <string.h>
 
 static MPI_Session session;
 
-/* Whether a process set is listed. */
+/* Returns 1 if a process set is listed. */
 static int is_listed(const char *wanted)
 {
     int count = 0;
@@ -23,7 +23,7 @@ static int is_listed(const char *wanted)
     return 0;
 }
 
-/* The group of a process set. */
+/* Returns the group of a process set. */
 static MPI_Group of_set(const char *set, int expected)
 {
     MPI_Group group;
@@ -35,7 +35,7 @@ static MPI_Group of_set(const char *set, int expected)
     return group;
 }
 
-/* All of a group count themselves in a communicator. */
+/* Counts the members of a group in a communicator. */
 static void count(MPI_Group group, const char *tag, int expected)
 {
     MPI_Comm comm;
@@ -47,7 +47,7 @@ static void count(MPI_Group group, const char *tag, int expected)
     MPI_Comm_free(&comm);
 }
 
-/* Every second process of a group, from the first one that is named. */
+/* Returns every second process of a group, from rank `first` on. */
 static MPI_Group every_second(MPI_Group world, int first, int size)
 {
     MPI_Group half;
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
     count(world, "first", size);
     count(self, "self", 1);
 
-    /* Two halves, each with a communicator of the same tag at the same time, and one between them. */
+    /* Two halves, each with a communicator with the same tag at the same time, and one between them. */
     if (size > 1) {
         MPI_Group own = every_second(world, rank % 2, size);
         MPI_Group other = every_second(world, 1 - rank % 2, size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `shared SIZE`: all ranks share a node, and memory. */
+/* `shared SIZE`: all ranks share a node and memory. */
 #include "mpi_check.h"
 
 int main(int argc, char **argv)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `spawn SIZE KIND`: processes that start others, and speak with them. KIND is
- * once: a job of 2 by all; multiple: 1 and 2 of two command lines; row: one after the other, 20 times;
- * nested: the child starts one itself; fails: a program that is not there is an error that the program
- * sees; dies: a child ends with 3 while its parents wait for it; parent: a parent ends with 5 while its
- * children wait. */
+/* `spawn SIZE KIND`: processes that spawn others and communicate with them. The kinds are:
+ *   once      all spawn a job of 2
+ *   multiple  1 and 2 processes of two command lines
+ *   row       20 spawns one after the other
+ *   nested    the child spawns another job
+ *   fails     spawning a missing program returns an error
+ *   dies      a child exits with 3 while its parents wait for it
+ *   parent    a parent exits with 5 while its children wait */
 #include "mpi_check.h"
 
 #include <string.h>
@@ -38,7 +41,7 @@ static void be_child(MPI_Comm parents, int rank, char **argv)
         _exit(3);
     }
     if (strcmp(kind, "child-parent") == 0 || strcmp(kind, "child-dies") == 0) {
-        /* Ends with an error, or the job is ended meanwhile. */
+        /* The call fails, or the job is killed during it. */
         int none = 0;
         MPI_Bcast(&none, 1, MPI_INT, 0, parents);
         _exit(0);
@@ -83,7 +86,7 @@ static void be_parent(int rank, char **argv)
         }
         return;
     } else if (strcmp(kind, "fails") == 0) {
-        /* Each by itself: Open MPI 4 leaves the others of a communicator waiting. */
+        /* Each process spawns alone: Open MPI 4 leaves the other members of a communicator waiting. */
         MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
         int status = MPI_Comm_spawn("/no/such/program", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0,
                                     MPI_COMM_SELF, &children, MPI_ERRCODES_IGNORE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `split SIZE`: communicators of even and odd ranks, backwards, and of the ranks of this node. */
+/* `split SIZE`: communicators of even and odd ranks in reverse order, and of the ranks of this node. */
 #include "mpi_check.h"
 
 int main(int argc, char **argv)
@@ -11,7 +11,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(part, &part_rank);
     MPI_Comm_size(part, &part_size);
     require(part_size == (size + 1 - rank % 2) / 2);
-    /* The highest rank of my kind comes first. */
+    /* The highest rank of the same parity comes first. */
     first = rank;
     MPI_Bcast(&first, 1, MPI_INT, 0, part);
     require(first == rank + 2 * part_rank);

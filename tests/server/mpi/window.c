@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `window SIZE`: every rank puts into, adds to and reads the memory of others, who do nothing. */
+/* `window SIZE`: every rank puts into, accumulates in and gets from the memory of passive others. */
 #include "mpi_check.h"
 
 int main(int argc, char **argv)
