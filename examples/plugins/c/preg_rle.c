@@ -36,7 +36,7 @@ static int32_t put_number(const pmixrs_call_t *call, size_t number)
     return put(call, digits + at, sizeof(digits) - at);
 }
 
-/* The end of the element that starts at `at`: the next comma or the end of the input. */
+/* Returns the end of the element that starts at `at`: the next comma or the end of the input. */
 static size_t element_end(const uint8_t *input, size_t len, size_t at)
 {
     const uint8_t *comma = memchr(input + at, ',', len - at);
@@ -72,12 +72,12 @@ static int32_t encode(const uint8_t *list, size_t len, const pmixrs_call_t *call
     return status;
 }
 
-/* What `query` makes of the settings. */
+/* The settings that `query` read. */
 typedef struct {
     uint64_t least; /* shorter lists are left to the next component; in names */
 } rle_t;
 
-/* How many names a list has. */
+/* Returns the number of names in a list. */
 static uint64_t num_names(const uint8_t *list, size_t len)
 {
     uint64_t names = 1;
@@ -87,7 +87,7 @@ static uint64_t num_names(const uint8_t *list, size_t len)
     return names;
 }
 
-/* Whether a list pays: it repeats a name next to itself, and we could read it back. */
+/* Returns 1 for a list that pays: it repeats adjacent names, and `decode` can restore it. */
 static int takes(const rle_t *rle, const uint8_t *list, size_t len)
 {
     if (num_names(list, len) < rle->least) {
@@ -99,7 +99,7 @@ static int takes(const rle_t *rle, const uint8_t *list, size_t len)
     size_t at = 0, end = element_end(list, len, 0);
     while (end < len) {
         size_t next = end + 1, next_end = element_end(list, len, next);
-        /* "n1,n1" grows to "n1*2" only where the name has two letters or more. */
+        /* "n1,n1" becomes "n1*2", which is shorter only if the name has two letters or more. */
         if (end - at >= 2 && next_end - next == end - at
             && memcmp(list + at, list + next, end - at) == 0) {
             return 1;
@@ -110,7 +110,7 @@ static int takes(const rle_t *rle, const uint8_t *list, size_t len)
     return 0;
 }
 
-/* Reads the count behind a `*`; 0 if it is none. */
+/* Reads the count after a `*`; returns 0 if it is invalid. */
 static uint64_t read_count(const uint8_t *digits, size_t len)
 {
     uint64_t count = 0;
@@ -192,7 +192,7 @@ static int32_t parse_regex(void *module, const uint8_t *bytes, size_t len,
     return len == 0 ? PMIXRS_SUCCESS : decode(bytes, len, 0, call);
 }
 
-/* What the host writes of a parameter: at most 20 digits are looked at. */
+/* The text of a parameter; 20 digits are enough for any number. */
 typedef struct {
     uint8_t digits[20];
     size_t len;
@@ -220,7 +220,7 @@ static const pmixrs_parameter_t PARAMETERS[] = {
     },
 };
 
-/* Makes a module; the host calls it once, before anything else. */
+/* Creates a module; the host calls this function once, before all others. */
 static int32_t query(const pmixrs_host_t *host, void **module)
 {
     static const char refused[] = LEAST " must be a number from 1 up";
@@ -251,8 +251,8 @@ static const pmixrs_operations_t OPERATIONS = {
     .parse_regex = parse_regex,
     .generate_node_regex = generate_node_regex,
     .parse_nodes = parse_nodes,
-    /* generate_ppn and parse_procs stay NULL: process maps are not ours. legacy_len stays NULL:
-     * our values end at the first NUL. */
+    /* generate_ppn and parse_procs stay NULL, as this component does not encode process maps. legacy_len stays NULL,
+     * as its values end at the first NUL. */
 };
 
 static const pmixrs_component_t COMPONENT = {

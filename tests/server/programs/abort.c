@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* One rank aborts the job with 7 while the others wait for it; nobody may get through. */
+/* One rank aborts the job with 7 while the others wait for it in a fence, which must not complete. */
 #define _GNU_SOURCE
 #include "check.h"
 

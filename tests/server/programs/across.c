@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `across [asked]`: a job of Slurm over several nodes. Who is where is what Slurm's environment says, and what
- * every process puts, every process gets by a fence that collects; with `asked`, other data before it by
- * direct modex. Publishing is refused, and events reach the processes of a node. With its
- * defaults Slurm 22.05 ends a fence that collects nothing on each node alone; nothing here relies on one. */
+/* `across [asked]`: a Slurm job over several nodes. The placement must be that of Slurm's environment, and every
+ * process gets the data of all others by a fence that collects; with `asked`, first other data by direct modex.
+ * Publishing must be refused, and events must reach the processes of the node. By default Slurm 22.05 completes a
+ * fence without data on each node alone, so this program relies on none. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A code that PMIx leaves to its users. */
+/* A code of the range that PMIx leaves to its users. */
 #define TOLD (PMIX_EXTERNAL_ERR_BASE - 1)
 #define PATIENCE 20000
 
@@ -37,7 +37,7 @@ static uint16_t get_short(const char *key)
     return number;
 }
 
-/* What Slurm says of this process, the server says too. */
+/* Compares the server's job info with Slurm's environment. */
 static void check_place(void)
 {
     require(me.rank == number_of("SLURM_PROCID"));
@@ -50,7 +50,7 @@ static void check_place(void)
     free(name);
 }
 
-/* The ranks of this node, as the processes themselves say it. */
+/* Compares the local ranks with the host names that the processes put. */
 static void check_peers(char **hosts)
 {
     char *expected = NULL, *found = get_text(PMIX_RANK_WILDCARD, PMIX_LOCAL_PEERS);
@@ -70,7 +70,7 @@ static void check_peers(char **hosts)
     free(found);
 }
 
-/* Everything of everybody, with which the fence came. */
+/* Gets all data of all processes, which the fence collected. */
 static void collected(void)
 {
     put_text(PMIX_GLOBAL, "a.host", host);
@@ -96,7 +96,7 @@ static void collected(void)
     free(hosts);
 }
 
-/* A number of a process that may not have committed it yet, which is asked for until it has. */
+/* Gets a number, and retries until the process has committed it. */
 static uint32_t get_committed(pmix_rank_t rank, const char *key)
 {
     pmix_proc_t proc = peer(rank);
@@ -114,7 +114,7 @@ static uint32_t get_committed(pmix_rank_t rank, const char *key)
     wrong("%s of rank %u never came", key, rank);
 }
 
-/* No fence collects these: each get is a question to the server of the other. */
+/* Gets data that no fence collected: each get is a request to the server of the other process. */
 static void asked_for(void)
 {
     char text[20001];
@@ -124,7 +124,7 @@ static void asked_for(void)
     pmix_value_t bytes = {.type = PMIX_BYTE_OBJECT, .data.bo = {.bytes = text, .size = sizeof(text)}};
     must("PMIx_Put", PMIx_Put(PMIX_GLOBAL, "a.bytes", &bytes));
     must("PMIx_Commit", PMIx_Commit());
-    /* Whoever is next comes first, so that not all ask rank 0 at once. */
+    /* Start with the next rank, so that not all processes ask rank 0 at the same time. */
     for (uint32_t i = 1; i <= size; i++) {
         pmix_rank_t rank = (me.rank + i) % size;
         require(get_committed(rank, "a.early") == 10 + rank);
@@ -138,7 +138,7 @@ static void asked_for(void)
     fence_all(true);
 }
 
-/* Slurm's server publishes nothing; whoever asks is told so, at once. */
+/* Checks that publishing fails at once: Slurm's server does not support it. */
 static void publish(void)
 {
     uint32_t number = 7;
@@ -168,7 +168,7 @@ static void registered(pmix_status_t status, size_t reference, void *cbdata)
     arrive(cbdata, status, reference);
 }
 
-/* The first process of each node tells the others there. */
+/* Notifies the local processes from the first one of each node. */
 static void events(void)
 {
     arrival_t listening = ARRIVAL, sent = ARRIVAL;
@@ -195,7 +195,7 @@ static void events(void)
 
 int main(int argc, char **argv)
 {
-    /* Nodes that are namespaces have host names of their own; others are names of Slurm alone. */
+    /* Nodes with namespaces have host names of their own; other nodes are only names in Slurm. */
     const char *name = NULL == getenv("CHECK_NODES") ? NULL : getenv("SLURMD_NODENAME");
     gethostname(host, sizeof(host));
     if (NULL != name) {

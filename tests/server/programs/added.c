@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * Groups whose members do not all know each other: ranks 0 and 1 lead and add the others, first as leaders that
- * list each other, then as leaders that know only how many they are. The group is used by its name and taken
- * apart.
- */
+/* Groups whose members do not all know each other. Ranks 0 and 1 lead and add the others, first as leaders that list
+ * each other, then as leaders that only know their number. The group's name is used in other calls, and the group is
+ * destructed. */
 #include "check.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Of releases behind 4.2 and 5.0. */
+/* Attributes of releases after 4.2 and 5.0. */
 #ifndef PMIX_GROUP_BOOTSTRAP
 #define PMIX_GROUP_BOOTSTRAP "pmix.grp.btstrp"
 #endif
@@ -25,7 +23,7 @@ static void load_procs(pmix_info_t *info, const char *key, const pmix_proc_t *pr
     PMIX_INFO_LOAD(info, key, &array, PMIX_DATA_ARRAY);
 }
 
-/* All processes of the job must be members, in descending order or as the library sorts them. */
+/* Checks that all processes of the job are members, in descending order or sorted by the library. */
 static void check_members(const pmix_info_t *info)
 {
     const pmix_data_array_t *array = info->value.data.darray;
@@ -72,8 +70,8 @@ static void construct(const char *name, const pmix_proc_t *procs, size_t nprocs,
     }
 }
 
-/* One that is added knows nobody. Releases up to 5.0 take no empty list: there it names itself, and that none
- * leads. */
+/* Joins as an added member, which knows no other member. Releases up to 5.0 accept no empty list: there the process
+ * names itself, and declares that there is no leader. */
 static void join(const char *name)
 {
     pmix_info_t *results = NULL;

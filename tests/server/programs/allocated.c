@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A launcher that allocates nothing refuses requests for allocations and for blocks of resources, of processes and of
- * tools: rank 0 is a process, rank 1 a tool that finds the server by its process id. */
+/* A launcher without an allocator refuses requests for allocations and resource blocks, of processes and of tools:
+ * rank 0 is a process, rank 1 a tool that finds the server by its process ID. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -12,7 +12,7 @@
 
 #define PATIENCE 20000
 
-/* The function, its directives and its unit of resources, which the headers of releases up to 5.0 do not declare. */
+/* The function, its directives and its resource unit, which headers of releases up to 5.0 do not declare. */
 typedef struct {
     uint64_t type;
     size_t count;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * `answers RANK...`: asks all there is to ask about these ranks, their nodes and applications, and
- * the job. Rank 0 writes a line for each question with its status and value. Each question is asked
- * twice, as a client keeps answers and may not find them again.
- */
+/* `answers RANK...`: gets all available data about these ranks, their nodes and applications, and the job. Rank 0
+ * writes a line for each get with its status and value. Each get is repeated, as a client caches values and may not
+ * find them again. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -11,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Keys of applications, nodes and sessions come first: for them a client uses what it has by then
- * of the process. */
+/* Keys of applications, nodes and sessions come first: for these a client uses the process data that it has already. */
 static const char *const of_procs[] = {
     PMIX_APP_SIZE,     PMIX_APPLDR,      PMIX_WDIR,       PMIX_SESSION_ID, PMIX_UNIV_SIZE,
     PMIX_LOCAL_PEERS,  PMIX_LOCAL_SIZE,  PMIX_LOCALLDR,   PMIX_NODE_SIZE,  PMIX_HOSTNAME,
@@ -31,7 +28,7 @@ static const char *const of_job[] = {
 
 #define EACH(i, list) size_t i = 0; i < sizeof(list) / sizeof(*list); i++
 
-/* Status and value of one question. */
+/* Returns the status and value of a get as text. */
 static char *answer(pmix_rank_t rank, const char *key, const pmix_info_t *infos, size_t count)
 {
     pmix_proc_t proc = peer(rank);
@@ -49,7 +46,7 @@ static char *answer(pmix_rank_t rank, const char *key, const pmix_info_t *infos,
     return line;
 }
 
-/* Asks twice and writes the answer. */
+/* Gets twice and writes the answer. */
 static void ask(const char *about, pmix_rank_t rank, const char *key, const pmix_info_t *infos,
                 size_t count)
 {
@@ -63,7 +60,7 @@ static void ask(const char *about, pmix_rank_t rank, const char *key, const pmix
     free(again);
 }
 
-/* Node keys with the name or the number of the node of a rank. */
+/* Gets node keys with the name or the ID of a rank's node. */
 static void ask_of_node(const char *about, const char *name, const void *value,
                         pmix_data_type_t type, pmix_rank_t rank)
 {

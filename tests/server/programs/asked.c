@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the launcher alone knows, by query: how the job does and which processes it has, what debuggers may ask for,
- * the memory that is used, and the node that was given to it. What schedulers know is refused. */
+/* Queries that only the launcher can answer: the state and the processes of the job, debugger support, memory use,
+ * and the allocated node. Queries for the scheduler must be refused. */
 #define _GNU_SOURCE
 #include "check.h"
 
 #include <string.h>
 #include <unistd.h>
 
-/* Releases that have no name for it pass the key on as it is. */
+/* Releases without this name pass the key through unchanged. */
 #ifndef PMIX_QUERY_ALLOCATION
 #    define PMIX_QUERY_ALLOCATION "pmix.query.allc"
 #endif
 
-/* The answers to a question about this job. */
+/* Queries a key about this job. */
 static pmix_status_t ask(const char *key, bool names_job, pmix_info_t **results, size_t *count)
 {
     pmix_query_t query;
@@ -31,7 +31,7 @@ static pmix_status_t ask(const char *key, bool names_job, pmix_info_t **results,
     return status;
 }
 
-/* The only answer to a question, of this type. */
+/* Returns the only result of a query, which must have this type. */
 static pmix_info_t *answer(const char *key, bool names_job, pmix_data_type_t type)
 {
     pmix_info_t *results;
@@ -52,7 +52,7 @@ static void job_does_well(void)
     PMIX_INFO_FREE(found, 1);
 }
 
-/* A table of all processes, this one among them, which runs. */
+/* Checks a table of all processes, in which this one is running. */
 static void has_table(const char *key)
 {
     pmix_info_t *found = answer(key, true, PMIX_DATA_ARRAY);
@@ -80,7 +80,7 @@ static void lists(const char *key, const char *attribute)
     PMIX_INFO_FREE(found, 1);
 }
 
-/* What is in an array of infos, at any depth. */
+/* Returns true if an array of infos contains the key at any depth. */
 static bool has_key(const pmix_value_t *value, const char *key)
 {
     if (PMIX_DATA_ARRAY != value->type || NULL == value->data.darray
@@ -116,7 +116,7 @@ static void is_refused(const char *key)
 int main(void)
 {
     begin();
-    /* Those that are not started yet have no process ids. */
+    /* Wait until all processes have started: earlier ones have no process ID yet. */
     fence_all(false);
     job_does_well();
     has_table(PMIX_QUERY_PROC_TABLE);
@@ -127,7 +127,7 @@ int main(void)
     has(PMIX_QUERY_ALLOCATION, PMIX_AVAIL_PHYS_MEMORY);
     is_refused(PMIX_QUERY_QUEUE_LIST);
     is_refused(PMIX_QUERY_ALLOC_STATUS);
-    /* Nobody ends while others ask. */
+    /* Stay until the others have queried this process. */
     fence_all(false);
     end();
     return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `attacked DONE PROGRAM ARGUMENTS`: the last process becomes another program, which attacks the server; the
- * others put, fence among themselves and get without end until there is a file. */
+/* `attacked DONE PROGRAM ARGUMENTS`: the last process executes a program that attacks the server. The others put,
+ * fence among themselves and get until a file exists. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* How long a fence may take, in nanoseconds. */
+/* The limit of a fence in nanoseconds. */
 #define LONGEST 5000000000u
 
-/* What the others wait for is seen by the first of them, which says that this turn is the last. */
+/* The first of the others checks for the file and announces the last turn, so that all end after the same one. */
 static bool turn(unsigned number, const pmix_proc_t *others, const char *done)
 {
     char key[32];

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Heartbeats: rank 0 has itself monitored and sends them, so nobody hears of it; when it sends no more, the other ranks
- * hear that it failed to. */
+/* Heartbeats: rank 0 has itself monitored and sends them, so no event is generated. After it stops sending, the
+ * other ranks receive the event of the missed heartbeats. */
 #include "check.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* The time between two heartbeats, and how many may be missing. OpenPMIx tells after the first one that is. */
+/* The time between heartbeats, and the number that may be missed. OpenPMIx generates the event after the first
+ * missed one. */
 #define SECONDS 1
 #define DROPS 1
-/* Each function sends heartbeats for longer than a monitor waits for one. */
+/* The number of heartbeats by each function, which takes longer than the monitor's limit. */
 #define NUM_BEATS 10
 #define EACH_MS 250
 #define BEATING_MS (2 * NUM_BEATS * EACH_MS)
@@ -67,8 +68,8 @@ static void taken(pmix_status_t status, pmix_info_t *info, size_t ninfo, void *c
         release(release_cbdata);
 }
 
-/* Sends a heartbeat by one of the two functions that do so. OpenPMIx does not call the callback of the second one, so
- * that its blocking form never returns. */
+/* Sends a heartbeat by one of two functions. OpenPMIx does not call the callback of the second one, so that its
+ * blocking form never returns. */
 static void beat(unsigned number)
 {
     static pmix_info_t monitor;

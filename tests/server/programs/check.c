@@ -179,7 +179,7 @@ void op_done(pmix_status_t status, void *cbdata)
     arrive(cbdata, status, 0);
 }
 
-/* The number of a line of a file. */
+/* Returns the number in a line of a file. */
 static uint64_t number_of(const char *path, const char *name)
 {
     char line[256];

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The rest that programs of one job use: connect, log, cleanup registration, credentials, and
- * initialising more than once. */
+/* Other calls within a job: connect, log, cleanup registration, credentials, and repeated init. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -22,7 +21,7 @@ static void log_text(void)
     PMIX_INFO_DESTRUCT(&info);
 }
 
-/* The library counts; only the last finalize ends the connection. */
+/* Checks that the library counts inits: only the last finalize disconnects. */
 static void initialise_again(void)
 {
     pmix_proc_t again;

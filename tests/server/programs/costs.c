@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * `costs [ROUNDS]`: what the calls of a client cost the process that makes them. Every rank prints its
- * figures as one line of JSON; `crates/pmix/benches/costs.rs` is the same program in Rust. Without
- * ROUNDS a process calls init and finalize alone; with 0 rounds it puts, commits, fences and gets the
- * data of every other process, as most programs do, and no more.
- */
+/* `costs [ROUNDS]`: measures the cost of a client's calls in the process that makes them. Every rank prints its
+ * figures as one line of JSON; `crates/pmix/benches/costs.rs` is the same program in Rust. Without ROUNDS a process
+ * only calls init and finalize. With 0 rounds it also puts, commits, fences and gets the data of every other
+ * process, as most programs do. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -20,22 +18,22 @@
 
 #define DATA 1024
 #define THREADS 16
-/* Gets of a key that is there, for each timed run and each thread. */
+/* The gets of an existing key in each timed run and thread. */
 #define GETS 2000
-/* Descriptors that are looked at for connections. */
+/* The number of descriptors that are checked for connections. */
 #define MOST_FILES 1024
 
-/* What a rank prints: times of one call in nanoseconds, memory in KiB. */
+/* The figures of a rank: times of one call in nanoseconds, memory in KiB. */
 typedef struct {
     uint64_t init_ns, init_cpu_ns, finalize_cpu_ns;
     uint64_t get_cpu_ns, threads_cpu_ns, fence_ns, peer_get_ns;
-    /* What the server sends for the fence that collects and for the gets, in bytes. */
+    /* The bytes that the server sends for the collecting fence and for the gets. */
     uint64_t received_bytes;
-    /* Resident after init, and after the gets; what the gets add that no other process shares. */
+    /* Resident memory after init and after the gets, and the unshared growth by the gets. */
     uint64_t idle_kib, full_kib, added_kib;
 } figures_t;
 
-/* Processor time of this process so far. */
+/* Returns the processor time of this process. */
 static uint64_t processor_ns(void)
 {
     struct timespec t;
@@ -43,7 +41,7 @@ static uint64_t processor_ns(void)
     return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
 }
 
-/* Bytes that came over all TCP connections of this process so far. */
+/* Returns the bytes received on all TCP connections of this process. */
 static uint64_t received(void)
 {
     uint64_t sum = 0;
@@ -57,7 +55,7 @@ static uint64_t received(void)
     return sum;
 }
 
-/* Asks for the size of the job, which the process has been told. */
+/* Gets the size of the job, which is part of the job info. */
 static void *get_size(void *count)
 {
     for (unsigned i = 0; i < *(unsigned *) count; i++) {
@@ -69,12 +67,12 @@ static void *get_size(void *count)
     return NULL;
 }
 
-/* Gets of what the process has been told, and fences. */
+/* Measures gets of job info, and fences. */
 static void calls(unsigned rounds, figures_t *figures)
 {
     unsigned gets = GETS;
 
-    /* All processes ask at once. */
+    /* All processes get at the same time. */
     fence_all(false);
     get_size(&(unsigned) {1});
     uint64_t used = processor_ns();
@@ -82,7 +80,7 @@ static void calls(unsigned rounds, figures_t *figures)
     figures->get_cpu_ns = (processor_ns() - used) / gets;
     fence_all(false);
 
-    /* The threads of one process ask, while the others wait. */
+    /* The threads of one process get while the other processes wait. */
     if (0 == me.rank) {
         pthread_t threads[THREADS];
         used = processor_ns();
@@ -95,7 +93,7 @@ static void calls(unsigned rounds, figures_t *figures)
         figures->threads_cpu_ns = (processor_ns() - used) / (gets * THREADS);
     }
 
-    /* One behind the other: a single fence takes the shorter the later a process comes to it. */
+    /* Fence in sequence: a single fence is shorter the later a process enters it. */
     fence_all(false);
     uint64_t begun = now_ns();
     for (unsigned i = 0; i < rounds; i++) {
@@ -118,7 +116,7 @@ static void exchange(figures_t *figures)
     uint64_t own = pages_kib("Anonymous");
     uint64_t begun = now_ns();
     for (uint32_t i = 1; i < size; i++) {
-        /* Each begins behind itself. */
+        /* Start with the next rank, so that the load is spread. */
         pmix_rank_t rank = (me.rank + i) % size;
         char *said = get_text(rank, "costs.data");
         require(DATA == strlen(said) && (int) ('a' + rank % 26) == said[0]);
@@ -149,7 +147,7 @@ int main(int argc, char **argv)
     used = processor_ns();
     end();
     f.finalize_cpu_ns = processor_ns() - used;
-    /* In one write, so that the lines of several processes do not mix. */
+    /* Use one write, so that the lines of several processes do not mix. */
     char line[512];
     int len = snprintf(line, sizeof(line),
         "{\"rank\":%" PRIu32 ",\"init_ns\":%" PRIu64 ",\"init_cpu_ns\":%" PRIu64

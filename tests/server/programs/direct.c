@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Gets without a fence that collects: of peers that committed, that will, and that never do. */
+/* Gets without a collecting fence, from peers that have committed, that commit later, and that never do. */
 #define _GNU_SOURCE
 #include "check.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-/* A get that may take so many seconds. */
+/* Gets with a time limit. */
 static pmix_status_t get_within(pmix_rank_t rank, const char *key, int seconds)
 {
     pmix_proc_t proc = peer(rank);
@@ -20,7 +20,7 @@ static pmix_status_t get_within(pmix_rank_t rank, const char *key, int seconds)
     return status;
 }
 
-/* A fence that collects nothing orders the commits, and every get goes through the server. */
+/* Fences without data, which orders the commits, so that every get goes through the server. */
 static void after_a_plain_fence(void)
 {
     put_number(PMIX_GLOBAL, "d.early", 10 + me.rank);
@@ -31,7 +31,7 @@ static void after_a_plain_fence(void)
     }
 }
 
-/* The next rank commits a while later; the get waits for it. */
+/* Gets data before the next rank commits them; the get must wait. */
 static void before_the_commit(void)
 {
     pmix_rank_t next = (me.rank + 1) % size;
@@ -43,7 +43,7 @@ static void before_the_commit(void)
     require(get_number(next, "d.late") == 20 + next);
 }
 
-/* What never comes ends by its time limit, by being immediate, or by the rank not existing. */
+/* Gets missing data: the time limit, PMIX_IMMEDIATE or an invalid rank must end the get. */
 static void what_never_comes(void)
 {
     pmix_rank_t next = (me.rank + 1) % size;
@@ -56,7 +56,7 @@ static void what_never_comes(void)
         wrong("a get with a time limit: %s (%d)", PMIx_Error_string(status), status);
     }
     require(now_ns() - begun < 20000000000u);
-    /* The connection still works. */
+    /* The connection must still work after the failed gets. */
     require(get_number(next, "d.early") == 10 + next);
 }
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `events [default]`: events between ranks: a code, the order of handlers, one target, and none any
- * more after deregistering; with `default`, codes that nobody named reach the default handler. */
+/* `events [default]`: events between ranks: a code, the order of handlers, a single target, and no event after
+ * deregistration. With `default`, events without a registered code reach the default handler. */
 #define _GNU_SOURCE
 #include "check.h"
 
 #include <string.h>
 
-/* Codes that PMIx leaves to its users. */
+/* Codes of the range that PMIx leaves to its users. */
 #define TO_ALL (PMIX_EXTERNAL_ERR_BASE - 1)
 #define TO_ONE (PMIX_EXTERNAL_ERR_BASE - 2)
 #define UNHEARD (PMIX_EXTERNAL_ERR_BASE - 3)
 
-/* Long enough for any event on one node. */
+/* The time limit of an event on one node, in milliseconds. */
 #define PATIENCE 10000
 
 static arrival_t of_all = ARRIVAL, of_one = ARRIVAL, by_default = ARRIVAL;
-/* The order in which the two handlers of one code ran, as digits. */
+/* The order in which the two handlers of a code ran, as digits. */
 static volatile unsigned order;
 static volatile uint32_t payload;
 static volatile pmix_rank_t origin;
@@ -113,7 +113,7 @@ static void notify(pmix_status_t code, pmix_data_range_t range, pmix_info_t *inf
     }
 }
 
-/* Rank 0 tells everybody something. */
+/* Notifies all ranks from rank 0. */
 static void to_all(void)
 {
     uint32_t number = 123456;
@@ -129,7 +129,7 @@ static void to_all(void)
     require(order == 12);
 }
 
-/* The last rank tells the one before it, and nobody else. */
+/* Notifies only the previous rank from the last rank. */
 static void to_one(void)
 {
     pmix_rank_t target = size - 2;
@@ -148,7 +148,7 @@ static void to_one(void)
     require(of_one.arrived == (me.rank == target ? 1 : 0));
 }
 
-/* A code that nobody named reaches the default handlers. */
+/* Checks that a code without a handler reaches the default handlers. */
 static void unheard(void)
 {
     if (me.rank == size - 1) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Put, commit, a fence that collects, and gets of every peer: each scope, many types, twice. */
+/* Put, commit, a collecting fence, and gets from every peer: each scope, many types, twice. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Long enough that a release which compresses strings does; the same on every rank. */
+/* Long enough to be compressed by the releases that compress strings; the same on every rank. */
 #define LONG_TEXT 20000
 #define BYTES 777
 
@@ -26,7 +26,7 @@ static char *long_text(void)
     return text;
 }
 
-/* A server keeps what each commit says beside what the earlier ones said, and the last value of a key. */
+/* Commits in parts: a server must merge each commit with the earlier ones, and keep the last value of a key. */
 static void put_in_parts(void)
 {
     put_text(PMIX_GLOBAL, "y.anew", "as it was");
@@ -87,7 +87,7 @@ static void check_numbers(pmix_rank_t rank)
     pmix_value_t *value = get(rank, "x.int64", PMIX_INT64);
     require(value->data.int64 == INT64_MIN + rank);
     PMIX_VALUE_RELEASE(value);
-    /* Doubles travel as text of some digits. */
+    /* Doubles are packed as text with a limited number of digits. */
     value = get(rank, "x.double", PMIX_DOUBLE);
     require(value->data.dval > 0.33333 && value->data.dval < 0.33334);
     PMIX_VALUE_RELEASE(value);
@@ -113,8 +113,8 @@ static void check_containers(pmix_rank_t rank)
     PMIX_VALUE_RELEASE(value);
 }
 
-/* A library of the 5.0 series compresses the text and hands out the compressed form as it is: then
- * it must be the form of my own. */
+/* Checks a long text. A library of the 5.0 series compresses it and returns the compressed form, which must then
+ * equal the compressed form of this rank's own text. */
 static void check_long(pmix_rank_t rank)
 {
     pmix_value_t *value = NULL, *mine = NULL;
@@ -160,7 +160,7 @@ int main(void)
     for (pmix_rank_t rank = 0; rank < size; rank++) {
         check(rank);
     }
-    /* What is committed later adds to what was there. */
+    /* A later commit must add to the earlier data. */
     put_number(PMIX_GLOBAL, "x.later", 77 + me.rank);
     must("PMIx_Commit", PMIx_Commit());
     fence_all(true);

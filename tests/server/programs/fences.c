@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Fences of everybody, of some, one after another and several at once. */
+/* Fences of all processes, of some, in sequence, and several at the same time. */
 #define _GNU_SOURCE
 #include "check.h"
 
 #include <stdlib.h>
 
-/* The ranks that are even, or odd, as I am; in order, or backwards. */
+/* Lists the ranks of the same parity as this one, in ascending or descending order. */
 static size_t my_half(pmix_proc_t *procs, bool backwards)
 {
     size_t count = 0;
@@ -18,7 +18,7 @@ static size_t my_half(pmix_proc_t *procs, bool backwards)
     return count;
 }
 
-/* Each half fences by itself, as often as it likes, and exchanges data. */
+/* Runs fences with data in each half independently. */
 static void halves(pmix_proc_t *procs)
 {
     size_t count = my_half(procs, false);
@@ -37,7 +37,7 @@ static void halves(pmix_proc_t *procs)
     }
 }
 
-/* Two fences under way at once, of different members. */
+/* Runs two fences with different members at the same time. */
 static void two_at_once(pmix_proc_t *procs)
 {
     arrival_t arrival = ARRIVAL;
@@ -48,7 +48,7 @@ static void two_at_once(pmix_proc_t *procs)
     must("a fence beside another", arrival.status);
 }
 
-/* One member is late; nobody gets through before it. */
+/* Delays one member: no process may leave the fence before it enters. */
 static void a_late_one(void)
 {
     arrival_t arrival = ARRIVAL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The last rank pulls what rank 0 writes and pushes what it reads: rank 0 hears of the question by
- * its standard input, and is answered by its standard output. */
+/* The last rank pulls the output of rank 0 and pushes its input. Rank 0 reads a question on its standard input and
+ * answers on its standard output. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -68,7 +68,7 @@ int main(void)
     fence_all(false);
     if (asks) {
         ask();
-        /* Without a callback real libraries may wait for an answer that has come. */
+        /* Without a callback, real libraries may wait for a reply that has arrived. */
         arrival_t over = ARRIVAL;
         must("PMIx_IOF_deregister", PMIx_IOF_deregister(handler, NULL, 0, op_done, &over));
         require(await(&over, 1, 10000));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `group_calls KIND [RELEASE]` on four processes: the ten functions of groups.
- *   called    construct and destruct, both forms, and leave, both forms
- *   invited   invite and join, both forms, one that declines
- *   led       the leader is lost, and the handler of one that joined says that it leads
- * Servers of RELEASE, which is that of another implementation, do not know leave, and do not keep what members
- * share unless their host does; those of 4 do not name the members of what is constructed, nor find data by the
- * rank in a group. */
+/* `group_calls KIND [RELEASE]` on four processes: the ten group functions. The kinds are:
+ *   called    construct, destruct and leave, each in both forms
+ *   invited   invite and join in both forms, and one process that declines
+ *   led       the leader is lost, and the handler of a member that joined takes over
+ * RELEASE names a server of another implementation. Such servers do not support leave, and keep the data that
+ * members share only if their host does. Servers of 4 return no members of a construct, and find no data by the rank
+ * in a group. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -21,9 +21,9 @@ static arrival_t invited = ARRIVAL, joined = ARRIVAL, done = ARRIVAL, left = ARR
 static arrival_t failed = ARRIVAL, selected = ARRIVAL;
 static pmix_proc_t leader;
 static char invited_to[PMIX_MAX_NSLEN + 1];
-/* The members that the last construct, invite or join named. */
+/* The members in the results of the last construct, invite or join. */
 static size_t num_members;
-/* What the server is. */
+/* Properties of the server. */
 static bool knows_leave = true, is_old;
 
 static pmix_info_t yes(const char *key)
@@ -68,7 +68,7 @@ static void must_arrive(const char *what, arrival_t *arrival, unsigned count, pm
     must_be(what, arrival->status, status);
 }
 
-/* Waits until the group is there, with as many members. */
+/* Constructs a group and checks its number of members. */
 static void construct(const char *name, const pmix_proc_t *procs, size_t count)
 {
     pmix_info_t *results = NULL;
@@ -95,7 +95,7 @@ static void on_left(size_t reference, pmix_status_t status, const pmix_proc_t *s
     arrive(&left, status, source->rank);
 }
 
-/* Two leave, each by one of the forms; the others hear of it and take the group apart. */
+/* Lets two members leave, each by one form; the others receive the events and destruct the group. */
 static void leave(const pmix_proc_t *procs)
 {
     construct("some leave", procs, SIZE);
@@ -115,8 +115,8 @@ static void leave(const pmix_proc_t *procs)
     fence_all(false);
 }
 
-/* The name stands for the members: all of them in a fence, one of them by its rank in the group in a get. The
- * list is sorted, so that the rank in it is the same under every server. */
+/* Uses the group's name for its members: in a fence for all of them, in a get for one by its rank in the group. The
+ * list is sorted, so that the ranks are the same under every server. */
 static void name_it(const char *name, const pmix_proc_t *procs, size_t count)
 {
     pmix_proc_t group = {.rank = PMIX_RANK_WILDCARD};
@@ -124,7 +124,7 @@ static void name_it(const char *name, const pmix_proc_t *procs, size_t count)
     construct(name, procs, count);
     PMIX_LOAD_NSPACE(group.nspace, name);
     must("a fence by the name of a group", PMIx_Fence(&group, 1, NULL, 0));
-    /* A server of 4 has no value for it, whatever its client. */
+    /* A server of 4 finds no value here, with any client. */
     for (group.rank = 0; !is_old && group.rank < count; group.rank++) {
         must("a get by the rank in a group", PMIx_Get(&group, "g.rank", NULL, 0, &value));
         require(PMIX_UINT32 == value->type && procs[group.rank].rank == value->data.uint32);
@@ -137,8 +137,8 @@ static void name_it(const char *name, const pmix_proc_t *procs, size_t count)
     must("destruct", PMIx_Group_destruct(name, NULL, 0));
 }
 
-/* What a destruct says besides arrives: nobody comes but rank 0, and its time ends. A server of 4.2.2 ends then,
- * whatever its client. */
+/* Destructs a group alone with a time limit: no other member calls, and the time limit expires. A server of 4.2.2
+ * crashes then, with any client. */
 static void destruct_alone(const pmix_proc_t *procs)
 {
     pmix_info_t limit = {.value = {.type = PMIX_INT, .data.integer = 1}};
@@ -150,7 +150,7 @@ static void destruct_alone(const pmix_proc_t *procs)
     fence_all(false);
 }
 
-/* What each shared of itself is found by the context id, also when the group is gone. */
+/* Gets the data that each member shared by the context ID, also after the group was destructed. */
 static void share(const pmix_proc_t *procs)
 {
     size_t local = 100 + me.rank, num_results = 0;
@@ -177,7 +177,7 @@ static void share(const pmix_proc_t *procs)
     PMIX_INFO_FREE(results, num_results);
 }
 
-/* A server that knows no leave says so, and the group is there as before. */
+/* Checks that a server without support for leave says so, and that the group is unchanged. */
 static void stay(const pmix_proc_t *procs)
 {
     construct("none leave", procs, SIZE);
@@ -243,7 +243,7 @@ static void on_invited(size_t reference, pmix_status_t status, const pmix_proc_t
     arrive(&invited, status, source->rank);
 }
 
-/* The group is formed without who declines. */
+/* Handles a declined invitation; the group is formed without that process. */
 static void on_declined(size_t reference, pmix_status_t status, const pmix_proc_t *source,
                         pmix_info_t *infos, size_t num_infos, pmix_info_t *results, size_t num_results,
                         pmix_event_notification_cbfunc_fn_t next, void *cbdata)
@@ -263,8 +263,8 @@ static void take(const char *name, unsigned number)
     }
 }
 
-/* Rank 0 invites by the one form, then by the other; rank 1 joins with a callback, rank 2 waits, rank 3 joins
- * the first group and declines the second. */
+/* Invites from rank 0 by one form. Rank 1 joins by callback and rank 2 blocks; rank 3 joins the first group and
+ * declines the second. */
 static void invited_by(bool waits, const char *name, unsigned number, size_t expected)
 {
     pmix_proc_t procs[SIZE];
@@ -317,7 +317,7 @@ static void by_invitation(void)
     }
 }
 
-/* Rank 2 leads in the place of the leader. */
+/* Makes rank 2 the new leader. */
 static void on_leader_failed(size_t reference, pmix_status_t status, const pmix_proc_t *source,
                              pmix_info_t *infos, size_t num_infos, pmix_info_t *results,
                              size_t num_results, pmix_event_notification_cbfunc_fn_t next, void *cbdata)
@@ -342,8 +342,8 @@ static void on_selected(size_t reference, pmix_status_t status, const pmix_proc_
     arrive(&selected, status, rank);
 }
 
-/* Rank 0 invites all and is lost when ranks 1 and 2 have joined. Rank 2 says that it leads, and its library
- * invites the others again: rank 1 follows by itself, rank 3 joins now. */
+/* Invites all from rank 0, which is lost after ranks 1 and 2 have joined. Rank 2 becomes the leader, and its library
+ * invites the others again: that of rank 1 joins by itself, and rank 3 joins now. */
 static void led(void)
 {
     pmix_proc_t procs[SIZE];
@@ -356,7 +356,7 @@ static void led(void)
     fence_all(false);
     if (0 == me.rank) {
         must("PMIx_Group_invite_nb", PMIx_Group_invite_nb("led", procs, SIZE, NULL, 0, made, &done));
-        /* What they committed came to the server after their answers. */
+        /* The commits of the others reached the server after their replies to the invitation. */
         require(1 == get_number(1, "g.joined") && 1 == get_number(2, "g.joined"));
         _exit(0);
     }

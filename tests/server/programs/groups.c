@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `groups [ROUNDS]`: groups of all processes, made and taken apart again and again. Rank 0 prints as JSON the
- * time of an empty fence and of a construction and destruction, each the mean of all, and how much the memory of the server,
- * its parent process, grew from the first tenth of the rounds to the last. */
+/* `groups [ROUNDS]`: repeatedly constructs and destructs groups of all processes. Rank 0 prints as JSON the mean
+ * times of an empty fence and of a construct with a destruct, and the memory growth of the server, its parent
+ * process, from the first tenth of the rounds to the last. */
 #define _GNU_SOURCE
 #include "check.h"
 

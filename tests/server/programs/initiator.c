@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `initiator LAUNCHER ARGS...`: a tool that has a server of its own starts a launcher as its child, which connects with it
- * (PMIX_LAUNCHER_RNDZ_URI), and sends its requests over that connection: the job is to stop in PMIx_Init, and is
+/* `initiator LAUNCHER ARGS...`: a tool with a server of its own starts a launcher as a child, which connects to it
+ * (PMIX_LAUNCHER_RNDZ_URI). The tool sends its requests over that connection: the job must stop in PMIx_Init, and is
  * released when all of its processes are there. */
 #define _GNU_SOURCE
 #include "check.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What never comes is a fault. */
+/* The time limit of each step. */
 #define PATIENCE 30000
 
 static arrival_t ready = ARRIVAL, lost = ARRIVAL, registered = ARRIVAL;
@@ -59,7 +59,7 @@ static void release(pmix_proc_t *proc)
     }
 }
 
-/* Starts the launcher, and returns its name. */
+/* Starts the launcher and returns its name. */
 static pmix_proc_t start(int argc, char **argv)
 {
     bool yes = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `jobinfo NUM_PROCS`: what MPI asks about a job whose processes are all on this node. */
+/* `jobinfo NUM_PROCS`: the gets of MPI about a job whose processes are all on this node. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -18,7 +18,7 @@ static uint16_t get_short(pmix_rank_t rank, const char *key)
     return number;
 }
 
-/* "0,1,...": the ranks of a job that is all here. */
+/* Returns "0,1,...": the ranks of a job on one node. */
 static char *all_ranks(void)
 {
     char *text = NULL;
@@ -60,7 +60,7 @@ static void of_a_process(pmix_rank_t rank)
     require(get_number(rank, PMIX_NODEID) == get_number(me.rank, PMIX_NODEID));
 }
 
-/* Reserved keys that nobody has are answered, not waited for. */
+/* Gets unknown reserved keys, which must fail without waiting. */
 static void of_nothing(void)
 {
     static const char *const keys[] = {PMIX_DEBUG_STOP_IN_INIT, "pmix.no.such.key"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What only a launcher knows of a job: where its ranks stand in the universe, how it was started and
- * where it may keep its files. The job is one application that is all here. */
+/* Job info of a launcher: the place of ranks in the universe, the command line and the directories. The job is one
+ * application on one node. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -51,7 +51,7 @@ static void of_the_application(const char *program)
 {
     require(get_number(PMIX_RANK_WILDCARD, PMIX_JOB_NUM_APPS) == 1);
     char *text = get_text(PMIX_RANK_WILDCARD, PMIX_APP_ARGV);
-    /* A tool under which it runs stands before it. */
+    /* An analysis tool may precede the program. */
     require(NULL != strstr(text, program));
     free(text);
     char here[4096];

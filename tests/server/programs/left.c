@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * Groups that are left behind: "ocean" is not made, as rank 2 does not come, and "ice", of ranks 0 and 1, is not
- * taken apart. The launcher says so at the end.
- */
+/* Groups that are not completed or destructed: "ocean" waits for rank 2, which never calls, and "ice" of ranks 0 and
+ * 1 is left. The launcher must report them at the end. */
 #include "check.h"
 
 static pmix_status_t construct(const char *name, size_t count, int limit)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * `modex`: what most parallel programs ask when they start, and no more: a kilobyte is put, a fence collects, the
- * data of every other process are read. Every rank prints when it began and when it had finalized, as one line of
- * JSON; the clock is the same on nodes that are namespaces of one machine.
- */
+/* `modex`: the usual start of a parallel program: put a kilobyte, collect by a fence, and get the data of every
+ * other process. Every rank prints the times of its start and of its finalize as one line of JSON. The clock is the
+ * same on nodes that are namespaces of one machine. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -27,14 +25,14 @@ int main(void)
     must("PMIx_Commit", PMIx_Commit());
     fence_all(true);
     for (uint32_t i = 1; i < size; i++) {
-        /* Each begins behind itself. */
+        /* Start with the next rank, so that the load is spread. */
         pmix_rank_t rank = (me.rank + i) % size;
         char *said = get_text(rank, "modex.data");
         require(DATA == strlen(said) && (int) ('a' + rank % 26) == said[0]);
         free(said);
     }
     end();
-    /* In one write, so that the lines of several processes do not mix. */
+    /* Use one write, so that the lines of several processes do not mix. */
     char line[128];
     int len = snprintf(line, sizeof(line),
                        "{\"rank\":%" PRIu32 ",\"begun_ns\":%" PRIu64 ",\"ended_ns\":%" PRIu64 "}\n",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The name of a group in other calls, on four processes of which three are in it: it stands for all of them, with the
- * wildcard, or for one, with its rank in the group. */
+/* The name of a group in other calls, on four processes of which three are members: with the wildcard it means all
+ * members, with a rank in the group one of them. */
 #include "check.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #define CODE (-4000)
 #define PATIENCE 20000
 
-/* They are sorted, so that all libraries count them alike. */
+/* Sorted, so that the rank in the group is the same in all libraries. */
 static const pmix_rank_t members[] = {0, 2, 3};
 #define COUNT (sizeof members / sizeof members[0])
 
@@ -32,7 +32,7 @@ static void on_event(size_t reference, pmix_status_t status, const pmix_proc_t *
     arrive(&heard, status, source->rank);
 }
 
-/* One tells the whole group, and then one of it. */
+/* Notifies the whole group, and then one member. */
 static void tell(const pmix_proc_t *to)
 {
     pmix_proc_t *procs;
@@ -62,7 +62,7 @@ static void events(size_t place)
     must_be("the event", heard.status, CODE);
 }
 
-/* The members, by query. */
+/* Checks the members by a query. */
 static void is_listed(void)
 {
     pmix_query_t query;
@@ -134,7 +134,7 @@ int main(void)
         must("PMIx_Group_destruct", PMIx_Group_destruct(NAME, NULL, 0));
     }
     fence_all(false);
-    /* Who is not in it heard nothing. */
+    /* The process outside of the group must not have received an event. */
     require(1 != me.rank || 0 == heard.arrived);
     end();
     return 0;

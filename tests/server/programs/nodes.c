@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What every process puts for all, every process of every node gets after a fence. */
+/* Checks that every process gets the data of all processes on all nodes after a fence. */
 #define _GNU_SOURCE
 #include "check.h"
 

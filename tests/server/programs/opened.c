@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * `opened LIBRARY`: what it costs to open a PMIx library and to be a client of it. The process prints as one
- * line of JSON: the time of opening and of the first call, which needs no server; the time of init; and by
- * how much memory it has grown by then, in all and of its own.
- */
+/* `opened LIBRARY`: measures the cost of opening a PMIx library and of being a client. The process prints one line
+ * of JSON: the times of opening, of the first call, which needs no server, and of init, and the memory growth, in
+ * total and unshared. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -21,7 +19,7 @@ static uint64_t now_ns(void)
     return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
 }
 
-/* A line of what the page tables of this process say of its memory, in KiB. */
+/* Returns a line of this process's page tables in KiB. */
 static uint64_t pages_kib(const char *name)
 {
     char line[256];
@@ -62,7 +60,7 @@ int main(int argc, char **argv)
         fputs("usage: opened LIBRARY\n", stderr);
         return 2;
     }
-    /* What reading the clock and the file takes is there before. */
+    /* Read the clock and the file once before, so that their memory is not counted. */
     now_ns();
     pages_kib("Rss");
     uint64_t rss = pages_kib("Rss"), own = pages_kib("Anonymous");

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `order`: the order in which handlers of one process are told, what each is told of the others, and how
- * the chain ends. Every rank tells itself alone. */
+/* `order`: the order in which the handlers of a process are called, the results that each sees of the others, and
+ * the end of the chain. Every rank only notifies itself. */
 #define _GNU_SOURCE
 #include "check.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Codes that PMIx leaves to its users. */
+/* Codes of the range that PMIx leaves to its users. */
 #define WATCHED (PMIX_EXTERNAL_ERR_BASE - 1)
 #define OTHER (PMIX_EXTERNAL_ERR_BASE - 2)
 #define ENDING (PMIX_EXTERNAL_ERR_BASE - 3)
 
-/* Long enough for what one process does. */
+/* The time limit of local calls, in milliseconds. */
 #define PATIENCE 10000
 
 static arrival_t arrived = ARRIVAL, registering = ARRIVAL, notified = ARRIVAL;
 static unsigned num_arrived, num_registered, num_notified;
-/* The names of the handlers that were told, each with how many results it saw: of each handler before it
- * the status that it returned, and what it said. */
+/* The names of the called handlers, each with the number of results that it saw. A result is the status and the info
+ * of an earlier handler. */
 static char told[512];
-/* What every handler says; it stays until all have seen it. */
+/* The result of every handler, which must stay valid until all have seen it. */
 static pmix_info_t result;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Every handler says its name, leaves a result, and goes on; the one called "end" ends the chain, the one
- * called "z" is the last of all. */
+/* Records the name of a handler, returns a result, and continues. The handler "end" ends the chain; the handler "z"
+ * is the last. */
 static void handler(size_t reference, pmix_status_t status, const pmix_proc_t *source,
                     pmix_info_t *infos, size_t num_infos, pmix_info_t *results, size_t num_results,
                     pmix_event_notification_cbfunc_fn_t done, void *cbdata)
@@ -56,7 +56,7 @@ static void registered(pmix_status_t status, size_t reference, void *cbdata)
     arrive(cbdata, status, reference);
 }
 
-/* Registers a handler with a name and one directive; returns the status. */
+/* Registers a handler with a name and one directive, and returns the status. */
 static pmix_status_t add(const char *name, const char *directive, const void *value,
                          pmix_data_type_t type, const pmix_status_t *codes, size_t num_codes)
 {
@@ -80,7 +80,7 @@ static pmix_status_t add(const char *name, const char *directive, const void *va
     return status;
 }
 
-/* Tells this process of an event, and what its handlers have to have said. */
+/* Notifies this process of an event, and checks the record of its handlers. */
 static void expect(pmix_status_t code, const char *expected)
 {
     told[0] = '\0';
@@ -126,7 +126,7 @@ int main(void)
     expect(OTHER, "m10 m22 d24 d16 z8 ");
     expect(ENDING, "end0 ");
 
-    /* The places that one handler alone can have are taken. */
+    /* The positions for a single handler are taken. */
     require(PMIX_SUCCESS != add("b", PMIX_EVENT_HDLR_FIRST, &yes, PMIX_BOOL, one, 1));
     require(PMIX_SUCCESS != add("y", PMIX_EVENT_HDLR_LAST, &yes, PMIX_BOOL, one, 1));
     expect(OTHER, "m10 m22 d24 d16 z8 ");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Publish, lookup that waits and that does not, and unpublish. */
+/* Publish, lookup with and without waiting, and unpublish. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -49,7 +49,7 @@ int main(void)
     pmix_pdata_t data;
     must_be("a lookup before anything is there", lookup(size + 5, false, &data), PMIX_ERR_NOT_FOUND);
     fence_all(false);
-    /* The lookups of the even ranks may well be there before the odd ones publish. */
+    /* Most lookups of the even ranks arrive before the odd ranks publish. */
     if (me.rank % 2 == 1) {
         publish();
     }

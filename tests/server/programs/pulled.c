@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Rank 1 is a tool that finds the server by its process id. It pushes lines to rank 0 and pulls what that says of
- * them: the first line by one pull, which it ends then, and the second by another. */
+/* Rank 1 is a tool that finds the server by its process ID. It pushes lines to rank 0 and pulls the replies: the
+ * first line by one pull, which it then ends, and the second by another. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -12,7 +12,7 @@
 
 #define PATIENCE 20000
 
-/* What one pull brings. */
+/* The output of a pull. */
 typedef struct {
     const char *awaited;
     arrival_t whole;
@@ -96,13 +96,13 @@ static void be_tool(void)
     handler = pull(&rank0, to_second);
     push(&rank0, "two\n");
     require(await(&second.whole, 1, PATIENCE));
-    /* What was ended brought nothing more. */
+    /* The ended pull must not deliver more output. */
     require(len == first.len && NULL == strstr(first.text, "two"));
     end_pull(handler);
     must("PMIx_tool_finalize", PMIx_tool_finalize());
 }
 
-/* Says what it reads, until the tool has heard of it twice. */
+/* Echoes its input until the tool has received both lines. */
 static void be_heard(void)
 {
     char line[64];

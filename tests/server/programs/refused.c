@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * What is over a limit of the server is refused with a status that says so, what is within it is
- * answered, and the connection goes on.
- */
+/* Requests beyond a limit of the server are refused with a status that names the limit; requests within it are
+ * answered, and the connection stays usable. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -14,7 +12,7 @@
 
 #define MOST_MS 30000
 
-/* As many bytes as each request carries; the limits are 16 MiB that wait and 64 MiB published. */
+/* The size of each request in bytes; the limits are 16 MiB of waiting and 64 MiB of published data. */
 #define LARGE (3u << 20)
 #define PUBLISHED (20u << 20)
 
@@ -50,7 +48,7 @@ static void load_large(pmix_info_t *info, const char *key, size_t length)
     PMIX_INFO_LOAD(info, key, &object, PMIX_BYTE_OBJECT);
 }
 
-/* Gets that wait for all others: some are refused at once, the others answered in the end. */
+/* Gets data of all others before they commit: some gets are refused at once, the others complete in the end. */
 static void ask(void)
 {
     pmix_info_t info;
@@ -71,7 +69,7 @@ static void all_are_answered(void)
         wrong("%u of %u gets are answered", answers.arrival.arrived, size - 1);
     }
     require(answers.found > 0 && answers.found + answers.refused == size - 1);
-    /* Who was refused may ask again. */
+    /* A process may repeat a refused get. */
     for (pmix_rank_t rank = 1; rank < size; rank++) {
         require(get_number(rank, "r.late") == 30 + rank);
     }
@@ -92,8 +90,8 @@ static void publish_too_much(void)
     must("PMIx_Publish, when there is room again", PMIx_Publish(&info, 1));
 }
 
-/* While its requests wait, rank 0 can ask for nothing else: it tells rank 1 by a signal that the
- * others may go on, and rank 1 tells them. */
+/* Lets the others continue: while its requests wait, rank 0 can send no other request, so it signals rank 1, which
+ * notifies them. */
 static void go(pid_t first)
 {
     require(0 == kill(first, SIGUSR1));

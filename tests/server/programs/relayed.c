@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* An event that the host carries as to another node, and tells again. The server of pmix-rs says with it which user may
- * hear of it, takes that off before anybody is told, and drops what rank 0 says of it. To others it is an info like
- * any, which the host's library carries unchanged. */
+/* An event that the host relays as if to another node. A server of pmix-rs adds the user that may receive the event,
+ * removes this info before the delivery, and drops it if rank 0 sets it. For other servers it is an ordinary info,
+ * which the host's library carries unchanged. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -13,11 +13,11 @@
 #define TOLD (PMIX_EXTERNAL_ERR_BASE - 12)
 #define ONLY_USER "pmixrs.event.user"
 
-/* Long enough for any event on one node. */
+/* The time limit of an event on one node, in milliseconds. */
 #define PATIENCE 10000
 
 static arrival_t come = ARRIVAL;
-/* What the infos of the event said; -1 where they did not. */
+/* The values of the event's infos; -1 if missing. */
 static volatile int64_t said_user = -1, host_user = -1, reason = -1;
 
 static int64_t number_of(const pmix_info_t *info)
@@ -69,7 +69,7 @@ static void notify(uint32_t user)
 
 int main(void)
 {
-    /* A user who is nobody here. */
+    /* A user ID of no process here. */
     uint32_t nobody = (uint32_t) getuid() + 1;
     bool is_ours = NULL != getenv("PMIXRS_PREFETCH_SERVER");
     pmix_status_t code = TOLD;

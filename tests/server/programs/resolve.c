@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `resolve [null]`: which processes are on a node, and which nodes a job has; with `null`, which are
- * on the node that nobody names. */
+/* `resolve [null]`: the processes of a node, and the nodes of a job; with `null`, the processes of the server's
+ * node, which is not named. */
 #define _GNU_SOURCE
 #include "check.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A process that ends badly is started again as often as who spawned it says, and finds how often that was. */
+/* A process that fails is restarted as often as its spawn requests, and reads the number of its restarts. */
 #define _GNU_SOURCE
 #include "check.h"
 
 #include <string.h>
 #include <unistd.h>
 
-/* How often it is to be started again. */
+/* The number of restarts requested. */
 #define MOST 2
 
-/* How often this process was started again; not at all if nothing is said of it. */
+/* Returns the number of restarts of this process; 0 if the key is missing. */
 static uint32_t num_restarts(void)
 {
     pmix_value_t *value = NULL;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Process sets by query, on four processes of `pmix run --pset odd=1,3 --pset low=0-2`: how many there are and what
- * they are called in one question, as Open MPI 5 asks, and then who is in each. */
+/* Queries of process sets, on four processes of `pmix run --pset odd=1,3 --pset low=0-2`: their number and names in
+ * one query, as Open MPI 5 does, and then their members. */
 #include "check.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The answers to a question of one or two keys, about one set if it is named. */
+/* Queries one or two keys, about one set if it is named. */
 static pmix_status_t ask(const char *first, const char *second, const char *set, pmix_info_t **results, size_t *count)
 {
     pmix_query_t query;
@@ -29,7 +29,7 @@ static pmix_status_t ask(const char *first, const char *second, const char *set,
     return status;
 }
 
-/* There are these two, in any order. */
+/* Checks that exactly these two sets exist, in any order. */
 static void are_found(void)
 {
     pmix_info_t *results;
@@ -50,7 +50,7 @@ static void are_found(void)
     PMIX_INFO_FREE(results, count);
 }
 
-/* A set is these ranks of this job. */
+/* Checks that a set consists of these ranks of this job. */
 static void is_made_of(const char *set, const pmix_rank_t *ranks, size_t num_ranks)
 {
     pmix_info_t *results;
@@ -78,7 +78,7 @@ int main(void)
     if (PMIX_SUCCESS == ask(PMIX_QUERY_PSET_MEMBERSHIP, NULL, "even", &results, &count)) {
         wrong("a set that nobody defined has %zu answers", count);
     }
-    /* Nobody ends while others ask. */
+    /* Stay until the others have queried this process. */
     fence_all(false);
     end();
     return 0;

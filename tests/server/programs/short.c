@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What most programs do of PMIx and no more: a put, a fence that collects, a get. */
+/* The usual calls of a program: a put, a collecting fence, a get. */
 #define _GNU_SOURCE
 #include "check.h"
 

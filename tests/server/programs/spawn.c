@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A spawn that the launcher does not offer is an error at once, and nothing else breaks. */
+/* A spawn that the launcher does not support fails at once, and other calls still work. */
 #define _GNU_SOURCE
 #include "check.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Has so many processes of `true` started as a job, of one application or of as many as a second argument says with so
- * many processes each, and waits until it has ended. It says how long that took, as {"spawn_ns":N}. */
+/* Spawns a job of this many processes of `true`, as one application or as many as a second argument says with that
+ * number of processes each, and waits for its end. Prints the time as {"spawn_ns":N}. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* How long the job may take. */
+/* The time limit of the job. */
 #define LIMIT_MS 60000
 
 static arrival_t registered = ARRIVAL;

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `stopped`: a process that a debugger may have stopped says when it begins, when it has initialised and when it
- * ends. If its job is to stop where programs choose (PMIX_DEBUG_STOP_IN_APP), it says that it is there, and waits
- * for its release. */
+/* `stopped`: a process that a debugger may stop prints a line when it begins, after init and at the end. If its job
+ * is to stop in the application (PMIX_DEBUG_STOP_IN_APP), it reports that it is ready, and waits for its release. */
 #define _GNU_SOURCE
 #include "check.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Headers before 4.2 have the older names alone. */
+/* Headers before 4.2 only have the older names. */
 #ifndef PMIX_DEBUG_STOP_IN_APP
 #    define PMIX_DEBUG_STOP_IN_APP PMIX_DEBUG_WAIT_FOR_NOTIFY
 #endif
 
-/* A debugger that never comes is a fault. */
+/* The time limit of the release. */
 #define PATIENCE 20000
 
 static arrival_t registered = ARRIVAL, told = ARRIVAL, released = ARRIVAL;
@@ -41,7 +40,7 @@ static void on_registered(pmix_status_t status, size_t reference, void *cbdata)
     arrive(cbdata, status, reference);
 }
 
-/* Whether this process is to stop: the value of its job is true, or names it. */
+/* Returns true if this process must stop: the value of its job is true, or names it. */
 static bool is_to_stop(void)
 {
     pmix_value_t *value = NULL;
@@ -60,7 +59,7 @@ static bool is_to_stop(void)
 
 static void stop(void)
 {
-    /* Before it is told, so that no release is missed. */
+    /* Register before the report, so that no release is missed. */
     pmix_status_t code = PMIX_DEBUGGER_RELEASE;
     PMIx_Register_event_handler(&code, 1, NULL, 0, on_release, on_registered, &registered);
     require(await(&registered, 1, PATIENCE));

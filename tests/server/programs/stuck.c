@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `stuck [killed|left]`: a fence that cannot end, as the last process never enters it, is killed while it is
- * in it, or ends without it. Nobody may get through. The last process says when all are there. */
+/* `stuck [killed|left]`: a fence that cannot complete: the last process never enters it, is killed in it, or exits
+ * without it. No process may leave the fence. The last process prints a line when all have started. */
 #define _GNU_SOURCE
 #include "check.h"
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * `timing MEETING LOCAL FENCES`: what a server costs its clients. LOCAL ranks meet in a file that
- * is empty at first, so that all of them connect at once and the processor time of the server, which
- * is the parent process, is read between the phases. Rank 0 prints the figures as JSON.
- */
+/* `timing MEETING LOCAL FENCES`: measures the cost of a server to its clients. LOCAL ranks synchronize through a
+ * file that is empty at first. All of them thus connect at the same time, and the processor time of the server, the
+ * parent process, is read between the phases. Rank 0 prints the figures as JSON. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -23,10 +21,10 @@
 #define MOST_RANKS 4096
 #define DATA 1024
 
-/* What the ranks share. */
+/* The memory that the ranks share. */
 typedef struct {
     atomic_uint arrived;
-    /* How often everybody has met. */
+    /* The number of completed meetings. */
     atomic_uint met;
     uint64_t init_ns[MOST_RANKS];
     uint64_t init_cpu_ns[MOST_RANKS];
@@ -44,7 +42,7 @@ static bool leads(void)
     return NULL != rank && 0 == strcmp(rank, "0");
 }
 
-/* Processor time of the server so far; its children are not in it. */
+/* Returns the processor time of the server without its children. */
 static uint64_t server_ns(void)
 {
     struct timespec t;
@@ -54,7 +52,7 @@ static uint64_t server_ns(void)
     return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
 }
 
-/* Processor time of this process so far. */
+/* Returns the processor time of this process. */
 static uint64_t own_ns(void)
 {
     struct timespec t;
@@ -62,7 +60,7 @@ static uint64_t own_ns(void)
     return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
 }
 
-/* Waits for all; the leader reads the server's clock while the others stand still. */
+/* Waits for all ranks; the leader reads the server's processor time while the others wait. */
 static uint64_t meet(void)
 {
     unsigned round = atomic_load(&meeting->met);
@@ -76,7 +74,7 @@ static uint64_t meet(void)
     while (atomic_load(&meeting->arrived) < num_local * (round + 1)) {
         usleep(200);
     }
-    /* What is still under way comes to rest. */
+    /* Give the server time to finish its pending work. */
     usleep(5000);
     uint64_t used = server_ns();
     atomic_fetch_add(&meeting->met, 1);
@@ -96,7 +94,7 @@ static uint64_t median(uint64_t *values, size_t count)
     return 0 == count ? 0 : values[count / 2];
 }
 
-/* One phase of fences: the median time of one, and the server's time for one. */
+/* A phase of fences: the median time of a fence, and the server's time per fence. */
 typedef struct {
     uint64_t median_ns;
     uint64_t server_ns;
@@ -116,7 +114,7 @@ static phase_t fences(const pmix_proc_t *procs, size_t num_procs, unsigned count
             text[DATA] = '\0';
             put_text(PMIX_GLOBAL, "t.data", text);
             must("PMIx_Commit", PMIx_Commit());
-            /* Everybody has committed before the fence that is timed. */
+            /* All processes must have committed before the timed fence. */
             must("a fence", PMIx_Fence(procs, num_procs, NULL, 0));
         }
         uint64_t begun = now_ns();
@@ -164,7 +162,7 @@ int main(int argc, char **argv)
     PMIX_LOAD_PROCID(&job, me.nspace, PMIX_RANK_WILDCARD);
     size = get_number(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE);
 
-    /* The ranks that are here, when the job has others. */
+    /* The local ranks of a larger job. */
     pmix_proc_t *procs = calloc(num_local, sizeof(*procs));
     for (uint32_t rank = 0; rank < num_local; rank++) {
         procs[rank] = peer(rank);

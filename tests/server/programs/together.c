@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * Large data of all processes, asked for by one process at once: `together KIB`. No fence collects
- * them, so each get is a direct modex, and the replies together are far more than a server has
- * queued for one peer.
- */
+/* `together KIB`: one process requests large data of all others at the same time. No fence collects them, so each
+ * get is a direct modex, and the replies together far exceed the server's queue for one peer. */
 #include "check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* How long all answers may take. */
+/* The time limit of all replies. */
 #define MOST_MS 60000
 
 static size_t length;
 static arrival_t answers = ARRIVAL;
 
-/* Words that tell ranks and places apart, at a place of the data of a rank. */
+/* Returns a word that identifies the rank and the place in its data. */
 static uint64_t word(pmix_rank_t rank, size_t place)
 {
     return ((uint64_t) rank << 48) ^ ((uint64_t) place * 0x9e3779b97f4a7c15u);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A tool at the server that started this process: as that process ("started"), or as a tool that knows
- * nothing but the server's process id ("by-pid"). The releases' own headers have these functions. */
+/* A tool of the server that started this process: with the name of that process ("started"), or as a tool that only
+ * knows the server's process ID ("by-pid"). The headers of the releases declare these functions. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -21,7 +21,7 @@ static void have_one_server(void)
     require(PMIX_SUCCESS != PMIx_tool_set_server(&none, NULL, 0));
 }
 
-/* The size of a job, as the server says it. */
+/* Checks the size of a job. */
 static void job_has(const char *nspace, uint32_t expected)
 {
     pmix_value_t *found = NULL;

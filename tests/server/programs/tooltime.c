@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A tool that attaches to a server by its URI, asks which jobs there are, and leaves. It says how long that took,
- * as {"tool_ns":N}. */
+/* A tool that attaches to a server by its URI, queries the jobs, and finalizes. Prints the time as {"tool_ns":N}. */
 #define _GNU_SOURCE
 #include "check.h"
 

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * `unasked`: an answer brings what other processes put, the library keeps it and answers from it, and
- * nothing more is brought once somebody has put a key again. Only our server does that.
- */
+/* `unasked`: a reply also contains data that other processes put, and the library answers later gets from its cache.
+ * No data are added to replies after a process has put a key again. Only our server does this. */
 #include "check.h"
 
 #include <stdlib.h>
 
 #define KEY "unasked.key"
 
-/* What the library holds of a process, without asking its server. */
+/* Gets a value from the library's cache, without a request to the server. */
 static pmix_status_t held(pmix_rank_t rank, uint32_t *number)
 {
     pmix_proc_t proc = peer(rank);
@@ -26,7 +24,7 @@ static pmix_status_t held(pmix_rank_t rank, uint32_t *number)
     return status;
 }
 
-/* What the server has. */
+/* Gets the server's value. */
 static uint32_t refreshed(pmix_rank_t rank)
 {
     pmix_proc_t proc = peer(rank);
@@ -65,7 +63,7 @@ int main(void)
     }
     fence_all(true);
     if (0 == me.rank) {
-        /* It was brought the old value and does not ask, unless it is told to. */
+        /* This process has the old value in its cache and uses it unless it requests a refresh. */
         require(102 == get_number(2, KEY));
         require(200 == refreshed(2));
         require(200 == get_number(2, KEY));

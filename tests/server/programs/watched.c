@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What programs ask of the launcher beside their job: a file that is watched, what processes and the node
- * use, credentials that others validate, and channels for what is logged. */
+/* Requests to the launcher that are not about the job: a monitored file, resource use of processes and the node,
+ * credentials for others to validate, and log channels. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Releases that have the types of these have no names for the requests, and the other way round. */
+/* Releases that declare the types lack the names of the requests, and vice versa. */
 #ifndef PMIX_MONITOR_PROC_RESOURCE_USAGE
 #    define PMIX_MONITOR_PROC_RESOURCE_USAGE "pmix.monitor.presuse"
 #    define PMIX_MONITOR_NODE_RESOURCE_USAGE "pmix.monitor.ndresuse"
@@ -45,7 +45,7 @@ static void is_registered(pmix_status_t status, size_t reference, void *cbdata)
     arrive(cbdata, status, reference);
 }
 
-/* Rank 0 has a file watched that nobody writes; all hear of it. */
+/* Has a file monitored by rank 0 that no process writes; all processes receive the event. */
 static void watch_file(void)
 {
     pmix_status_t code = PMIX_MONITOR_FILE_ALERT;
@@ -94,7 +94,7 @@ static pmix_info_t *measured(const char *key, pmix_data_type_t type, size_t *cou
     return results;
 }
 
-/* What each process of the job uses. */
+/* Monitors the resource use of each process of the job. */
 static void use_monitored(void)
 {
     size_t count = 0;
@@ -112,8 +112,8 @@ static void use_monitored(void)
 }
 
 #ifdef PMIX_NODE_STATS
-/* What the node uses, in the type that this release has for it. That of processes it does not read as it
- * writes it. */
+/* Monitors the resource use of the node, in this release's type. The type for processes is omitted, as the release
+ * cannot read its own packed form. */
 static void use_typed(void)
 {
     size_t count = 0;
@@ -127,7 +127,7 @@ static void use_typed(void)
 }
 #endif
 
-/* What this process uses, by query. */
+/* Queries the resource use of this process. */
 static void use_queried(void)
 {
     pmix_query_t query;
@@ -196,7 +196,7 @@ static void log_text(void)
 int main(void)
 {
     begin();
-    /* Those that are not started yet use nothing. */
+    /* Wait until all processes have started: earlier ones use no resources yet. */
     fence_all(false);
     use_monitored();
 #ifdef PMIX_NODE_STATS

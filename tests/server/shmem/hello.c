@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `hello SIZE`: OpenSHMEM. Every process writes into the next one's memory, reads from the one before, adds to a
- * number of the first, and all add up. Ends with 1 if one of it is wrong. */
+/* `hello SIZE`: OpenSHMEM. Every process puts into the memory of the next one, gets from the previous one and adds
+ * to a number of the first one, and all compute a sum. Exits with 1 on a wrong result. */
 #include <shmem.h>
 #include <stdio.h>
 #include <stdlib.h>

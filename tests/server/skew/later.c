@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The checks of what the server sends later: events, output, and answers that call back. */
+/* Checks of messages that the server sends later: events, output, and replies with callbacks. */
 #define _GNU_SOURCE
 #include "skew.h"
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A code that PMIx leaves to its users. */
+/* A code of the range that PMIx leaves to its users. */
 #define TOLD (PMIX_EXTERNAL_ERR_BASE - 1)
 #define TEXT "output of rank 0\n"
 
@@ -47,7 +47,7 @@ static void registered(pmix_status_t status, size_t reference, void *cbdata)
     arrive(cbdata, status, reference);
 }
 
-/* What the first process tells, all hear. */
+/* Checks that all processes receive an event of the first one. */
 void events(void)
 {
     arrival_t listening = ARRIVAL, sent = ARRIVAL;
@@ -84,7 +84,7 @@ static void answered(pmix_status_t status, pmix_info_t *infos, size_t num_infos,
     arrive(cbdata, status, named);
 }
 
-/* The host names its job. */
+/* Checks that the host returns the name of its job. */
 void query(void)
 {
     arrival_t answer = ARRIVAL;
@@ -112,7 +112,7 @@ static void log_text(const char *key, const char *text)
     }
 }
 
-/* The host writes a line. */
+/* Logs a line by the host. */
 void log_line(void)
 {
     begin();
@@ -133,7 +133,7 @@ static void on_output(size_t handler, pmix_iof_channel_t channel, pmix_proc_t *s
     arrive(&written, same ? PMIX_SUCCESS : PMIX_ERROR, 0);
 }
 
-/* The last process pulls what the host delivers as output of the first, once it is asked to. */
+/* Pulls in the last process the output that the host delivers for the first one on request. */
 void output(void)
 {
     arrival_t pulling = ARRIVAL;

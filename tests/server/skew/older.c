@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the headers of 4 call and a library of 3.2 does not have, for the values that the checks use. */
+/* Functions that the headers of 4 call and a library of 3.2 lacks, for the values of the checks. */
 #define _GNU_SOURCE
 #include <pmix.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ pmix_status_t PMIx_Info_load(pmix_info_t *info, const char *key, const void *dat
     return PMIX_SUCCESS;
 }
 
-/* What a value of the checks holds ends with the process. */
+/* Memory of a value is freed only at the exit of the process. */
 void PMIx_Value_destruct(pmix_value_t *value)
 {
     *value = (pmix_value_t) {.type = PMIX_UNDEF};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* `skew CHECK`: one check of a client under a server of another release, by functions that the client library of
- * every release since 3.2 has; groups came with 4. All processes of the job take part. */
+/* `skew CHECK`: a check of a client under a server of another release, by functions of every client library since
+ * 3.2; groups exist since 4. All processes of the job take part. */
 #define _GNU_SOURCE
 #include "skew.h"
 
@@ -21,7 +21,7 @@ static void init(void)
     require(!PMIx_Initialized());
 }
 
-/* Of all, and of two while the others do something else. */
+/* Fences all processes, and two while the others do not take part. */
 static void fence(void)
 {
     begin();
@@ -34,7 +34,7 @@ static void fence(void)
     end();
 }
 
-/* Every process puts, every process gets, each scope where it is to be seen. */
+/* Puts and gets in every process, with each scope where it is visible. */
 static void modex(void)
 {
     char text[64];
@@ -96,7 +96,7 @@ static void publish(void)
     end();
 }
 
-/* A spawn that the host does not offer is refused, and the connection goes on. */
+/* Checks that a spawn that the host does not support is refused, and that the connection still works. */
 static void spawn(void)
 {
     char *argv[] = {(char *) "true", NULL};
@@ -108,7 +108,7 @@ static void spawn(void)
     end();
 }
 
-/* The host ends the job with the code that one process names. */
+/* Aborts the job with a code, with which the host exits. */
 static void abort_with_code(void)
 {
     begin();
@@ -121,7 +121,7 @@ static void abort_with_code(void)
     wrong("it lives on after an abort");
 }
 
-/* Without results of the host, and with one that asks for a context id. */
+/* Constructs groups without results of the host, and with a context ID. */
 static void groups(void)
 {
     if (NULL == PMIx_Group_construct || NULL == PMIx_Group_destruct) {
@@ -155,7 +155,7 @@ static void groups(void)
     end();
 }
 
-/* A group whose end the host answers later, not at once. */
+/* Destructs a group whose end the host confirms later. */
 static void later(void)
 {
     if (NULL == PMIx_Group_construct || NULL == PMIx_Group_destruct) {
@@ -174,7 +174,7 @@ static void later(void)
     end();
 }
 
-/* The time limit of a get ends it, and the connection goes on. */
+/* Checks that the time limit ends a get, and that the connection still works. */
 static void time_out(void)
 {
     pmix_value_t *value = NULL;
@@ -233,7 +233,7 @@ static void many(void)
     end();
 }
 
-/* Init again while initialized; the last finalize counts. */
+/* Calls init twice; only the last finalize disconnects. */
 static void again(void)
 {
     pmix_proc_t second;
@@ -247,7 +247,7 @@ static void again(void)
     require(!PMIx_Initialized());
 }
 
-/* The last process is killed while the others wait for it. */
+/* Kills the last process while the others wait for it. */
 static void killed(void)
 {
     begin();
@@ -255,13 +255,13 @@ static void killed(void)
     if (me.rank == size - 1) {
         kill(getpid(), SIGKILL);
     }
-    /* Whether a fence goes on without it differs; that the host ends the job does not. */
+    /* Releases differ in whether the fence completes without it; in all of them the host ends the job. */
     (void) PMIx_Fence(&job, 1, NULL, 0);
     sleep(60);
     wrong("it lives on after the end of another");
 }
 
-/* Who was registered as another user is not let in. */
+/* Checks that a process registered with another user is refused. */
 static void refused(void)
 {
     pmix_status_t status = PMIx_Init(&me, NULL, 0);
@@ -270,7 +270,7 @@ static void refused(void)
     }
 }
 
-/* What the host says of its session: the job alone has half as many processes. */
+/* Checks the info of the session: the job alone has half as many slots. */
 static void session_of(const pmix_info_t *about, size_t num_about)
 {
     pmix_value_t *value = NULL;

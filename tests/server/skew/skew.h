@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The parts of the program that compares releases. */
+/* Shared declarations of the program that compares releases. */
 #ifndef PMIXRS_SERVER_SKEW_H
 #define PMIXRS_SERVER_SKEW_H
 
 #include "../programs/check.h"
 
-/* How long a callback may take on a busy machine, in milliseconds. */
+/* The time limit of a callback on a busy machine, in milliseconds. */
 #define PATIENCE 20000
 
-/* Infos whose value needs no memory. */
+/* Returns an info whose value needs no memory. */
 pmix_info_t info_of_number(const char *key, uint32_t number);
 pmix_info_t info_of_yes(const char *key);
 

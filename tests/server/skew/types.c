@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A value of each type that every release has, from one process to the next. */
+/* Passes a value of each type that every release has from one process to the next. */
 #define _GNU_SOURCE
 #include "skew.h"
 
@@ -9,7 +9,7 @@
 
 #define NUMBERS 3
 
-/* The values of a rank: numbers at the ends of their types, texts, bytes, structures, and arrays of them. */
+/* Fills in the values of a rank: extreme numbers, texts, bytes, structures, and arrays of them. */
 static size_t fill(pmix_rank_t rank, pmix_value_t *values)
 {
     static uint32_t numbers[NUMBERS];
@@ -61,7 +61,7 @@ static size_t fill(pmix_rank_t rank, pmix_value_t *values)
 
 #define MOST 64
 
-/* The value as text, written by this program: no two releases print alike. */
+/* Formats a value by this program, as no two releases print alike. */
 static void show(const pmix_value_t *value, char *text, size_t room)
 {
     const pmix_data_array_t *array = value->data.darray;
