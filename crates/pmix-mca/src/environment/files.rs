@@ -35,7 +35,7 @@ impl Environment {
     pub fn params(&self, config: Option<&Path>) -> Result<ParamsBuilder, Error> {
         if let Some(config) = config.filter(|_| gained_rights()) {
             return Err(Error::new(format!(
-                "{}: this process has rights that its caller does not have, so it reads \
+                "{}: this process runs with privileges that its caller does not have, so it reads \
                  configuration of the system only",
                 config.display()
             )));

@@ -262,7 +262,10 @@ fn a_live_server_of_another_user_keeps_its_place_and_is_named() {
         ..Offers::default()
     };
     let error = open(&top, system).unwrap_err().to_string();
-    let expected = format!("alive: process {} of user {NOBODY}, other.0;", server.id());
+    let expected = format!(
+        "in use by another server: process {} of user {NOBODY}, other.0;",
+        server.id()
+    );
     assert!(error.contains(&expected), "{error}");
     drop(server.stdin.take());
     server.wait().unwrap();
