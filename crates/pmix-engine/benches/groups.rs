@@ -107,7 +107,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The part whose instructions are counted.
+/// Runs the part whose instructions are counted.
 #[inline(never)]
 fn counted_part<T>(work: impl FnOnce() -> T) -> T {
     black_box(work())

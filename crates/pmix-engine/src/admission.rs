@@ -142,6 +142,7 @@ impl Admission {
         let Phase::Verifying(until, _) = found.phase else {
             return;
         };
+        // The frame is removed, so that a second result finds no pending verification.
         let Phase::Verifying(_, frame) = mem::replace(&mut found.phase, Phase::Handshake(until))
         else {
             return;
@@ -181,6 +182,7 @@ impl Admission {
         let identity = Identity::of(verified, hello, origin.unwrap_or_default())?;
         let client = hello.proc.as_ref();
         let client = client.and_then(|proc| cx.registry.find(&proc.nspace, proc.rank));
+        // A registered name requires the identity of its client, whatever role the peer claims.
         match client {
             Some(client) => self.admit_client(cx, peer, hello, form, identity, client)?,
             None if hello.role == Role::CLIENT => return Err(unregistered(hello)),

@@ -159,6 +159,7 @@ impl Cx {
     pub(crate) fn poll_refused(&mut self) -> Option<PeerId> {
         let peers = &self.peers;
         let is_gone = |(peer, _): &(PeerId, Error)| peers.get(*peer).is_none();
+        // A refused peer may have disconnected in the meantime.
         while self.refused.front().is_some_and(is_gone) {
             self.refused.pop_front();
         }
@@ -199,6 +200,7 @@ impl Cx {
         self.has_skipped_turn = is_late && !self.has_skipped_turn;
         if self.peers.any_input_waits() && !self.has_skipped_turn {
             let (time, turn) = (self.config.input_time, self.config.input_turn);
+            // Progress is measured once a turn, so the patience is counted in turns.
             let patience = time.as_nanos() / turn.as_nanos().max(1);
             let patience = u64::try_from(patience).unwrap_or(u64::MAX).max(1);
             for peer in self.peers.end_input_turn(patience) {
@@ -378,6 +380,7 @@ impl Cx {
 
     /// Returns the owner of a job, if it is known.
     fn owner_of(&self, nspace: &Nspace<'_>, known: Option<&Registered>) -> Option<u32> {
+        // The registration of local clients is authoritative; only other jobs need the value in the store.
         if let Some(owner) = self.registry.job(nspace).and_then(|job| job.owner) {
             return Some(owner);
         }

@@ -183,6 +183,7 @@ impl Engine {
     pub fn handle_closed(&mut self, peer: PeerId, now: Instant) {
         self.cx.now = Some(now);
         self.cx.peers.mark_closed(peer);
+        // A process may commit and exit at once, so messages sent before the end are handled first.
         match self.cx.peers.is_drained(peer) {
             true => self.forget(peer),
             false => self.cx.peers.enqueue(peer),
@@ -297,6 +298,7 @@ impl Engine {
 
     /// Closes a connection and asks the driver to close its socket.
     fn close(&mut self, peer: PeerId) {
+        // Several subsystems may refuse a peer, but the driver gets one `Close`.
         if self.cx.peers.get(peer).is_some() {
             self.forget(peer);
             self.cx.driver_events.push_back(EngineEvent::Close(peer));

@@ -77,6 +77,7 @@ impl Finalizing {
         let (Some(member), Some(until)) = (member, until) else {
             return cx.reply_status(ticket, Status::SUCCESS);
         };
+        // A repeated finalize must not call the host again.
         if member.is_finalized {
             return cx.reply_status(ticket, Status::SUCCESS);
         }

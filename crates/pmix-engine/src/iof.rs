@@ -259,7 +259,7 @@ struct Pull {
     /// The peer's number of the pull, which its output carries.
     local_id: u64,
     sources: Vec<Proc<'static>>,
-    /// The same sources for lookups.
+    /// The sources as a set, for lookups.
     wanted: Procs,
     channels: IofChannel,
     /// `true` after the reply to the peer. Output waits until then.

@@ -46,9 +46,11 @@ pub(crate) fn take_in<'p>(
         Ok(request) => Some(request.command()),
         Err(_) => Request::command_of(&form, payload),
     };
+    // Such a request gets no reply, not even for an error, so it needs no ticket.
     if command.is_some_and(|command| !command.is_answered()) {
         return request.ok().map(Incoming::Unanswered);
     }
+    // The room is checked before the ticket counts this request itself.
     let room = check_room(cx, peer);
     let num_bytes = payload.len().saturating_add(taken);
     let ticket = cx.peers.ticket(peer, tag, num_bytes);

@@ -47,6 +47,7 @@ impl Resources {
     /// Returns `PMIX_ERR_NOT_SUPPORTED` for infos about groups, and `PMIX_ERR_BAD_PARAM` for job information that is
     /// not a byte object. Nothing is registered then.
     pub(crate) fn register<'i>(&mut self, infos: &'i [Info<'_>]) -> Result<Vec<&'i [u8]>, Error> {
+        // All infos are checked before any is registered, so that an error registers nothing.
         let mut jobs = Vec::new();
         for info in infos {
             if OF_GROUPS.iter().any(|key| info.key.is(key)) {

@@ -43,6 +43,7 @@ impl Admission {
                 format!("rank {rank} of {nspace} is already connected"),
             ));
         }
+        // The process has returned, so collectives continue to wait for its calls.
         let until = client.until.take();
         let lost = client.connect(peer);
         let member = member(client, id, hello, form);

@@ -217,6 +217,7 @@ impl Collectives {
         infos: Vec<Info<'static>>,
         until: Option<Instant>,
     ) {
+        // The call is recorded first: the next call of this process belongs to a later tracker.
         self.join(id, client);
         let Some(tracker) = self.get_mut(id) else {
             return cx.reply_status(ticket, Status::ERR_NOT_FOUND);
@@ -236,6 +237,7 @@ impl Collectives {
         let Some(tracker) = self.get_mut(id) else {
             return;
         };
+        // A late participant of a failed collective gets the status of the others.
         if let Phase::Failed(status) = tracker.phase {
             let tickets = tracker.take_tickets();
             self.destruct_failed(cx, id, &tickets);
@@ -252,6 +254,7 @@ impl Collectives {
             tracing::warn!(%error, "PMIx_Fence by processes of {} was rejected", tracker.job);
             return self.fail(cx, id, error.status());
         }
+        // The earliest time limit of any participant applies to all.
         if let Some(until) = until
             && tracker.until.is_none_or(|known| until < known)
         {
@@ -325,6 +328,7 @@ impl Collectives {
         }
         let tracker = &*tracker;
         if tracker.key.0 == Collective::Fence && Self::is_local(cx, &tracker.key.1) {
+            // No upcall is needed, but later ones of the same participants may wait for this turn.
             self.queue_upcall(cx, id, None);
             return self.succeed(cx, id);
         }

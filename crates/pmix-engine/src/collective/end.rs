@@ -32,6 +32,7 @@ impl Collectives {
         job: &Nspace<'static>,
         answer: Answer,
     ) {
+        // The upcall counted as active even if its tracker has failed in the meantime.
         self.end_one(job);
         let is_local = { self.get(id) }.is_some_and(|open| {
             open.key.0 == Collective::GroupConstruct && Self::is_local(cx, &open.key.1)
@@ -199,6 +200,7 @@ impl Collectives {
         if let Some(until) = tracker.until.take() {
             cx.timers.cancel(until, Timer::Collective(id));
         }
+        // Once the host was called, the other servers learn the result from it.
         if was_gathering {
             self.tell_servers(cx, id, status);
         }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The order of the upcalls of collectives, which is the order in which the collectives began.
 //!
-//! The host matches the n-th fence of some processes on one node with the n-th on another, and likewise connects and
-//! disconnects. A failed collective may end before an earlier one of the same processes; its upcall waits for its turn.
+//! The host matches the n-th fence of some processes on one node with the n-th on another. Connects and disconnects are
+//! matched in the same way. A failed collective may end before an earlier one of the same processes; its upcall waits
+//! for its turn.
 
 use std::collections::{HashMap, VecDeque};
 

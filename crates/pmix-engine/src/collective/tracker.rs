@@ -68,18 +68,18 @@ pub(super) enum Phase {
     Gathering,
     /// The host was called.
     Hosting,
-    /// It failed, and some participants have not received the status.
+    /// The collective failed, and some participants have not received the status.
     Failed(Status),
 }
 
 /// A local participant.
 #[derive(Debug)]
 pub(super) enum Slot {
-    /// It has not called.
+    /// The participant has not called.
     Expected,
-    /// It has called and waits for the reply.
+    /// The participant has called and waits for the reply.
     Arrived(Ticket),
-    /// It is lost, or has received its reply.
+    /// The participant is lost, or has received its reply.
     Done,
 }
 

@@ -158,9 +158,11 @@ impl Cleanups {
         limits: &ControlLimits,
     ) -> Result<Vec<(CleanupKey, Cleanup)>, Error> {
         let mut distinct = KeptCleanup::default();
+        // Repeated paths of the request count once.
         distinct.check(requested)?;
         distinct.merge(requested);
         let requested = distinct.cleanup;
+        // All targets are checked before any of them changes, so that an error registers nothing.
         let targets: BTreeSet<&Proc<'_>> = targets.iter().collect();
         let mut more: HashMap<&Nspace<'_>, Size> = HashMap::new();
         let mut more_bytes = 0;

@@ -46,6 +46,7 @@ impl Engine {
         let num_procs = registered.map_or(0, |known| known.job().num_ranks());
         (self.cx.registry).add_job(nspace.clone(), num_local_procs, num_procs);
         let described = self.cx.store.described_by(&nspace);
+        // A registration may describe other jobs of its session, whose requests wait as well.
         for known in std::iter::once(nspace).chain(described) {
             self.job_is_known(&known);
         }
@@ -67,8 +68,10 @@ impl Engine {
     ///
     /// Returns `PMIX_ERR_NOT_FOUND` if the job is not registered.
     pub fn deregister_nspace(&mut self, nspace: &Nspace<'_>) -> Result<(), Error> {
+        // The descriptions of other jobs of the session are removed with the job, so they are read first.
         let described = self.cx.store.described_by(nspace);
         let stored = self.cx.store.deregister_nspace(nspace);
+        // Some hosts register clients before their job, so the registry may know a job that the store does not.
         if self.cx.registry.job(nspace).is_none() {
             stored?;
         }
@@ -76,6 +79,7 @@ impl Engine {
             self.client_removed(id, client);
         }
         self.subsystems.control.cleanup_job(&mut self.cx, nspace);
+        // Finalizing processes still wait for the reply that lets them exit.
         for peer in self.subsystems.finalizing.not_waiting(&self.cx, nspace) {
             self.close(peer);
         }
@@ -241,6 +245,7 @@ impl Engine {
         let source = source.into();
         self.cx.now = Some(now);
         let notification = Notification::of_host(status, source, range, infos)?;
+        // Tools of other users must not receive events about these jobs.
         let owners = self.cx.owners(notification.jobs());
         let notification = notification.about_jobs_of(owners);
         match source {
@@ -265,6 +270,7 @@ impl Engine {
         let lost = notification.lost_procs();
         self.subsystems.lost_elsewhere(&mut self.cx, &lost);
         self.subsystems.process_group_outcomes(&mut self.cx);
+        // Without `follow`, the local processes have already received the event.
         if let Some(follow) = follow {
             self.subsystems.ask_for_other(&mut self.cx, &notification);
             self.subsystems.events.raise(&mut self.cx, notification);

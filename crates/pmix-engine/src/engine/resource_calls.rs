@@ -25,6 +25,7 @@ impl Engine {
         let mut outcome = Ok(());
         for packed in self.cx.resources.register(infos)? {
             let codec = self.cx.codec(&self.cx.config.modex_form());
+            // A registration of the host takes precedence over the information of another node.
             let has_own = |nspace: &Nspace<'_>| self.cx.registry.job(nspace).is_some();
             let told = self.cx.store.absorb_collected(&codec, packed, has_own);
             for (nspace, refused) in told.unwrap_or_else(|error| {

@@ -237,7 +237,7 @@ impl Real {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
-    /// Every history delivers the same events to the same peers as the model, once and in order.
+    /// Checks that every history delivers the same events to the same peers as the model, once and in order.
     #[test]
     fn events_reach_whom_a_naive_model_says(steps in steps()) {
         let mut model = Model::default();

@@ -7,7 +7,7 @@ use super::directives::{Directives, ONLY_USER, about, take_only_users};
 use crate::procs::Procs;
 use crate::{Error, PeerId, weight};
 
-/// Returns the session of a job, if it is known.
+/// A lookup of the session of a job, if it is known.
 pub(crate) type Sessions<'s> = &'s dyn Fn(&Nspace<'_>) -> Option<u32>;
 
 /// A possible recipient of events.

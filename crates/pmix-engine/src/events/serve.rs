@@ -218,6 +218,7 @@ impl Events {
             Err(error) => cx.reply_error(ticket, &error),
             Ok(notification) => {
                 cx.reply_status(ticket, Status::SUCCESS);
+                // A relayed event that returns to a server must not be distributed again.
                 let is_echo = request.infos.iter().any(|info| info.key.is(RELAYED));
                 if !is_echo && request.range != DataRange::PROC_LOCAL {
                     self.raise(cx, notification.only(only));

@@ -193,7 +193,7 @@ mod tests {
             self.0.as_ref()
         }
 
-        /// The length of the key selects the peer.
+        /// Returns a peer that the length of the key selects.
         fn peer(&self) -> Option<PeerId> {
             LOOKED_AT.set(LOOKED_AT.get() + 1);
             let key = self.0.as_ref()?;

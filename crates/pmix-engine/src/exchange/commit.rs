@@ -83,6 +83,7 @@ impl Exchange {
         };
         let before = Self::num_put_bytes(cx, &proc);
         let is_short = before.saturating_add(room) < limits.bytes;
+        // The room left for the job is the tighter limit.
         if is_short {
             limits.bytes = before + room;
         }
@@ -102,6 +103,7 @@ impl Exchange {
             ),
             _ => error.into(),
         })?;
+        // Outdated shared data are removed before the reply: afterwards other processes may rely on the new data.
         cx.shared.puts_changed(&proc);
         if let Some(job) = cx.registry.job_mut(&proc.nspace) {
             job.put_bytes += after.saturating_sub(before);

@@ -110,9 +110,11 @@ impl Exchange {
     pub(super) fn park(&mut self, cx: &mut Cx, mut pending: PendingGet, wait_for: WaitFor) {
         let is_new = pending.wait_for != wait_for;
         pending.wait_for = wait_for;
+        // Each condition has its own default time limit, which starts when the get begins to wait for it.
         if pending.request.timeout.is_none() && (is_new || pending.until.is_none()) {
             pending.until = Self::default_timeout(cx, wait_for);
         }
+        // The host may register an unknown job on demand, so it is asked once before the registration.
         let asks = wait_for == WaitFor::Host || (wait_for == WaitFor::Job && !pending.was_asked);
         if asks && let Err(error) = self.ask_about(cx, &pending) {
             return cx.reply_error(pending.ticket, &error);

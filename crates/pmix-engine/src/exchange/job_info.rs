@@ -48,6 +48,7 @@ impl Exchange {
             let wire = cx.codec(&member.form);
             let reply = job.reply(&wire, member.form.release, remote)?;
             let nspace = nspace.clone();
+            // All local clients have the job info, so the packed replies are not needed any more.
             if cx.registry.tell(&nspace) {
                 job.forget_replies();
             }

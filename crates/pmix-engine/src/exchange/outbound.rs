@@ -42,6 +42,7 @@ impl Exchange {
             let name = Text::new(key.as_bytes().to_vec());
             infos.push(Info::new(keys::REQUIRED_KEY, Value::String(Some(name))));
         }
+        // A default time limit of this server does not apply to the host.
         let until = pending.until.filter(|_| request.timeout.is_some());
         let asked = DmodexCall {
             key: request.key.clone(),
@@ -92,6 +93,7 @@ impl Exchange {
             let Some(mut pending) = self.take_pending(cx, id) else {
                 continue;
             };
+            // A reply for another key does not settle this get, which may call the host again.
             pending.was_asked |= key.is_none() || pending.request.key == key;
             match &brought {
                 Ok(Some(puts)) => self.answer_from(cx, pending, puts),

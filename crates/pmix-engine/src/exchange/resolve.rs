@@ -103,6 +103,8 @@ impl Exchange {
         let client = cx.registry.client_of(proc);
         let scope = Self::scope_of(cx, request);
         let puts = job.modex_store();
+        // Local data are always current. With `PMIX_GET_REFRESH_CACHE`, stored data of other nodes count only after the
+        // host has replied.
         let is_fresh = client.is_some() || !request.wants_fresh || pending.was_asked;
         let found = match request.text() {
             Some(key) => puts

@@ -253,7 +253,7 @@ impl Groups {
     pub(super) fn count_invitation(&mut self, key: &Key) {
         if let Some(invitation) = self.invitations.any_mut(key) {
             let (before, after) = invitation.count();
-            // It shrinks if a process declines after it had accepted.
+            // The memory shrinks if a process declines after it had accepted.
             self.take_bytes(&key.1.nspace, before);
             self.add_bytes(&key.1.nspace, after);
         }

@@ -105,7 +105,7 @@ struct Paused {
     num_bytes: usize,
     /// The received bytes of each message, and the first of its turns with little progress.
     peers: BTreeMap<PeerId, (usize, u64)>,
-    /// The same peers, with the longest stalled first.
+    /// The paused peers, with the longest stalled first.
     by_turn: BTreeSet<(u64, PeerId)>,
 }
 
@@ -134,6 +134,7 @@ impl Intake {
         if len <= SHORT {
             return;
         }
+        // A connection has one partial message, so these are further bytes of the same one.
         if self.classes.iter().any(|class| class.knows(peer)) {
             return self.came(peer, received);
         }
@@ -349,6 +350,7 @@ impl Class {
         while let Some((_, &peer)) = self.waiting.first_key_value() {
             let len = self.waits.get(&peer).map_or(0, |waits| waits.len);
             let num_bytes = self.num_bytes.saturating_add(len);
+            // A message longer than the quarter is admitted alone; otherwise it would wait forever.
             if num_bytes > most && !self.admitted.is_empty() {
                 return;
             }

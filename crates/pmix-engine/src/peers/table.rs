@@ -61,6 +61,7 @@ impl Peers {
         let mut peer = self.peers.remove(&id)?;
         self.ready.remove(&mut peer.account);
         self.open_bytes = self.open_bytes.saturating_sub(peer.open_bytes);
+        // The length of its partial message is unknown here; this value counts as long.
         self.intake.ended(id, usize::MAX);
         Some(peer)
     }
@@ -117,6 +118,7 @@ impl Peers {
         };
         let frame = peer.inbox.next_frame()?;
         if let Some(frame) = &frame {
+            // The buffer may already hold the beginning of the next long message.
             self.intake.ended(id, frame.payload.len());
             let (announced, received) = (peer.inbox.announced(), peer.inbox.num_there());
             self.intake.announced(id, announced, received, num_peers);
@@ -202,6 +204,7 @@ impl Peers {
         if let Some(peer) = self.get_mut(id) {
             peer.is_closed = true;
             peer.is_mute = true;
+            // The driver does not write these bytes any more.
             peer.queued_bytes = 0;
         }
     }

@@ -55,6 +55,7 @@ pub(super) struct Turns {
 impl Turns {
     /// Queues a peer that is not queued. With `is_first` it precedes all peers that are served by account.
     pub(super) fn push(&mut self, id: PeerId, account: &mut Account, is_first: bool) {
+        // Idle time earns no credit.
         account.start = account.start.max(self.now);
         self.last_number += 1;
         let place = Place {
@@ -73,6 +74,7 @@ impl Turns {
 
     /// Removes a peer from the queue to handle its message.
     pub(super) fn take(&mut self, account: &mut Account) {
+        // Closed peers are served out of turn, so they do not advance the virtual time.
         if let Some(place) = account.place.filter(|place| place.is_by_account) {
             self.now = self.now.max(place.start);
         }

@@ -262,7 +262,7 @@ fn a_tool_is_given_a_name_that_nobody_has() {
     world.run();
     let names = tools.map(|who| name(&world, who));
     assert_ne!(names[0], names[1]);
-    // Where a client gets its job info, a tool gets its own name.
+    // A tool gets its own name instead of job info.
     let tag = world.ask(tools[1], &Request::JobInfo);
     world.run();
     let client = &world.clients[tools[1]];

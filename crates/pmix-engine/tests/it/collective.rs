@@ -227,7 +227,7 @@ fn a_participant_that_is_lost_ends_the_fence_for_all() {
         let local = ask_all(&mut world, &all[..1], &fence(vec![]));
         let remote = ask_all(&mut world, &all[2..3], &fence(vec![]));
         if has_come {
-            // It has called another fence of two processes, of which one has not called.
+            // The process has called another fence, of two processes, and the other one has not.
             let pair = fence_of(procs(&[("job", 0), ("job", 1)]), vec![]);
             world.ask(there[1], &pair);
             world.run();

@@ -15,7 +15,7 @@ fn from(uid: u32) -> Origin {
     }
 }
 
-/// A launcher connects to the tool that started it; the tool sends no hello.
+/// Connects a launcher to the tool that started it; the tool sends no hello.
 #[test]
 fn a_tool_that_the_host_connected_with_is_served_and_refused_as_others() {
     let mut config = Config::default();
@@ -54,7 +54,7 @@ fn a_tool_that_the_host_connected_with_is_served_and_refused_as_others() {
     assert!(world.add_tool(0, &name, from(0)).is_ok());
 }
 
-/// A tool takes over the connection of a launcher that it started and that has requested its job info.
+/// Lets a tool take over the connection of a launcher that it started and that has requested its job info.
 #[test]
 fn the_connection_of_a_process_that_waits_for_nothing_is_given_up_and_the_process_is_not_lost() {
     let mut world = World::new(1);

@@ -50,7 +50,7 @@ fn is_linear<T>(
     growth::is_linear(what, first, prepare, run);
 }
 
-/// For gets of all data of a process, 8 MiB in two values, the server holds one reply of that length.
+/// Checks that for gets of all data of a process, 8 MiB in two values, the server holds one reply of that length.
 #[test]
 fn a_large_reply_is_made_once_for_all_processes_that_wait_for_it() {
     const LEN: usize = 4 << 20;

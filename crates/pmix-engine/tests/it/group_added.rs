@@ -190,7 +190,7 @@ fn a_process_of_another_user_or_job_does_not_disturb_leaders_that_count_themselv
             let expected = (Status::SUCCESS, vec![0, 3], None);
             assert_eq!(told(&world, all[rank], tag), expected, "{uid} {count}");
         }
-        // It waits for its own group.
+        // The process waits for its own group.
         assert!(world.clients[others[0]].reply(other).is_none());
         if count == 2 {
             let last = world.ask(others[1], &own(1, count));

@@ -170,7 +170,7 @@ fn the_name_of_a_job_that_comes_later_is_that_of_the_job() {
     world.job("later", &[1]);
     let fence = fence_of(procs(&[("later", WHOLE)]), limit(9));
     assert_eq!(world.status_of(all[1], &fence), Some(Status::ERR_BAD_PARAM));
-    // It can still be destructed.
+    // The group can still be destructed.
     let tags = ask_all(&mut world, &all, &destruct("later", vec![]));
     assert_eq!(statuses(&world, &all, &tags), [DONE; 2]);
 }

@@ -291,7 +291,7 @@ fn members_read_what_holds_for_the_jobs_of_the_others_and_what_these_put() {
         let card = world.clients[own[1]].value(tag, "card");
         assert_eq!(card, Some(Value::Uint32(7)), "{nspace} {rank}");
     }
-    // In a connect, the name of the group stands for both.
+    // In a connect, the name of the group selects both members.
     let connect = Request::Connect(request::Connect {
         procs: procs(&[("g", whole)]),
         infos: vec![],

@@ -189,7 +189,7 @@ impl Run {
         self.world.end_proc("job", u32::try_from(rank).unwrap());
     }
 
-    /// Replies, or does not reply, to the questions to processes.
+    /// Lets the processes reply to their questions, or not reply.
     fn decide(&mut self) {
         self.world.run();
         for node in &self.world.nodes {

@@ -23,7 +23,7 @@ pub(crate) enum Event {
     Attach(ToolId),
     /// The next step of a process.
     Step(Who),
-    /// A get, by a process on another node, of data of a lost incarnation's successor.
+    /// A get from another node for data of a restarted process.
     Curious(ProcId),
     /// The arrival of bytes at a server.
     Up(Who),

@@ -243,7 +243,7 @@ impl World {
                 core.get(&name, key, &infos, end)
             });
         }
-        // The same get without the client's cache.
+        // This get bypasses the client's cache.
         let mut lives = None;
         if self.random.once_in(3) {
             infos.push(Info::new(request::PREFETCH, 1_u32 << 16));

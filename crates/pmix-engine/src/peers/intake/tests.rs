@@ -96,7 +96,7 @@ fn whose_message_does_not_come_on_goes_behind_the_others() {
     // A complete message counts as progress, because it waits for the server.
     assert_eq!(turn(&mut intake, 0, |_| None), []);
     assert_eq!(may_come(&intake), [true, false, true, false]);
-    // It waits for the message that has waited longer.
+    // The paused message waits for the message that has waited longer.
     intake.ended(first, 2 * LONG);
     assert_eq!(may_come(&intake), [true, false, true, true]);
     intake.ended(third, 2 * LONG);

@@ -107,7 +107,7 @@ impl World {
         }
         let found = values.iter().find(|(name, ..)| name == key);
         if found.is_none() && self.plan.has(Fault::HostNonsense) {
-            // Values from an error of the host are not checked.
+            // Invalid bytes of the host may replace the value.
             return;
         }
         let (_, _, stamp) = found.expect("success, but nothing was brought");

@@ -32,9 +32,9 @@ pub(crate) struct Invitation {
     claims: BTreeMap<ProcId, (Who, u16)>,
     /// The elected successors by lost leader.
     chosen: BTreeMap<ProcId, ProcId>,
-    /// The lost leaders because of whom a process aborted the construct.
+    /// The lost leaders whose loss led a process to abort the construct.
     given_up_with: BTreeSet<ProcId>,
-    /// Those of them whose server received the abort before the election ended.
+    /// The lost leaders whose server received such an abort before the election ended.
     ended_with: BTreeSet<ProcId>,
     pub(crate) invited: Vec<ProcId>,
     /// `true` if members are notified of terminations.
@@ -509,7 +509,8 @@ impl World {
         }
     }
 
-    /// Returns `true` if a joining process was told to give up: by its leader, or by a process that aborted for all.
+    /// Returns `true` if a joining process was notified to give up: by its leader, or by a process that aborted for
+    /// all.
     pub(super) fn is_told_to_end(&self, who: Who, number: usize) -> bool {
         let invitation = &self.oracle.invitations[number];
         let own = self.clients[who].proc;
