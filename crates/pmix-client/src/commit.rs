@@ -60,6 +60,7 @@ impl Commit {
                     self.unanswered.push((tag, said));
                 }
                 Err(error) => {
+                    // The drop of this commit returns the data of this message and of those after it to the own puts.
                     self.unsent.push_front((blocks, said));
                     return Err(error);
                 }

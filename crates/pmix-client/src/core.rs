@@ -250,6 +250,7 @@ impl Core {
                 Incoming::Unsolicited(notice) => self.handle_notice(&notice, now),
             }
         }
+        // The messages before invalid bytes are complete, so they are handled before the connection is lost.
         if let Err(error) = read {
             self.lose(&error.into());
         }

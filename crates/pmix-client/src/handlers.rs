@@ -501,6 +501,7 @@ impl<H: Clone> Handlers<H> {
             then,
             ..
         } = self.turns.get(&id)?.clone();
+        // The handler is removed before it runs, so that the next event cannot call it again.
         if is_oneshot {
             self.deregister(id);
         }

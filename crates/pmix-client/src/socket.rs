@@ -49,6 +49,7 @@ impl Socket {
             None => TcpStream::connect(server.address),
         };
         let stream = stream.map_err(unreachable)?;
+        // Most callers wait for the reply to their request, so a delay to merge small messages would only cost time.
         stream.set_nodelay(true).map_err(unreachable)?;
         Ok(Self::Server(stream))
     }

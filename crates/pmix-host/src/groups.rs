@@ -5,9 +5,11 @@
 //!
 //! | caller | processes in the call | upcalls to the host |
 //! | --- | --- | --- |
-//! | leaders that know each other | all leaders; `PMIX_GROUP_ADD_MEMBERS` may add others | one for each node |
-//! | leaders that know only their number | the caller, with `PMIX_GROUP_BOOTSTRAP`; may add others | one for each leader |
+//! | leaders that know each other | all leaders | one for each node, with the leaders as processes |
+//! | leaders that know only their number | the caller, with `PMIX_GROUP_BOOTSTRAP` | one for each leader, with it as the process |
 //! | a process that a leader adds | none | one for each process, without processes; `PMIX_PROCID` names the caller |
+//!
+//! A leader may add other processes with `PMIX_GROUP_ADD_MEMBERS`.
 //!
 //! A construct completes when all leaders and all added processes have called. It fails when a process ends that is
 //! still awaited: an added process, or a listed leader whose server has not called. All calls get the same reply: the

@@ -7,7 +7,7 @@
 //!
 //! | component | purpose | calls of the host |
 //! | --- | --- | --- |
-//! | [`publish::PublishService`] | stores published data and pending lookups | the upcalls, ends of processes and jobs, timeouts |
+//! | [`publish::PublishService`] | stores published data and lookups | upcalls, ends of processes and jobs, timeouts |
 //! | [`cleanup::remove`] | removes files that processes registered for cleanup | `ServerEvent::Cleanup` |
 //! | [`forward::OutputForwarder`] | copies output to the host's streams and for pulls | pipes of processes, polls |
 //! | [`forward::StdinPipe`] | feeds the standard input of a process without waiting | `push_stdin` |

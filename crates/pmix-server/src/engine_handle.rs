@@ -303,6 +303,8 @@ impl EngineHandle {
 
     /// Records that the progress thread is about to wait. Returns its next step.
     pub(crate) fn begin_wait(&self) -> Wait {
+        // The flag is set before the work is checked. A caller that adds work after the check sees the flag and wakes
+        // the thread.
         self.waits.store(true, Ordering::SeqCst);
         let has_new_wanted = self.has_new_wanted.swap(false, Ordering::SeqCst);
         let mut core = self.lock();
@@ -342,12 +344,14 @@ impl EngineHandle {
             State::Running(engine) => engine.poll_timeout(),
             _ => None,
         };
+        // The progress thread reads the next time limit only before it waits, so an earlier one must wake it.
         let earlier = match (timeout, core.wakes_at) {
             (Some(new), Some(known)) => new < known,
             (new, None) => new.is_some(),
             (None, _) => false,
         };
         let wake = earlier || !core.work.is_empty();
+        // The lock is released first, so that the woken thread does not block on it.
         drop(core);
         if wake {
             self.wake();

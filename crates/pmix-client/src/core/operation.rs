@@ -244,6 +244,7 @@ impl Operations {
         if let Some(end) = open.end {
             self.limits.remove(&(end, Limited::Operation(id)));
         }
+        // A later reply to one of these requests then finds no operation and is ignored.
         for tag in &open.tags {
             self.sent.remove(tag);
         }

@@ -69,6 +69,7 @@ impl Shared {
             if let Some(outcome) = state.take_ended(id) {
                 return outcome;
             }
+            // Another thread reads. It completes this operation, or wakes this thread to read in its place.
             if state.is_read {
                 if let Some(here) = state.sleeper(id) {
                     state = { here.wait(state) }.unwrap_or_else(PoisonError::into_inner);
@@ -82,6 +83,7 @@ impl Shared {
             state = lock(&self.state);
             self.stop_reading(&mut state);
             if let Some(outcome) = state.take_ended(id) {
+                // A thread that sleeps must read for the operations that are still open.
                 self.pass_on(&state);
                 return outcome;
             }

@@ -42,6 +42,8 @@ impl Shared {
         while outcome.is_ok()
             && let Some(bytes) = state.core.poll_transmit()
         {
+            // No lock is held while the socket is full: the server may first wait for its own messages to be read, and
+            // that needs the lock.
             drop(state);
             outcome = self.send(&bytes, sender);
             state = lock(&self.state);

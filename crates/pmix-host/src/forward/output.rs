@@ -288,10 +288,12 @@ impl<'a> OutputForwarder<'a> {
             let kind = stream.kind as usize;
             let sink = &mut self.sinks[kind];
             stream.queued = false;
+            // The reader of the host has closed its end. The output then goes only to files and pulls.
             stream.is_shown &= !sink.is_gone();
             let mut read = Read::More;
             for _ in 0..READS_A_TURN {
                 let (piece, files) = (&mut self.piece, &mut self.files);
+                // A full destination stops the reads, so its process waits and the pending bytes stay bounded.
                 read = match stream.is_shown {
                     true if sink.is_full() => break,
                     _ if stream.file.is_some_and(|file| files.is_full(file)) => break,
@@ -435,6 +437,7 @@ impl<'a> OutputForwarder<'a> {
                 self.parts.remove(&(until, index));
             }
             if let Some(chunks) = &mut self.chunks {
+                // An empty chunk reports the end of the stream to the peers that pull it.
                 chunks.push(stream.chunk(&[]));
             }
             if let Some(lines) = &mut stream.lines {

@@ -157,6 +157,7 @@ impl Driver {
                 continue;
             };
             let peer = connection.peer;
+            // The peer has unhandled messages. Its further bytes stay in the kernel, whose flow control slows it down.
             if !engine.wants_input(peer) {
                 connection.is_paused = true;
                 continue;
@@ -181,6 +182,7 @@ impl Driver {
                 break;
             }
         }
+        // Connections without their share come first, so that busy ones cannot starve them.
         let more = std::mem::take(&mut self.readable);
         self.readable = tokens.chain(more).collect();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Connections that the host makes with tools, and those of launchers that it goes on with as their tool.
+//! Connections that the host made with tools, and connections of launchers that the host takes over as their tool.
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers", "Indirect launch"; OpenPMIx, `PMIX_LAUNCHER_RNDZ_URI`.
 
@@ -13,26 +13,26 @@ use crate::engine_handle::{NewConnection, Wanted};
 use crate::net::owner::{Ends, Owner, Owners};
 use crate::{Error, Server};
 
-/// Describes a tool with which the host has made a connection, and that sends its requests over it from now on.
+/// A tool to which the host has connected, and which sends its requests over that connection.
 pub struct ConnectedTool {
     /// The name of the tool.
     pub name: Proc<'static>,
-    /// The form in which the tool packs.
+    /// The layout and version that the tool packs with.
     pub form: PeerForm,
     /// The socket.
     pub stream: TcpStream,
-    /// Bytes that the tool has sent and that are not read yet.
+    /// Bytes received from the tool but not yet decoded.
     pub unread: Vec<u8>,
 }
 
 impl Server {
-    /// Serves a tool over a connection that the host opened: a launcher connects to the tool that started it,
-    /// whose address is in `PMIX_LAUNCHER_RNDZ_URI`. From then on the tool is treated like any other.
+    /// Serves a tool over a connection that the host opened. A launcher connects in this way to the tool that requested
+    /// its start, whose address is in `PMIX_LAUNCHER_RNDZ_URI`. From then on the tool is served like any other.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_UNREACH` if the tool has disconnected; `PMIX_ERR_NO_PERMISSIONS` if the
-    /// tool belongs to another user according to the system, or is on another node, where its user cannot be
-    /// determined; errors of the names of tools; an unusable socket.
+    /// Returns `PMIX_ERR_INIT` if the server is not running, `PMIX_ERR_UNREACH` if the tool has disconnected, and
+    /// `PMIX_ERR_NO_PERMISSIONS` if the tool belongs to another user according to the system, or is on another node,
+    /// where its user cannot be determined. Returns an error for an invalid name or an unusable socket.
     pub fn add_tool(&self, tool: ConnectedTool) -> Result<(), Error> {
         let ConnectedTool {
             name,
@@ -78,15 +78,15 @@ impl Server {
         })
     }
 
-    /// Passes the connection of a registered process to the host as soon as the process has its job info and
-    /// no pending request; never, if it does not connect. One call takes one connection. A tool that started
-    /// a launcher sends its own requests over the connection that the launcher opened
-    /// (`PMIX_LAUNCHER_RNDZ_URI`). For this server the process has then finalized; a later connection of it
-    /// is a new one.
+    /// Passes the connection of a registered process to the host as soon as the process has its job info and no pending
+    /// request. If the process does not connect, this never happens. One call takes one connection. For this server the
+    /// process has then finalized, and a later connection of it is a new one.
     ///
-    /// The thread that drives the server calls `take`, which must not block. It gets the blocking socket and
-    /// the packing format of the process. It is dropped without a call when the job is deregistered or the
-    /// server ends.
+    /// It is for a tool that started a launcher. Such a tool sends its own requests over the connection that the
+    /// launcher opened (`PMIX_LAUNCHER_RNDZ_URI`).
+    ///
+    /// The thread that drives the server calls `take`, which must not block. `take` gets the blocking socket and the
+    /// packing form of the process. It is dropped without a call when the job is deregistered or the server ends.
     pub fn take_connection(
         &self,
         proc: &Proc<'_>,
