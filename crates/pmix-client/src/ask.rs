@@ -26,7 +26,7 @@ pub struct Ask<'a, T = ()> {
     pub(crate) take: Take<T>,
 }
 
-/// Extracts the result of an operation from an answer of the expected kind.
+/// The function that extracts a result from an answer of the expected kind.
 pub(crate) type Take<T> = fn(Answer) -> Option<T>;
 
 /// A status and infos; a partial success has infos as well.

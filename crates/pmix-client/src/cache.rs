@@ -17,7 +17,7 @@ use pmix_types::{
 use crate::Error;
 use crate::shared_data::SharedData;
 
-/// Caches the job info and put data that the server has sent.
+/// The job info and put data that the server has sent.
 pub(crate) struct JobCache {
     form: PeerForm,
     proc: Proc<'static>,

@@ -322,9 +322,9 @@ impl Core {
         self.unasked.num_lost()
     }
 
-    /// Returns the next question to the program, with the event that caused it. The subject is a process that declines
-    /// the invitation of this one or is lost, or the lost leader of a group that this process joins. The program
-    /// answers with [`decide`](Self::decide).
+    /// Returns the next question to the program, with the event that caused it. The subject is a process that does not
+    /// take part in a group that this process leads, or the lost leader of its group. The program answers with
+    /// [`decide`](Self::decide).
     pub fn poll_question(&mut self) -> Option<(Question, Event<'static>)> {
         self.unasked.poll_question()
     }

@@ -41,9 +41,9 @@ use worker::{Loop, Worker};
 pub enum ClientEvent {
     /// An event.
     Event(Event<'static>),
-    /// An event with a question: a process invited to a group of this one declines or is lost, or the leader of a group
-    /// that this process joins is lost. The [`GroupDecision`] takes the decision. If it is dropped, the group is formed
-    /// without the process if `PMIX_GROUP_OPTIONAL` was given, and is aborted otherwise.
+    /// An event with a question. A process does not take part in a group that this process leads, or the leader of its
+    /// group is lost. The [`GroupDecision`] takes the decision. If it is dropped, the group is formed without the
+    /// process if `PMIX_GROUP_OPTIONAL` was given, and is aborted otherwise.
     Group(Event<'static>, GroupDecision),
     /// Output that this process pulls.
     Output(Forwarded),
@@ -331,7 +331,7 @@ impl SharedClient {
     ///
     /// # Errors
     ///
-    /// If the put fails, the stored data are unchanged. Returns
+    /// Returns one of these errors, without a change of the stored data:
     ///
     /// - `PMIX_ERR_BAD_PARAM` for an undefined scope, for an empty or too long key, and for arrays nested more than 64
     ///   deep;

@@ -5,8 +5,8 @@
 //!
 //! | caller | processes in the call | upcalls to the host |
 //! | --- | --- | --- |
-//! | leaders that know each other | all leaders | one for each node, with the leaders as processes |
-//! | leaders that know only their number | the caller, with `PMIX_GROUP_BOOTSTRAP` | one for each leader, with it as the process |
+//! | leaders that know each other | all leaders | one for each node, with the leaders |
+//! | leaders that know only their number | the caller, with `PMIX_GROUP_BOOTSTRAP` | one for each leader, with it |
 //! | a process that a leader adds | none | one for each process, without processes; `PMIX_PROCID` names the caller |
 //!
 //! A leader may add other processes with `PMIX_GROUP_ADD_MEMBERS`.

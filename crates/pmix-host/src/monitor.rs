@@ -56,9 +56,9 @@ const LONGEST_ID: usize = 511;
 /// The host's data about its node: its name, and the processes that run there.
 #[derive(Clone, Debug, Default)]
 pub struct LocalNode {
-    /// Its name.
+    /// The name of the node.
     pub name: Text<'static>,
-    /// Its number.
+    /// The number of the node.
     pub nodeid: u32,
     /// The running processes with their process ids.
     pub processes: Vec<(Proc<'static>, i32)>,
@@ -67,7 +67,7 @@ pub struct LocalNode {
 /// An event that the host is to notify.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MonitorEvent {
-    /// Its status.
+    /// The status of the event.
     pub status: Status,
     /// The observed process, which is the source; `None` if the server is the source.
     pub observed: Option<Proc<'static>>,
@@ -77,7 +77,7 @@ pub struct MonitorEvent {
     pub infos: Vec<Info<'static>>,
 }
 
-/// Serves monitor requests, and holds the repeated monitors.
+/// The service for monitor requests, with the monitors that repeat.
 ///
 /// A host passes it the upcall `monitor`, reports ended processes and jobs, and calls [`tick`](Self::tick) at the
 /// [`deadline`](Self::deadline). A measurement is shared by requests for a quarter of a second, so a figure may be that

@@ -32,7 +32,7 @@ pub use pubsub::{PubSub, PubSubLimits};
 
 type Found = Completion<Vec<Pdata<'static>>>;
 
-/// Serves publish, lookup and unpublish for the processes of a host, and holds pending lookups.
+/// The service for publish, lookup and unpublish of the processes of a host, with the pending lookups.
 ///
 /// A host passes it the upcalls of that name, reports ended processes and jobs, and calls [`tick`](Self::tick) at the
 /// [`deadline`](Self::deadline), when the `PMIX_TIMEOUT` of a lookup has passed. If the host's methods run on the

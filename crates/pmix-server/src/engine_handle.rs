@@ -82,9 +82,9 @@ pub(crate) enum Wait {
 /// The work outside the lock, in this order.
 #[derive(Default)]
 pub(crate) struct Work {
-    /// Bytes to write.
+    /// The bytes to write.
     pub(crate) transmits: VecDeque<Transmit>,
-    /// Calls to make.
+    /// The calls of the host to make.
     pub(crate) calls: VecDeque<HostCall>,
     /// Results of direct modex requests of the host.
     pub(crate) modexes: VecDeque<(ModexCallback, Result<Vec<u8>, Status>)>,
@@ -189,7 +189,7 @@ impl EngineHandle {
     /// Stops the service.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT` if it is already stopped.
+    /// Returns `PMIX_ERR_INIT` if it was stopped before.
     pub(crate) fn finish(&self) -> Result<(), Error> {
         let mut core = self.lock();
         let state = std::mem::replace(&mut core.state, State::Finalized);

@@ -132,7 +132,7 @@ pub(crate) fn open(params: &Params, late: &LateAnswers) -> Result<Vec<Module>, E
     selection.active.into_iter().map(make).collect()
 }
 
-/// Passes the delayed result of a security module to the engine. Results before the server is opened and
+/// The way of delayed results from a security module to the engine. Results before the server is opened and
 /// after it is dropped are ignored.
 #[derive(Clone, Default)]
 pub(crate) struct LateAnswers(Arc<OnceLock<Weak<EngineHandle>>>);

@@ -5,7 +5,7 @@
 
 use pmix_engine::PeerId;
 
-/// Observes all messages between a server and its peers.
+/// An observer of all messages between a server and its peers.
 ///
 /// The thread that drives the server calls it before it processes a message. An observer that takes long
 /// blocks all peers.

@@ -22,7 +22,7 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// If the put fails, the stored data are unchanged. Returns
+    /// Returns one of these errors, without a change of the stored data:
     ///
     /// - `PMIX_ERR_BAD_PARAM` for an undefined scope, for an empty or too long key, and for arrays nested more than 64
     ///   deep;

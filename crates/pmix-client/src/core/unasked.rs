@@ -18,7 +18,7 @@ pub struct Forwarded {
     pub source: Proc<'static>,
     /// The stream of the process.
     pub channel: IofChannel,
-    /// Directives for the presentation.
+    /// The directives for its presentation.
     pub infos: Vec<Info<'static>>,
     /// The bytes; empty at the end of the stream.
     pub data: Vec<u8>,

@@ -44,17 +44,17 @@ const MAX_GIVEN_UP: usize = 64;
 /// The next action of the core.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Requests a context id for the group.
+    /// A request for the context id of the group.
     Context(OpId, Text<'static>),
-    /// Sends an event. The outcome is reported to the operation, if there is one.
+    /// An event to send. The outcome is reported to the operation, if there is one.
     Notify(Option<OpId>, request::Notify<'static>),
-    /// Leaves a group that was formed after this process had cancelled its join.
+    /// A group to leave, which was formed after this process had cancelled its join.
     Leave(Text<'static>),
-    /// Asks the program for a decision about an event.
+    /// A question to the program, with the event that caused it.
     Ask(Question, Event<'static>),
-    /// Delivers an event of this process to its own program.
+    /// An event of this process for its own program.
     Tell(Event<'static>),
-    /// Completes an operation.
+    /// The end of an operation.
     End(OpId, Result<Group, Error>),
 }
 

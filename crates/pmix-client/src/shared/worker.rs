@@ -102,7 +102,7 @@ struct Listening {
     waiting: VecDeque<ClientEvent>,
 }
 
-/// Returns the listener to its place when dropped, even after a panic.
+/// A guard that puts the listener back when it is dropped, even after a panic.
 struct Called<'w> {
     worker: &'w Worker,
     listener: Option<Listener>,

@@ -8,7 +8,7 @@ use super::delivery::{LineForm, OutputStream};
 /// The largest length of a line; a longer one is written in parts.
 const LONGEST: usize = 64 << 10;
 
-/// Assembles the lines of a stream from pieces, and puts a tag before each.
+/// The assembler of the lines of a stream, which arrive in pieces. It puts a tag before each line.
 ///
 /// At most 64 KiB of a line are kept. A longer one is written in parts; with a tag, each part becomes a line.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Copies output of processes from their pipes to the streams of the host.
+//! The copy of output from the pipes of processes to the streams of the host.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read as _};
@@ -34,8 +34,8 @@ const LARGE_PIPE: usize = PIECE * READS_A_TURN;
 /// Number of streams with such pipes; the system limits the total size of the pipes of a user.
 const NUM_LARGE: usize = 16;
 
-/// Copies the output of processes to two streams of the host, with tags before lines if requested, and to files. It
-/// keeps a copy for peers that pull it.
+/// The forwarder of output from processes to two streams of the host and to files. It puts tags before lines if
+/// requested, and keeps a copy for peers that pull the output.
 ///
 /// The host adds the pipes of each process ([`add`](Self::add)) and passes every token of the poll to
 /// [`handle_ready`](Self::handle_ready). Then it calls [`turn`](Self::turn), which never waits. While

@@ -11,7 +11,7 @@ use mio::{Interest, Registry, Token};
 use pmix_server::Completion;
 use pmix_types::Status;
 
-/// Feeds the standard input of a process without waiting for the process.
+/// The pipe to the standard input of a process, written without waiting for the process.
 ///
 /// Bytes without room are kept here, and their completion is called when they have been written. So a peer that sends
 /// more than the process reads has to wait.

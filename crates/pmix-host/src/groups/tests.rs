@@ -41,7 +41,7 @@ fn call(procs: Vec<Proc<'static>>, directives: Vec<Info<'static>>) -> Group {
     Group::new(GroupOperation::CONSTRUCT, "g".into(), procs, directives)
 }
 
-/// A call of a leader that knows the number of leaders.
+/// Returns a call of a leader that knows the number of leaders.
 fn leader(rank: u32, count: u64, more: Vec<Info<'static>>) -> Group {
     let mut infos = vec![
         Info::new(keys::PROCID, procs(&[rank]).remove(0)),
@@ -51,7 +51,7 @@ fn leader(rank: u32, count: u64, more: Vec<Info<'static>>) -> Group {
     call(procs(&[rank]), infos)
 }
 
-/// A call of a process that leaders add.
+/// Returns a call of a process that leaders add.
 fn joins(rank: u32) -> Group {
     call(
         vec![],

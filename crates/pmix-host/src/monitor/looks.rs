@@ -258,7 +258,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Blocks looks until it is opened.
+    /// A gate that blocks looks until it is opened.
     #[derive(Default)]
     pub(crate) struct Gate {
         is_open: Mutex<bool>,

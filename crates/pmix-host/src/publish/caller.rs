@@ -16,9 +16,9 @@ use super::directives::Access;
 pub struct Caller {
     /// The process.
     pub proc: Proc<'static>,
-    /// Its user id.
+    /// The user id of the process.
     pub uid: u32,
-    /// Its group id.
+    /// The group id of the process.
     pub gid: u32,
     /// The node that it runs on, in any numbering. Callers without one count as on the same node.
     pub node: Option<u32>,

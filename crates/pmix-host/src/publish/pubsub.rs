@@ -224,7 +224,7 @@ impl<T> PubSub<T> {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for invalid directives.
+    /// Returns `PMIX_ERR_BAD_PARAM` for invalid directives.
     pub fn unpublish(
         &mut self,
         publisher: &Caller,

@@ -9,7 +9,7 @@ use pmix_engine::{Chunk, PeerId};
 
 use super::outbox::{Outbox, Written};
 
-/// Number of pending bytes from which on nothing more is read from the peer.
+/// The number of pending bytes at which the peer is no longer read.
 const HIGH_WATER: usize = 1 << 20;
 
 /// Number of reads of one connection before others are served.

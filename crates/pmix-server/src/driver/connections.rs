@@ -9,7 +9,7 @@ use pmix_engine::PeerId;
 
 use super::connection::Connection;
 
-/// Tokens that are no connections.
+/// The tokens that do not belong to a connection.
 pub(super) const LISTENER: Token = Token(0);
 pub(super) const WAKER: Token = Token(1);
 pub(super) const HOST: Token = Token(2);
@@ -18,7 +18,7 @@ const FIRST: usize = 3;
 /// Both keys are numbers that count up here, so a peer cannot cause collisions.
 type ByNumber = BuildHasherDefault<NumberHasher>;
 
-/// Spreads a number over all bits.
+/// A hasher that spreads a number over all bits.
 #[derive(Debug, Default)]
 struct NumberHasher(u64);
 
