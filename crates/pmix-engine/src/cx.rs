@@ -141,6 +141,7 @@ impl Cx {
     /// Sends a message to a peer. Disconnects a peer that has too many unread bytes.
     pub(crate) fn send(&mut self, peer: PeerId, tag: Tag, payload: impl Into<Payload>) {
         let waiting = self.peers.send(peer, tag, payload.into());
+        // Replies respect the window, so only events and output reach this limit.
         if waiting > self.config.queued_bytes_per_peer {
             let message = format!("it did not read {waiting} queued bytes");
             self.refuse(peer, Error::new(Status::ERR_OUT_OF_RESOURCE, message));
@@ -150,6 +151,7 @@ impl Cx {
     /// Schedules the disconnection of a peer because of its messages, for when the current subsystem returns. No more
     /// bytes are sent to it.
     pub(crate) fn refuse(&mut self, peer: PeerId, reason: Error) {
+        // Only the first reason is reported.
         if self.peers.mute(peer) {
             self.refused.push_back((peer, reason));
         }

@@ -102,6 +102,7 @@ impl Forwarding {
     ) -> Result<u64, Error> {
         self.check(peer, &sources, channels)?;
         self.last += 1;
+        // All pulls of a peer share one limit of held output.
         let own = self.pulls.values().filter(|pull| pull.peer == peer);
         let held: usize = own.map(|pull| pull.line.limit()).sum();
         let room = self.limits.held_per_peer.saturating_sub(held);
@@ -121,6 +122,7 @@ impl Forwarding {
     }
 
     fn check(&self, peer: PeerId, sources: &[Proc<'_>], channels: IofChannel) -> Result<(), Error> {
+        // Tools pass `ALL_CHANNELS` for all output, although it includes input.
         if channels.contains(IofChannel::STDIN_CHANNEL) && channels != IofChannel::ALL_CHANNELS {
             let message = "standard input cannot be pulled, only pushed";
             return Err(Error::new(Status::ERR_NOT_SUPPORTED, message));

@@ -31,6 +31,7 @@ impl Registry {
     pub(crate) fn add_job(&mut self, nspace: Nspace<'static>, num_local: u32, num_procs: u64) {
         let job = self.jobs.entry(nspace).or_default();
         job.num_local = Some(num_local);
+        // An update replaces the number of an earlier registration.
         self.num_procs = self.num_procs - job.num_procs + num_procs;
         job.num_procs = num_procs;
     }

@@ -110,9 +110,11 @@ impl Subsystems {
 
     /// Passes a request to its subsystem, which replies to the ticket now or later.
     fn dispatch(&mut self, cx: &mut Cx, ticket: Ticket, request: Request<'_>) {
+        // The subsystems and the host know processes only, so group names are replaced first.
         let Some((ticket, request)) = self.groups.translate(cx, ticket, request) else {
             return;
         };
+        // An unsupported required attribute must be refused before the request changes any state.
         if let Err(error) = obeyed::check_request(&request, cx.config.watches_heartbeats) {
             return cx.reply_error(ticket, &error);
         }
@@ -283,6 +285,7 @@ impl Subsystems {
         let event = group::leader_question(cx, question);
         let is_heard = { event.as_ref() }.is_some_and(|event| self.events.hears(cx, event));
         self.raise_all(cx, event.into_iter().collect());
+        // The server of a leader on another node replies for a leader without a handler.
         if let Some(id) = asks.filter(|_| !is_heard && !is_elsewhere) {
             self.collectives.leader_unreachable(cx, id);
         }
@@ -345,6 +348,7 @@ impl Subsystems {
     fn member_left(&mut self, cx: &mut Cx, peer: PeerId, member: &Member) {
         let (rank, nspace) = (member.proc.rank, &member.proc.nspace);
         tracing::info!(%peer, %nspace, %rank, finalized = member.is_finalized, "disconnected");
+        // The registry decides first: with a clone still connected, the process is not lost.
         let is_lost = cx.registry.disconnect(peer, member);
         self.finalizing.peer_left(cx, peer);
         self.exchange.peer_left(cx, peer);
@@ -355,6 +359,7 @@ impl Subsystems {
         let follow = self.groups.peer_left(cx, member);
         self.raise_all(cx, follow);
         if is_lost {
+            // Shared data are withdrawn when their process is lost (docs/decisions/0023).
             cx.shared.puts_changed(&member.proc);
             cx.driver_events.push_back(EngineEvent::ProcessLost {
                 proc: member.proc.clone(),

@@ -32,6 +32,7 @@ impl Admission {
         }
         let infos = about(hello, user, proc.as_ref());
         let until = cx.after(cx.config.tool_time);
+        // The tool has completed its part. From here on it waits for the host, with a time limit of its own.
         self.end_handshake(cx, peer);
         if let (Some(found), Some(until)) = (cx.peers.get_mut(peer), until) {
             found.phase = Phase::PendingTool(until);
@@ -104,12 +105,14 @@ impl Admission {
             .registry
             .job(nspace)
             .is_some_and(|job| !job.clients.is_empty());
+        // Other processes would take the tool for the server or for a process of the job.
         if *proc == cx.config.server || is_job {
             return Err(Error::denied(format!(
                 "{nspace} cannot be used as the name of a tool"
             )));
         }
         let mut members = cx.peers.members();
+        // A finalized tool may connect again before its previous connection closes.
         match members.any(|(_, member)| member.proc == *proc && !member.is_finalized) {
             true => Err(Error::new(
                 Status::ERR_DUPLICATE_KEY,

@@ -130,6 +130,7 @@ impl Collectives {
 
     /// Ends a collective with success.
     pub(super) fn succeed(&mut self, cx: &mut Cx, id: TrackerId) {
+        // Servers that receive the leader's announcement late must not wait for its decisions.
         self.announce_end(cx, id, Status::SUCCESS);
         self.note_ended(cx, id);
         let Some(mut tracker) = self.remove(id) else {
@@ -140,6 +141,7 @@ impl Collectives {
         if tracker.key.0.is_of_group() {
             return Self::end_group(cx, tracker, Status::SUCCESS, tickets);
         }
+        // The data are shared before the replies, so that the participants find them.
         if tracker.collects {
             for (nspace, _) in tracker.key.1.jobs() {
                 cx.share_puts(nspace);
@@ -236,6 +238,7 @@ impl Collectives {
             _ => Ok(Vec::new()),
         };
         let call = match data {
+            // No other server participates.
             _ if Self::is_local(cx, &tracker.key.1) && !tracker.is_gathered() => None,
             Ok(data) => Some(tracker.call(tracker.infos.clone(), data, Some(status))),
             Err(error) => {
@@ -301,6 +304,7 @@ impl Collectives {
             }
         }
         for nspace in told {
+            // The reply has the job info, so later gets need not include it.
             cx.peers.knows_job(ticket.peer(), nspace);
         }
         let status = Status::SUCCESS;

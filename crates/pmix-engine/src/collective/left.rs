@@ -51,6 +51,7 @@ impl Collectives {
         for id in self.of_key(&key) {
             self.do_without(cx, id, std::slice::from_ref(&left.proc));
             match self.get(id).map(|tracker| tracker.phase) {
+                // The departed member may have been the last missing one.
                 Some(Phase::Gathering) => self.go_on(cx, id),
                 Some(Phase::Failed(_)) => self.tidy(id),
                 Some(Phase::Hosting) | None => {}
@@ -152,6 +153,7 @@ impl Collectives {
     }
 
     fn begin_again(&mut self, cx: &mut Cx, id: TrackerId, left: &MemberLeft) {
+        // This tracker does not call the host any more, so later upcalls must not wait for it.
         self.queue_upcall(cx, id, None);
         let Some(mut tracker) = self.remove(id) else {
             return;

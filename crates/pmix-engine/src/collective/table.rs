@@ -246,6 +246,7 @@ impl Collectives {
         let Some(tracker) = self.trackers.get_mut(&id) else {
             return;
         };
+        // From here on, only the missing participants are needed.
         tracker.strip();
         let (failed, num_bytes) = self.failed.entry(tracker.job.clone()).or_default();
         failed.push_back(id);

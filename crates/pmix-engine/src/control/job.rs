@@ -23,6 +23,7 @@ impl Control {
     ) {
         match self.keep_cleanup(cx, &ticket, request) {
             Err(error) => cx.reply_error(ticket, &error),
+            // A request about cleanups only does not concern the host.
             Ok(kept) if kept > 0 && kept == request.infos.len() => {
                 cx.reply_infos(ticket, Status::SUCCESS, Vec::new());
             }
@@ -62,6 +63,7 @@ impl Control {
         let member = cx.member(ticket)?;
         let user = member.user;
         let mut targets = Proc::owned_list(&request.targets);
+        // Without targets, a request applies to the caller's job (PMIx Standard, `PMIx_Job_control`).
         if targets.is_empty() {
             targets.push(whole_job(&member.proc.nspace));
         }
@@ -92,6 +94,7 @@ impl Control {
         let Some(job) = cx.registry.job(nspace) else {
             return Err(Error::not_found(format!("no job {nspace} is registered")));
         };
+        // Only the server of a process observes its end.
         if rank != Rank::WILDCARD && !job.clients.contains_key(&rank) {
             let message = format!("rank {rank} of {nspace} is not on this node");
             return Err(Error::not_found(message));

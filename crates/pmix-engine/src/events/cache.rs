@@ -88,6 +88,7 @@ impl Cache {
     fn make_room(&mut self, source: &Proc<'_>, bytes: usize) {
         let of_source = |kept: &Kept| kept.notification.source == *source;
         let count = self.kept.iter().filter(|kept| of_source(kept)).count();
+        // A source with many events displaces its own ones first.
         if count >= self.limits.kept_per_source.max(1)
             && let Some(oldest) = self.kept.iter().position(of_source)
         {
@@ -122,6 +123,7 @@ impl Cache {
             && now.saturating_duration_since(kept.since) >= limit
         {
             match kept.notification.is_lasting() {
+                // Lasting events remain in front of those that expire.
                 true => place += 1,
                 false => drop(self.remove(place)),
             }

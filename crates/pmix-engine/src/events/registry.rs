@@ -61,6 +61,7 @@ impl Interest {
         match (&mut self.affected, affected) {
             (own @ None, Some(first)) if is_first => *own = Some(first.clone()),
             (Some(own), Some(more)) => own.join(more),
+            // One of the registrations covers all processes.
             (own, _) => *own = None,
         }
     }
@@ -102,6 +103,7 @@ impl Registry {
             self.unwanted.remove(&code);
             let interested = self.codes.entry(code).or_default();
             let interest = interested.entry(peer).or_default();
+            // The union of two registrations may be smaller than their sum.
             known.num_procs -= interest.num_procs();
             interest.widen(affected);
             known.num_procs += interest.num_procs();

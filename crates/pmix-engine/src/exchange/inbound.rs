@@ -25,6 +25,7 @@ impl Exchange {
             let nspace = &proc.nspace;
             Error::not_found(format!("no job {nspace} is registered"))
         })?;
+        // Job info is complete when the job is registered, so there is nothing to wait for.
         if proc.rank == Rank::WILDCARD {
             let form = cx.config.modex_form();
             let kvals = job.job().kvals(&cx.codec(&form), form.release)?;
@@ -34,6 +35,7 @@ impl Exchange {
             return Ok(id);
         }
         let local = cx.registry.job(&proc.nspace);
+        // Until all local clients are registered, the process may still become one of them.
         let is_known = local
             .is_some_and(|local| local.clients.contains_key(&proc.rank) || !local.is_complete());
         if !is_known {

@@ -67,6 +67,7 @@ impl Exchange {
             }
             Err(error) => error,
         };
+        // A process may have put a value under a reserved key.
         let scope = Self::scope_of(cx, request);
         let key = request.text().unwrap_or_default();
         let rank = request.proc.rank;
@@ -149,6 +150,7 @@ impl Exchange {
     fn put_elsewhere(cx: &Cx, pending: &PendingGet, job: &Registered) -> Result<Resolution, Error> {
         let proc = &pending.request.proc;
         let local = cx.registry.job(&proc.nspace);
+        // The process may still be registered on this node.
         if local.is_some_and(|local| !local.is_complete()) {
             return Ok(Resolution::WaitFor(WaitFor::Clients));
         }
@@ -209,6 +211,7 @@ impl Exchange {
         let Some(member) = peer.and_then(Peer::member_mut) else {
             return Ok(None);
         };
+        // A reply to REFRESH_CACHE has the values of one process, without objects.
         if request.form != Form::Objects {
             return Ok(None);
         }
@@ -216,6 +219,7 @@ impl Exchange {
             return Self::place(cx, pending, job);
         }
         let form = member.form;
+        // The job info is sent once over each connection.
         match member.knows.insert(nspace.clone()) {
             true => self.job_infos.whole_job(cx, nspace, job, &form).map(Some),
             false => Ok(None),

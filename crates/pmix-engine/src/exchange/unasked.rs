@@ -49,6 +49,7 @@ impl Exchange {
         }
         let portions = self.portions.entry(peer).or_default();
         let room = portions.asked(request.proc.rank, cx.config.unasked);
+        // Data without a request must not fill the window, which would delay other replies.
         let room = room.min(cx.config.reply_window.saturating_sub(len));
         // A client with several open requests requests everything that it needs itself.
         let is_pending = self.due.get(&peer).is_some_and(|due| !due.is_empty());
@@ -66,6 +67,7 @@ impl Exchange {
         ranks.retain(|rank| *rank != member.proc.rank && !portions.has(*rank));
         ranks.truncate(MAX_RANKS);
         let nspace = member.proc.nspace.clone();
+        // The client has open gets for these processes, whose replies will have the data.
         ranks.retain(|rank| !self.gets.waits(peer, &Proc::new(nspace.clone(), *rank)));
         Self::append_unasked(cx, member, &ranks, puts, portions, room, more)
     }

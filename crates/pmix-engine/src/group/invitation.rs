@@ -63,6 +63,7 @@ impl Groups {
         infos: &[Info<'_>],
     ) -> Result<Vec<Notification>, Error> {
         let list = targets(infos);
+        // A rank that does not exist would never answer.
         check_ranks(cx, list)?;
         let key = key_of(name, leader);
         let (joined, gone) = self.take_elected(&key);
@@ -372,6 +373,7 @@ impl Groups {
         match status {
             Status::GROUP_INVITED => {
                 self.check_name(cx, &source, Some(name))?;
+                // The lost leader was restarted. It must not lead while its successor is being elected.
                 if self.invitations.electing(&key_of(name, &source)).is_some() {
                     return Err(Error::new(
                         Status::GROUP_CONSTRUCT_ABORT,

@@ -48,6 +48,7 @@ impl Groups {
             } => {
                 for id in self.constructed_by(cx, &name, &participants) {
                     if let Some(group) = self.groups.get_mut(&id) {
+                        // The host knows of the failure, so the loss of the last local member must not call it again.
                         group.destruct_failed = true;
                     }
                 }
@@ -206,6 +207,7 @@ impl Groups {
         let known = self.formed_before(&group, called);
         let is_new = known.is_none();
         if let Some(known) = known.and_then(|id| self.groups.get_mut(&id)) {
+            // Callers with a separate reply may differ in this directive.
             known.notifies |= notifies;
         } else if !is_over && let Err(error) = self.add(cx, group) {
             for ticket in ended.tickets {
@@ -283,6 +285,7 @@ impl Groups {
     ) -> Option<Notification> {
         let group = self.groups.get_mut(&id)?;
         let has_left = status == Status::GROUP_LEFT;
+        // Collectives by the group name have the members before the departure as participants.
         let before = has_left.then(|| group.members.remaining(cx));
         if !group.members.remove(proc, has_left) {
             return None;
@@ -468,6 +471,7 @@ fn share(cx: &mut Cx, proc: &Proc<'static>, infos: &[Info<'static>], context_id:
     let most = cx.config.put_bytes_per_process;
     let stored = cx.store.update_modex(&proc.nspace, |puts| {
         let num_keys = puts.num_keys(proc.rank).saturating_add(infos.len());
+        // Shared infos count against the limits of the process's own data.
         if puts.num_bytes(proc.rank).saturating_add(more) > most
             || num_keys > cx.config.put_keys_per_process
         {

@@ -43,6 +43,7 @@ impl Groups {
                 let refusal = room.and_then(|()| self.check_memberships(cx, own));
                 let mut infos = with_user(&request.infos, user);
                 let own = OF_SERVER;
+                // A process must not set these keys itself.
                 infos.retain(|info| !own.iter().any(|key| info.key.is(key)));
                 for info in &mut infos {
                     name_member(info, &caller);

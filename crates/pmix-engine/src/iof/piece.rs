@@ -108,6 +108,7 @@ impl OutputQueue {
             return Some(piece);
         }
         self.num_told = self.num_dropped;
+        // The number is for this peer only, so a piece shared with other pulls must not change.
         let mut piece = Arc::unwrap_or_clone(piece);
         piece.infos.push(Info::new(LOST_OUTPUT, self.num_dropped));
         Some(Arc::new(piece))

@@ -119,6 +119,7 @@ impl Forwarding {
         };
         let packed = reply.encode(&form, Some(cx.framer()));
         cx.reply_packed(ticket, packed);
+        // The reply tells the peer the number of its pull, which the output carries.
         self.open(number, |peer, nspace| may_read(cx, peer, nspace));
         self.pump_output(cx, peer);
     }

@@ -325,6 +325,7 @@ impl Peers {
     }
 
     fn queue(&mut self, id: PeerId, bytes: Chunk) -> usize {
+        // The connection of a muted peer is about to close.
         let Some(peer) = self.peers.get_mut(&id).filter(|peer| !peer.is_mute) else {
             return 0;
         };

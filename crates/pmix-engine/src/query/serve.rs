@@ -57,6 +57,7 @@ fn look(
             continue;
         }
         let target = QueryTarget::read(&query.qualifiers)?;
+        // Each key is looked up for each node, so their product is checked before any lookup.
         results.look(query.keys.len(), num_named(&query.qualifiers))?;
         results.limit_time(&query.qualifiers);
         let mut open = Open::default();

@@ -35,6 +35,7 @@ impl Collectives {
         if has_called && !leadership.lost_callers.insert(client) {
             return true;
         }
+        // A lost process cannot become the leader.
         leadership.election.forget(proc);
         match &leadership.leader {
             Leader::Leads(leader) if leader == proc => self.leader_lost(cx, id, proc),

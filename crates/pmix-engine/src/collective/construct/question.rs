@@ -78,10 +78,12 @@ impl Collectives {
         let Some(tracker) = self.get_mut(id) else {
             return;
         };
+        // A tolerant construct drops lost participants without a decision.
         if tracker.phase != Phase::Gathering || tracker.is_tolerant {
             return;
         }
         let mut lost = BTreeSet::new();
+        // The leader decides about these processes, so they do not fail the construct.
         if std::mem::take(&mut tracker.has_lost_participant) {
             let participants = tracker.key.1.clone();
             lost = Self::lost_of(cx, &participants);
