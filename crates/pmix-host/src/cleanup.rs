@@ -5,7 +5,7 @@
 //! The server collects these requests and notifies its host with [`ServerEvent::Cleanup`] when a process or job has
 //! terminated. The host passes the event to [`remove`]. A path is resolved from the root by descriptors, one directory
 //! at a time, and no link is followed. So a process cannot redirect the removal by a link. Only files of the requesting
-//! user are removed. The working directory of the host and its parents stay ([`ProtectedPaths`]).
+//! user are removed, and [`ProtectedPaths`] and their parents stay.
 //!
 //! [`ServerEvent::Cleanup`]: pmix_server::ServerEvent::Cleanup
 

@@ -19,11 +19,11 @@
 //! Heartbeats need no component: the server itself watches them (`PMIX_MONITOR_HEARTBEAT`) and raises the event for a
 //! missing one. It calls `monitor` of the host for everything else.
 //!
-//! `pmix run` is built of these parts (crate `pmix-launch`); the example `minimal_host` of the crate
+//! `pmix run` is built of these components (crate `pmix-launch`); the example `minimal_host` of the crate
 //! `pmix` shows the first two in a host of 200 lines.
 //!
-//! [`helpers`] starts threads, as do monitored files. Only [`publish::PublishService::lookup`], for the beginning of a
-//! lookup, and [`usage`], for the time of a measurement, read a clock.
+//! Threads are started by [`helpers`] and for monitored files. Most components get the time as an argument. A clock is
+//! read only by [`publish::PublishService::lookup`], [`usage`], [`forward`] and the checks of monitored files.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     test,

@@ -12,6 +12,9 @@
 //! | `PMIX_GROUP_LEADER_FAILED` | invited process | the lost leader | the leader; `PMIX_GROUP_LEADER` to lead |
 //! | `PMIX_GROUP_LEADER_SELECTED` | server | invited processes | the leaders and the members |
 //! | `PMIX_GROUP_INVITED` | new leader | the others | the lost leader |
+//!
+//! The server of a lost leader handles the events that are sent to that leader. `PMIX_GROUP_LEADER_SELECTED` has no new
+//! leader if no process wants to lead.
 
 use pmix_proto::{Event, request};
 use pmix_types::{DataArray, DataRange, Info, Nspace, Proc, Status, Text, Value, keys};

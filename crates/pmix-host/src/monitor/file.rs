@@ -129,7 +129,7 @@ impl FileMonitor {
             .ok();
     }
 
-    /// Processes the result of the last completed check. Returns the path when the file has shown no sign of
+    /// Handles the result of the last completed check. Returns the path when the file has shown no sign of
     /// life in the permitted number of checks, and again only after a sign of life. A check that does not
     /// complete before the next one counts as no sign of life.
     ///

@@ -96,7 +96,7 @@ type Answer = (u32, Status, Vec<(u8, String)>);
 type Answers = Vec<Answer>;
 
 impl Model {
-    /// For each key the number of the readable item, or `true` if there is one without permission.
+    /// Returns for each key the number of the readable item, or `true` if there is one without permission.
     fn look(&self, ask: &Ask) -> Vec<Result<usize, bool>> {
         let seen = |pin: &Pin, key: usize| {
             pin.key == key && is_in(ask.range, ask.who, pin.by) && is_in(pin.range, pin.by, ask.who)
