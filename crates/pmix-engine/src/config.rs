@@ -38,7 +38,8 @@ pub struct Config {
     ///
     /// The limit has four equal parts, so that a message waits only for others of its class:
     ///
-    /// - messages of at most 1 MiB and of at most an equal share of this part for each connection (64 or more);
+    /// - messages of at most 1 MiB that fit into a share of this part (64 shares, or as many as connections if there are
+    ///   more);
     /// - messages of at most an eighth of a part;
     /// - longer messages; one that exceeds the part is read when no other of its class is;
     /// - the received bytes of messages that make little progress.
@@ -47,9 +48,9 @@ pub struct Config {
     /// progress is 128 KiB, or 1/64 of the message if that is more. A message that fails to is queued after the others.
     /// Times in which the server did not run do not count.
     pub input_turn: Duration,
-    /// The time after which a peer is disconnected whose partial long message makes too little progress in each turn,
-    /// if others of its class wait and there is no room for its received bytes. A message that cannot be handled
-    /// because its peer does not read replies counts as one without progress.
+    /// The time after which a peer is disconnected whose partial long message makes too little progress in each turn.
+    /// It is disconnected only if others of its class wait and there is no room for its received bytes. A message that
+    /// cannot be handled because its peer does not read replies counts as one without progress.
     pub input_time: Duration,
     /// The limit of processes listed in one request, in its fields and its infos together. If the registered jobs have
     /// more processes, a request may list as many as they have. The server handles a request in one step while other
@@ -124,8 +125,8 @@ pub struct Config {
 
 /// The limits of the job info sent to connecting clients, which request the rest ([`gds_hash::Remote`]).
 ///
-/// A process on another node costs each client about 6 µs and 2 kB with all of its data, and 3 µs and 1.7 kB with its
-/// location only (docs/decisions/0011).
+/// A process on another node costs each client about 6 µs and 2 kB with all of its data. With its location only, it
+/// costs 3 µs and 1.7 kB (docs/decisions/0011).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyLimits {
     /// The job size in processes up to which all data are sent.

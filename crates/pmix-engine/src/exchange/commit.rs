@@ -163,8 +163,8 @@ impl Exchange {
 
     /// Returns the number of bytes that the processes of a job may still put.
     ///
-    /// The stored size is recomputed only when the sum of the additions leaves no room for a commit of this length,
-    /// whose values may need eight times as much memory.
+    /// The stored size is recomputed only when the sum of the additions leaves no room for a commit of this length. The
+    /// values of a commit may need eight times as much memory as its bytes.
     fn job_room(cx: &mut Cx, nspace: &Nspace<'_>, len: usize) -> usize {
         let most = cx.config.put_bytes_per_job;
         let store = cx.store.job(nspace);

@@ -145,8 +145,8 @@ impl World {
         }
     }
 
-    /// Checks that a client without a stated limit gets the data of each process once, and of no incarnation that its
-    /// server knew to be lost at the time of the request.
+    /// Checks that a client without a stated limit gets the data of each process once. None of them may belong to an
+    /// incarnation that its server knew to be lost at the time of the request.
     pub(super) fn check_unasked(&mut self, who: Who, asked: ProcId, lives: &[u16], payload: &[u8]) {
         let client = &self.clients[who];
         let form = client.form.as_ref().unwrap();
