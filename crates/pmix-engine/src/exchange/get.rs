@@ -114,7 +114,7 @@ impl Exchange {
         if pending.request.timeout.is_none() && (is_new || pending.until.is_none()) {
             pending.until = Self::default_timeout(cx, wait_for);
         }
-        // The host may register an unknown job on demand, so it is asked once before the registration.
+        // The host may register an unknown job on demand, so the server asks it once before the registration.
         let asks = wait_for == WaitFor::Host || (wait_for == WaitFor::Job && !pending.was_asked);
         if asks && let Err(error) = self.ask_about(cx, &pending) {
             return cx.reply_error(pending.ticket, &error);
