@@ -43,7 +43,7 @@ impl OwnAnswers {
                     .extend(value.map(|value| Info::new(Key::new(key.clone()), value)));
                 !is_known
             });
-            // A query without keys is invalid. The server rejects it, so it is passed on.
+            // A query without keys is invalid. The server must reject it, so the query is passed on.
             if !query.keys.is_empty() || num_keys == 0 {
                 own.left.push(query);
             }

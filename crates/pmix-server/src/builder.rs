@@ -309,8 +309,8 @@ impl Builder {
     }
 
     /// Adds the variable that Open MPI up to 4.1 needs to the result of [`Server::setup_fork`]. Such a process becomes
-    /// a singleton unless it detects a launcher that it supports. Of the variables that it checks, `JSM_JSRUN_PORT` is
-    /// the only one that no other program uses.
+    /// a singleton unless it detects a launcher that it supports. Among the variables that it checks, only
+    /// `JSM_JSRUN_PORT` is used by no other program.
     pub fn open_mpi_4(mut self, yes: bool) -> Self {
         self.open_mpi_4 = yes;
         self

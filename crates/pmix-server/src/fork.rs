@@ -86,7 +86,7 @@ impl Fork {
             (PREFETCH_VARIABLE, OsStr::new(self.name())),
         ]);
         if self.open_mpi_4 {
-            // Of the launchers that Open MPI detects, this is the only one detected by a variable alone.
+            // Open MPI detects only this launcher by a variable alone.
             all.push(("JSM_JSRUN_PORT", OsStr::new("1")));
         }
         let shared = self.shared.address(&proc.nspace);

@@ -317,7 +317,7 @@ impl Operations {
                 self.selected(op, event);
                 false
             }
-            // A new leader invites again. The program has accepted before, so it is not asked again.
+            // A new leader invites again. The program has accepted before, so no question is put to it.
             Status::GROUP_INVITED => {
                 self.follow(op, &event.source);
                 self.accept(op);

@@ -15,7 +15,7 @@ use crate::{Error, ThreadStart};
 
 pub(super) use super::ClientEvent;
 
-/// The stack size of the threads. Callbacks of the program run on it, so it is not smaller.
+/// The stack size of the threads. Callbacks of the program run on the stack and need some of it.
 pub(super) const STACK_BYTES: usize = 512 << 10;
 
 /// The largest number of callbacks in one turn of the program's own loop.

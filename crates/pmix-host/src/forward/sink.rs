@@ -42,7 +42,7 @@ enum WriteMethod {
     Socket,
     /// A file has room, or the write fails.
     File,
-    /// Any other stream is polled before each write. One that belongs to another user cannot be opened again. Another
+    /// Any other stream is polled before each write. A stream of another user cannot be opened again. Another
     /// writer may fill it between the poll and the write, and the write blocks then.
     Asked,
 }

@@ -108,7 +108,7 @@ impl Connection {
         self.outbox.write(&mut self.stream, most)
     }
 
-    /// Returns `true` if the pending output is so short that the kernel accepts it at once.
+    /// Returns `true` if the kernel accepts the pending output at once because of its short length.
     pub(super) fn is_quick_to_write(&self) -> bool {
         self.outbox.len() <= QUICK
     }

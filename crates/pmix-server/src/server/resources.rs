@@ -134,7 +134,7 @@ impl Server {
 
     /// Suspends the input of a process, or resumes it (`PMIx_server_IOF_flow_control`): while it is
     /// suspended, pushed input is neither passed to [`Host::push_stdin`](crate::Host::push_stdin) nor
-    /// acknowledged, so it is delayed without loss. A wildcard rank or an empty nspace selects all of them;
+    /// acknowledged. The input is delayed without loss. A wildcard rank or an empty nspace selects all of them;
     /// an empty list selects all processes that are connected now. A process that is not connected is not an
     /// error. A host that completes a push with `PMIX_ERR_IOF_XOFF` has accepted the input and suspends the
     /// process.
