@@ -14,7 +14,7 @@ use libfuzzer_sys::fuzz_target;
 #[global_allocator]
 static METER: meter::Meter = meter::Meter;
 
-/// What an input may cost, its own checks included: so much, and so much for each byte.
+/// The cost limits of an input, checks included: a constant, and an amount for each byte.
 struct Bounds {
     held: (usize, usize),
     asked: (usize, usize),
@@ -22,16 +22,16 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds of a target.
+    /// Returns the limits of a target.
     fn of(name: &str) -> Self {
         const PLAIN: &[&str] = &["bfrops_", "config_", "proto_"];
         let is_plain = PLAIN.iter().any(|family| name.starts_with(family));
-        // A value stands for as much as `targets::LIMITS` allow, however few its bytes are.
+        // The size of a decoded value is limited by `targets::LIMITS`, however short its encoding is.
         let (held, asked) = if is_plain { (1, 16) } else { (4, 64) };
         Self {
             held: (held << 20, 256),
             asked: (asked << 20, 1 << 10),
-            // Twenty times what any input took on a busy machine.
+            // Twenty times the maximum of any input on a busy machine.
             microseconds: (500_000, 50),
         }
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an input costs: memory held at once, memory asked for in total, time of the processor.
+//! The cost of an input: memory held at once, memory allocated in total, and processor time.
 //!
-//! The first two are counted by an allocator and are the same in every run. What is asked for in
-//! total shows work that is done again and again, such as a buffer that is copied for each part.
+//! An allocator counts the first two, which are the same in every run. The total shows repeated work, such as a buffer
+//! that is copied for each part.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -10,29 +10,29 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The alignment of memory that `pmix_types::memory` asks for and gives back at once, to see whether it is there. It is
-/// no part of a cost.
+/// The alignment of allocations by which `pmix_types::memory` only checks that memory is available. They are freed at
+/// once and do not count.
 const PROBE: usize = 128;
 
-/// The system's allocator, counted.
+/// The system's allocator with counters.
 pub(crate) struct Meter;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 static ASKED: AtomicUsize = AtomicUsize::new(0);
 
-/// What one input cost.
+/// The cost of one input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
-    /// The most bytes held at once, beyond what was held before.
+    /// The most bytes held at once, beyond the bytes held before.
     pub(crate) held: usize,
-    /// The bytes of all that was asked for.
+    /// The bytes of all allocations.
     pub(crate) asked: usize,
-    /// The time that this thread ran, which other programs do not lengthen.
+    /// The processor time of this thread, which other load of the machine does not affect.
     pub(crate) time: Duration,
 }
 
-/// Runs a target and returns what it cost.
+/// Runs a target and returns its cost.
 pub(crate) fn cost_of(run: impl FnOnce()) -> Cost {
     let (before, asked) = (LIVE.load(Relaxed), ASKED.load(Relaxed));
     PEAK.store(before, Relaxed);
@@ -45,7 +45,7 @@ pub(crate) fn cost_of(run: impl FnOnce()) -> Cost {
     }
 }
 
-/// How long this thread ran by now.
+/// Returns the processor time that this thread has used.
 fn ran() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(

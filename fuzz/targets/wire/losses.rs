@@ -165,7 +165,7 @@ macro_rules! floats {
     ($($name:ident: $type:ty;)*) => {
         $(fn $name(number: &mut $type) {
             if number.is_nan() {
-                // NaN differs from itself; any number can stand for it here.
+                // NaN differs from itself, so it is replaced by any other number.
                 *number = <$type>::MAX;
             } else if number.abs() >= 1e-6 {
                 *number = format!("{number:.6}").parse().expect("a number");

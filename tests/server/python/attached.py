@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The Python wrapper of libpmix as a tool that no server started: it finds one by its process id, asks it,
-publishes and looks up, and listens. Ends with 1 on a fault."""
+"""The Python wrapper of libpmix as a tool that no server started: it finds a server by its process ID, queries it,
+publishes and looks up, and registers for events. Exits with 1 on a failure."""
 
 import os
 import sys
 
-# What the server that started this process told it is not for a tool; the library reads it when it is loaded.
+# Remove the variables of the server that started this process: the library would read them when it is loaded.
 JOB = os.environ["PMIX_NAMESPACE"]
 RANK = int(os.environ["PMIX_RANK"])
 for name in [name for name in os.environ if name.startswith("PMIX_") and not name.startswith("PMIX_MCA_")]:
@@ -17,7 +17,7 @@ from common import info, must, text_of
 
 
 def ask(tool):
-    """The server knows the job, and names it when it is asked."""
+    """Gets and queries the job."""
     status, size = tool.get({"nspace": JOB, "rank": pmix.PMIX_RANK_WILDCARD}, pmix.PMIX_JOB_SIZE, [])
     must("get of the job size", status)
     status, host = tool.get({"nspace": JOB, "rank": RANK}, pmix.PMIX_HOSTNAME, [])
@@ -32,7 +32,7 @@ def ask(tool):
 
 
 def board(tool):
-    """What it publishes it finds, until it takes it back."""
+    """Publishes, looks up and unpublishes."""
     key = f"attached.{RANK}"
     must("publish", tool.publish([info(key, "17", pmix.PMIX_STRING)]))
     status, found = tool.lookup([{"key": key}], [])
@@ -43,7 +43,7 @@ def board(tool):
 
 
 def events(tool):
-    """It listens, and listens no longer."""
+    """Registers and deregisters an event handler."""
     status, handler = tool.register_event_handler([pmix.PMIX_ERR_PROC_RESTART], [], lambda *_: (0, []))
     must("register_event_handler", status)
     tool.deregister_event_handler(handler)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The Python wrapper of libpmix as a client: put, commit, fence and get, publish and lookup, events.
-Ends with 1 on a fault."""
+Exits with 1 on a failure."""
 
 import sys
 import threading
@@ -13,7 +13,7 @@ SECONDS = 20
 
 
 def exchange(client, me, size):
-    """What every process puts, every process gets."""
+    """Puts data, and gets those of every process."""
     value = {"value": f"of rank {me['rank']}", "val_type": pmix.PMIX_STRING}
     must("put", client.put(pmix.PMIX_GLOBAL, "y.text", value))
     must("commit", client.commit())
@@ -27,7 +27,7 @@ def exchange(client, me, size):
 
 
 def board(client, me):
-    """Rank 0 publishes, all look it up, and then it is gone."""
+    """Publishes in rank 0, looks up in all, and unpublishes."""
     data = [info("y.port", "17", pmix.PMIX_STRING)]
     if me["rank"] == 0:
         must("publish", client.publish(data))
@@ -43,8 +43,8 @@ def board(client, me):
 
 
 def events(client, me):
-    """Rank 0 tells the others of an event. The wrapper keeps its lock while it tells, so rank 0, who
-    would need it to listen, does not listen."""
+    """Notifies the others from rank 0. The wrapper holds its lock during the notification, and a handler
+    needs that lock, so rank 0 registers none."""
     code = pmix.PMIX_ERR_PROC_RESTART
     came = threading.Event()
 

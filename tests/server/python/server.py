@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`server.py N PROGRAM [ARGS...]`: the Python wrapper of libpmix as a server: a job of N processes on this node,
-which publish, look up and tell events through what is written here. Ends with the exit code of the first
-process that fails, with 1 on a fault of its own."""
+"""`server.py N PROGRAM [ARGS...]`: the Python wrapper of libpmix as the server of a job of N processes on this node,
+which implements publish, lookup and event registration. Exits with the exit code of the first process that fails, and
+with 1 on a failure of its own."""
 
 import os
 import signal
@@ -22,25 +22,25 @@ changed = threading.Condition()
 
 
 def must(what, status):
-    """The status must be success; releases say of what they have done at once that it succeeded."""
+    """Exits unless the status is success; releases report calls that completed at once by another status."""
     if status not in (pmix.PMIX_SUCCESS, pmix.PMIX_OPERATION_SUCCEEDED):
         sys.exit(f"{what}: {status}")
 
 
 def known(_):
-    """What needs nothing done: a process that comes or goes, an event, which the library tells all here."""
+    """Accepts a call that needs no action: a connect or exit, or an event, which the library delivers locally."""
     return pmix.PMIX_SUCCESS
 
 
 def listen(request):
-    """Processes listen to these codes from now on."""
+    """Records event codes for which processes registered."""
     with changed:
         listening.update(request["codes"])
     return pmix.PMIX_SUCCESS
 
 
 def forget(request):
-    """Nobody listens to these codes any longer."""
+    """Removes event codes for which no process is registered any more."""
     with changed:
         listening.difference_update(request["codes"])
         changed.notify_all()
@@ -48,12 +48,12 @@ def forget(request):
 
 
 def fence(_):
-    """All processes are here, and so the library ends their fences itself."""
+    """Leaves fences to the library, as all processes are local."""
     return pmix.PMIX_ERR_NOT_SUPPORTED, b""
 
 
 def publish(request):
-    """Keeps each value; what the library says of it has keys of its own."""
+    """Keeps each value; directives of the library have reserved keys."""
     for entry in request["directives"]:
         if not entry["key"].startswith("pmix."):
             if entry["key"] in published:
@@ -63,7 +63,7 @@ def publish(request):
 
 
 def lookup(request):
-    """Does not wait for what is not there."""
+    """Looks up values without waiting for missing ones."""
     keys = [key.decode() for key in request["keys"]]
     if any(key not in published for key in keys):
         return pmix.PMIX_ERR_NOT_FOUND, None
@@ -71,7 +71,7 @@ def lookup(request):
 
 
 def unpublish(request):
-    """Forgets what is named."""
+    """Removes the named values."""
     for key in request.get("keys", []):
         published.pop(key.decode() if isinstance(key, bytes) else key, None)
     return pmix.PMIX_SUCCESS
@@ -91,7 +91,7 @@ MODULE = {
 
 
 def register(server, size):
-    """The job, all of it on this node, and its processes."""
+    """Registers the job on this node, and its processes."""
     status, nodes = server.generate_regex([os.uname().nodename])
     must("generate_regex", status)
     status, procs = server.generate_ppn([",".join(str(rank) for rank in range(size))])
@@ -109,7 +109,7 @@ def register(server, size):
 
 
 def start(server, size, command):
-    """The processes, each with what the server puts into its environment."""
+    """Starts the processes, each with the environment from the server."""
     running = []
     for rank in range(size):
         environment = dict(os.environ)
@@ -129,7 +129,7 @@ def main():
     failed = [code for code in codes if code != 0]
     if failed:
         sys.exit(f"processes ended with {failed}")
-    # The wrapper keeps its lock while the library ends, which cannot call it then.
+    # The wrapper holds its lock while it finalizes, so all deregistrations must have arrived before.
     with changed:
         if not changed.wait_for(lambda: not listening, SECONDS):
             sys.exit(f"somebody listens to {listening}")

@@ -1,5 +1,5 @@
-"""`sessions.py SIZE`: communicators that are made of groups, without MPI_Init. Process sets that the launcher
-defines are left out, as in the program in C."""
+"""`sessions.py SIZE`: communicators created from groups, without MPI_Init. Process sets of the launcher are
+omitted, as in the program in C."""
 
 import sys
 
@@ -18,7 +18,7 @@ rank = world.rank
 
 
 def count(group, tag):
-    """All of a group count themselves in a communicator."""
+    """Counts the members of a group in a communicator."""
     comm = MPI.Intracomm.Create_from_group(group, tag)
     assert comm.allreduce(1) == group.size
     comm.Free()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`spawn.py KIND`: processes of mpi4py that start others, and speak with them; KIND as in `../mpi/spawn.c`. Ends with
-1 on a fault."""
+"""`spawn.py KIND`: processes of mpi4py that spawn others and communicate with them; KIND as in `../mpi/spawn.c`.
+Exits with 1 on a failure."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ WORLD = MPI.COMM_WORLD
 
 
 def exchange(inter, is_parent):
-    """Each side learns how many the other is, and what its first process says."""
+    """Exchanges the size of each side, and a text of its first process."""
     root = 0
     if is_parent:
         root = MPI.ROOT if WORLD.rank == 0 else MPI.PROC_NULL
@@ -25,7 +25,7 @@ def exchange(inter, is_parent):
 
 
 def start(kind, number):
-    """Children of all processes of this job."""
+    """Spawns children from all processes of this job."""
     return WORLD.Spawn(sys.executable, args=[__file__, kind], maxprocs=number)
 
 
@@ -33,7 +33,7 @@ def be_child(parents, kind):
     if kind == "child-dies" and WORLD.rank == 0:
         os._exit(3)
     if kind in ("child-dies", "child-parent"):
-        # Ends with an error, or the job is ended meanwhile.
+        # The call fails, or the job is killed during it.
         try:
             parents.bcast(None, root=0)
         finally:
@@ -67,7 +67,7 @@ def be_parent(kind):
         for _ in range(20):
             meet(start("child", 1))
     elif kind == "fails":
-        # Each by itself: Open MPI 4 leaves the others of a communicator waiting.
+        # Each process spawns alone: Open MPI 4 leaves the other members of a communicator waiting.
         try:
             MPI.COMM_SELF.Spawn("/no/such/program", maxprocs=1)
         except MPI.Exception:
@@ -82,7 +82,7 @@ def be_parent(kind):
             children.Barrier()
         except MPI.Exception:
             pass
-        # The launcher ends all.
+        # The launcher ends all processes.
         time.sleep(60)
     else:
         sys.exit(f"no such kind: {kind}")

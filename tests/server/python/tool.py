@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The Python wrapper of libpmix as a tool of the server that started the process: what it finds, asks,
-and hears. Ends with 1 on a fault."""
+"""The Python wrapper of libpmix as a tool of the server that started the process: it lists its servers, gets,
+puts and fences. Exits with 1 on a failure."""
 
 import os
 import sys
