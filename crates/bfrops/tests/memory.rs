@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A program of its own: its allocator counts what every thread takes.
+//! A separate program, as its allocator counts the memory of every thread.
 //!
-//! The memory for unpacking is at most eight times the message and 64 KiB, whatever the bytes are.
+//! Unpacking allocates at most eight times the size of the message and 64 KiB, for any bytes.
 
 #[path = "it/records/mod.rs"]
 #[allow(dead_code, reason = "not every test of the records needs all of them")]

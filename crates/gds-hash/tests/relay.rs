@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A program of its own: its allocator counts what every thread takes.
+//! A separate program, as its allocator counts the memory of every thread.
 //!
-//! The job information for another job is packed in one pass, without intermediate unpacking. An
-//! unpacked process would be an array on the heap, so the test counts allocations.
+//! The job information for another job is packed in one pass, without intermediate unpacking. An unpacked process would
+//! be an array on the heap, so the test counts allocations.
 
 #[path = "../../bfrops/tests/meter/mod.rs"]
 mod meter;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A program of its own: its allocator has as much memory as a test gives it.
+//! A separate program, as its allocator has as much memory as a test gives it.
 //!
-//! Jobs where the process has little memory left: a reply is whole or refused, and so is an answer.
+//! Jobs with little memory left: a reply or the result of a get is complete, or the request is refused.
 
 #[expect(dead_code, reason = "nothing is counted here")]
 #[path = "../../bfrops/tests/meter/mod.rs"]
@@ -32,7 +32,7 @@ fn job() -> Job {
     Job::register(&preg, &LocalNode::new("n0"), "job@1", &infos).unwrap()
 }
 
-/// Calls with more and more memory until a call succeeds; returns its result, and how often it was refused.
+/// Repeats a call with increasing memory until it succeeds. Returns its result and the number of refusals.
 fn with_little<T>(call: impl Fn() -> Result<T, Error>) -> (T, usize) {
     for refused in 0..1000 {
         let bytes = (1 << 20) + (160 << 10) + refused * (31 << 10);
@@ -53,7 +53,7 @@ fn a_reply_has_every_value_or_is_refused() {
     let (reply, refused) = with_little(|| short.reply(&codec, release, remote));
     assert!(reply == whole);
     assert!(refused > 3, "{refused} refused");
-    // A reply that was refused is not kept for the next client.
+    // A reply that was refused must not be kept for the next client.
     let (short, replies) = (job(), JobInfoReplies::default());
     let get = || replies.get(&short, &codec, release, remote);
     let (reply, refused) = with_little(get);

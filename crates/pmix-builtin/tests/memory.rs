@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A program of its own: its allocator counts what every thread takes.
+//! A separate program, as its allocator counts the memory of every thread.
 //!
 //! The memory of decoding is bounded, whatever size a few bytes claim.
 

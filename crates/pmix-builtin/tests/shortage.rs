@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A program of its own: its allocator has as much memory as a test gives it.
+//! A separate program, as its allocator has as much memory as a test gives it.
 //!
-//! Maps where the process has little memory left: each call ends with its result or with `PMIX_ERR_NOMEM`. An
-//! allocation that nothing asked for aborts the test.
+//! Maps with little memory left: each call returns its result or `PMIX_ERR_NOMEM`. An allocation that is not checked
+//! first aborts the test.
 
 #[path = "../../bfrops/tests/meter/mod.rs"]
 mod meter;
@@ -17,7 +17,7 @@ use preg_core::{Error, Limits, NodeList, Preg, ProcMap};
 #[global_allocator]
 static SHORT: short::Short = short::Short;
 
-/// Calls with more and more memory until a call succeeds; returns its result, and how often it was refused.
+/// Repeats a call with increasing memory until it succeeds. Returns its result and the number of refusals.
 fn with_little<T>(call: impl Fn() -> Result<T, Error>) -> (T, usize) {
     for refused in 0..4000 {
         let bytes = (1 << 20) + (160 << 10) + refused * (31 << 10);
@@ -46,7 +46,7 @@ fn scramble(n: u32) -> u32 {
     n.wrapping_mul(2_654_435_761)
 }
 
-/// Lists of names: that fold, that fold a little, and that do not.
+/// Returns lists of names that fold completely, in part, and not at all.
 fn node_lists() -> Vec<String> {
     vec![
         joined(",", |n| format!("node{n:06}")),
@@ -58,7 +58,7 @@ fn node_lists() -> Vec<String> {
     ]
 }
 
-/// Process maps: of one node and of many, that fold and that do not.
+/// Returns process maps of one node and of many, folding and not folding.
 fn proc_maps() -> Vec<String> {
     vec![
         joined(";", |n| n.to_string()),
@@ -142,7 +142,7 @@ fn maps_are_encoded_or_refused() {
 
 #[test]
 fn encoding_holds_no_more_than_is_asked_for() {
-    // As in `Preg::check_memory`.
+    // The amount that `Preg::check_memory` requests.
     let asked = |list: &str| 12 * list.len() + (1 << 20);
     let preg = preg(&[("preg_native_regex2", "true")]);
     for list in node_lists().iter().chain(&proc_maps()) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An allocator that has as much memory as a test gives the thread.
+//! An allocator whose memory a test limits for each thread.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 
 thread_local! {
-    /// The bytes that this thread may still take.
+    /// The bytes that this thread may still allocate.
     static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// An allocator that has as much memory as a test gives it.
+/// The counting allocator with a limit of memory.
 pub(crate) struct Short;
 
 fn take(bytes: usize) -> bool {
@@ -24,16 +24,16 @@ fn take(bytes: usize) -> bool {
 }
 
 fn give_back(bytes: usize) {
-    // A thread that is ending has no count any more.
+    // A thread that is ending has no counter any more.
     let _ = LEFT.try_with(|left| left.set(left.get().saturating_add(bytes)));
 }
 
-// SAFETY: every call that is not refused goes to the system's allocator as it came, and a refusal is NULL, as the
-// trait allows. The count asks for no memory.
+// SAFETY: every call that is not refused is passed on unchanged, and a refusal is NULL, as the trait allows. The
+// counter is a thread-local cell and does not allocate.
 unsafe impl GlobalAlloc for Short {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match take(layout.size()) {
-            // SAFETY: the caller guarantees it.
+            // SAFETY: the caller upholds the contract of `GlobalAlloc::alloc`.
             true => unsafe { super::meter::Meter.alloc(layout) },
             false => std::ptr::null_mut(),
         }
@@ -41,7 +41,7 @@ unsafe impl GlobalAlloc for Short {
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         give_back(layout.size());
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc::dealloc`.
         unsafe { super::meter::Meter.dealloc(memory, layout) }
     }
 
@@ -50,12 +50,12 @@ unsafe impl GlobalAlloc for Short {
             return std::ptr::null_mut();
         }
         give_back(layout.size());
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc::realloc`.
         unsafe { super::meter::Meter.realloc(memory, layout, size) }
     }
 }
 
-/// Calls with no more memory than these bytes.
+/// Runs a call with at most this much memory.
 pub(crate) fn with<T>(bytes: usize, call: impl FnOnce() -> T) -> T {
     LEFT.set(bytes);
     let result = call();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clients before release 4 find among the values of the job the data that later ones find in
-//! arrays.
+//! Clients before release 4 get plain values of the job with the data that later ones get in arrays.
 
 use std::collections::BTreeMap;
 

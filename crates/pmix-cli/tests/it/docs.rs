@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The examples of the documents and of the README are real: each `console` block is run, and must print what the
+//! The examples of the documents and of the README: each `console` block is run, and must print the output that the
 //! page shows.
 //!
-//! `PMIX_DOCS=write cargo test -p pmix-cli --test it docs` writes what they print into the pages.
+//! `PMIX_DOCS=write cargo test -p pmix-cli --test it docs` writes the current output into the pages.
 
 use crate::console;
 use std::path::{Path, PathBuf};
 
-/// A directory with the files that the page itself shows by `$ cat FILE`, and no others: what an example reads, a
-/// reader has before.
+/// Returns a directory with exactly the files that the page shows by `$ cat FILE`: an example may only read files that
+/// a reader has seen.
 fn files(page: &str, name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("docs-{name}"));
     // The directory may not exist yet.
@@ -30,7 +30,7 @@ fn files(page: &str, name: &str) -> PathBuf {
     dir
 }
 
-/// The README and every document that has a `console` block.
+/// Returns the README and every document with a `console` block.
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let docs = std::fs::read_dir(root.join("docs")).expect("the documents");
@@ -54,7 +54,7 @@ fn every_example_prints_what_the_page_shows() {
         .iter()
         .map(|page| std::fs::read_to_string(page).expect("the page"));
     let all: String = all.collect();
-    // A block that becomes plain text would silently not be run.
+    // A block changed to plain text would silently not be run.
     let (blocks, commands) = (
         all.matches("```console").count(),
         all.matches("\n$ ").count(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix doctor` finds what was planted, and nothing where all is well.
+//! `pmix doctor` reports planted faults, and no fault of a node without one.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -10,7 +10,7 @@ use crate::command::{command, finish};
 use serde_json::Value as Json;
 use tempfile::TempDir;
 
-/// A node on which all is well, as far as the tests can say what is on it.
+/// A simulated node without faults.
 struct Node {
     top: TempDir,
     vars: Vec<(&'static str, String)>,
@@ -125,7 +125,7 @@ fn is_it(finding: &Json, check: &str, said: &str) -> bool {
     finding["check"] == check && finding["found"].as_str().unwrap().contains(said)
 }
 
-/// No process has this number: they end far below.
+/// The ID of no process: IDs are far smaller.
 const DEAD: u32 = i32::MAX.unsigned_abs() - 7;
 
 /// A port without a listener: only root can listen on it, and its service is obsolete.
@@ -157,7 +157,7 @@ fn where_all_is_well_no_fault_is_found() {
     let text = outcome.text();
     assert_eq!(outcome.code, 0, "{text}");
     assert!(text.contains("\nfaults: 0, warnings: "), "{text}");
-    // It leaves nothing behind.
+    // The command leaves no files.
     assert_eq!(
         fs::read_dir(node.top.path().join("tmp")).unwrap().count(),
         0

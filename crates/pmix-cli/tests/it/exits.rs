@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plugins that end the process: no command ends as if all were well.
+//! Plugins that exit the process: every command must fail.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The commands about components, parameters, and the command itself.
+//! The commands about components and parameters, and global options.
 
 use serde_json::json;
 
@@ -71,7 +71,7 @@ fn info_finds_parameters_by_words_and_globs() {
     );
 }
 
-/// The file with its commented keys made real; the text before the first table stays a comment.
+/// Returns the file with its commented keys enabled; the text before the first table remains a comment.
 fn uncommented(text: &str) -> String {
     let mut in_table = false;
     let lines = text.lines().map(|line| {
@@ -85,15 +85,14 @@ fn uncommented(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// `plugins.toml` has a key for every parameter that `pmix info` shows, with its built-in value, and
-/// no other.
+/// Checks that `plugins.toml` has a key with the built-in value for every parameter of `pmix info`, and no other.
 #[test]
 fn plugins_toml_has_every_parameter() {
     let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins.toml");
     let text = std::fs::read_to_string(committed).expect("the file");
     let path = format!("{}/every-parameter.toml", env!("CARGO_TARGET_TMPDIR"));
     std::fs::write(&path, uncommented(&text)).expect("written");
-    // A key that no parameter is would be an error.
+    // An unknown key is an error.
     let answer = pmix(&["--config", &path, "info", "--json"]).json();
     for info in answer["params"].as_array().expect("params") {
         // Files are listed as [[plugin]].
@@ -101,14 +100,14 @@ fn plugins_toml_has_every_parameter() {
             continue;
         }
         let source = info["source"].as_str().expect("source");
-        // An empty value is the default, wherever it is written.
+        // An empty value means the default, in any source.
         let is_there = source.contains("every-parameter.toml") || info["default"] == "";
         assert!(is_there, "{} is not in plugins.toml", info["name"]);
         assert_eq!(info["value"], info["default"], "{}", info["name"]);
     }
 }
 
-/// Every parameter that some crate declares or asks for is shown.
+/// Checks that every parameter that a crate declares or requests is shown.
 #[test]
 fn info_has_every_parameter_that_is_read() {
     let answer = pmix(&["info", "--json"]).json();
@@ -170,7 +169,7 @@ const NAMED_ELSEWHERE: &[(&str, &str)] = &[
 /// Returns the parameters that a source declares and those that it requests: a quoted name, or an expression.
 fn parameters_in(text: &str) -> Vec<String> {
     let text = text.split("#[cfg(test)]").next().unwrap_or_default();
-    // A call may begin in the line after what it is of.
+    // The name may be on the line after the opening parenthesis of the call.
     let lines = text.lines().map(str::trim);
     let text: String = lines.fold(String::new(), |text, line| match line.starts_with('.') {
         true => text + line,
@@ -306,7 +305,7 @@ fn a_file_that_is_no_plugin_is_refused_by_name() {
     assert_eq!(list.stderr.lines().count(), 1, "{}", list.stderr);
 }
 
-/// The example of docs/plugins.md as a library.
+/// Builds the example of docs/plugins.md as a library.
 fn example(dir: &std::path::Path) -> String {
     let library = build::c_library(dir, "examples/plugins/c/preg_rle.c", None);
     library.display().to_string()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every get of `testdata/gds` is answered like at least one real library, or as
-//! `deviations.toml` says and why.
+//! Every get of `testdata/gds` gives the result of at least one real library, or the result in `deviations.toml`, which
+//! states the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ fn lines(text: &str) -> Vec<Json> {
     lines.collect::<Result<_, _>>().expect("every line is JSON")
 }
 
-/// A get as `deviations.toml` writes it, without the answer.
+/// Formats a get like `deviations.toml`, without the result.
 fn name(record: &Json) -> String {
     let get = &record["get"];
     let rank = match get["proc"]["rank"].as_u64() {
@@ -41,7 +41,7 @@ fn name(record: &Json) -> String {
         Some(4_294_967_295) => "?".to_owned(),
         rank => rank.expect("a rank").to_string(),
     };
-    // Some gets ask about a job that was never registered.
+    // Some gets are about a job that was never registered.
     let rank = match get["proc"]["nspace"].as_str() {
         Some("nosuch-ns") => format!("nosuch-ns:{rank}"),
         _ => rank,
@@ -56,7 +56,7 @@ fn name(record: &Json) -> String {
     named.trim_end().to_owned()
 }
 
-/// An answer as `deviations.toml` writes it.
+/// Formats a result like `deviations.toml`.
 fn shown(answer: &Json) -> String {
     match &answer["value"] {
         Json::Null => answer["status"].to_string(),
@@ -64,7 +64,7 @@ fn shown(answer: &Json) -> String {
     }
 }
 
-/// The reason of every get that is to be answered otherwise, and the answer.
+/// Returns the reason and the result of every intended deviation.
 fn deviations() -> BTreeMap<String, (String, String)> {
     let listed: Deviations = toml::from_str(&read("deviations.toml")).expect("valid TOML");
     let mut all = BTreeMap::new();
@@ -140,7 +140,7 @@ fn a_job_is_refused_as_the_libraries_refuse_it() {
     for (request, answer) in requests.iter().zip(&answers) {
         let request: Json = serde_json::from_str(request).expect("JSON");
         let job = request["job"].as_str().expect("a name");
-        // -157 is success that was known at once.
+        // -157 is `PMIX_OPERATION_SUCCEEDED`.
         let expected = match (job, statuses[job]) {
             ("empty-node", _) | (_, -157) => 0,
             (_, status) => status,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix get` answers as a server would.
+//! `pmix get` gives the results of a server.
 
 use crate::command::{Outcome, pmix, pmix_with};
 use serde_json::{Value as Json, json};
@@ -10,7 +10,7 @@ fn ask(more: &[&str]) -> Outcome {
     pmix(&[&MAPS[..], more].concat())
 }
 
-/// The answers to requests, one a line.
+/// Returns the answers to requests, one per line.
 fn replay(args: &[&str], requests: &[Json]) -> Vec<Json> {
     let lines: Vec<String> = requests.iter().map(Json::to_string).collect();
     let outcome = pmix_with(

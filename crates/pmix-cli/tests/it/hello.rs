@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix hello` where there is no server, or none that lets it in. With servers it is tested by
-//! those who start it.
+//! `pmix hello` without a server, or with one that rejects it. The tests of launchers and servers cover successful
+//! runs.
 
 use std::net::{Ipv4Addr, TcpListener};
 

@@ -20,7 +20,7 @@ fn help_has_the_colour_that_is_asked_for() {
     }
     let outcome = pmix(&["--color", "always", "map", "--help"]);
     assert!(outcome.stdout.contains(&0x1b));
-    // Errors of the parser, too.
+    // Errors of the parser are colored, too.
     let outcome = pmix(&["--color", "always", "map", "no-such"]);
     assert_eq!(outcome.code, 2);
     assert!(outcome.stderr.contains('\u{1b}'), "{}", outcome.stderr);
@@ -38,7 +38,7 @@ fn help_that_cannot_be_written_is_an_error() {
     }
 }
 
-/// A command line that cannot be read is answered with exit code 2 and this text.
+/// Checks that an invalid command line exits with code 2 and this text.
 fn misused(args: &[&str], expected: &str) {
     let outcome = pmix(args);
     assert_eq!(outcome.code, 2, "{args:?}");
@@ -146,7 +146,7 @@ fn the_manual_has_a_page_for_every_command_and_two_topics() {
     }
     assert!(page("man7/pmix-maps.7").contains("Bracket lists"));
     assert!(page("man7/pmix-json.7").contains("PMIX_UINT64"));
-    // Elsewhere they stay together.
+    // Only the tree of share/man separates the sections; other directories hold all pages.
     let other = directory.path().join("pages");
     pmix(&["man", other.to_str().unwrap()]);
     assert!(other.join("pmix-maps.7").is_file());
@@ -172,7 +172,7 @@ fn pages_go_into_a_directory_and_into_none_that_has_the_name_of_a_page() {
     assert_eq!(pmix(&["man", ""]).code, 2);
 }
 
-/// Files that the help refers to are installed with the command.
+/// Checks that files named in the help are installed with the command.
 #[test]
 fn help_names_no_file_of_the_sources() {
     let mut due = vec![vec!["--help".to_owned()]];

@@ -28,7 +28,7 @@ fn arguments_join_like_one_text_with_blanks_between() {
     assert_eq!(lines(&["n1,", "n2", ",n3"], ""), ["n1", "n2", "n3"]);
     assert_eq!(lines(&["n[1-2],", "m"], ""), ["n1", "n2", "m"]);
     assert_eq!(lines(&["n1,", ",n2"], ""), ["n1", "", "n2"]);
-    // The comma of a value is its own.
+    // The comma is part of a value with a tag.
     assert_eq!(lines(&["raw:n1,", "n2"], ""), ["n1", "", "n2"]);
 }
 

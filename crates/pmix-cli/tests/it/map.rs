@@ -289,7 +289,7 @@ fn drawn_on_a_terminal(columns: u16) -> String {
     command.env("NO_COLOR", "1");
     let status = command.stdout(side.expect("its other side")).status();
     assert!(status.expect("the command runs").success());
-    // No side that writes is left, and what was written is there.
+    // Every writer has closed the pipe, and the output before is complete.
     let mut text = vec![0; 64 << 10];
     let mut len = 0;
     drop(command);

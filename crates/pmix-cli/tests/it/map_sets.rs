@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Set work on lists and differences of maps, as an administrator types them.
+//! Set operations on lists and differences of maps, as an administrator uses them.
 
 use serde_json::json;
 
@@ -82,14 +82,14 @@ fn a_difference_names_nodes_and_ranks() {
     assert_eq!((same.code, same.text().as_str()), (0, ""));
 }
 
-/// A product of five columns is written as one, whatever its size.
+/// Checks that a product of five columns is written as one, whatever its size.
 #[test]
 fn clustershell_products_have_any_number_of_columns() {
     let product = "x[1000-1024]c[0-7]s[0-7]b[0-1]n[0-3]";
     let names = pmix(&["map", "decode", product]).stdout;
     let convert = ["map", "convert", "--to", "clustershell"];
     assert_eq!(pmix_with(&convert, &names).text(), product);
-    // 200,000 names, which no one product has.
+    // 200,000 names, which no single product covers.
     let many = [
         "x[1000-1780]c[0-7]s[0-7]b[0-1]n[0-1]",
         "x1781c[0-7]s[0-7]b0n0",

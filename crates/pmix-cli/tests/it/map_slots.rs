@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nodes with slots, from hostfiles and resource managers, and the ranks that are laid out over them.
+//! Nodes with slots, from hostfiles and resource managers, and the placement of ranks.
 
 use crate::command::{Outcome, command, finish, pmix, pmix_with};
 
-/// Runs as inside a job of a resource manager.
+/// Runs a command in the environment of a resource manager's job.
 fn inside(vars: &[(&str, &str)], args: &[&str]) -> Outcome {
     let mut command = command(args);
     command.envs(vars.iter().copied());
@@ -127,7 +127,7 @@ fn flux_tells_nodes_and_cores_in_the_order_of_ranks() {
         format!(r#"{{"rank":"{rank}","children":{{"core":"{core}","gpu":"0"}}}}"#)
     };
     let read = |args: &[&str], set: &str| pmix_with(&[&["map"], args].concat(), set.as_bytes());
-    // Rank 2 stands first and is the third host all the same.
+    // Rank 2 is listed first, but still is the third host.
     let entries = [entry("2", "[0-1]"), entry("0-1", "0-2,5")].join(",");
     let all = set(&entries, r#""n[10-11]","x""#);
     let drawn = read(&["who", "x", "n10", "--nodes", "flux:-"], &all);

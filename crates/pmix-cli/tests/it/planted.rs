@@ -25,7 +25,7 @@ const COMMANDS: &[&[&str]] = &[
     &["wire", "decode", "--hex", "00"],
 ];
 
-/// A directory with a library that leaves a file when it is opened.
+/// A directory with a library that creates a file when it is loaded.
 struct Trap {
     root: TempDir,
 }
@@ -67,10 +67,11 @@ impl Trap {
         self.root.path().join(name)
     }
 
-    /// The command, where everybody gets to it.
+    /// Returns a copy of the command that every user can reach.
     fn copy_of_command(&self, name: &str) -> PathBuf {
         let program = self.path(name);
-        // By another process: what this one writes to, its other threads hand to their children.
+        // Copy in another process: a descriptor that this process writes to could be inherited by children of other
+        // threads, and a file open for writing cannot be executed.
         let mut copy = Command::new("cp");
         copy.arg(env!("CARGO_BIN_EXE_pmix")).arg(&program);
         assert!(copy.status().unwrap().success());
@@ -82,7 +83,7 @@ impl Trap {
         fs::set_permissions(self.path(name), Permissions::from_mode(mode)).unwrap();
     }
 
-    /// A configuration that names the library.
+    /// Writes a configuration that names the library.
     fn plant(&self, name: &str) {
         let library = self.path("trap.so").display().to_string();
         let text = format!("[[plugin]]\npath = {library:?}\n[preg]\nselect = \"raw\"\n");
@@ -104,7 +105,7 @@ impl Trap {
         fs::remove_file(self.path("mark/ran")).is_ok()
     }
 
-    /// Runs every command; each says one thing about the file and goes on without it.
+    /// Runs every command; each must print one warning about the file and continue without it.
     fn is_left_out(&self, file: &str, parts: &[&str]) {
         for args in COMMANDS {
             let without = self.without(args);
@@ -165,7 +166,7 @@ fn a_directory_that_others_may_write_to_configures_nothing() {
             &["cwd belongs to", &format!("mode {mode:04o}")],
         );
     }
-    // As in /tmp: what is one's own there is one's own.
+    // As in /tmp, own files in a sticky directory are trusted.
     trap.mode("cwd", 0o1777);
     let outcome = finish(trap.command(&["map", "encode", "n1,n2"]), b"");
     assert_eq!(outcome.text(), "raw:n1,n2", "{}", outcome.stderr);
@@ -248,7 +249,7 @@ fn a_named_file_that_is_not_trusted_is_an_error() {
     let mut command = trap.command(&map);
     command.env("PMIX_PLUGINS", "evil.toml");
     refused(2, command, &["PMIX_PLUGINS", "evil.toml", "mode 0666"]);
-    // A trusted file that names a library which is not.
+    // A trusted configuration that names an untrusted library.
     trap.mode("trap.so", 0o777);
     let args: Vec<_> = ["--config", "good.toml"].into_iter().chain(map).collect();
     refused(
@@ -278,7 +279,7 @@ fn a_directory_that_may_not_be_searched_fails_no_command() {
         "-c",
         "mkdir d && cd d && chmod 0 ../d && \"$0\" map count a,b; s=$?; chmod 700 \"$PWD\"; exit $s",
     ]);
-    // Where another user gets to it, too.
+    // The same in a place that another user can reach.
     let program = trap.copy_of_command("pmix");
     shell.arg(program).env_clear().env("PATH", "/usr/bin:/bin");
     trap.mode("cwd", 0o777);
@@ -328,7 +329,7 @@ fn a_process_that_gained_rights_obeys_neither_environment_nor_directory() {
             command.uid(STRANGER).gid(STRANGER);
             finish(command, b"")
         };
-        // Without the right the environment is obeyed, so that the test tells something.
+        // Without the privilege the environment is used, which proves that the test has an effect.
         let outcome = run(&["map", "count", "n[1-4]"]);
         assert_eq!(outcome.code, 3, "{what}: {}", outcome.stderr);
         assert!(trap.ran());

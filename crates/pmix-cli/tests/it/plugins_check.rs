@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix plugins check` on plugins that are compiled here: each way of misbehaving is named, and who follows
-//! docs/plugins.md gets a plugin that passes.
+//! `pmix plugins check` with plugins compiled here: each kind of fault is named, and a plugin written according to
+//! docs/plugins.md passes.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::build::top;
 use crate::command::{command, finish, pmix};
 use crate::faults::{OF_CALLS, OF_VALUES};
 
-/// Runs a line of shell in a folder, with the built command on the path.
+/// Runs a shell command in a folder, with the built command on the path.
 fn shell(folder: &Path, line: &str) -> (bool, String) {
     let command = Path::new(env!("CARGO_BIN_EXE_pmix"));
     let path = command.parent().expect("a folder").display();
@@ -25,7 +25,7 @@ fn shell(folder: &Path, line: &str) -> (bool, String) {
     (output.status.success(), text)
 }
 
-/// Compiles the plugin that is wrong in one way.
+/// Compiles the plugin with one fault.
 fn faulty(folder: &Path, fault: &str) -> String {
     let source = "crates/pmix-builtin/tests/it/plugins/faulty.c";
     let library = build::c_library(folder, source, Some(fault));
@@ -109,7 +109,7 @@ fn an_invalid_parameter_of_a_plugin_names_its_source() {
             "{source}: {}",
             outcome.stderr
         );
-        // What only the plugin knows to be wrong leaves it out.
+        // A value that only the plugin knows to be invalid excludes the plugin.
         let outcome = encode("0", source);
         assert_eq!(outcome.text(), "raw:n1,n1", "{source}");
         let expected = format!("(preg_rle_least is set by {named}");
@@ -121,7 +121,7 @@ fn an_invalid_parameter_of_a_plugin_names_its_source() {
     }
 }
 
-/// The commands of a chapter of docs/plugins.md: indented lines, one that ends in `\` goes on.
+/// Returns the commands of a chapter of docs/plugins.md: indented lines, where a final `\` continues a line.
 fn commands(page: &str, chapter: &str) -> Vec<String> {
     let (_, rest) = page
         .split_once(&format!("\n## {chapter}\n"))
@@ -165,7 +165,7 @@ fn the_commands_of_the_page_lead_from_an_empty_directory_to_a_passing_check() {
     }
 }
 
-/// Runs commands of a page, the last of which prints what it says.
+/// Runs the commands of a page and checks that the last one prints the shown output.
 fn follow(page: &str, folder: &Path, commands: &[String]) {
     let mut last = String::new();
     for command in commands {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix run` starts programs, hands on what they write and what is sent to it, and leaves nothing
-//! behind.
+//! `pmix run` starts programs, forwards their output and its signals, and leaves no process or file.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -224,7 +223,7 @@ fn the_others_go_on_if_they_are_to() {
     assert_eq!((outcome.code, outcome.text().as_str()), (7, "done\ndone"));
     assert_eq!(outcome.stderr, "error: rank 0 ended with exit code 7\n");
     let outcome = run(&["--keep-going", "-n", "3", "sh", "-c", "exit $PMIX_RANK"]);
-    // Either may be the first.
+    // Either process may fail first.
     let expected = match outcome.code {
         1 => "error: rank 1 ended with exit code 1, rank 2 with exit code 2\n",
         _ => "error: rank 2 ended with exit code 2, rank 1 with exit code 1\n",
@@ -274,7 +273,7 @@ fn programs_that_cannot_be_run_are_reported_like_a_shell() {
     );
     let outcome = run(&["/etc"]);
     assert_eq!(outcome.code, 126);
-    // Nothing starts if one application is at fault.
+    // No process starts if one application has a fault.
     let outcome = run(&["echo", "a", ":", "no-such-program"]);
     assert_eq!((outcome.code, outcome.text().as_str()), (127, ""));
 }
@@ -398,7 +397,7 @@ fn the_report_has_a_line_for_each_process() {
     assert_eq!((outcome.code, outcome.text().as_str()), (0, ""));
     let lines: Vec<_> = outcome.stderr.lines().collect();
     assert_eq!(lines.len(), 6, "{}", outcome.stderr);
-    // Where they run is said before they do.
+    // Placement is printed before the processes start.
     assert!(lines[0].starts_with("rank 0 on ") && lines[1].ends_with("not bound"));
     assert!(lines[2].starts_with("j on "));
     assert!(lines[5].trim_start().starts_with("1 ") && lines[5].ends_with("exit code 0"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix run` under a debugger that knows MPIR, which gdb plays.
+//! `pmix run` under a debugger that supports MPIR, simulated by gdb.
 
 use std::process::Command;
 
@@ -66,7 +66,7 @@ fn a_debugger_that_knows_mpir_finds_the_processes_before_they_begin() {
         );
     }
     assert_eq!(text.matches("T (stopped)").count(), 2, "{said}");
-    // They go on with the launcher.
+    // The processes continue with the launcher.
     assert_eq!(text.matches(" of 2").count(), 2, "{said}");
     assert!(text.contains("exited normally"), "{said}");
     assert_nothing_left(&tmp);

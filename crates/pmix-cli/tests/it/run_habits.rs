@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix run` with the options and variables that users of other launchers know.
+//! `pmix run` with the options and variables of other launchers.
 
 use crate::command::launcher::{assert_nothing_left, launcher, run, run_with, sorted};
 use crate::command::{finish, pmix};
@@ -136,7 +136,7 @@ fn options_of_other_launchers_are_rejected_with_their_replacement() {
         "{}",
         mistyped.stderr
     );
-    // An option that is similar only for the parser is not in the usage either.
+    // The usage must not contain an option that only looks similar to the parser.
     let usage = "Usage: pmix run [OPTIONS] <PROGRAM [ARG]...>...";
     for option in ["--nosuch", "--personality"] {
         let outcome = run(&[option, "true"]);
@@ -144,7 +144,7 @@ fn options_of_other_launchers_are_rejected_with_their_replacement() {
     }
     let merged = run(&["--merge-stderr-to-stdout", "sh", "-c", "echo x >&2"]);
     assert_eq!((merged.text().as_str(), merged.stderr.as_str()), ("x", ""));
-    // The command is recognized after any global options, and no other command is taken for it.
+    // The command is recognized after any global options, and an argument is not taken for it.
     let outcome = pmix(&[
         "-v",
         "--mca",
@@ -167,7 +167,7 @@ fn options_of_other_launchers_are_rejected_with_their_replacement() {
         assert!(!said.contains("--"), "{args:?}: {said}");
         assert!(!outcome.stderr.contains("keep-going"), "{}", outcome.stderr);
     }
-    // Behind `--` it would be the program.
+    // After `--` it would be the program.
     for options in [
         &["-o", "x"][..],
         &["--gpus", "1"],
@@ -369,7 +369,7 @@ fn where_processes_run_is_said_before_they_do() {
 
 #[test]
 fn only_the_named_processors_are_used() {
-    // Which there are is for the machine to say.
+    // The available processors depend on the machine.
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let mut lines_of = status.lines();
     let allowed = lines_of.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
@@ -420,7 +420,7 @@ fn an_allocation_of_one_node_says_how_many_processes_there_are() {
         (outcome.text().lines().count(), outcome.stderr)
     };
     assert_eq!(allocated("1"), (3, String::new()));
-    // Processes that are bound to cores have as many as Slurm gave each, if there are so many.
+    // Processes bound to cores get as many as Slurm allocated to each, if the node has so many.
     for (cores, bound) in [
         ("1", ["--bind-to", "core"]),
         ("2", ["--bind-to", "core"]),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix run` serves the processes that it starts, `pmix hello` among them.
+//! `pmix run` serves its processes, for example `pmix hello`.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -28,7 +28,7 @@ fn sorted(outcome: &Outcome) -> Vec<String> {
 
 #[test]
 fn every_process_hears_from_every_other() {
-    // No directory of the path has the command: `pmix` is the one that runs.
+    // No directory on the path contains the command: `pmix` means the running one.
     let outcome = run(&["-n", "4", "--node-name", "n1", "pmix", "hello"]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
     let expected = (0..4).map(|rank| format!("rank {rank} of 4 on n1: 4 peers replied"));
@@ -54,7 +54,7 @@ fn a_trace_has_every_message_of_every_process() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("trace");
     let trace = ["-n", "2", "--trace", path.to_str().unwrap()];
-    // What processes share they do not ask for.
+    // Shared data are read without a request, so sharing is disabled.
     let unshared = ["--mca", "gds_hash_shared_bytes", "0"];
     let outcome = run(&[&trace[..], &unshared[..], &[PMIX, "hello", "--quiet"]].concat());
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
@@ -134,7 +134,7 @@ fn of_a_larger_job_the_processes_that_are_here_find_each_other_and_no_others() {
     let procs = procs.join(";");
     let maps = [&maps[..3], &[procs.as_str()], &maps[4..]].concat();
     let hello = [PMIX, "hello", "--peers"];
-    // The two next ranks of the last one here are on other nodes.
+    // The next two ranks after the last local one are on other nodes.
     let outcome = run(&[&maps[..], &hello[..], &["0"]].concat());
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
     assert!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines of several processes stay whole unasked, prompts are seen, and who asks for bytes gets bytes.
+//! Lines of several processes stay whole by default, prompts are shown, and options select unmodified bytes.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -10,15 +10,15 @@ use crate::command;
 use crate::command::launcher::{Running, launcher, run, sorted};
 use crate::command::{Outcome, Watchdog};
 
-/// Has a process go on when all four have come here, each of which makes a file in `$DIR`.
+/// A shell function that waits until all four processes have called it; each creates a file in `$DIR`.
 const MEET: &str = "meet() { : > $DIR/$1.$PMIX_RANK; \
                     while [ $(ls $DIR/$1.* | wc -l) -lt 4 ]; do sleep 0.01; done; }; ";
 
-/// Writes each line in three pieces, between which the others write theirs.
+/// A script that writes each line in three pieces, between which the other processes write theirs.
 const PIECES: &str = "i=0; while [ $i -lt 200 ]; do printf one; printf .two; printf '.three\\n'; \
                       i=$((i+1)); done; printf end";
 
-/// Runs four processes that know of a directory, with standard output in a file.
+/// Runs four processes with `$DIR` set, with standard output in a file.
 fn run_four(options: &[&str], script: &str) -> Outcome {
     let dir = tempfile::tempdir().unwrap();
     let export = format!("DIR={}", dir.path().display());
@@ -167,7 +167,7 @@ fn output_and_errors_in_one_file_stay_in_the_order_in_which_they_were_written() 
     }
 }
 
-/// The lines of one rank.
+/// Returns the lines of one rank.
 fn of_rank(path: &Path, rank: u32) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap();
     let start = format!("{rank} ");

@@ -12,8 +12,8 @@ use crate::command;
 use crate::command::Watchdog;
 use crate::command::launcher::{Running, assert_nothing_left, launcher, run, sorted};
 
-/// Waits until so many processes of a job have made their files, as the last thing that they do, and
-/// then longer than the launcher waits for anything but its readers.
+/// Waits until all processes of a job have created their files as their last action, and then longer than any time
+/// limit of the launcher except those of its readers.
 fn pause(ended: &Path, num_procs: usize) {
     let begun = Instant::now();
     while std::fs::read_dir(ended).unwrap().count() < num_procs {
@@ -29,8 +29,8 @@ const SHORT: [&str; 2] = ["--grace", "0.05"];
 fn a_reader_that_pauses_gets_all_that_processes_wrote_before_they_ended() {
     for through in ["--tag-output", "--forward-io"] {
         let dir = tempfile::tempdir().unwrap();
-        // Fits the pipes, so that all can end, and not what the launcher holds, so that it is there
-        // that most of it waits.
+        // The output fits into the pipes, so that all processes can exit, but not into the launcher's buffers, so that
+        // most of it waits in the launcher.
         let script = format!("seq 10000; : > {}/$PMIX_RANK", dir.path().display());
         let job = [through, "-n", "16", "sh", "-c", &script];
         let running = Running::start(&[&SHORT[..], &job].concat());
@@ -51,7 +51,7 @@ fn streams_held_outside_the_job_are_not_waited_for_and_reported() {
     let mut running = Running::start(&[&SHORT[..], &job].concat());
     let line = running.line();
     let pid = line.rsplit(' ').next().unwrap();
-    // The test itself has the end of the pipe that the process writes to.
+    // The test itself holds an end of the pipe to which the process writes.
     let held = OpenOptions::new()
         .write(true)
         .open(format!("/proc/{pid}/fd/1"));
@@ -90,7 +90,7 @@ fn unread_output_does_not_stop_time_limits_or_signals() {
     ];
     let mut running = Running::start(&[&SHORT[..], &job].concat());
     running.line();
-    // Until no more fits, so that the launcher has something to lose.
+    // Fill the pipe, so that the launcher has to drop output.
     let output = running.output().get_ref();
     let (mut before, mut begun) = (u64::MAX, Instant::now());
     let start = begun;
@@ -112,7 +112,7 @@ fn unread_output_does_not_stop_time_limits_or_signals() {
 
 #[test]
 fn unread_standard_error_blocks_neither_the_launcher_nor_its_clients() {
-    // Each variable that is not there is warned of.
+    // Each missing variable causes a warning.
     let exports = (0..4000).flat_map(|number| ["-x".to_owned(), format!("VARIABLE_{number}")]);
     let exports: Vec<_> = exports.collect();
     let mut words: Vec<_> = exports.iter().map(String::as_str).collect();
@@ -129,7 +129,7 @@ fn unread_standard_error_blocks_neither_the_launcher_nor_its_clients() {
     let mut errors = String::new();
     let mut stderr = child.stderr.take().unwrap();
     stderr.read_to_string(&mut errors).unwrap();
-    // More was said than the pipe took.
+    // More was written than fits into the pipe.
     let warnings = errors.lines().filter(|line| line.contains("VARIABLE_"));
     assert!((1..4000).contains(&warnings.count()), "{errors}");
     assert_nothing_left(&tmp);
@@ -137,7 +137,7 @@ fn unread_standard_error_blocks_neither_the_launcher_nor_its_clients() {
 
 const SAYS_BOTH: [&str; 3] = ["sh", "-c", "echo out; echo err >&2"];
 
-/// Runs two processes that write to both of their streams, and to the files of a directory.
+/// Runs two processes that write to both of their streams, which go to files of a directory.
 fn into_files(dir: &Path, options: &[&str]) -> command::Outcome {
     let files = ["-n", "2", "--output-dir", dir.to_str().unwrap()];
     run(&[&files[..], options, &SAYS_BOTH].concat())

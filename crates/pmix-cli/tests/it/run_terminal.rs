@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix run` at a terminal: what is typed, the keys that send signals, and signals that come from elsewhere.
+//! `pmix run` at a terminal: input, the keys that send signals, and signals of other processes.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -15,7 +15,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use tempfile::TempDir;
 
-/// A launcher in the foreground of a terminal of its own, of which the test has the other side.
+/// A launcher in the foreground of a terminal of its own, whose other side the test holds.
 struct Terminal {
     child: Child,
     keyboard: File,
@@ -23,19 +23,19 @@ struct Terminal {
     tmp: TempDir,
 }
 
-/// The process that leads the session of the terminal, so that the kernel signals it when the terminal hangs up.
+/// The session leader of the terminal, which the kernel signals on a hangup.
 #[derive(Clone, Copy)]
 enum Leader {
     Launcher,
     /// A shell that keeps running, so that the launcher gets no SIGHUP, and that runs the launcher in the
     /// foreground. It writes the exit code of the launcher to the file `code`.
     Shell,
-    /// The same with the launcher in the background.
+    /// A shell that runs the launcher in the background.
     ShellWithBackground,
 }
 
 impl Leader {
-    /// The words that are put before those of the launcher.
+    /// Returns the words before those of the launcher.
     fn words(self) -> &'static [&'static str] {
         match self {
             Self::Launcher => &[],
@@ -80,7 +80,7 @@ impl Terminal {
         modes
             .local_modes
             .remove(LocalModes::ECHO | LocalModes::ECHOCTL);
-        // An interrupt leaves what is not read yet.
+        // Otherwise an interrupt would discard unread input.
         modes.local_modes.insert(LocalModes::NOFLSH);
         tcsetattr(&terminal, OptionalActions::Now, &modes).unwrap();
         let stdio = || Stdio::from(terminal.try_clone().unwrap());
@@ -136,8 +136,8 @@ impl Terminal {
         true
     }
 
-    /// Closes the terminal, waits until the shell ends that leads its session, and returns the exit code of the
-    /// launcher. `launcher` is the process id that the job printed.
+    /// Closes the terminal, waits until the shell that leads its session exits, and returns the exit code of the
+    /// launcher. `launcher` is the process ID that the job printed.
     fn hang_up(mut self, launcher: &str) -> String {
         let none = || File::open("/dev/null").unwrap();
         self.keyboard = none();
@@ -153,7 +153,7 @@ impl Terminal {
         code.trim().to_owned()
     }
 
-    /// The exit code.
+    /// Waits for the end and returns the exit code.
     fn end(mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
@@ -161,7 +161,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // A test that failed leaves no launcher; one that has ended cannot be signalled.
+        // Kill the launcher of a failed test; killing a reaped child fails, which is ignored.
         let _ = self.child.kill();
     }
 }
@@ -170,7 +170,7 @@ const CTRL_C: &[u8] = b"\x03";
 const CTRL_D: &[u8] = b"\x04";
 const CTRL_Z: &[u8] = b"\x1a";
 
-/// The state of a process as the system has it: `S` sleeps, `T` is stopped.
+/// Returns the state of a process according to the system: `S` sleeps, `T` is stopped.
 fn state(pid: &str) -> Option<char> {
     let about = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).ok()?;
     about.rsplit_once(") ")?.1.chars().next()
@@ -193,7 +193,7 @@ fn terminal_input_reaches_rank_0() {
     assert_eq!(terminal.end(), Some(0));
 }
 
-/// A program that says that it got an interrupt, and goes on.
+/// A program that reports an interrupt and continues.
 const STUBBORN: &str = "trap 'echo told' INT; echo ready; while :; do sleep 1000 & wait; done";
 
 #[test]
@@ -278,12 +278,12 @@ fn the_job_stops_and_goes_on_with_the_launcher() {
     assert_eq!(terminal.end(), Some(3));
 }
 
-/// The time of the processor that a process has used, in ticks of a hundredth of a second.
+/// Returns the processor time of a process in ticks of a hundredth of a second.
 fn processor_ticks(pid: &str) -> u64 {
     let about = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap();
     let (_, fields) = about.rsplit_once(") ").unwrap();
     let fields: Vec<_> = fields.split(' ').collect();
-    // The 14th and 15th of all fields (proc_pid_stat(5)).
+    // Fields 14 and 15 (proc_pid_stat(5)).
     fields[11..13]
         .iter()
         .map(|ticks| ticks.parse::<u64>().unwrap())
@@ -354,8 +354,7 @@ fn the_second_signal_to_end_ends_whoever_ignores_it() {
     assert_eq!(running.line(), "ready");
     running.signal("TERM");
     assert_eq!(running.line(), "told");
-    // What follows within 50 ms is the same signal, and one that comes when the job has ended is the
-    // launcher's own end.
+    // Signals within 50 ms count as one, and a signal after the end of the job ends the launcher itself.
     std::thread::sleep(std::time::Duration::from_millis(100));
     running.signal("TERM");
     let (code, rest, errors) = running.end();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix query` and `pmix ps` at a job of `pmix run`.
+//! `pmix query` and `pmix ps` with a job of `pmix run`.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::command::launcher::{Running, assert_nothing_left, launcher};
 use crate::command::{command, finish};
 
-/// A job of two processes that have started, and that end when their output is read to its end.
+/// Starts a job of two processes that run until their output has been read.
 fn job() -> Running {
     let script = "echo up; sleep 30 & wait";
     let mut running = Running::start(&["-n", "2", "--node-name", "n1", "sh", "-c", script]);
@@ -85,7 +85,7 @@ fn ps_shows_the_processes_of_a_job() {
     assert_eq!(json["procs"].as_array().map(Vec::len), Some(2));
     assert_eq!(json["procs"][1]["rank"], 1);
     assert_eq!(json["procs"][1]["state"], "running");
-    // It has none yet.
+    // A running process has no exit code.
     assert_eq!(json["procs"][1]["exit_code"], serde_json::Value::Null);
     let nspace = json["nspace"].as_str().unwrap().to_owned();
     assert_eq!(running.tool(&["ps", &nspace]).code, 0);
@@ -95,7 +95,7 @@ fn ps_shows_the_processes_of_a_job() {
     ] {
         let outcome = running.tool(options);
         assert_eq!(outcome.code, 1, "{options:?}");
-        // The server has another job, so that it is not called one without.
+        // The server has another job, so it is not reported as a server without jobs.
         assert_eq!(outcome.text(), "", "{options:?}");
         assert!(
             outcome.stderr.contains("has a job \"no-such-job\""),
@@ -250,7 +250,7 @@ fn query_asks_the_server_that_has_the_job() {
             break asked;
         }
     };
-    // Without the job there are two servers to choose from.
+    // Without the job's name there are two candidates.
     let vague = running.tool(&["query", "QUERY_NAMESPACES"]);
     let sent = Command::new("kill").arg(other.id().to_string()).status();
     assert!(sent.unwrap().success());

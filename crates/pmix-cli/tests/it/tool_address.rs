@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A tool that has a launcher started and names its address, with which the launcher connects
-//! (`PMIX_LAUNCHER_RNDZ_URI`).
+//! A tool that starts a launcher and passes its own address, to which the launcher connects (`PMIX_LAUNCHER_RNDZ_URI`).
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -16,18 +15,18 @@ use pmix_proto::{reply, request};
 use pmix_types::{DataArray, DataRange, Envar, Info, Kval, Proc, Query, Rank, Status, Value, keys};
 use tempfile::TempDir;
 
-/// Longer than anything takes here, so that a fault of the test ends it.
+/// The time limit of each step, which only a fault reaches.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The name that the tool gives the launcher.
+/// Returns the name that the tool assigns to the launcher.
 fn launcher() -> Proc<'static> {
     Proc::new("tool:1", Rank::new(0))
 }
 
-/// A tool that listens.
+/// A listening tool.
 struct Listening(TcpListener);
 
-/// A tool with which a launcher has connected.
+/// A tool to which a launcher has connected.
 struct Tool {
     stream: TcpStream,
     inbox: Inbox,
@@ -40,7 +39,7 @@ impl Listening {
         Self(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap())
     }
 
-    /// Starts a launcher with the address and its name in the environment, as a tool does.
+    /// Starts a launcher with the tool's address and the launcher's name in the environment.
     fn start(&self, args: &[&str]) -> (Child, command::Watchdog, TempDir) {
         let named = ["--node-name", "n1", "--nspace", "inner@1"];
         let (mut command, tmp) = command::launcher::launcher(&[&named, args].concat());
@@ -57,7 +56,7 @@ impl Listening {
         (child, watchdog, tmp)
     }
 
-    /// Accepts the launcher and welcomes it, and returns the request that comes then.
+    /// Accepts the launcher, sends the welcome, and returns the launcher's first request.
     fn accept(&self) -> (Tool, Frame) {
         let (stream, _) = self.0.accept().unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
@@ -82,7 +81,7 @@ impl Listening {
     }
 }
 
-/// The next frame of a connection.
+/// Returns the next frame of a connection.
 fn next(mut stream: &TcpStream, inbox: &mut Inbox) -> Frame {
     let mut buffer = [0; 4096];
     loop {
@@ -105,14 +104,14 @@ impl Tool {
         next(&self.stream, &mut self.inbox)
     }
 
-    /// The bytes of a request, and the tag that its reply will have.
+    /// Packs a request, and returns it with the tag of its reply.
     fn request(&mut self, request: &Request<'_>) -> (Vec<u8>, Tag) {
         self.tag = self.tag.next();
         let payload = request.encode(&self.form, None).unwrap();
         (frame(self.tag, &payload), self.tag)
     }
 
-    /// Sends a request, and returns its reply and the events that came before.
+    /// Sends a request, and returns its reply and the events that arrived before it.
     fn ask(&mut self, request: &Request<'_>) -> (Vec<u8>, Vec<Event<'static>>) {
         let (bytes, tag) = self.request(request);
         self.stream.write_all(&bytes).unwrap();
@@ -139,7 +138,7 @@ impl Tool {
         event.into_owned()
     }
 
-    /// The reply to the request for job info: what the tool wants of the job.
+    /// Packs the reply to the request for job info: the tool's directives for the job.
     fn job_info(&self, asked: &Frame, directives: Vec<Info<'static>>) -> Vec<u8> {
         let mut out = Vec::new();
         let mut encoder = Encoder::new(self.form.layout, &mut out);
@@ -200,7 +199,7 @@ fn a_launcher_connects_with_its_tool_and_is_asked_over_that_connection() {
         Info::new(keys::DEBUG_STOP_IN_INIT, true),
         Info::new(keys::SET_ENVAR, Value::Envar(Box::new(red))),
     ];
-    // Requests that come before the reply, and of which the first bytes come with it.
+    // Requests that arrive before the reply, the first bytes of them together with it.
     let register = Request::RegisterEvents(request::RegisterEvents {
         codes: vec![Status::READY_FOR_DEBUG, Status::EVENT_JOB_END],
         infos: Vec::new(),
@@ -223,7 +222,7 @@ fn a_launcher_connects_with_its_tool_and_is_asked_over_that_connection() {
     assert_eq!(said, reply::status(&tool.form, Status::SUCCESS).unwrap());
     let (names, _) = tool.reply(second);
     let names = Infos::decode(&tool.form, None, &names).unwrap();
-    // It waits for the tool: there is no job.
+    // The launcher waits for the tool, so there is no job yet.
     assert_eq!(names.infos.unwrap()[0].value, Value::from(""));
     let mut events = tool.release(launcher());
     let ready = loop {

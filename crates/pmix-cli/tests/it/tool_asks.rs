@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests of an independent tool to `pmix run`: each key of a query, and each request that is not about one
-//! job.
+//! Requests of an independent tool to `pmix run`: each query key, and each request that is not about one job.
 
 use crate::command::launcher::Running;
 use pmix_tool::{Ask, Tool};
@@ -10,7 +9,8 @@ use pmix_types::{
 
 const NAME: &str = "asked@1";
 
-/// A job of two applications, two processes and one, of which the first are a process set, and the tool at it.
+/// Starts a job of two applications with two processes and one, of which the first two form a process set, and attaches
+/// the tool.
 fn job() -> (Running, Tool) {
     let named = ["--node-name", "n1", "--nspace", NAME, "--keep-going"];
     let wait = ["sh", "-c", "echo up; exec sleep 1000"];
@@ -34,7 +34,7 @@ fn ask(tool: &Tool, key: &str, qualifiers: &[Info<'static>]) -> (Status, Vec<Inf
     }
 }
 
-/// The value of a key that is known.
+/// Returns the value of a key that the server must know.
 fn value(tool: &Tool, key: &'static str, qualifiers: &[Info<'static>]) -> Value<'static> {
     let (status, found) = ask(tool, key, qualifiers);
     assert_eq!(status, Status::SUCCESS, "{key}");
@@ -42,7 +42,7 @@ fn value(tool: &Tool, key: &'static str, qualifiers: &[Info<'static>]) -> Value<
     info.unwrap_or_else(|| panic!("{key} has a value")).value
 }
 
-/// A number, or the number of elements of a list.
+/// Returns a number, or the number of elements of a list.
 fn number(tool: &Tool, key: &'static str, qualifiers: &[Info<'static>]) -> u64 {
     let value = value(tool, key, qualifiers);
     let count = |count: usize| u64::try_from(count).unwrap();
@@ -98,7 +98,7 @@ fn each_key_is_answered_to_a_tool_or_refused_by_its_name() {
         let found = number(&tool, key, qualifiers);
         assert_eq!(found, expected, "{key} {qualifiers:?}");
     }
-    // They have not called PMIx.
+    // The processes have not called PMIx_Init.
     let state = value(
         &tool,
         keys::PROC_STATE_STATUS,
@@ -142,7 +142,7 @@ fn each_key_is_answered_to_a_tool_or_refused_by_its_name() {
             "{key}"
         );
     }
-    // The keys that the server serves, and those of the launcher.
+    // The keys of the server and those of the launcher.
     let list = |of: &[Info<'static>]| match value(&tool, keys::QUERY_SUPPORTED_KEYS, of) {
         Value::String(Some(list)) => list.to_string(),
         other => panic!("{other:?}"),

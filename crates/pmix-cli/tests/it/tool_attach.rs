@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix attach` at a job of `pmix run`.
+//! `pmix attach` with a job of `pmix run`.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -9,10 +9,10 @@ use crate::command::launcher::Running;
 
 const NAME: &str = "attached@1";
 
-/// A job of two processes that write a line on each stream, and one more when they are signalled; rank 1
-/// ends with 3.
+/// Starts a job of two processes that write a line to each stream, and another one when they are signaled; rank 1 exits
+/// with 3.
 fn job(options: &[&str]) -> Running {
-    // The shell itself says on standard error that a signal ended `sleep`.
+    // The shell itself would report on standard error that a signal ended `sleep`.
     let script = "exec 3>&2 2>/dev/null
         trap 'echo bye; printf open; echo oops >&3; exit $((3 * PMIX_RANK))' USR1
         echo up; echo err >&3; while :; do sleep 0.05; done";
@@ -30,7 +30,7 @@ fn job(options: &[&str]) -> Running {
     running
 }
 
-/// A tool that is attached: it has shown something.
+/// An attached tool, which has printed its first line.
 struct Attached {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -42,7 +42,7 @@ impl Attached {
         Self::begin(running.tool_command(args))
     }
 
-    /// Starts the command with a limit of its memory.
+    /// Starts the command with a memory limit.
     fn start_within(kib: u32, running: &Running, args: &[&str]) -> Self {
         let tool = running.tool_command(args);
         let mut command = Command::new("sh");
@@ -96,7 +96,7 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // It has ended, unless the test failed.
+        // Kill the tool of a failed test; otherwise it has exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -164,7 +164,7 @@ fn short_lines_take_no_more_memory_than_long_ones() {
     let mut attached = Attached::start_within(1 << 20, &running, &args);
     let first = attached.line();
     assert_eq!(running.tool(&["kill", "--signal", "USR1", NAME]).code, 0);
-    // The launcher shows it, too.
+    // The launcher prints the line, too.
     let launcher = std::thread::spawn(|| running.end());
     let (lines, errors, code) = attached.end(first);
     assert_eq!((lines.len(), errors, code), (1_000_001, vec![], Some(0)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix kill` at a job of `pmix run`.
+//! `pmix kill` with a job of `pmix run`.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,12 +8,12 @@ use crate::command::launcher::Running;
 use pmix_tool::Ask;
 use pmix_types::{Info, Status, keys};
 
-/// Longer than anything here takes on a busy machine.
+/// The time limit of each step on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 const NAME: &str = "controlled@1";
 
-/// A job of two processes that have started, and say which signal they get.
+/// Starts a job of two processes that print the signals which they receive.
 fn job() -> Running {
     let script = "trap 'echo $PMIX_RANK has it' USR1; echo up; while :; do sleep 0.05; done";
     let mut running = Running::start(&[
@@ -31,8 +31,8 @@ fn job() -> Running {
     running
 }
 
-/// The states of the processes of a job as the system has them, and as `pmix ps` says: `T` for one that is stopped, `?`
-/// where what the server says is a moment old.
+/// Returns the states of the job's processes according to the system and to `pmix ps`: `T` for a stopped one, `?` if
+/// the server's information is not up to date yet.
 fn states(running: &Running) -> String {
     let procs = running.tool(&["--json", "ps", NAME]).json();
     let procs = procs["procs"].as_array().unwrap();
@@ -47,7 +47,7 @@ fn states(running: &Running) -> String {
     procs.iter().map(state).collect()
 }
 
-/// Waits until the processes are in these states.
+/// Waits until the processes have these states.
 fn wait_for(running: &Running, expected: &str) {
     let begun = Instant::now();
     loop {
@@ -81,7 +81,7 @@ fn processes_are_signalled_stopped_continued_and_ended() {
     );
     assert_eq!(running.tool(&["kill", "--resume", NAME]).code, 0);
     wait_for(&running, "..");
-    // The default ends the job.
+    // The default signal ends the job.
     assert_eq!(running.tool(&["kill", NAME]).code, 0);
     let (code, rest, errors) = running.end();
     assert_eq!((code, rest.as_str()), (Some(128 + 15), ""), "{errors}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs that a tool asks for: each end of a process and of its job has its status and exit code, and directives have
-//! their effect.
+//! Jobs that a tool spawns: each way in which a process and its job end has its status and exit code, and directives
+//! take effect.
 #![allow(
     clippy::disallowed_methods,
     reason = "what the processes do is told by the environment"
@@ -16,14 +16,14 @@ use pmix_proto::Event;
 use pmix_tool::Tool;
 use pmix_types::{App, Envar, Info, Status, Value, keys};
 
-/// Longer than anything takes here, so that a fault of the test ends it.
+/// The time limit of each step, which only a fault reaches.
 const LIMIT: Duration = Duration::from_secs(60);
 
 mod actors {
     use pmix_client::{Ask, Client, Settings, SharedClient};
     use pmix_types::{App, Info, keys};
 
-    /// The process of a job; by itself it does nothing.
+    /// The entry point of the processes of a job, which is no test in a normal run.
     #[test]
     #[ignore = "a process of the jobs that the other tests start"]
     fn actor() {
@@ -67,7 +67,7 @@ mod actors {
     }
 }
 
-/// The program of a process that runs until a file exists.
+/// A script that runs until a file exists.
 const UNTIL_TOLD: &str = "while ! test -e \"$TMPDIR/go\"; do sleep 0.05; done";
 
 /// A launcher, and an attached tool that spawns jobs and receives events about their end.
@@ -105,7 +105,7 @@ impl Stage {
         started.to_string()
     }
 
-    /// The first event of this status that is about a job.
+    /// Returns the first event with this status about the job.
     fn event_of(&self, job: &str, status: Status) -> Event<'static> {
         loop {
             let event = self.next();
@@ -119,7 +119,7 @@ impl Stage {
         self.events.recv_timeout(LIMIT).unwrap()
     }
 
-    /// Ends all; the exit code of the launcher.
+    /// Ends everything and returns the exit code of the launcher.
     fn end(self) -> Option<i32> {
         self.tool.finalize().unwrap();
         let _ = fs::remove_file(self.running.tmp.path().join("go"));
@@ -155,7 +155,7 @@ fn shell(script: &str, num_procs: i32) -> App<'static> {
     }
 }
 
-/// A process of this program that plays a part.
+/// Returns a process of this program that plays a part.
 fn actor(act: &str, var: &str) -> App<'static> {
     let program = std::env::current_exe().unwrap().display().to_string();
     let words = [
@@ -235,7 +235,7 @@ fn directives_say_whether_a_failure_ends_the_others_and_the_jobs_of_a_job() {
     let stage = Stage::new();
     let go = stage.running.tmp.path().join("go");
     let is = |key: &'static str, value: bool| vec![Info::new(key, value)];
-    // Rank 0 fails, and rank 1 is ended with it or goes on.
+    // Rank 0 fails, and rank 1 is killed with it or continues.
     let script = format!("test $PMIX_RANK = 0 && exit 3; {UNTIL_TOLD}");
     for (infos, last) in [
         (Vec::new(), Status::ERR_PROC_KILLED_BY_CMD),
@@ -272,7 +272,7 @@ fn directives_say_whether_a_failure_ends_the_others_and_the_jobs_of_a_job() {
         stage.event_of(&job, Status::EVENT_JOB_END);
         let _ = fs::remove_file(&go);
     }
-    // A parent fails or ends well, and its child is ended or goes on.
+    // A parent fails or succeeds, and its child is killed or continues.
     for (parent, separate, is_ended) in [
         ("parent_fails", "", true),
         ("parent_fails", "true", false),
@@ -379,7 +379,7 @@ fn directives_say_where_a_job_starts_with_which_variables_and_processors() {
     assert_eq!(stage.end(), Some(128 + 15));
 }
 
-/// The processors that a process may run on.
+/// Returns the processors on which a process may run.
 fn allowed(status: &str) -> String {
     let line = { status.lines() }.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     line.unwrap().trim().to_owned()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix events` at a job of `pmix run`.
+//! `pmix events` with a job of `pmix run`.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdout, Stdio};
@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 
 const NAME: &str = "followed@1";
 
-/// A job whose processes end when they are signalled: well, with a code, by a signal.
+/// Starts a job whose processes end when they are signaled: with success, with a code, by a signal.
 fn job() -> Running {
     let script = "ulimit -c 0; trap 'case $PMIX_RANK in 0) exit 0;; 1) exit 3;; *) kill -SEGV $$;; esac' USR1
         echo up; while :; do sleep 0.05; done";
@@ -33,7 +33,7 @@ fn job() -> Running {
     running
 }
 
-/// A tool that follows.
+/// A tool that follows events.
 struct Following {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -72,7 +72,7 @@ impl Following {
 
 impl Drop for Following {
     fn drop(&mut self) {
-        // It has ended, unless the test failed.
+        // Kill the tool of a failed test; otherwise it has exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -83,7 +83,7 @@ fn events_are_shown_until_the_server_ends() {
     let running = job();
     let mut json = Following::start(&running, &["--json", "events"]);
     let mut words = Following::start(&running, &["events", NAME]);
-    // The start is kept for who comes later, and says that the tool is registered.
+    // The start event is kept for later tools, and shows that the tool is registered.
     let first: Json = serde_json::from_str(&json.line()).unwrap();
     assert_eq!(first["name"], "PMIX_EVENT_JOB_START");
     let infos = first["infos"].as_array().unwrap();
@@ -111,7 +111,7 @@ fn events_are_shown_until_the_server_ends() {
     }
     let last = events.last().unwrap();
     assert_eq!(last["name"], "PMIX_EVENT_JOB_END");
-    // Which of the two failed first is open.
+    // Either of the two may have failed first.
     assert!(
         last["text"].as_str().unwrap().starts_with("rank "),
         "{last}"

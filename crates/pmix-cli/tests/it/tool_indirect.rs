@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A debugger that has a launcher started, by a launcher that runs, and finds the job of that one.
+//! A debugger that has one launcher start another, and finds the job of the second one.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -14,10 +14,10 @@ use pmix_tool::{FoundServer, Search, Target, Tool};
 use pmix_types::{App, DataArray, Envar, Info, Proc, Query, Rank, Status, Value, keys};
 use tempfile::TempDir;
 
-/// Longer than anything takes here, so that a fault of the test ends it.
+/// The time limit of each step, which only a fault reaches.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The tool of this process, at the server whose files are below the directory of a launcher.
+/// Attaches a tool in this process to the launcher's server.
 fn attached(outer: &Running) -> Tool {
     let search = Search::from_env()
         .host("n1")
@@ -30,7 +30,7 @@ fn attached(outer: &Running) -> Tool {
     tool
 }
 
-/// A launcher that runs until its job finds that it is over.
+/// Starts a launcher whose job runs until the test ends it.
 fn outer() -> Running {
     let mut outer = Running::start(&[
         "-n",
@@ -48,7 +48,7 @@ fn outer() -> Running {
     outer
 }
 
-/// Ends it. What its jobs wrote since.
+/// Ends the launcher and returns the output of its jobs since.
 fn end(outer: Running) -> String {
     std::fs::write(outer.tmp.path().join("over"), "").unwrap();
     let (code, rest, errors) = outer.end();
@@ -56,8 +56,8 @@ fn end(outer: Running) -> String {
     rest
 }
 
-/// Has a launcher started that is to wait for the tool, and for which the tool has directives. It is there when this
-/// returns, and writes its address to the file.
+/// Has a launcher started that waits for the tool, with directives of the tool, and returns once it is ready. It writes
+/// its address to the file.
 fn start_waiting(tool: &Tool, file: &Path, job: &[&str], directives: Vec<Info<'static>>) {
     let pmix = env!("CARGO_BIN_EXE_pmix");
     let run = [pmix, "run", "--node-name", "n1", "--nspace", "inner@1"];
@@ -85,7 +85,7 @@ fn start_waiting(tool: &Tool, file: &Path, job: &[&str], directives: Vec<Info<'s
     assert_eq!(started.to_string(), "outer@2");
 }
 
-/// The server of a launcher, when its file is there.
+/// Returns the server of a launcher once its file exists.
 fn server_of(file: &Path) -> FoundServer {
     let search = Search::from_env().target(Target::File(file.to_owned()));
     let tries = u32::try_from(LIMIT.as_millis() / 10).unwrap();
@@ -95,8 +95,8 @@ fn server_of(file: &Path) -> FoundServer {
         .unwrap()
 }
 
-/// A launcher that waits for a tool and was started by no server, with its watchdog. It writes its address to the file
-/// `inner` of the directory.
+/// Starts a launcher that waits for a tool without a parent server, with its watchdog. It writes its address to the
+/// file `inner` of the directory.
 fn unstarted(args: &[&str]) -> (Child, command::Watchdog, TempDir) {
     let named = ["--node-name", "n1", "--nspace", "inner@1"];
     let (mut command, tmp) = command::launcher::launcher(&[&named, args].concat());
@@ -170,7 +170,7 @@ fn a_launcher_waits_for_its_tool_and_obeys_its_directives() {
         "{}",
         at(&["ps"]).text()
     );
-    // By way of the server that started it.
+    // The release goes through the server that started the launcher.
     assert_eq!(of_outer(&["release", "outer@2"]).code, 0);
     assert_eq!(event("PMIX_READY_FOR_DEBUG"), "PMIX_READY_FOR_DEBUG");
     let procs = at(&["--json", "ps", "inner@1"]).json();
@@ -196,7 +196,7 @@ fn a_tool_that_attaches_to_a_waiting_launcher_releases_it() {
     let mut outer = outer();
     let tool = attached(&outer);
     let file = outer.tmp.path().join("inner");
-    // It is still there when it is asked whether it waits.
+    // The launcher must still run when the test queries whether it waits.
     let asked_dir = tempfile::tempdir().unwrap();
     let asked_already = asked_dir.path().join("asked");
     let job = "echo here; while test ! -e \"$0\"; do sleep 0.05; done";
@@ -215,7 +215,7 @@ fn a_tool_that_attaches_to_a_waiting_launcher_releases_it() {
     assert_eq!(waits_at(), "pmix-init");
     let mut at_inner = Tool::new();
     at_inner.attach(&server_of(&file), |_| {}).unwrap();
-    // Others than the launcher are meant: it waits on.
+    // The release names other processes, so the launcher still waits.
     at_inner
         .release(vec![Proc::new("inner@1", Rank::WILDCARD)])
         .unwrap();
@@ -238,7 +238,7 @@ fn a_tool_that_attaches_to_a_waiting_launcher_releases_it() {
             .text()
             .ends_with("no job")
     );
-    // Both names are those of the launcher here, which has one process.
+    // Both names mean the launcher, which has one process.
     let release = |args: &[&str]| {
         let at_file = ["release", "--file", file.to_str().unwrap()];
         outer.tool(&[&at_file[..], args].concat())
@@ -255,7 +255,7 @@ fn a_tool_that_attaches_to_a_waiting_launcher_releases_it() {
     );
     // The server that started the launcher is notified before the job starts.
     assert!(waits_at().is_null());
-    // It does not wait any more, by whatever name.
+    // The launcher does not wait any more under either name.
     let again = release(&["inner@1.server"]);
     assert_eq!(again.code, 1, "{}", again.stderr);
     let said = "the launcher of \"inner@1.server\" is not waiting for a release";
@@ -311,7 +311,7 @@ fn an_unreleased_launcher_ends_by_a_signal_or_its_timeout() {
         "{text}"
     );
     command::launcher::assert_nothing_left(&tmp);
-    // Without a server that started it, it is released by the name of its own.
+    // Without a parent server, the launcher is released by its own name.
     let (mut child, _watchdog, tmp) = start(&[]);
     let file = tmp.path().join("inner");
     let _ = server_of(&file);
@@ -356,14 +356,14 @@ fn a_job_that_is_asked_for_at_a_waiting_launcher_is_refused_when_its_time_is_ove
     asked.unwrap();
     let asked = client.start(spawn(1), move |answer| sender.send(answer).unwrap());
     asked.unwrap();
-    // The launcher waits still, so that nothing was started.
+    // The launcher still waits, so no job was started.
     let refused = answers.recv_timeout(LIMIT).unwrap().unwrap_err();
     assert_eq!(refused.status(), Status::ERR_TIMEOUT);
     tool.release(vec![Proc::new("inner@1.server", Rank::new(0))])
         .unwrap();
     let started = answers.recv_timeout(LIMIT).unwrap().unwrap();
     assert_eq!(started.to_string(), "inner@2");
-    // Both jobs end at once, and the launcher with them, which may be before the tool has left.
+    // Both jobs end at the same time, and the launcher with them, perhaps before the tool has finalized.
     if let Err(error) = tool.finalize() {
         assert_eq!(error.status(), Status::ERR_UNREACH);
     }
@@ -382,7 +382,7 @@ fn the_time_limit_counts_from_when_the_launcher_began() {
     let file = tmp.path().join("inner");
     let mut tool = Tool::new();
     tool.attach(&server_of(&file), |_| {}).unwrap();
-    // It is there: what passes now is of its limit.
+    // The launcher is ready: only its own time limit passes now.
     std::thread::sleep(Duration::from_millis(1100));
     tool.release(vec![Proc::new("inner@1.server", Rank::new(0))])
         .unwrap();
@@ -417,8 +417,7 @@ fn directives_that_a_launcher_cannot_obey_end_it_by_name() {
     tool.finalize().unwrap();
 }
 
-/// A launcher that has one end of a pipe as descriptor 7, of which the test has the other, ends by SIGTERM when the test
-/// lets go of it.
+/// Checks that a launcher with one end of a pipe as descriptor 7 ends as by SIGTERM when the test closes the other end.
 fn ends_with_pipe(direction: &str, pipe: impl FnOnce(&mut Command)) {
     let args = [
         "--node-name",
@@ -430,7 +429,7 @@ fn ends_with_pipe(direction: &str, pipe: impl FnOnce(&mut Command)) {
         "test -e /proc/$$/fd/7 && echo the job has the pipe; echo up >&2; exec sleep 1000",
     ];
     let (launcher, tmp) = command::launcher::launcher(&args);
-    // The pipe is a standard stream of who starts the launcher, so that its number is known.
+    // The pipe is a standard stream of the shell, so that its number is known.
     let mut command = Command::new("sh");
     let script = format!("exec 7{direction} <&- >&2; exec \"$0\" \"$@\"");
     command
@@ -467,7 +466,7 @@ fn a_launcher_ends_when_its_tool_lets_go_of_the_pipe() {
     ends_with_pipe("<&0", |command| {
         command.stdin(Stdio::piped());
     });
-    // As tools with libraries of OpenPMIx hand it out.
+    // The direction in which tools with libraries of OpenPMIx pass the pipe.
     ends_with_pipe(">&1", |command| {
         command.stdout(Stdio::piped());
     });

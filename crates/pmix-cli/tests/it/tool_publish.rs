@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix publish` and `pmix lookup` at a job of `pmix run`.
+//! `pmix publish` and `pmix lookup` with a job of `pmix run`.
 
 use std::thread;
 
@@ -72,7 +72,7 @@ fn published_data_is_found_by_other_tools() {
         ),
         (["lookup", &long(512)], "at most 511 bytes"),
         (["lookup", ""], "at least one byte"),
-        // It is a directive for publish.
+        // The directive is for publish only.
         (
             ["publish", "pmix.timeout=1"],
             "reserved for keys of the PMIx Standard",
@@ -90,7 +90,7 @@ fn a_lookup_waits_for_data_until_its_timeout() {
     let running = job();
     let waits = running.tool_command(&["lookup", "--wait", "60", "late"]);
     let waiting = thread::spawn(move || finish(waits, b""));
-    // Whichever of the two comes first, the lookup finds it.
+    // The lookup must find the key in either order.
     assert_eq!(running.tool(&["publish", "late=here"]).code, 0);
     let found = waiting.join().unwrap();
     assert_eq!((found.code, found.text().as_str()), (0, "late: here"));

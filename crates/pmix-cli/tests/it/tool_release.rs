@@ -8,12 +8,12 @@ use serde_json::Value as Json;
 
 const NAME: &str = "debugged@1";
 
-/// A job of processes that greet each other, where they stop for a debugger, and what the launcher says of it.
+/// Starts a job of processes that greet each other and stop for a debugger. Returns it with the launcher's message.
 fn stopped(args: &[&str]) -> (Running, String) {
     stopped_in(args, &["hello"])
 }
 
-/// The same of processes that are another command of ours.
+/// Starts such a job whose processes run another command of ours.
 fn stopped_in(args: &[&str], command: &[&str]) -> (Running, String) {
     let pmix = [env!("CARGO_BIN_EXE_pmix")];
     let named = ["-n", "3", "--node-name", "n1", "--nspace", NAME];
@@ -25,7 +25,7 @@ fn stopped_in(args: &[&str], command: &[&str]) -> (Running, String) {
     (running, said)
 }
 
-/// The event that says that all are there, which is kept for who comes later.
+/// Returns the event that all processes have stopped, which is kept for later tools.
 fn ready(running: &Running) -> Json {
     let args = [
         "--json",
@@ -71,7 +71,7 @@ fn processes_wait_in_init_until_they_are_released() {
     let event = ready(&running);
     assert_eq!(event["name"], "PMIX_READY_FOR_DEBUG");
     assert_eq!(event["affected"][0]["nspace"], NAME);
-    // All processes are meant, for which words have no number.
+    // The event names all ranks by the wildcard, which the text form prints as a word.
     let words = ["events", "--count", "1", "--code", "PMIX_READY_FOR_DEBUG"];
     let words = running.tool(&words).text();
     assert!(
@@ -80,7 +80,7 @@ fn processes_wait_in_init_until_they_are_released() {
     );
     assert_eq!(info(&event, "pmix.brkpnt"), "pmix-init");
     assert_eq!(info(&event, "pmix.nspace"), NAME);
-    // They have not gone on meanwhile: the one rank that is released waits for the others.
+    // The processes have not continued: the single released rank waits for the others.
     let released = running.tool(&["--json", "release", "--ranks", "1", NAME]);
     assert_eq!((released.code, released.stderr.as_str()), (0, ""));
     assert_eq!(released.json()["ranks"], serde_json::json!([[1, 1]]));
@@ -161,7 +161,7 @@ fn processes_are_stopped_before_their_first_instruction_until_they_are_released(
 fn each_release_passes_one_stop() {
     let mut running = stopped(&["--stop-on-exec", "--stop-in-init"]).0;
     assert_eq!(running.tool(&["release", NAME]).code, 0);
-    // They stop again, where the first release would be had if it had been kept.
+    // The processes must stop again: the first release is not kept for the second stop.
     let mut said = String::new();
     let mut errors = BufReader::new(running.child.stderr.take().unwrap());
     errors.read_line(&mut said).unwrap();
@@ -170,7 +170,7 @@ fn each_release_passes_one_stop() {
         said.contains(" is waiting in PMIx_Init for a debugger: "),
         "{said}"
     );
-    // They have not gone on meanwhile: the one rank that is released waits for the others.
+    // The processes have not continued: the single released rank waits for the others.
     let pids = running.tool(&["--json", "ps", NAME]).json();
     assert_eq!(pids["procs"].as_array().unwrap().len(), 3, "{pids}");
     let released = running.tool(&["--json", "release", "--ranks", "1", NAME]);

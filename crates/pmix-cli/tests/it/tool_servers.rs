@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tools that choose among several servers: two of one name, one that is stopped, none that has the job.
+//! Tools that choose among several servers: two with one name, a stopped one, none with the job.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -25,7 +25,7 @@ fn words(name: &str) -> [&str; 9] {
     ]
 }
 
-/// Two jobs that have started, of two servers.
+/// Starts two jobs of two servers.
 fn jobs(first: &str, second: &str) -> (Running, Running) {
     let mut first = Running::start(&words(first));
     assert_eq!(first.line(), "up");
@@ -34,7 +34,7 @@ fn jobs(first: &str, second: &str) -> (Running, Running) {
     (first, second)
 }
 
-/// Ends a job by the process of its server.
+/// Ends a job by the process ID of its server.
 fn end(running: Running) {
     let pid = running.child.id().to_string();
     let procs = running.tool(&["--json", "ps", "--pid", &pid]).json();
@@ -87,7 +87,7 @@ fn a_job_that_no_server_has_is_named() {
         let json = first.tool(&[&["--json"], args].concat());
         assert_eq!(json.code, 1, "{args:?}");
     }
-    // The name of the job is the whole name.
+    // Only the complete namespace names a job, so there is no job "two".
     let outcome = first.tool(&["kill", "two"]);
     let said = "has a job \"two\"";
     assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
@@ -120,14 +120,14 @@ fn a_server_that_is_stopped_does_not_keep_tools_from_the_job_of_another() {
     let pid = stopped.child.id().to_string();
     stopped.signal("STOP");
     let nobody = stopped.tool(&["kill", "--timeout", "0.5", "nosuch"]);
-    // Longer than the test lets any command run.
+    // A time limit longer than the watchdog's.
     let killed = stopped.tool(&["kill", "--timeout", "3600", "live@1"]);
     stopped.signal("CONT");
     assert_eq!((killed.code, killed.stderr.as_str()), (0, ""));
     assert_eq!(nobody.code, 1);
     let said = nobody.stderr;
     assert!(said.contains("has a job \"nosuch\""), "{said}");
-    // Which of them said nothing is said.
+    // The message names the server that did not reply.
     let silent = format!("\n  pid {pid}, stopped@1.server: ");
     assert!(said.contains(&silent), "{said}");
     assert_eq!(live.end().0, Some(128 + 15));
@@ -138,7 +138,7 @@ fn a_server_that_is_stopped_does_not_keep_tools_from_the_job_of_another() {
 fn ps_shows_replies_without_waiting_for_a_stopped_server() {
     let (stopped, live) = jobs("stopped@1", "live@1");
     stopped.signal("STOP");
-    // Longer than the test lets any command run.
+    // A time limit longer than the watchdog's.
     let mut ps = stopped.tool_command(&["ps", "--timeout", "3600"]);
     let mut ps = ps.stdout(Stdio::piped()).spawn().unwrap();
     let _watchdog = command::Watchdog::of(&ps);
@@ -176,10 +176,10 @@ fn a_launcher_writes_the_requested_rendezvous_file() {
     let mut line = String::new();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     output.read_line(&mut line).unwrap();
-    // The job is not the launcher.
+    // The namespace of the job differs from that of the launcher.
     assert_eq!(line, "up \n");
     let mut tool = command::command(&["--json", "ps", "--file", file.to_str().unwrap()]);
-    // Where no server is.
+    // A directory without a server.
     tool.env("TMPDIR", top.path());
     let procs = finish(tool, b"").json();
     assert_eq!(procs["nspace"], "found@1");
@@ -193,7 +193,7 @@ fn servers_that_do_not_answer_are_asked_at_once() {
     let top = tempfile::tempdir().unwrap();
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     let own = std::fs::metadata(top.path()).unwrap();
-    // Two processes that go on longer than this test.
+    // Two processes that outlive this test.
     let pids = [std::process::id(), std::os::unix::process::parent_id()];
     let silent = pids.map(|pid| {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -207,7 +207,7 @@ fn servers_that_do_not_answer_are_asked_at_once() {
         opened.unwrap().write_all(text.as_bytes()).unwrap();
         listener
     });
-    // Each says nothing before the other one is asked, too.
+    // No listener replies before the other one is contacted, too.
     std::thread::spawn(move || silent.map(|listener| listener.accept().unwrap()));
     let mut command = command(&["ps", "--timeout", "3600"]);
     command.env("TMPDIR", top.path());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The commands that attach to a server, each at a terminal of its own: what they show, how they end, and that what
-//! others have put into a job does not command the terminal. `pmix top` has a test of its own.
+//! The commands that attach to a server, each at a terminal of its own: their output and end, and that control
+//! sequences of others do not reach the terminal. `pmix top` has a test of its own.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;
@@ -13,11 +13,11 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 const NAME: &str = "seen@1";
 
-/// Clears a screen that obeys it.
+/// The sequence that clears a screen.
 const CLEAR: &str = "\x1b[2J";
 
-/// A job of two processes, whose program has a name that would clear the screen, and that end with 3 when they are
-/// signalled.
+/// Starts a job of two processes, whose program name would clear the screen, and which exit with 3 when they are
+/// signaled.
 fn job() -> Running {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join(format!("sh{CLEAR}"));
@@ -39,7 +39,7 @@ fn job() -> Running {
     running
 }
 
-/// A command whose standard streams are all one terminal, of which the test has the other side.
+/// A command whose standard streams are one terminal, whose other side the test holds.
 struct Shown {
     child: Child,
     screen: File,
@@ -73,7 +73,7 @@ impl Shown {
         }
     }
 
-    /// Reads on; returns whether there was anything.
+    /// Reads more output; returns `true` if there was any.
     fn read(&mut self) -> bool {
         let mut buffer = [0; 4096];
         // Reading fails after the last process has closed the terminal.
@@ -86,14 +86,14 @@ impl Shown {
         }
     }
 
-    /// Waits until this is on the screen.
+    /// Waits until this text is on the screen.
     fn wait_for(&mut self, text: &str) {
         while !String::from_utf8_lossy(&self.seen).contains(text) {
             assert!(self.read(), "{text:?} is not shown: {:?}", self.seen);
         }
     }
 
-    /// All that was shown, with ends of lines as files have them, and the exit code.
+    /// Waits for the end. Returns all output, with line ends as in files, and the exit code.
     fn end(mut self) -> (String, Option<i32>) {
         while self.read() {}
         let code = self.child.wait().unwrap().code();
@@ -105,7 +105,7 @@ impl Shown {
 
 impl Drop for Shown {
     fn drop(&mut self) {
-        // It has ended, unless the test failed.
+        // Kill the command of a failed test; otherwise it has exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -129,7 +129,7 @@ fn commands_print_the_same_on_a_terminal() {
     let rows = text.lines().filter(|line| line.contains(" running "));
     let rows: Vec<_> = rows.collect();
     assert_eq!(rows.len(), 2, "{text}");
-    // The end of the name of the program is shown, and not obeyed.
+    // The control sequence in the program name is shown escaped.
     assert!(
         rows.iter().all(|row| row.ends_with("sh\\u{1b}[2J")),
         "{rows:?}"
@@ -151,7 +151,7 @@ fn commands_print_the_same_on_a_terminal() {
     );
     let (text, code) = shown(&running, &["kill", "--signal", "CONT", NAME]);
     assert_eq!((text.as_str(), code), ("", Some(0)));
-    // Whether or not the machine has a fault, the report is whole.
+    // The report is complete with or without a fault of the machine.
     let (text, code) = shown(&running, &["doctor"]);
     assert!(text.contains("faults: ") && text.contains(NAME), "{text}");
     let is_well = text.contains("faults: 0,");
@@ -201,7 +201,7 @@ fn output_and_events_are_followed_on_a_terminal_until_the_job_ends() {
     let running = job();
     let mut attached = Shown::start(&running, &["attach", "--tag-output", NAME]);
     let mut events = Shown::start(&running, &["events", NAME]);
-    // Earlier output is shown, too, which shows that they are attached.
+    // Earlier output is shown, which proves that the tools are attached.
     attached.wait_for("<stdout>: up");
     events.wait_for(&format!("PMIX_EVENT_JOB_START {NAME}"));
     let (text, code) = shown(&running, &["kill", "--signal", "USR1", NAME]);

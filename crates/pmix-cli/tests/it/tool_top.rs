@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix top` at a job of `pmix run`.
+//! `pmix top` with a job of `pmix run`.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;
@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 
 const NAME: &str = "measured@1";
 
-/// A job of three processes, of which rank 1 never rests.
+/// Starts a job of three processes, of which rank 1 is always busy.
 fn job() -> Running {
     let script = "echo up; if [ $PMIX_RANK = 1 ]; then while :; do :; done; fi
         while :; do sleep 0.05; done";
@@ -150,7 +150,7 @@ fn at_a_terminal_snapshots_follow_each_other_until_the_job_ends() {
         .write(true)
         .open(name)
         .unwrap();
-    // Room for the three lines in front, one process and how many more there are.
+    // Room for the three header lines, one process and the count of the others.
     let size = Winsize {
         ws_row: 6,
         ws_col: 60,
@@ -189,7 +189,7 @@ fn at_a_terminal_snapshots_follow_each_other_until_the_job_ends() {
         "{whole}"
     );
     end(running);
-    // Whatever it still shows, it ends by itself.
+    // The command ends by itself.
     while screen.read(&mut buffer).is_ok_and(|len| len > 0) {}
     assert_eq!(top.wait().unwrap().code(), Some(0));
 }

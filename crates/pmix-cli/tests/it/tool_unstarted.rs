@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Spawn requests of a tool that fail: each cause has its status, and is reported by an event.
+//! Failing spawn requests of a tool: each cause has its status, and is reported by an event.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,10 +13,10 @@ use pmix_types::{App, Info, Status, Value, keys};
 use rustix::process::{Pid, Resource, Rlimit, geteuid, prlimit};
 use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 
-/// Longer than anything takes here, so that a fault of the test ends it.
+/// The time limit of each step, which only a fault reaches.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A launcher that may enter no directory of another user by being root.
+/// Starts a launcher whose root privileges do not open directories of other users.
 fn without_rights(args: &[&str]) -> Running {
     let start = || {
         if geteuid().is_root() {
@@ -62,7 +62,7 @@ fn each_cause_of_a_failed_spawn_is_reported() {
     let uninterpreted = file("uninterpreted", 0o755, b"#!/no/such/interpreter\n");
     let broken = file("broken", 0o755, b"\x7fELF and no more of it");
     let busy = file("busy", 0o755, b"#!/bin/sh\n");
-    // The system executes nothing that is being written.
+    // The system executes no file that is open for writing.
     let _writer = fs::OpenOptions::new().write(true).open(&busy).unwrap();
     let closed = dir.path().join("closed");
     fs::create_dir(&closed).unwrap();
@@ -129,7 +129,7 @@ fn each_cause_of_a_failed_spawn_is_reported() {
         let refused = tool.wait(Ask::spawn(Vec::new(), vec![app])).unwrap_err();
         assert_eq!(refused.status(), status, "{program:?}: {refused}");
         let mut event = events.recv_timeout(LIMIT).unwrap();
-        // What only the system finds out concerns each process of the job.
+        // A fault that only the system detects affects each process of the job.
         let is_of_system = program == broken || program == busy;
         for rank in (0..2).filter(|_| is_of_system) {
             assert_eq!(event.status, Status::ERR_PROC_FAILED_TO_START);
@@ -203,7 +203,7 @@ fn queued_jobs_are_canceled_at_the_end_of_the_session() {
         .unwrap();
     let client = tool.primary().unwrap();
     let (sender, answers) = mpsc::channel();
-    // The launcher learns of all at once.
+    // The launcher must read all requests at once.
     running.signal("STOP");
     for _ in 0..NUM_JOBS {
         let app = App {

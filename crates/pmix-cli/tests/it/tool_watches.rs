@@ -8,7 +8,7 @@ use crate::command::launcher::Running;
 use pmix_client::Ask;
 use pmix_types::{Info, Proc, Rank, Status, Value, keys};
 
-/// Longer than anything takes here, so that a fault of the test ends it.
+/// The time limit of each step, which only a fault reaches.
 const LIMIT: Duration = Duration::from_secs(60);
 
 const NAME: &str = "watched@1";
@@ -65,7 +65,7 @@ fn a_tool_pushes_input_gets_a_credential_and_receives_alerts() {
         let asked = tool.wait(Ask::monitor(cancel, Status::SUCCESS, Vec::new()));
         assert_eq!(asked.unwrap().0, Status::SUCCESS, "{alert}");
     }
-    // The end of its input ends the program and with it the launcher, which may close the connection first.
+    // The end of its input ends the program and so the launcher, which may close the connection first.
     push(0, "").unwrap();
     if let Err(error) = tool.finalize() {
         assert_eq!(error.status(), Status::ERR_UNREACH, "{error}");

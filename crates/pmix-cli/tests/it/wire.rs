@@ -21,7 +21,7 @@ fn batch(args: &[&str], requests: &[Value]) -> Vec<Value> {
     answers
 }
 
-/// The records of a vector file as requests, each with its place as id.
+/// Returns the records of a vector file as requests, with their line numbers as ids.
 fn records(name: &str, module: &str, psquash: Option<&str>) -> Vec<Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/bfrops");
     let text = std::fs::read_to_string(folder.join(name)).unwrap();
@@ -160,7 +160,7 @@ fn any_bytes_are_answered_for_every_type() {
     for data_type in 0..80 {
         for round in 0..60 {
             let len = random() % 40;
-            // A plausible count in front leads deeper.
+            // A plausible count at the start reaches deeper code.
             let mut digits = if round % 2 == 0 {
                 "02".to_owned()
             } else {
@@ -298,7 +298,7 @@ fn an_explanation_shows_what_can_be_read_and_where_it_stops() {
     );
 }
 
-/// The captured connections, each with its name.
+/// Returns the captured connections with their names.
 fn captures() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/wire");
     let files = std::fs::read_dir(folder)
@@ -382,7 +382,7 @@ fn a_stream_of_one_side_is_read_message_by_message() {
 
 #[test]
 fn a_bad_message_leaves_the_next_ones_untouched() {
-    // A request whose string says it has more bytes than there are, and a good one.
+    // A request with a string that claims too many bytes, and a valid one.
     let digits = "00000000 00000065 00000004 00000000 02040208\
                   00000000 00000066 00000002 00000000 0205";
     let outcome = pmix(&["wire", "decode", "--message", "--hex", digits]);

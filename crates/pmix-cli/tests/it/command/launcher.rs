@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs `pmix run`, and sees to it that nothing of it is left.
+//! Runs `pmix run`, and checks that it leaves no process or file.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::{Outcome, Watchdog, command, finish};
 
-/// A launcher whose sessions have a directory of their own, and a `PATH`.
+/// Returns a launcher with a session directory of its own and a `PATH`.
 pub(crate) fn launcher(args: &[&str]) -> (Command, TempDir) {
     let tmp = tempfile::tempdir().unwrap();
     (launcher_in(&tmp, args), tmp)
@@ -49,8 +49,7 @@ pub(crate) fn sorted(outcome: &Outcome) -> Vec<String> {
     lines
 }
 
-/// A launcher that runs, of which the test has the pipes. It is killed when it is dropped, so that a test that
-/// fails leaves no job.
+/// A running launcher with its pipes. It is killed on drop, so that a failed test leaves no job.
 pub(crate) struct Running {
     pub(crate) child: Child,
     pub(crate) output: Option<BufReader<ChildStdout>>,
@@ -63,7 +62,7 @@ impl Running {
         Self::start_in(tempfile::tempdir().unwrap(), args)
     }
 
-    /// A further launcher, which tools of this one find, too. It has to end before this one.
+    /// Starts another launcher in the same session directory, so that tools can find both. It must end before this one.
     pub(crate) fn start_beside(&self, args: &[&str]) -> Self {
         Self::start_in(TempDir::new_in(self.tmp.path()).unwrap(), args)
     }
@@ -73,7 +72,7 @@ impl Running {
         Self::of(command, tmp)
     }
 
-    /// Starts a launcher whose sessions have this directory.
+    /// Starts a launcher with this session directory.
     pub(crate) fn of(mut command: Command, tmp: TempDir) -> Self {
         let mut child = command
             .stdin(Stdio::null())
@@ -103,7 +102,7 @@ impl Running {
         assert!(sent.unwrap().success());
     }
 
-    /// A tool whose servers are below the directory of the session; of a job with `--node-name n1`.
+    /// Returns a tool that searches the session directory for the servers of a job with `--node-name n1`.
     pub(crate) fn tool_command(&self, args: &[&str]) -> Command {
         let mut command = command(args);
         command
@@ -116,8 +115,8 @@ impl Running {
         finish(self.tool_command(args), b"")
     }
 
-    /// Attaches a tool of the test's own process to a launcher with `--node-name n1`. Returns it with a
-    /// receiver of its events.
+    /// Attaches a tool in the test's process to a launcher with `--node-name n1`. Returns it with a receiver of its
+    /// events.
     pub(crate) fn attach(&self) -> (Tool, Receiver<Event<'static>>) {
         let search = Search::from_env().host("n1").server_dir(self.tmp.path());
         let target = Target::Pid(self.child.id());
@@ -125,7 +124,7 @@ impl Running {
         let (sender, events) = mpsc::channel();
         let listener = move |event| {
             if let ClientEvent::Event(event) = event {
-                // The test may wait for no more of them.
+                // Sending fails once the test has dropped the receiver.
                 let _ = sender.send(event);
             }
         };
@@ -134,7 +133,7 @@ impl Running {
         (tool, events)
     }
 
-    /// The exit code, what else it wrote, and what it said.
+    /// Waits for the end. Returns the exit code, the rest of the output, and the messages.
     pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
         let mut rest = String::new();
         self.output().read_to_string(&mut rest).unwrap();

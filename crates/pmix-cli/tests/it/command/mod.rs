@@ -17,13 +17,13 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Standard output as text, without the last newline.
+    /// Returns standard output as text, without the last newline.
     pub(crate) fn text(&self) -> String {
         let text = String::from_utf8_lossy(&self.stdout).into_owned();
         text.strip_suffix('\n').map(str::to_owned).unwrap_or(text)
     }
 
-    /// The answer on standard output, one JSON value that is no error.
+    /// Returns the answer on standard output, one JSON value that is no error.
     pub(crate) fn json(&self) -> serde_json::Value {
         let answer = self.any_json();
         let said = &self.stderr;
@@ -34,7 +34,7 @@ impl Outcome {
         answer
     }
 
-    /// The error on standard output, one JSON value.
+    /// Returns the error on standard output, one JSON value.
     pub(crate) fn json_error(&self) -> serde_json::Value {
         let error = self.any_json();
         assert!(error["error"].is_string(), "no error: {error}");
@@ -46,7 +46,7 @@ impl Outcome {
     }
 }
 
-/// A command in a clean environment.
+/// Returns a command in a clean environment.
 pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pmix"));
     command.args(args).env_clear().env("HOME", "/nonexistent");
@@ -54,28 +54,28 @@ pub(crate) fn command(args: &[&str]) -> Command {
     command
 }
 
-/// Runs with nothing on standard input.
+/// Runs the command with empty standard input.
 pub(crate) fn pmix(args: &[&str]) -> Outcome {
     pmix_with(args, b"")
 }
 
-/// Runs with bytes on standard input.
+/// Runs the command with this standard input.
 pub(crate) fn pmix_with(args: &[&str], input: &[u8]) -> Outcome {
     finish(command(args), input)
 }
 
-/// Kills a command that does not end, so that no test waits for ever.
+/// A watchdog that kills a command after a time limit, so that no test hangs.
 pub(crate) struct Watchdog {
     _ended: Sender<()>,
 }
 
 impl Watchdog {
-    /// Watches until it is dropped.
+    /// Watches the command until the watchdog is dropped.
     pub(crate) fn of(child: &Child) -> Self {
         let pid = child.id().to_string();
         let (_ended, ended) = mpsc::channel::<()>();
         std::thread::spawn(move || {
-            // More than any command takes on a machine that others use.
+            // Longer than any command takes on a busy machine.
             if ended.recv_timeout(Duration::from_secs(240)) == Err(RecvTimeoutError::Timeout) {
                 let _ = Command::new("kill").args(["-s", "KILL", &pid]).status();
             }
@@ -95,7 +95,7 @@ pub(crate) fn finish(mut command: Command, input: &[u8]) -> Outcome {
     let _watchdog = Watchdog::of(&child);
     let mut stdin = child.stdin.take().expect("standard input is piped");
     let input = input.to_vec();
-    // A command that fails early closes its input; that is no fault of the test.
+    // The write fails if the command exits early and closes its input; the test judges the exit.
     let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
     let output = child.wait_with_output().expect("the command ends");
     writer.join().expect("the writer ends");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The `console` blocks of a page: commands behind `$ `, and what they print beneath them.
+//! The `console` blocks of a page: commands after `$ `, each followed by its output.
 //!
-//! A comment in front of a block, `<!-- console: varies WORD...; any order -->`, says what is not the same wherever a
-//! reader repeats it. docs/testing.md describes it.
+//! A comment before a block, `<!-- console: varies WORD...; any order -->`, names the parts of the output that vary
+//! between runs. docs/testing.md describes it.
 
 mod session;
 mod shown;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs the commands of one block, as in one terminal.
+//! Runs the commands of one block in one terminal session.
 
 use std::io::{BufRead as _, BufReader, PipeReader};
 use std::path::Path;
@@ -12,13 +12,13 @@ use tempfile::TempDir;
 use super::shown::{Bound, Marks, with_bound};
 use crate::command::Watchdog;
 
-/// Longer than anything of a page takes on a machine that others use.
+/// The time limit of a command, longer than any command of a page takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A terminal session: its directory, its background commands, and the values of variable words.
 pub(crate) struct Session<'a> {
     dir: &'a Path,
-    /// The directory of sessions, so that a page finds its own servers alone.
+    /// The directory of sessions, so that a page only finds its own servers.
     tmp: TempDir,
     background: Vec<Background>,
     bound: Bound,
@@ -40,7 +40,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The lines that a page is to show beneath a command: those that it shows, if they are right.
+    /// Runs a command. Returns the lines that the page must show after it, which are the shown ones if these are
+    /// correct.
     pub(crate) fn run(&mut self, command: &str, shown: &[&str], marks: &Marks) -> Vec<String> {
         let command = with_bound(command, &self.bound);
         let until = Instant::now() + LIMIT;
@@ -60,7 +61,8 @@ impl<'a> Session<'a> {
                 self.bound.extend(bound);
                 return shown.iter().map(|line| (*line).to_owned()).collect();
             }
-            // A reader types the next command when the job is up, and a test before.
+            // A reader types the next command after the job has started; a test may be faster, so the command is
+            // repeated.
             let is_early = !self.background.is_empty() && !command.ends_with(" &");
             if !is_early || has_changed || command == "wait" || Instant::now() > until {
                 return made;
@@ -95,12 +97,12 @@ impl<'a> Session<'a> {
         (lines, output.status.success())
     }
 
-    /// Starts a command, and waits for as many lines of it as are shown.
+    /// Starts a command, and waits for as many lines as the page shows.
     fn begin(&mut self, command: &str, num_lines: usize) -> Vec<String> {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         let mut shell = self.command(&format!("exec 2>&1; exec {command}"));
         let child = shell.stdout(writer).spawn().expect("a shell");
-        // The shell's end of the pipe is closed here, so that the reader sees the end.
+        // Close the shell's end of the pipe, so that the reader sees the end.
         drop(shell);
         let started = Background {
             child,
@@ -114,7 +116,7 @@ impl<'a> Session<'a> {
         made
     }
 
-    /// Waits for what runs in the background, and says what it printed since.
+    /// Waits for the background commands, and returns their output since the last command.
     fn wait(&mut self) -> Vec<String> {
         let mut made = Vec::new();
         for mut ended in self.background.drain(..) {

@@ -14,14 +14,14 @@ pub(crate) struct Marks {
     any_order: bool,
 }
 
-/// A part of a line that is shown.
+/// A part of a shown line.
 #[derive(Clone, Copy, PartialEq)]
 enum Piece<'a> {
     Text(&'a str),
     Blanks,
-    /// A word in whose place stands some other.
+    /// A variable word, which matches any other word.
     Word(&'a str),
-    /// `…`, in whose place stands anything.
+    /// `…`, which matches any text.
     Anything,
 }
 
