@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A program of its own: the limit of descriptors that it sets holds for the whole process.
+//! A separate program, as its limit of descriptors applies to the whole process.
 //!
 //! A server whose process has no descriptors left.
 
@@ -14,7 +14,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Socket, Type};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Clients, and how many of them find a descriptor.
+/// The number of clients, and of those for which descriptors are left.
 const CLIENTS: usize = 24;
 const ROOM: usize = 6;
 
@@ -47,7 +47,7 @@ impl Log {
     }
 }
 
-/// Counts who is refused.
+/// A counter of rejected connections.
 #[derive(Default)]
 struct Refused(AtomicUsize);
 
@@ -65,14 +65,14 @@ impl Host for Refused {
     }
 }
 
-/// The lowest number that no descriptor has.
+/// Returns the lowest unused descriptor.
 fn next_descriptor() -> u64 {
     use std::os::fd::AsRawFd;
     let probe = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     probe.as_raw_fd().try_into().unwrap()
 }
 
-/// Waits until the server hangs up.
+/// Waits until the server disconnects.
 fn hung_up(socket: Socket) -> bool {
     let mut stream = TcpStream::from(socket);
     let patience = Some(Duration::from_secs(20));
@@ -103,7 +103,7 @@ fn connections_wait_until_others_are_closed_and_nothing_spins() {
         ..before
     };
     setrlimit(Resource::Nofile, lower).unwrap();
-    // The kernel completes these, whether or not the server accepts them.
+    // The kernel completes these connections, whether or not the server accepts them.
     for client in &clients {
         client.connect(&address.into()).unwrap();
     }
@@ -116,10 +116,10 @@ fn connections_wait_until_others_are_closed_and_nothing_spins() {
     server.finalize().unwrap();
     let refused = host.0.load(Ordering::SeqCst);
     assert_eq!(refused, CLIENTS, "all were accepted in the end");
-    // Once for the whole of it, and once more if it was over for a moment.
+    // One warning for the whole shortage, and another one if it ended for a moment.
     let waits = log.count("new connections wait");
     assert!((1..4).contains(&waits), "{waits}");
-    // The first of a flood are written in full.
+    // The first messages of a flood are logged in full.
     let written = log.count("a connection was rejected");
     assert!((1..CLIENTS).contains(&written), "{written}");
 }

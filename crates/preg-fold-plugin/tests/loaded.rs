@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The loaded component gives the values that the built-in one gives.
+//! The loaded component encodes to the same values as the built-in one.
 
 use std::path::PathBuf;
 
 use pmix_mca::Source;
 use preg_core::{Limits, Params, Preg, check_plugin};
 
-/// The library, beside this test's own program.
+/// Returns the path of the library, next to this test's program.
 fn library() -> PathBuf {
     let program = std::env::current_exe().expect("a program has a path");
     let name = format!(

@@ -67,7 +67,7 @@ fn unknown_processes_and_wrong_credentials_are_refused_without_a_word() {
 fn a_lie_about_the_user_is_caught_by_the_owner_of_the_socket() {
     let server = peer::serve(peer::builder(), 1);
     peer::register(&server, "job@2", 1, STRANGER);
-    // The claim is that of the registration, but the socket is ours.
+    // The credential matches the registration, but the socket belongs to this user.
     let credential = peer::credential(STRANGER);
     assert!(refused(
         &server,
@@ -89,7 +89,7 @@ fn nothing_is_checked_where_none_is_configured() {
     assert!(Peer::with(peer::address(&server), &hello).is_ok());
 }
 
-/// A shell of another user that connects, sends what it reads and prints what it is answered.
+/// Runs a shell of another user that connects, sends its input and prints the reply.
 fn stranger(server: &pmix_server::Server, hello: &[u8]) -> Vec<u8> {
     let address = peer::address(server);
     let script = "exec 3<>/dev/tcp/$0/$1; cat >&3; head -c 8 <&3";

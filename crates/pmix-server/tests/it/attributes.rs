@@ -13,7 +13,7 @@ use pmix_types::{Info, Rank, Status, Value, keys};
 
 use super::peer;
 
-/// A server with these attributes, whose files go into a directory.
+/// Opens a server with these attributes and a directory for its files.
 fn open(top: &Path, infos: &[Info<'_>]) -> Result<Server, Error> {
     let top = top.to_str().unwrap().to_owned();
     let places = [
@@ -32,8 +32,7 @@ fn opened(infos: &[Info<'_>]) -> Server {
     open(top.path(), infos).unwrap()
 }
 
-/// The rendezvous files of a server with an attribute that is true, below the directory, and their
-/// modes.
+/// Returns the rendezvous files, with their modes, of a server with a true attribute.
 fn files(infos: &[Info<'_>]) -> Vec<(String, u32)> {
     let top = tempfile::tempdir().unwrap();
     let server = open(top.path(), infos).unwrap();
@@ -99,7 +98,7 @@ fn families_and_ports_are_obeyed() {
         (keys::TCP_IPV4_PORT, keys::TCP_DISABLE_IPV6),
         (keys::TCP_IPV6_PORT, keys::TCP_DISABLE_IPV4),
     ] {
-        // A port that is free, as it was free a moment ago.
+        // A port that was free a moment ago.
         let port = peer::address(&opened(&[Info::new(family, true)])).port();
         let infos = [Info::new(family, true), Info::new(key, i32::from(port))];
         assert_eq!(peer::address(&opened(&infos)).port(), port, "{key}");
@@ -115,7 +114,7 @@ fn interfaces_are_chosen_among_those_that_may_be() {
     assert!(open(top.path(), &[none]).is_err());
     let none = Info::new(keys::TCP_IF_EXCLUDE, "127.0.0.0/8,::1");
     assert!(open(top.path(), &[none]).is_err());
-    // On a node without a network there is the loopback all the same.
+    // A node without a network still has the loopback.
     let remote = Info::new(keys::SERVER_REMOTE_CONNECTIONS, true);
     assert!(open(top.path(), &[remote]).is_ok());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Peers that do not keep to the rules, and what good ones notice of them.
+//! Peers that violate the protocol, and their effect on other peers.
 
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
@@ -24,7 +24,7 @@ fn garbage_is_hung_up_on_and_others_go_on() {
         b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
         &[0xff; 64],
         &[0; 4096],
-        // A header that promises more than a hello may have.
+        // A header that claims more than a hello may have.
         &[
             0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0, 0, 0, 0,
         ],
@@ -75,7 +75,7 @@ fn the_number_of_silent_connections_of_a_user_is_limited() {
     let server = peer::serve(builder, 1);
     let connect = || TcpStream::connect(peer::address(&server)).unwrap();
     let mut idle: Vec<_> = (0..12).map(|_| connect()).collect();
-    // The oldest ones make room.
+    // The server closes the oldest ones to make room.
     for stream in idle.drain(..8) {
         assert_eq!(peer::closed(stream), b"");
     }
@@ -100,7 +100,7 @@ fn a_peer_that_does_not_read_does_not_block_others() {
     stream
         .set_write_timeout(Some(Duration::from_millis(200)))
         .unwrap();
-    // Until the server takes no more: its answers are waiting to be read.
+    // Send until the server reads no more, as its replies are not read.
     let mut sent = 0;
     while stream.write_all(&many).is_ok() {
         sent += many.len();

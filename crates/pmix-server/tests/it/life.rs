@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the start of a server to its end.
+//! The life of a server from its start to its end.
 
 use std::fs;
 use std::io::Write;
@@ -21,7 +21,7 @@ use pmix_types::{DataRange, Info, IofChannel, Nspace, Proc, Rank, Scope, Status,
 
 use super::peer::{self, JOB, Peer};
 
-/// Every request of a host, each without an effect if it is served.
+/// Makes every call of a host; each has no effect if it is accepted.
 fn every_request(server: &Server) -> Vec<Result<(), Error>> {
     let (job, proc) = (Nspace::from("none"), Proc::new("none", Rank::new(0)));
     vec![
@@ -186,7 +186,7 @@ fn a_server_serves_without_its_files_if_they_are_not_required() {
     assert!(server.rendezvous_files().is_empty());
 }
 
-/// A server whose environment is this one variable.
+/// Returns a builder whose environment is this single variable.
 fn in_environment(path: &Path) -> Builder {
     let name = "PMIX_LAUNCHER_RENDEZVOUS_FILE".into();
     peer::builder().environment(Environment {
@@ -319,7 +319,7 @@ fn a_host_may_leave_its_waiting_to_the_server() {
         theirs.write_all(b"x").unwrap();
         (status.unwrap(), theirs)
     });
-    // Nothing but news ends the waiting: of the client, and at last of the host's descriptor.
+    // Only new input ends the wait: from the client, and later on the host's descriptor.
     while !server.turn(None).unwrap() {}
     let (status, mut theirs) = client.join().unwrap();
     assert_eq!(status, Status::ERR_NOT_SUPPORTED);
@@ -379,7 +379,7 @@ fn pending_output_is_sent_before_the_server_ends() {
     }
 }
 
-/// Returns once the kernel says that a thread of this process sleeps.
+/// Returns once the kernel reports that a thread of this process sleeps.
 fn until_it_waits(thread: rustix::thread::Pid) {
     let path = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
     let until = Instant::now() + Duration::from_secs(60);
@@ -398,14 +398,14 @@ fn an_end_that_comes_with_the_last_bytes_is_noticed() {
     let client = std::thread::spawn(move || Peer::client(&handle, 0).unwrap());
     drive_until(&server, || client.is_finished());
     let mut client = client.join().unwrap();
-    // The server looks only when both are there.
+    // The server is not driven until both the request and the shutdown have arrived.
     let unknown = Request::Unknown(pmix_proto::Command(99));
     client.send(&unknown).unwrap();
     let stream = client.into_stream();
     stream.shutdown(std::net::Shutdown::Write).unwrap();
     let answer = std::thread::spawn(move || peer::closed(stream));
     drive_until(&server, || answer.is_finished());
-    // Earlier messages to the peer do not matter: it has shut down its sending side.
+    // Earlier messages of the peer do not matter: it has shut down its sending side.
     answer.join().unwrap();
 }
 

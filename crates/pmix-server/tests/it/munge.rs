@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Credentials of MUNGE, with a daemon of our own; `cargo xtask test` runs this where MUNGE is
-//! installed, and counts it as skipped elsewhere.
+//! Credentials of MUNGE, with a daemon of the test. `cargo xtask test` runs this if MUNGE is installed, and counts it
+//! as skipped otherwise.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use pmix_types::{Proc, Rank};
 
 use super::peer::{self, JOB, Peer};
 
-/// A daemon that ends with this value.
+/// A daemon that is killed on drop.
 struct Daemon {
     process: Child,
     directory: tempfile::TempDir,
@@ -35,7 +35,7 @@ impl Daemon {
             command.arg(format!("--{option}={}", at(file).display()));
         }
         command.arg(format!("--seed-file={}", at("seed").display()));
-        // In a directory of one user only; that is what `--force` passes over.
+        // `--force` overrides the daemon's check of its directory, which only one user can access.
         command.args(["--foreground", "--force", "--num-threads=1"]);
         let spawned = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
         let mut process = spawned.expect("munged runs");
@@ -46,7 +46,7 @@ impl Daemon {
             let read = log.read_line(&mut line).unwrap();
             assert_ne!(read, 0, "munged ended: {:?}", process.wait());
         }
-        // Read on, or the daemon would wait for room in the pipe.
+        // Read the log to its end, so that the daemon does not block on a full pipe.
         std::thread::spawn(move || log.read_to_end(&mut Vec::new()));
         Self { process, directory }
     }
@@ -55,7 +55,7 @@ impl Daemon {
         self.directory.path().join("socket")
     }
 
-    /// A credential as clients send it: with its NUL.
+    /// Returns a credential as clients send it, with its NUL.
     fn credential(&self) -> Vec<u8> {
         let mut munge = Command::new("munge");
         munge

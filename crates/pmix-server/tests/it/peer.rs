@@ -14,7 +14,7 @@ use pmix_types::{Info, Nspace, Proc, Rank, Status, keys};
 
 pub(crate) const JOB: &str = "job@1";
 
-/// Longer than anything takes; a server that hangs fails the test.
+/// The time limit of each step; a server that hangs fails the test.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) fn me() -> (u32, u32) {
@@ -22,14 +22,14 @@ pub(crate) fn me() -> (u32, u32) {
     (geteuid().as_raw(), getegid().as_raw())
 }
 
-/// A server that reads nothing of its surroundings.
+/// Returns a builder that ignores the environment.
 pub(crate) fn builder() -> Builder {
     Server::builder()
         .hostname("n00")
         .params(pmix_mca::Params::default())
 }
 
-/// A server with a job of local processes of this user.
+/// Starts a server with a job of local processes of this user.
 pub(crate) fn serve(builder: Builder, num_procs: u32) -> Server {
     let server = builder.build().unwrap();
     server.start().unwrap();
@@ -89,7 +89,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// A process of the job that says who it is.
+    /// Connects as a process of the job.
     pub(crate) fn client(server: &Server, rank: u32) -> io::Result<Self> {
         let proc = Proc::new(JOB, Rank::new(rank));
         let credential = credential(me());
@@ -111,7 +111,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Asks, and waits for the payload of the reply.
+    /// Sends a request and returns the payload of the reply.
     pub(crate) fn ask(&mut self, request: &Request<'_>) -> io::Result<Vec<u8>> {
         let tag = self.send(request)?;
         loop {
@@ -135,7 +135,7 @@ impl Peer {
         Ok(tag)
     }
 
-    /// Sends equal requests at once.
+    /// Sends `count` equal requests at once.
     pub(crate) fn send_many(&mut self, payload: &[u8], count: u32) -> io::Result<()> {
         let len = u32::try_from(payload.len()).map_err(io::Error::other)?;
         let mut bytes = Vec::new();
@@ -165,7 +165,7 @@ impl Peer {
         self.session.form()
     }
 
-    /// The socket, to be misused.
+    /// Returns the socket for malformed messages.
     pub(crate) fn into_stream(self) -> TcpStream {
         self.stream
     }
@@ -189,7 +189,7 @@ impl Peer {
     }
 }
 
-/// Waits until the server closes a connection: what it sent before.
+/// Waits until the server closes a connection, and returns the bytes that it sent before.
 pub(crate) fn closed(mut stream: TcpStream) -> Vec<u8> {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut sent = Vec::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Peers that ask for much: what the others notice of it, and what comes of what was asked.
+//! Peers with many or large requests: the effect on other peers, and the results.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use pmix_types::{Info, Key, Nspace, Rank, Scope, Status};
 
 use super::peer::{self, JOB, Peer};
 
-/// A value of a process, packed to be committed.
+/// Packs a value of a process for a commit.
 fn value(peer: &Peer, rank: u32, len: usize) -> Vec<u8> {
     let mut puts = ModexStore::default();
     let info = Info::new("card", vec![7_u8; len]);
@@ -36,7 +36,7 @@ fn one_process_asks_for_more_at_once_than_may_wait_for_it() {
     let builder = peer::builder().config(|config| config.queued_bytes_per_peer = 8 << 20);
     let server = peer::serve(builder, RANKS);
     let mut reader = Peer::client(&server, 0).unwrap();
-    // All of them wait, and are due before the first is read.
+    // All gets wait, and complete before the first reply is read.
     let asked: Vec<_> = (1..RANKS)
         .map(|rank| reader.send(&get(rank)).unwrap())
         .collect();
@@ -91,7 +91,7 @@ fn driven() -> (Server, Arc<Mutex<Vec<PeerId>>>, Peer, Peer) {
 #[test]
 fn peers_with_many_requests_take_turns_with_others() {
     let (server, sent, mut busy, mut good) = driven();
-    // It is all there before the server reads any of it.
+    // All requests have arrived before the server reads one.
     let request = Request::Unknown(Command(99));
     let payload = request.encode(busy.form(), None).unwrap();
     busy.send_many(&payload, 1_000).unwrap();
@@ -121,7 +121,7 @@ fn new_requests_do_not_wait_for_many_earlier_replies() {
         assert!(Instant::now() < patience, "it does not answer");
         server.drive(Instant::now()).unwrap();
     }
-    // One message of each peer, and few more.
+    // The server takes one message of each peer in turn, and a few more.
     let first = num_sent();
     assert!(first <= 66, "{first} answers before others are read again");
     let busy = sent.lock().unwrap()[0];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Registrations that do not fit: refused by name, or taken where the host asks for that.
+//! Unusual registrations: rejected with a reason, or accepted where the host requests that.
 
 use pmix_server::{Credentials, Error, HostObject, Server};
 use pmix_types::{Info, Proc, Rank, Status, keys};
@@ -12,7 +12,7 @@ fn started(checks: bool) -> Server {
     server
 }
 
-/// Registers the ranks 0 and 1 of a job here, and 2 and 3 on another node.
+/// Registers ranks 0 and 1 of a job on this node, and 2 and 3 on another node.
 fn two_nodes(server: &Server) {
     let maps = [
         Info::new(keys::NODE_MAP, "n00,n01"),

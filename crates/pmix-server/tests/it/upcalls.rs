@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls of the host: answered at once, later, never, or by a panic.
+//! Calls of the host that complete at once, later, never, or by a panic.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -78,7 +78,7 @@ fn an_answer_may_come_at_once_later_or_not() {
     let handle = server.clone();
     let tool = std::thread::spawn(move || connect(&handle).unwrap());
     let done = later.recv().unwrap();
-    // Others are served while one waits for the host.
+    // Other peers are served while one waits for the host.
     assert!(Peer::client(&server, 0).is_ok());
     done.succeed(Proc::new("tool@later", Rank::new(0)));
     assert_eq!(name(&tool.join().unwrap()), "tool@later");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A tool with a server of its own, with which a launcher connects that it started: the tool sends its requests over
-//! that connection, to the server of the launcher.
+//! A tool with a server of its own, to which a launcher connects that the tool started. The tool sends its requests
+//! over that connection to the launcher's server.
 
 use std::ffi::OsString;
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use pmix_tool::{Attachment, ClientEvent, Tool};
 use pmix_types::{Info, Proc, Query, Rank, Status, Value, keys};
 use rustix::process::{getegid, geteuid};
 
-/// Longer than anything takes here, so that a fault of the test ends it.
+/// The time limit of each step, which only a fault reaches.
 const LIMIT: Duration = Duration::from_secs(30);
 
 fn server(name: &'static str) -> Server {
@@ -34,7 +34,7 @@ fn register(server: &Server, job: &'static str, more: &[Info<'static>]) {
     server.register_nspace(&job.into(), 1, &infos).unwrap();
 }
 
-/// The tool's server with the job that the launcher is, and the environment of the launcher.
+/// Returns the tool's server with the launcher as its job, and the environment of the launcher.
 fn tool_server() -> (Server, Vec<(OsString, OsString)>) {
     let server = server("tool");
     register(&server, "launcher", &[Info::new("example.wish", "red")]);
@@ -52,7 +52,7 @@ fn launcher() -> Proc<'static> {
     Proc::new("launcher", Rank::new(0))
 }
 
-/// Connects as a launcher with these variables does.
+/// Connects like a launcher with these variables.
 fn connect(vars: Vec<(OsString, OsString)>) -> ToolConnection {
     let environment = Environment {
         vars,
@@ -64,7 +64,7 @@ fn connect(vars: Vec<(OsString, OsString)>) -> ToolConnection {
     ToolConnection::open(settings).unwrap()
 }
 
-/// The server of the launcher, which takes the connection for one of a tool.
+/// Returns the launcher's server, which treats the connection as that of a tool.
 fn launched(made: ToolConnection) -> Server {
     let server = server("launched");
     register(&server, "launched.job", &[]);
@@ -78,7 +78,7 @@ fn launched(made: ToolConnection) -> Server {
     server
 }
 
-/// The settings of the tool at its launcher.
+/// Returns the settings of the tool for its launcher.
 fn settings(server: &Server, stream: &TcpStream, form: PeerForm) -> Settings {
     let uri = Uri {
         server: launcher(),

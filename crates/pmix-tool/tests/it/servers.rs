@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tools at servers of this process.
+//! Tools with servers in this process.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use pmix_tool::{FoundServer, Search, Target, Tool};
 use pmix_types::{Info, Proc, Query, Rank, Status, Text, Value, keys};
 use tempfile::TempDir;
 
-/// Longer than any answer takes here, so that a fault of the test ends it.
+/// The time limit of each reply, which only a fault reaches.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A server with one job of two processes, and its directory.
+/// Returns a server with one job of two processes, and its directory.
 fn server(name: &'static str) -> (Server, TempDir) {
     let top = tempfile::tempdir().unwrap();
     let server = Server::builder()
@@ -33,7 +33,7 @@ fn server(name: &'static str) -> (Server, TempDir) {
     (server, top)
 }
 
-/// The name of a tool that brings one.
+/// Returns the name with which a tool attaches.
 fn own() -> Proc<'static> {
     Proc::new("a.tool", Rank::new(3))
 }

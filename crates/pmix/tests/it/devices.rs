@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Distances of devices that a process asks its server for.
+//! Distances of devices, which a process requests from its server.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use pmix::types::{self, Cpuset, DeviceType};
 
 use crate::served::{Result, serve_with};
 
-/// A machine of several memories and devices, as hwloc describes it.
+/// Returns a machine with several memories and devices, described by hwloc.
 fn machine() -> Result<Topology> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let xml = root.join("testdata/topology/devices.xml");
@@ -56,7 +56,7 @@ fn a_server_tells_how_far_devices_are_that_a_process_does_not_see() -> Result<()
             .map(|error| error.status());
         assert!(refused.is_some(), "{list}");
     }
-    // The host has said nothing of where the process is bound.
+    // The host has not stated the binding of the process.
     let everywhere = ask(None, Vec::new()).err().map(|error| error.status());
     assert_eq!(everywhere, Some(Status::ERR_NOT_AVAILABLE));
     client.finalize()?;

@@ -116,7 +116,7 @@ fn a_process_that_aborts_ends_all_of_them_with_its_exit_code() {
 /// read and that nothing is left.
 fn work(host: &str) {
     let folder = tempfile::tempdir().expect("a folder");
-    // MPIs keep in shared memory what they have the server remove.
+    // MPI libraries register files in shared memory for removal by the server.
     let memory = Path::new("/dev/shm");
     let beside = if memory.is_dir() {
         memory

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clients of one server that form groups by a collective and by invitation.
+//! Clients of one server that form groups by construct and by invitation.
 
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ use pmix::types::DataRange;
 use crate::served::{JOB, Result, serve};
 
 const NAME: &str = "ocean";
-/// Longer than anything takes here, so that a fault ends the test.
+/// The time limit of each step, which only a fault reaches.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn proc(rank: u32) -> Proc<'static> {
@@ -67,7 +67,7 @@ impl Process {
             .wait(Ask::group_decline(&NAME.into(), &leader))?)
     }
 
-    /// Waits for an invitation; the leader is who sent it.
+    /// Waits for an invitation and returns its sender, the leader.
     fn invited(&self) -> Result<Proc<'static>> {
         match self.heard()? {
             ClientEvent::Event(event) if event.status == Status::GROUP_INVITED => Ok(event.source),
@@ -83,7 +83,7 @@ impl Process {
     }
 }
 
-/// The processes of a job, which are the server's as long as it is there.
+/// Starts a server with a job, and returns its processes. The server stops on drop.
 fn job(size: u32, decides: bool) -> Result<(tempfile::TempDir, Server, Vec<Process>)> {
     let folder = tempfile::tempdir()?;
     let (server, settings) = serve(folder.path(), size)?;
@@ -134,7 +134,7 @@ fn a_group_is_constructed_left_and_taken_apart() -> Result<()> {
             assert_eq!(left.status(), Status::ERR_NOT_FOUND);
             client.fence(&Fence::new())?;
         } else {
-            // The other has left by then.
+            // The other member has left before.
             client.fence(&Fence::new())?;
             client.group_destruct(NAME, &local)?;
         }
@@ -169,7 +169,7 @@ fn those_who_are_invited_join_fence_and_part() -> Result<()> {
             Box::new(|| follow(second)),
         ]);
         ended?.into_iter().collect::<Result<()>>()?;
-        // The leader's program is notified of the complete group, too.
+        // The event of the complete group also reaches the leader's program.
         let complete = leader.heard()?;
         let ClientEvent::Event(complete) = complete else {
             return Err("no event".into());
@@ -273,7 +273,7 @@ fn who_waits_too_long_for_the_group_is_not_a_member_of_it() -> Result<()> {
         Box::new(|| processes[0].invite(&[0, 1, 2], &optional)),
         Box::new(|| processes[1].join(&second)),
         Box::new(|| {
-            // The other has given up when this one answers: the leader has heard so.
+            // Join only after the leader was notified that the other process has timed out.
             match processes[0].heard()? {
                 ClientEvent::Group(event, _) => assert_eq!(event.source, proc(1)),
                 other => return Err(format!("{other:?}").into()),
@@ -339,7 +339,7 @@ fn what_cannot_be_an_invitation_is_refused() -> Result<()> {
     }
     let own = client.group_join(&"x".into(), &proc(0), &[]);
     assert_eq!(own.unwrap_err().status(), Status::ERR_BAD_PARAM);
-    // Alone it is a group as well, which it is in then.
+    // A group of one process is valid, and that process is then a member.
     let alone = client.group_invite(&"x".into(), &procs(&[0]), &[])?;
     assert_eq!(alone.members, procs(&[0]));
     let again = client.wait(Ask::group_construct("x".into(), procs(&[0, 1]), Vec::new()));
@@ -415,7 +415,7 @@ fn another_leads_when_the_leader_is_lost() -> Result<()> {
     Ok(server.finalize()?)
 }
 
-/// Invites the others as the last process, and is lost when both have accepted.
+/// Invites the others from the last process, which is lost after both have accepted.
 fn lose_leader(mut leader: Client, invited: impl FnOnce()) -> Result<()> {
     leader.register_events(&[Status::GROUP_INVITE_ACCEPTED], &[])?;
     let infos = [
@@ -430,7 +430,7 @@ fn lose_leader(mut leader: Client, invited: impl FnOnce()) -> Result<()> {
     Ok(())
 }
 
-/// A job whose last process can be lost.
+/// Starts a job whose last process can be lost.
 fn job_with_one_to_lose(
     decides: bool,
 ) -> Result<(tempfile::TempDir, Server, Vec<Process>, Client)> {

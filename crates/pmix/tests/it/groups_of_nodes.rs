@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups of processes on two nodes: two servers in one process, whose host carries between them what one
-//! has for the other.
+//! Groups of processes on two nodes: two servers in one process, whose host relays between them.
 
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
@@ -16,7 +15,7 @@ fn whole_group() -> Proc<'static> {
     Proc::new(NAME, Rank::WILDCARD)
 }
 
-/// The next event, which has to be of this status.
+/// Waits for the next event, which must have this status, and returns its source.
 fn expect(client: &mut Client, status: Status) -> Result<Proc<'static>> {
     let event = client.next_event(LIMIT)?.ok_or("no event")?;
     assert_eq!(event.status, status);
@@ -78,7 +77,7 @@ fn a_member_that_is_lost_ends_the_construction_on_both_nodes() -> Result<()> {
     Ok(())
 }
 
-/// The first invites all, and each that is to take part joins; the group is used and taken apart.
+/// Invites all from the first process; the participants join, use the group and destruct it.
 fn invite_and_use(rank: u32, mut client: Client, infos: &[Info<'_>]) -> Result<Group> {
     let group = match rank {
         0 => client.group_invite(NAME, &procs(&[0, 1, 2, 3]), infos)?,
@@ -174,7 +173,7 @@ fn who_is_lost_before_it_answers_another_node_is_done_without() -> Result<()> {
     Ok(())
 }
 
-/// Constructs the group of all, and decides what becomes of one that is lost as the one that leads.
+/// Constructs a group of all, whose leader decides about a lost member.
 fn lead_one_that_is_lost(decision: Option<Decision>) -> Result<Vec<Result<Option<Group>>>> {
     let (announced, is_announced) = channel();
     let (announced, is_announced) = (Mutex::new(announced), Mutex::new(is_announced));
@@ -183,7 +182,7 @@ fn lead_one_that_is_lost(decision: Option<Decision>) -> Result<Vec<Result<Option
             if rank == 3 {
                 let mut client = Client::init(own)?;
                 client.fence(&Fence::new())?;
-                // Here the other server already knows the leader.
+                // Both servers know the leader from here on.
                 is_announced.lock().unwrap().recv_timeout(LIMIT)?;
                 drop(client);
                 return Ok(None);

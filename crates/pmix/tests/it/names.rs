@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A program names every type that the crate takes or returns without another dependency.
+//! A program can name every type that the crate takes or returns without another dependency.
 
 use pmix::client::{Client, Error as ClientError, PeerForm, Request};
 use pmix::encoding::{Extent, Module, Preg, Scheme};
@@ -10,25 +10,25 @@ use pmix::server::{Completion, Config, ControlLimits, EventLimits, OutputLimits,
 use pmix::types::Info;
 use pmix::wire::Layout;
 
-/// A client hands requests of its own to its server.
+/// Sends a custom request of a client to its server.
 fn ask(client: &mut Client, request: &Request<'_>) -> Result<(PeerForm, Vec<u8>), ClientError> {
     let form = *client.form();
     Ok((form, client.request(request)?))
 }
 
-/// A host changes limits of its server.
+/// Changes limits of a server, as a host does.
 fn limit(config: &mut Config, control: ControlLimits, events: EventLimits, output: OutputLimits) {
     (config.control, config.events, config.output) = (control, events, output);
 }
 
-/// A host keeps upcalls with their completions.
+/// A host that keeps upcalls with their completions.
 #[derive(Default)]
 struct Upcalls {
     fences: Vec<(Fence, Completion<Vec<u8>>)>,
     _groups: Vec<(Group, Completion<Vec<Info<'static>>>)>,
 }
 
-/// A program asks which schemes there are and which parameters they have.
+/// Lists the schemes with their parameters, as a program does.
 fn schemes<'p>(preg: &'p Preg, value: &[u8]) -> Vec<(&'p dyn Scheme, Option<Extent>)> {
     let extent = |module: &'p Module| {
         let own = value.starts_with(module.scheme.tag());
@@ -53,7 +53,7 @@ fn types_of_signatures_have_names() {
     let catalog: Catalog = pmix::server::psec_parameters();
     let infos: Vec<ParamInfo> = catalog.describe(&params);
     assert!(!infos.is_empty());
-    // The rest is checked by the compiler.
+    // The compiler checks the remaining names.
     let _ = (ask, limit);
     let _: (Option<&Registry>, Option<Layout>, Option<Server>) = (None, None, None);
     assert!(Upcalls::default().fences.is_empty());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clients of a server that sends data of further processes with the answer to a get.
+//! Clients of a server that adds data of other processes to the reply to a get.
 
 use std::thread;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::served::{JOB, Result, serve};
 
 const SIZE: u32 = 3;
 
-/// Puts a number for all, and takes part in a fence of all.
+/// Puts a number in every process, and fences all.
 fn exchange(clients: &[SharedClient], number: u32) -> Result<()> {
     for client in clients {
         client.put(Scope::GLOBAL, Info::new("card", number))?;
@@ -52,7 +52,7 @@ fn what_came_with_an_answer_is_there_until_the_next_fence() -> Result<()> {
     assert_eq!(card(&clients[0], 1, &[]), Some(Value::Uint32(7)));
     assert_eq!(card(&clients[0], 2, &ask_nobody), Some(Value::Uint32(7)));
 
-    // Rank 1 is read again, but of rank 2 rank 1 has only heard in passing.
+    // Client 1 requests data of rank 0 and gets those of rank 2 with the reply; the next fence drops them.
     assert_eq!(card(&clients[1], 0, &[]), Some(Value::Uint32(7)));
     exchange(&clients, 8)?;
     assert_eq!(card(&clients[1], 2, &ask_nobody), None);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clients that read job info and data in shared memory of their server, and their behavior without it.
+//! Clients that read job info and data in shared memory of their server, and clients without it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ fn put(client: &SharedClient, scope: Scope, key: &'static str, number: u32) -> R
     Ok(client.commit()?)
 }
 
-/// A fence of all, which collects or does not.
+/// Fences all clients, with or without their data.
 fn fence(clients: &[SharedClient], collects: bool) -> Result<()> {
     thread::scope(|scope| {
         let fence = move |client: &SharedClient| {
@@ -48,7 +48,7 @@ fn get(client: &SharedClient, rank: u32, key: &'static str) -> Option<Value<'sta
     client.get(&of, &key.into(), &[]).ok()
 }
 
-/// The same, whatever was asked for before.
+/// Gets a value from the server, regardless of the cache.
 fn get_anew(client: &SharedClient, rank: u32, key: &'static str) -> Option<Value<'static>> {
     let of = Proc::new(JOB, Rank::new(rank));
     let refresh = [Info::new(keys::GET_REFRESH_CACHE, true)];
@@ -108,7 +108,7 @@ fn what_a_process_stores_itself_goes_before_what_is_shared() -> Result<()> {
     let mine = |key| look(&clients[0], 1, key);
     assert_eq!(mine("card"), Some(Value::Uint32(70)));
     assert_eq!(mine(keys::HOSTNAME), Some(Value::from("elsewhere")));
-    // A get that asks the server again forgets what others said, and nothing else.
+    // A refreshing get drops the cached data of others, and nothing else.
     assert_eq!(get_anew(&clients[0], 1, "card"), Some(Value::Uint32(70)));
     assert_eq!(look(&clients[2], 1, "card"), Some(Value::Uint32(11)));
     leave(clients, &server)
@@ -144,7 +144,7 @@ fn job_info_and_collected_data_are_read_without_a_message() -> Result<()> {
     })?;
     let clients = join(settings)?;
     let size = usize::try_from(SIZE)?;
-    // The welcomes alone.
+    // Only the welcomes have been sent.
     assert_eq!(sent.count(), size);
     for client in &clients {
         let job = |key: &'static str| client.get(&client.job(), &key.into(), &[]);
@@ -181,7 +181,7 @@ fn what_was_put_again_is_never_read_as_it_was() -> Result<()> {
     let clients = join(settings)?;
     for round in 0..50 {
         put(&clients[1], Scope::GLOBAL, "card", 2 * round)?;
-        // Known to all as soon as it is committed, with a fence or without.
+        // Committed data are visible to all at once, with or without a fence.
         assert_eq!(
             get_anew(&clients[2], 1, "card"),
             Some(Value::Uint32(2 * round))
@@ -240,7 +240,7 @@ fn data_of_a_process_that_was_lost_are_not_read() -> Result<()> {
     drop(clients.remove(1));
     let mut anew = None;
     while anew.is_none() {
-        // Until the server has noticed, the process is connected.
+        // The server rejects the process as a duplicate until it has noticed the disconnect.
         anew = SharedClient::init(again.clone(), |_| {}).ok();
     }
     let anew = anew.ok_or("no client")?;
@@ -253,7 +253,7 @@ fn data_of_a_process_that_was_lost_are_not_read() -> Result<()> {
     leave(clients, &server)
 }
 
-/// Checks that the processes of a job find the same values, whatever is wrong with the shared memory.
+/// Checks that the processes of a job get the same values, for any fault of the shared memory.
 fn exchange(settings: Vec<Settings>, server: &Server) -> Result<()> {
     let clients = join(settings)?;
     for (rank, client) in (0..).zip(&clients) {
@@ -290,7 +290,7 @@ fn exchange(settings: Vec<Settings>, server: &Server) -> Result<()> {
 
 #[test]
 fn whatever_is_wrong_with_what_is_shared_messages_say_the_same() -> Result<()> {
-    // How the address of the table is changed, and where it leads then.
+    // A function that changes the address of the table.
     type Change = fn(&str) -> Option<String>;
     let changes: [(&str, Change); 7] = [
         ("shared", |at| Some(at.to_owned())),
@@ -400,7 +400,7 @@ fn a_process_of_another_user_sends_messages() -> Result<()> {
     let proc = Proc::new(JOB, Rank::new(0));
     server.deregister_client(&proc)?;
     server.register_client(&proc, Credentials::new(OTHER, OTHER), HostObject(0))?;
-    // The folder of this program may not be everybody's.
+    // The other user may have no access to the folder of this program.
     let program = folder.path().join("client");
     std::fs::copy(std::env::current_exe()?, &program)?;
     let mut command = std::process::Command::new(&program);

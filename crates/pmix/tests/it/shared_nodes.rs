@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clients of a job on two nodes, whose servers a host joins: what they read in shared memory and what they are
-//! told by messages is the same.
+//! Clients of a job on two nodes whose servers a host connects: values read in shared memory equal those received by
+//! messages.
 
 use std::error::Error;
 use std::path::Path;
@@ -25,7 +25,7 @@ const SIZE: u32 = 2 * HERE;
 /// Longer than any call takes here, so that a fault ends the test.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A fence that the server of one node has brought, and that of the other has not.
+/// A fence that the server of one node has called, and that of the other has not yet.
 type PendingFence = (usize, Fence, Completion<Vec<u8>>);
 
 /// The state shared by the hosts of both servers.
@@ -65,7 +65,7 @@ impl Host for NodeHost {
     }
 }
 
-/// Two servers and a client for each rank; `shares` says whether they share memory.
+/// Two servers and a client for each rank; `shares` enables shared memory.
 struct Job {
     network: Arc<Network>,
     clients: Vec<SharedClient>,
@@ -143,7 +143,7 @@ impl Job {
     }
 }
 
-/// Registers the job with the server of a node, and returns how its processes there connect.
+/// Registers the job with the server of a node, and returns the settings of its local processes.
 fn register(server: &Server, node: usize, home: &Path) -> Result<Vec<Settings>> {
     let limits = Limits::default();
     let nodes = NodeList::parse_text(NODES.join(",").as_bytes(), &limits)?;
@@ -156,7 +156,7 @@ fn register(server: &Server, node: usize, home: &Path) -> Result<Vec<Settings>> 
     connect(server, first..first + HERE, home)
 }
 
-/// Registers processes, and returns how they connect.
+/// Registers processes, and returns their settings.
 fn connect(
     server: &Server,
     ranks: impl Iterator<Item = u32>,
@@ -187,7 +187,7 @@ fn get(client: &SharedClient, rank: Rank, key: &'static str, infos: &[Info<'_>])
     value.map_err(|error| error.status())
 }
 
-/// The answers of the job, of a node and of a process.
+/// Reserved keys of the job, of a node and of a process.
 const RESERVED: [&str; 18] = [
     keys::JOB_SIZE,
     keys::UNIV_SIZE,
@@ -213,7 +213,7 @@ const RESERVED: [&str; 18] = [
 fn answers(client: &SharedClient, puts_first: bool) -> Vec<(Rank, &'static str, Answer)> {
     let ranks = (0..SIZE).map(Rank::new).chain([Rank::WILDCARD]);
     let of_puts = |rank| {
-        // Whatever was asked for in an earlier round.
+        // Ignore values cached in an earlier round.
         let anew = [
             Info::new(keys::IMMEDIATE, true),
             Info::new(keys::GET_REFRESH_CACHE, true),
@@ -236,8 +236,8 @@ fn answers(client: &SharedClient, puts_first: bool) -> Vec<(Rank, &'static str, 
     all
 }
 
-/// All answers of all clients of a job: after a fence that collects, after data were put again, and after
-/// another fence.
+/// Returns all results of all clients of a job: after a collecting fence, after data were put again, and after another
+/// fence.
 fn run(shares: bool, puts_first: bool) -> Result<Vec<(Rank, &'static str, Answer)>> {
     let folder = tempfile::tempdir()?;
     let job = Job::start(folder.path(), shares)?;
@@ -347,7 +347,7 @@ fn described(shares: bool, whole: &str, places: &str) -> Result<Vec<Answer>> {
 #[test]
 fn of_nodes_that_are_only_described_the_same_is_answered() -> Result<()> {
     let expected = described(false, "1024", "131072")?;
-    // Where each process is, by its name.
+    // The host of each process by its name.
     let hosts = expected
         .iter()
         .filter(|answer| **answer == Ok(Value::from("n4")));
@@ -385,7 +385,7 @@ fn a_process_of_another_node_is_where_it_is_after_its_data_were_asked_for() -> R
         let folder = tempfile::tempdir()?;
         let job = Job::start(folder.path(), shares)?;
         job.put_all(1)?;
-        // No fence: the data come by a message, before any job info does.
+        // Without a fence: the data arrive by a message, before any job info.
         for (rank, client) in (0..SIZE).zip(&job.clients) {
             let other = Rank::new((rank + HERE) % SIZE);
             let put = get(client, other, "t.global", &[]);

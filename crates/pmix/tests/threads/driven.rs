@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A client in a program that has a loop of its own: no thread, and everything is called from the loop.
+//! A client in a program with an event loop: it starts no thread, and the loop makes all calls.
 
 use std::os::fd::AsFd;
 use std::sync::mpsc;
@@ -24,7 +24,7 @@ fn is_ready(client: &SharedClient, limit: Duration) -> Result<bool> {
     Ok(poll(&mut fds, Some(&limit))? > 0)
 }
 
-/// The loop of the program, until something has come.
+/// Runs the loop of the program until a result arrives.
 fn run<T>(client: &SharedClient, come: &mpsc::Receiver<T>) -> Result<T> {
     let end = Instant::now() + Duration::from_secs(60);
     loop {
@@ -40,7 +40,7 @@ fn run<T>(client: &SharedClient, come: &mpsc::Receiver<T>) -> Result<T> {
     }
 }
 
-/// The names of all threads of this process that a client could have started.
+/// Returns the names of all threads of this process that a client could have started.
 fn threads() -> Result<Vec<String>> {
     let mut found = Vec::new();
     for task in std::fs::read_dir("/proc/self/task")? {
@@ -73,7 +73,7 @@ fn a_loop_of_the_program_reads_and_calls_back() -> Result<()> {
     };
     let own = thread::current().id();
 
-    // A callback, which asks the server itself and waits for that.
+    // A callback that itself sends a request to the server and waits for the reply.
     let (sender, answers) = mpsc::channel();
     let query = Query {
         keys: vec![keys::QUERY_NAMESPACES.into()],
@@ -97,8 +97,8 @@ fn a_loop_of_the_program_reads_and_calls_back() -> Result<()> {
     assert!(is_ready(first, Duration::from_secs(60))?);
     assert_eq!(run(first, &later)?, own);
 
-    // What is queued without end does not keep the program: a drive makes 4,096 calls at the most, and the
-    // descriptor stays readable for the rest.
+    // Endless callbacks must not block the program: a drive makes 4,096 calls at most, and the descriptor stays
+    // readable for the rest.
     let (sender, calls) = mpsc::channel();
     for _ in 0..10_000 {
         let sender = sender.clone();
@@ -112,7 +112,7 @@ fn a_loop_of_the_program_reads_and_calls_back() -> Result<()> {
         assert_eq!(calls.try_iter().count(), made);
     }
 
-    // Events, while the program waits for something else and when it does not.
+    // Events arrive while the program waits for another result, and while it does not.
     first.wait(Ask::register_events(vec![OURS], Vec::new()))?;
     second.wait(Ask::notify(OURS, DataRange::NAMESPACE, Vec::new()))?;
     let (by, event) = run(first, &events)?;

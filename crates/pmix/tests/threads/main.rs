@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A program of its own: its tests count the threads of their process, so no other test may start a client in it.
+//! A separate program, as its tests count the threads of their process.
 #![cfg(all(feature = "client", feature = "server"))]
 
 mod driven;

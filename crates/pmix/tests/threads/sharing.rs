@@ -25,7 +25,7 @@ fn num_threads() -> Result<usize> {
     Ok(count)
 }
 
-/// Asks the server, whatever is known here.
+/// Requests a value from the server, regardless of the cache.
 fn ask(client: &SharedClient, key: &'static str) -> Result<Value<'static>> {
     let infos = [Info::new(keys::GET_REFRESH_CACHE, true)];
     Ok(client.get(&client.job(), &key.into(), &infos)?)
@@ -51,7 +51,7 @@ fn nobody_waits_for_a_thread_that_waits_in_a_fence() -> Result<()> {
     thread::scope(|scope| -> Result<()> {
         for _ in 0..20 {
             let waits = scope.spawn(|| fence(first));
-            // They come before, while and after that thread reads, and take turns in it.
+            // The requests start before, while and after the other thread reads, and the threads take turns in reading.
             let others: Vec<_> = (0..8)
                 .map(|number| {
                     scope.spawn(move || -> Result<()> {
@@ -77,7 +77,7 @@ fn nobody_waits_for_a_thread_that_waits_in_a_fence() -> Result<()> {
     })?;
     assert_eq!(num_threads()?, 0, "none was needed");
 
-    // With a callback there is a thread that reads, and it takes over while another waits.
+    // A callback needs a reading thread, which takes over while another thread waits.
     let query = Query {
         keys: vec![keys::QUERY_NAMESPACES.into()],
         qualifiers: Vec::new(),
@@ -149,7 +149,7 @@ fn all_who_wait_are_told_that_the_server_is_lost() -> Result<()> {
         }
         Ok(())
     })?;
-    // One of those that waited has noticed, and the thread of the other.
+    // One of the waiting threads and the client's own thread have noticed the loss.
     for _ in 0..2 {
         lost.recv_timeout(Duration::from_secs(60))?;
     }
@@ -194,7 +194,7 @@ fn a_client_whose_handles_are_dropped_leaves_its_server_and_its_threads_end() ->
     // The callback is called, and the captures of callback and listener are dropped.
     assert_eq!(end.recv_timeout(Duration::from_secs(60)), Ok(true));
     assert!(end.recv_timeout(Duration::from_secs(60)).is_err());
-    // The server has seen it leave.
+    // The server has noticed the disconnect.
     let lost = fence(&first).err().ok_or("the other is lost")?;
     assert_eq!(lost.status(), Status::ERR_LOST_CONNECTION);
     drop(first);

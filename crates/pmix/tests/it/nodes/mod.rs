@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two servers in one process, whose host carries between them what one has for the other.
+//! Two servers in one process, whose host relays messages between them.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -15,7 +15,7 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + S
 pub(crate) const JOB: &str = "job@2";
 const NODES: [&str; 2] = ["n00", "n01"];
 
-/// Longer than anything takes here, so that a fault ends the test.
+/// The time limit of each step, which only a fault reaches.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) fn procs(ranks: &[u32]) -> Vec<Proc<'static>> {
@@ -28,11 +28,11 @@ enum Call {
     Fence(upcall::Fence, Completion<Vec<u8>>),
     Group(upcall::Group, Completion<Vec<Info<'static>>>),
     Event(NotifyEvent, Completion<()>),
-    /// There is nothing more to carry.
+    /// The end of the calls.
     End,
 }
 
-/// The host as the server of one node knows it.
+/// The host of one node's server.
 struct NodeHost {
     node: usize,
     calls: Sender<(usize, Call)>,
@@ -59,7 +59,7 @@ impl Host for NodeHost {
     }
 }
 
-/// The part of one node in the construction or the end of a group.
+/// The participants of one node in a construct or destruct of a group.
 struct Part {
     node: usize,
     call: upcall::Group,
@@ -67,7 +67,7 @@ struct Part {
 }
 
 impl Part {
-    /// The members that are left on all nodes, in the order of this one.
+    /// Returns the remaining members on all nodes, in the order of this node.
     fn members(&self, other: &Self) -> Vec<Proc<'static>> {
         let [own, others] = [self, other].map(|part| {
             let mut infos = part.call.directives.iter();
@@ -93,7 +93,7 @@ impl Part {
     }
 }
 
-/// Carries what servers ask until there is nothing more.
+/// Relays the calls of the servers until their end.
 fn carry(
     servers: &[Server],
     calls: &Receiver<(usize, Call)>,
@@ -174,16 +174,15 @@ fn carry(
     }
 }
 
-/// Runs something as each of the four processes of a job, the first two on one node, and returns what each
-/// brings.
+/// Runs a function in each of the four processes of a job, the first two on one node, and returns their results.
 pub(crate) fn run<T: Send>(
     act: impl Fn(u32, Client) -> Result<T> + Sync,
 ) -> Result<Vec<Result<T>>> {
     run_with(|rank, own| act(rank, Client::init(own)?), |_| ())
 }
 
-/// Runs processes that connect by themselves; `on_event` is called for events that the host has delivered to
-/// the other server.
+/// Runs processes that connect by themselves. `on_event` is called for events that the host has delivered to the other
+/// server.
 pub(crate) fn run_with<T: Send>(
     act: impl Fn(u32, Settings) -> Result<T> + Sync,
     on_event: impl Fn(&NotifyEvent) + Sync,

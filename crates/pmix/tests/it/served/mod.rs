@@ -11,14 +11,14 @@ use pmix::prelude::*;
 /// The nspace of the job.
 pub(crate) const JOB: &str = "job@1";
 
-/// Longer than any call takes here, so that a fault ends the test.
+/// The time limit of each call, which only a fault reaches.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The result of a test.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Starts a server without a host, registers a job of so many processes on its node, and returns the
-/// settings with which each of them connects.
+/// Starts a server without a host, registers a job of local processes, and returns the settings with which each process
+/// connects.
 #[allow(dead_code, reason = "each test file has a part of this one")]
 pub(crate) fn serve(folder: &Path, size: u32) -> Result<(Server, Vec<Settings>)> {
     serve_with(folder, size, |builder| builder)
