@@ -60,13 +60,14 @@ fn grew(bytes: usize) {
     ASKED.fetch_add(bytes, Relaxed);
 }
 
-// SAFETY: every call goes to the system's allocator as it came; counting touches no memory of it.
+// SAFETY: every call is passed on to the system's allocator unchanged; the counters are atomics that do not touch the
+// memory.
 unsafe impl GlobalAlloc for Meter {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.align() != PROBE {
             grew(layout.size());
         }
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc::alloc`.
         unsafe { System.alloc(layout) }
     }
 
@@ -74,7 +75,7 @@ unsafe impl GlobalAlloc for Meter {
         if layout.align() != PROBE {
             grew(layout.size());
         }
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc::alloc_zeroed`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
@@ -82,14 +83,14 @@ unsafe impl GlobalAlloc for Meter {
         if layout.align() != PROBE {
             LIVE.fetch_sub(layout.size(), Relaxed);
         }
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc::dealloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         grew(size);
         LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc::realloc`.
         unsafe { System.realloc(memory, layout, size) }
     }
 }

@@ -115,9 +115,9 @@ pub(crate) fn boundary(data: &[u8]) {
 /// Runs the next actions of the script; `honest` is the output of a correct function.
 ///
 /// # Safety
-/// `call` is what a host passes.
+/// `call` must be valid for reads, with function pointers that accept its `ctx`, as a host passes it.
 unsafe fn act(call: *const abi::Call, honest: &[&[u8]]) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `call` is valid for reads (see above).
     let call = unsafe { &*call };
     loop {
         let step = SCRIPT.with_borrow_mut(Script::byte);
@@ -156,68 +156,68 @@ unsafe fn act(call: *const abi::Call, honest: &[&[u8]]) -> i32 {
 }
 
 /// # Safety
-/// As [`abi::Transform`].
+/// The contract of [`abi::Transform`]: `ptr` is valid for reads of `len` bytes, unless `len` is 0.
 unsafe fn input<'a>(ptr: *const u8, len: usize) -> &'a [u8] {
     if len == 0 {
         return &[];
     }
-    // SAFETY: the host passes `len` bytes.
+    // SAFETY: the caller guarantees that `ptr` is valid for reads of `len` bytes, and `len` is not 0 here.
     unsafe { std::slice::from_raw_parts(ptr, len) }
 }
 
 /// # Safety
-/// As [`abi::Transform`].
+/// The contract of [`abi::Transform`], which the host fulfills.
 unsafe extern "C" fn encode(
     _: *mut c_void,
     ptr: *const u8,
     len: usize,
     call: *const abi::Call,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: by the contract of `abi::Transform`, `call` is valid and `ptr` has `len` bytes.
     unsafe { act(call, &[input(ptr, len)]) }
 }
 
 /// # Safety
-/// As [`abi::Transform`].
+/// The contract of [`abi::Transform`], which the host fulfills.
 unsafe extern "C" fn encode_tagged(
     _: *mut c_void,
     ptr: *const u8,
     len: usize,
     call: *const abi::Call,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: by the contract of `abi::Transform`, `call` is valid and `ptr` has `len` bytes.
     unsafe { act(call, &[TAG, input(ptr, len)]) }
 }
 
 /// # Safety
-/// As [`abi::Transform`].
+/// The contract of [`abi::Transform`], which the host fulfills.
 unsafe extern "C" fn decode(
     module: *mut c_void,
     ptr: *const u8,
     len: usize,
     call: *const abi::Call,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract of `encode` is the same, and the arguments are passed on unchanged.
     unsafe { encode(module, ptr, len, call) }
 }
 
 /// # Safety
-/// As [`abi::Transform`].
+/// The contract of [`abi::Transform`], which the host fulfills.
 unsafe extern "C" fn decode_tagged(
     _: *mut c_void,
     ptr: *const u8,
     len: usize,
     call: *const abi::Call,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: by the contract of `abi::Transform`, `ptr` has `len` bytes.
     let value = unsafe { input(ptr, len) };
     assert!(value.starts_with(TAG), "asked for a value that is not ours");
-    // SAFETY: the caller's promise.
+    // SAFETY: by the contract of `abi::Transform`, `call` is valid.
     unsafe { act(call, &[value.strip_prefix(TAG).unwrap_or_default()]) }
 }
 
 /// # Safety
-/// As [`abi::Measure`].
+/// The contract of [`abi::Measure`], which the host fulfills.
 unsafe extern "C" fn measure(
     _: *mut c_void,
     ptr: *const u8,
@@ -226,7 +226,8 @@ unsafe extern "C" fn measure(
     extent: *mut abi::ValueExtent,
 ) -> i32 {
     let (lies, number) = SCRIPT.with_borrow_mut(|s| (s.byte() % 4, s.number()));
-    // SAFETY: the caller's promise.
+    // SAFETY: by the contract of `abi::Measure`, `call` is valid, `ptr` has `len` bytes and `extent` is valid for
+    // writes.
     unsafe {
         let text = input(ptr, len);
         let honest = text.iter().position(|b| *b == 0).unwrap_or(len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Asks a libpmix for the words of its pretty-print functions: one line for each question, with
- * the function, the argument and the answer. README.md says how pretty.tsv is made of it.
+ * Calls the pretty-print functions of a libpmix and prints a line for each call, with the function, the argument and
+ * the result. README.md describes how pretty.tsv is made from the lines.
  *
  *     cc -o pretty pretty.c -ldl && ./pretty LIBPMIX DATA_DIRECTORY
  */
@@ -64,7 +64,7 @@ static void ask_text(const char *function, const char *text)
     show(function, text, ((by_text *) dlsym(library, function))(text));
 }
 
-/* Hands the first two fields of every row of a table to a function. */
+/* Calls a function with the first two fields of every row of a table. */
 static void each_row(const char *directory, const char *table, void (*use)(char *, char *))
 {
     char line[4096];
@@ -107,7 +107,7 @@ int main(int argc, char **argv)
 
     if (argc != 3 || !(library = dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL)))
         return fprintf(stderr, "usage: pretty LIBPMIX DATA_DIRECTORY\n"), 2;
-    /* Names of types and attributes are there once the library is initialised. */
+    /* Names of types and attributes are available once the library is initialized. */
     start = (int (*)(void *, void *, size_t)) dlsym(library, "PMIx_server_init");
     if (start(NULL, NULL, 0))
         return 1;

@@ -18,7 +18,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The name of the check.
+    /// Returns the name of the check.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Memcheck => "memcheck",

@@ -78,7 +78,7 @@ fn foreign(package: &Value) -> Option<Fault> {
     })
 }
 
-/// Whether an SPDX expression can be satisfied with the allowed licences.
+/// Returns `true` if the permitted licenses satisfy an SPDX expression.
 fn allowed(expression: &str, licences: &[String]) -> bool {
     let spaced = expression
         .replace('(', " ( ")

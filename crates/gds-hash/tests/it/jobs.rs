@@ -162,7 +162,7 @@ fn a_node_is_known_by_its_name_and_its_number() {
     assert_eq!(get(&elsewhere, JOB, keys::NODEID), None);
 }
 
-/// `PMIx_Resolve_peers` of 4.2 sends this if its caller names no node.
+/// Gets with the arguments that `PMIx_Resolve_peers` of 4.2 sends if its caller names no node.
 #[test]
 fn a_null_name_of_a_node_names_none() {
     let job = register(&maps("a,b,c", "0;1,3;2")).unwrap();

@@ -85,7 +85,7 @@ fn convert_writes_every_format() {
     );
 }
 
-/// The expansion of `scontrol show hostnames` of 22.05.
+/// Compares with the expansion of `scontrol show hostnames` of Slurm 22.05.
 #[test]
 fn lists_of_slurm_are_read_in_its_order() {
     let three = "a[1-2]b[1-2]c[1-2],d";

@@ -24,12 +24,12 @@ fn example(name: &str) -> PathBuf {
     path
 }
 
-/// Runs the smallest host and returns how it ended and what it and its processes printed.
+/// Runs the smallest host. Returns its exit status, and the output of the host and its processes.
 fn host(folder: &Path, args: &[&str]) -> (ExitStatus, String) {
     run("minimal_host", folder, args)
 }
 
-/// Runs a host and returns how it ended and what it and its processes printed.
+/// Runs a host. Returns its exit status, and the output of the host and its processes.
 fn run(host: &str, folder: &Path, args: &[&str]) -> (ExitStatus, String) {
     let path = folder.join("output");
     let output = File::create(&path).expect("a file");
@@ -92,7 +92,7 @@ fn the_host_ends_with_the_exit_code_of_its_processes() {
     assert!(said.starts_with("minimal_host: "), "{said}");
 }
 
-/// A host starts this test again as the processes of its job: rank 1 aborts while rank 0 waits for it.
+/// Starts this test as the processes of a host's job, in which rank 1 aborts while rank 0 waits for it.
 #[test]
 fn a_process_that_aborts_ends_all_of_them_with_its_exit_code() {
     if let Ok(mut client) = Client::from_env() {

@@ -366,7 +366,7 @@ fn nothing_is_read_of_a_job_that_is_gone() -> Result<()> {
 /// A user that is not the server's.
 const OTHER: u32 = 65534;
 
-/// Run by [`a_process_of_another_user_sends_messages`] in a process of another user.
+/// Runs in a process of another user, which [`a_process_of_another_user_sends_messages`] starts.
 #[test]
 #[ignore = "a process of another user runs it"]
 fn as_another_user() -> Result<()> {

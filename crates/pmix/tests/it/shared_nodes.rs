@@ -22,7 +22,7 @@ const NODES: [&str; 2] = ["n00", "n01"];
 const HERE: u32 = 3;
 const SIZE: u32 = 2 * HERE;
 
-/// Longer than any call takes here, so that a fault ends the test.
+/// The time limit of each call, which only a fault reaches.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A fence that the server of one node has called, and that of the other has not yet.

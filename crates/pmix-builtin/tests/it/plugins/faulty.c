@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * A plugin that is sound as it stands and wrong in one way with -DFAULT=<name of the fault>.
- * Sound, it puts the list behind the tag `bad:`.
- */
+/* A plugin that is correct, or has one fault if it is compiled with -DFAULT=<name of the fault>. The correct plugin
+ * encodes a list as the tag `bad:` and the list. */
 #include <string.h>
 
 #include "pmix_plugin.h"
@@ -47,7 +45,7 @@
 #define PARAM_ABSURD 36
 #define DECLARES_PARAM 37
 #define HEADER_OF_VERSION_0 38
-/* From here on the header is sound and the encoder is not. */
+/* For the following faults the header is correct and the encoder is faulty. */
 #define PANICS 40
 #define UNKNOWN_STATUS 41
 #define POSITIVE_STATUS 42
@@ -97,7 +95,7 @@ static int32_t put_list(const uint8_t *list, size_t len, const pmixrs_call_t *ca
     size_t first = comma == NULL ? len : (size_t) (comma - list);
     (void) first;
     switch (FAULT) {
-    case LOSES_ORDER: /* the first name goes last */
+    case LOSES_ORDER: /* the first name becomes the last */
         if (comma != NULL) {
             put(call, comma + 1, len - first - 1);
             put(call, ",", 1);
@@ -143,7 +141,7 @@ static int32_t generate(void *module, const uint8_t *list, size_t len, const pmi
     case WRITES_ABSURD_LENGTH:
         put(call, list, SIZE_MAX);
         return PMIXRS_SUCCESS;
-    case FLOODS: { /* and does not care that the host has enough */
+    case FLOODS: { /* ignores that the host accepts no more bytes */
         static const char block[4096];
         for (int i = 0; i < 10000; i++) {
             put(call, block, sizeof(block));
@@ -236,7 +234,7 @@ __attribute__((unused)) static const pmixrs_operations_t OPERATIONS = {
 #if FAULT == SHORT_OPERATIONS
     .size = 4,
 #elif FAULT == OLD_TABLE
-    /* What lies behind the size must not be read: it is no function. */
+    /* The host must not read this member, which is beyond the size and no valid function. */
     .size = offsetof(pmixrs_operations_t, parse_procs),
     .parse_procs = (pmixrs_transform_fn_t) 0x1234567,
     .legacy_len = (pmixrs_measure_fn_t) 0x1234567,
@@ -282,7 +280,7 @@ static const pmixrs_component_t COMPONENT[2] = { {
 #elif FAULT == HUGE_HEADER
     .size = 0xffffffff,
 #elif FAULT == HEADER_OF_VERSION_0
-    /* What lies behind it must not be read: it is no address. */
+    /* The host must not read this member, which is beyond the size and no valid address. */
     .size = offsetof(pmixrs_component_t, params),
     .params = (const pmixrs_parameter_t *) 0x1234568,
     .num_params = 3,

@@ -24,7 +24,7 @@ pub(crate) fn serve(folder: &Path, size: u32) -> Result<(Server, Vec<Settings>)>
     serve_with(folder, size, |builder| builder)
 }
 
-/// Like [`serve`], with additional configuration of the server.
+/// Starts a server like [`serve`], with additional configuration.
 pub(crate) fn serve_with(
     folder: &Path,
     size: u32,
