@@ -95,7 +95,6 @@ impl Harness {
     ///
     /// # Errors
     /// Returns a message if the program cannot start.
-    /// The program cannot start.
     pub fn batch(&mut self, requests: Vec<String>, expected: usize) -> Result<Vec<String>, String> {
         let mut running = match self.running.take() {
             Some(running) => running,

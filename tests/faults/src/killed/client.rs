@@ -91,7 +91,8 @@ fn round(server: &mut Server, point: &Point) -> Result<Vec<Duration>, String> {
     kill_at(server, point)?;
     let killed = Instant::now();
     if !point.is_missed() {
-        // The server cannot know that the process has exited: it did not register, or has finalized. The host reports it.
+        // The server cannot know that the process has exited: it did not register, or has finalized. The host reports
+        // it.
         server.tell(&format!("exited {JOB} 0"))?;
     }
     let mut times = Vec::new();

@@ -63,7 +63,6 @@ impl Machines {
     ///
     /// # Errors
     /// Returns a message if they cannot be created. It begins with [`NO_NAMESPACES`] if namespaces are not allowed.
-    /// They cannot be made; the text begins with [`NO_NAMESPACES`] if they may not.
     pub(super) fn start(
         form: Form,
         folder: &Path,
@@ -202,7 +201,6 @@ impl Machines {
     ///
     /// # Errors
     /// Returns a message if it cannot start.
-    /// It cannot begin.
     pub(super) fn run(
         &mut self,
         name: &str,

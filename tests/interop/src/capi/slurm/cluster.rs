@@ -56,7 +56,6 @@ impl Cluster {
     /// # Errors
     /// Returns a message if it does not become ready. The message begins with [`super::super::machines::NO_NAMESPACES`]
     /// if no nodes can be made.
-    /// nodes can be made.
     pub(super) fn start(
         form: Form,
         setup: Setup,
