@@ -536,7 +536,7 @@ fn wrong(info: &Info<'_>) -> Error {
     let found = info.value.data_type();
     Error::new(
         Status::ERR_BAD_PARAM,
-        format!("{} is not a {found}", info.key),
+        format!("{}: {found} is not the type of this attribute", info.key),
     )
 }
 
