@@ -352,7 +352,7 @@ impl Cx {
     /// server's user, which may send to all.
     ///
     /// DEVIATION: with OpenPMIx the events of a process reach the processes of every user of the server;
-    /// `a_user_does_not_reach_processes_of_another`.
+    /// `an_event_of_a_user_does_not_reach_another`.
     pub(crate) fn only_user(&self, member: &Member) -> Option<u32> {
         let uid = member.user.0;
         (member.client.is_some() || !self.is_trusted(uid)).then_some(uid)

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_candidate_that_takes_part_leads() {
+    fn the_first_joined_candidate_leads() {
         let answers = [(1, true), (2, false), (3, true), (4, true)];
         let joined = [1, 2, 3, 4];
         assert_eq!(
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_open_for_answers_and_for_candidates_that_have_not_joined() {
+    fn an_election_stays_open_for_replies_and_unjoined_candidates() {
         assert_eq!(outcome(&[(1, false)], &[1, 2], &[], &[]), Outcome::Open);
         assert_eq!(
             outcome(&[(1, false)], &[1, 2], &[2], &[]),

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_calls_of_a_peer_are_forgotten_without_a_look_at_the_rest() {
+    fn calls_of_a_peer_are_removed_without_visiting_others() {
         let mut calls = HostCalls::default();
         for number in 0..1_000 {
             call(&mut calls, Pending::Finalize(PeerId::of(number)));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pending_is_listed_counted_and_forgotten_with_its_peer() {
+    fn pending_calls_are_listed_counted_and_removed_with_their_peer() {
         let mut calls = HostCalls::default();
         let peer = PeerId::of(7);
         let kept = call(&mut calls, Pending::Informed);

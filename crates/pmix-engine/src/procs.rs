@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_meet_in_a_process_that_both_name() {
+    fn lists_overlap_in_a_process_of_both() {
         let cases = [
             (&[("a", 1)][..], &[("a", 1), ("b", 2)][..], true),
             (&[("a", 1), ("b", 1)], &[("b", 2)], false),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_lists_name_what_either_names() {
+    fn joined_lists_have_the_processes_of_either() {
         let cases = [
             (&[("a", 1)][..], &[("a", 2), ("b", 1)][..], 3),
             (&[("a", ALL)], &[("a", 2)], 1),

@@ -285,7 +285,7 @@ fn lookup(cx: &mut Cx, ticket: Ticket, request: &request::Lookup<'_>) {
 /// Replies to a lookup. A partial success includes the data that were found.
 ///
 /// DEVIATION: OpenPMIx sends only the status with a partial success, and its clients do not read further;
-/// `what_one_process_publishes_another_finds_until_it_is_taken_back`.
+/// `published_data_is_found_until_unpublished`.
 pub(crate) fn looked_up(cx: &mut Cx, ticket: Ticket, answer: Answer) {
     let status = answer.status();
     let Some(form) = cx.form(ticket.peer()) else {

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_finds_what_looking_at_all_of_them_does() {
+    fn the_index_agrees_with_a_linear_search() {
         let mut resources = Resources::default();
         let mut all: Vec<Info<'static>> = Vec::new();
         let mut state = 7_u32;

@@ -69,7 +69,7 @@ mod tests {
     use pmix_types::Text;
 
     #[test]
-    fn what_is_large_weighs_what_it_takes_however_deep_it_lies() {
+    fn the_weight_includes_nested_values() {
         let text = "x".repeat(10_000);
         let texts = DataArray::String(vec![Some(Text::from(text.as_str())); 3]);
         let deep = Info::new("a", vec![Info::new("b", vec![Info::new("c", texts)])]);

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_of_a_user_makes_room_and_nobody_elses() {
+    fn the_oldest_handshake_of_the_same_user_is_dropped() {
         let mut handshaking = Handshaking::default();
         let ids: Vec<_> = (0..6).map(PeerId::of).collect();
         assert_eq!(handshaking.add(Some(1), ids[0], 2), None);

@@ -125,7 +125,7 @@ impl Admission {
     /// Handles the host's decision about a tool; a host without an implementation leaves it to the engine.
     ///
     /// DEVIATION: the engine names a tool without a name; OpenPMIx refuses it;
-    /// `a_tool_is_given_a_name_that_nobody_has`.
+    /// `a_tool_is_given_an_unused_name`.
     pub(crate) fn host_took_tool(
         &mut self,
         cx: &mut Cx,

@@ -74,7 +74,7 @@ impl Collectives {
     ///
     /// DEVIATION: the loss ends it for all participants with `PMIX_ERR_LOST_CONNECTION`; OpenPMIx continues with the
     /// remaining ones, so that some participants succeed and others fail;
-    /// `a_participant_that_is_lost_ends_the_fence_for_all`.
+    /// `a_lost_participant_ends_the_fence_for_all`.
     pub(crate) fn lose(&mut self, cx: &mut Cx, client: ClientId, proc: &Proc<'static>) {
         self.lost_to_early(cx, client, proc);
         let known = |tracker: &Tracker| tracker.slots.contains_key(&client);

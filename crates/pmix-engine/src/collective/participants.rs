@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_that_name_nobody_are_refused() {
+    fn invalid_ranks_are_refused() {
         for rank in [Rank::UNDEF, Rank::LOCAL_NODE, Rank::INVALID] {
             let procs = [Proc::new("own", rank)];
             let refused = Participants::of(&procs, &"own".into(), |_| Ok(Some(1)), |_, _| false);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_beyond_its_job_is_not_found_unless_it_is_registered() {
+    fn a_rank_beyond_the_job_size_is_not_found_unless_registered() {
         let procs = [1, 7].map(|rank| Proc::new("own", Rank::new(rank)));
         let of = |size, is_here| {
             let participants =
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_listed_as_they_are_meant() {
+    fn members_are_listed_by_job_and_rank() {
         let listed = members(&[("own", 1), ("own", 0), ("far", Rank::WILDCARD.as_raw())]);
         let procs = [
             Proc::new("far", Rank::WILDCARD),

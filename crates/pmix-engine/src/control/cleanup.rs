@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_others_could_bend_is_refused() {
+    fn an_unsafe_path_is_refused() {
         for path in ["relative", "/t/../etc/passwd", "/..", "./x", "/ok,../x"] {
             for key in [keys::REGISTER_CLEANUP, keys::REGISTER_CLEANUP_DIR] {
                 let refused = read(&[(key, path)]).unwrap_err();
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_go_and_to_stay_is_a_conflict_that_changes_nothing() {
+    fn conflicting_cleanup_directives_change_nothing() {
         let mut cleanups = Cleanups::default();
         let add = |cleanups: &mut Cleanups, infos| {
             let requested = read(infos).unwrap();
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_again_is_asked_once_and_the_wider_holds() {
+    fn repeated_cleanups_are_merged_into_the_wider() {
         let mut cleanups = Cleanups::default();
         let requests = [
             &[
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn each_wish_is_handed_out_once_at_the_end_it_was_for() {
+    fn each_cleanup_is_returned_once_at_the_end_of_its_target() {
         let mut cleanups = Cleanups::default();
         let requested = read(&[(keys::REGISTER_CLEANUP, "/f")]).unwrap().cleanup;
         let job = whole_job(&Nspace::new("a"));
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_asks_for_so_many_paths() {
+    fn cleanup_paths_of_a_job_are_bounded() {
         let mut cleanups = Cleanups::default();
         let two = read(&[(keys::REGISTER_CLEANUP, "/1,/2")]).unwrap().cleanup;
         cleanups.add(&[proc(0)], USER, &two, &at_most(3)).unwrap();
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_asks_for_so_many_bytes_and_gets_them_back() {
+    fn cleanup_bytes_of_a_job_are_bounded_and_released() {
         let mut cleanups = Cleanups::default();
         let path = format!("/{}", "x".repeat(1000));
         let infos = [Info::new(keys::REGISTER_CLEANUP, path)];

@@ -35,7 +35,7 @@ impl HeartbeatMonitor {
             id: None,
             // DEVIATION: OpenPMIx raises PMIX_MONITOR_HEARTBEAT_ALERT regardless of the requested code, and ignores the
             // number of heartbeats that may be missed; the Standard defines both as implemented here;
-            // `a_heartbeat_is_missed_after_all_that_may_be_dropped`.
+            // `a_heartbeat_is_missed_after_the_allowed_drops`.
             event: match error {
                 Status::SUCCESS => Status::MONITOR_HEARTBEAT_ALERT,
                 other => other,
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heartbeat_is_missed_after_all_that_may_be_dropped() {
+    fn a_heartbeat_is_missed_after_the_allowed_drops() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut monitors = HeartbeatMonitors::default();
@@ -246,10 +246,17 @@ mod tests {
         let missed = monitors.missed(PEER, at(3));
         assert_eq!(names(&missed), ["strict"]);
         assert_eq!(missed[0].event, Status::from_raw(-9));
-        assert_eq!(monitors.due(PEER), Some(at(7)), "it is told of once");
+        assert_eq!(
+            monitors.due(PEER),
+            Some(at(7)),
+            "a missed heartbeat is reported once"
+        );
         assert_eq!(names(&monitors.missed(PEER, at(7))), ["lax"]);
         assert_eq!(monitors.due(PEER), None);
-        assert!(monitors.beat(PEER, at(8)), "they count again");
+        assert!(
+            monitors.beat(PEER, at(8)),
+            "a later heartbeat arms the monitor again"
+        );
         assert_eq!(monitors.due(PEER), Some(at(10)));
     }
 

@@ -19,7 +19,7 @@ use crate::recount::Recount;
 /// has received an event.
 ///
 /// DEVIATION: OpenPMIx sends cached events when a peer connects and again with each of its registrations;
-/// `late_registrants_get_what_was_kept_in_order_and_once`.
+/// `late_registrants_get_stored_events_in_order_and_once`.
 #[derive(Debug)]
 pub(crate) struct Cache {
     limits: EventLimits,

@@ -239,7 +239,7 @@ proptest! {
 
     /// Checks that every history delivers the same events to the same peers as the model, once and in order.
     #[test]
-    fn events_reach_whom_a_naive_model_says(steps in steps()) {
+    fn events_reach_the_peers_of_a_naive_model(steps in steps()) {
         let mut model = Model::default();
         let mut real = Real { events: Events::new(LIMITS), now: Instant::now() };
         for step in steps {

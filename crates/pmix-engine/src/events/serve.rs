@@ -197,7 +197,7 @@ impl Events {
     /// Handles an event of a process. The reply is sent as soon as the event is raised.
     ///
     /// DEVIATION: OpenPMIx replies after the host. Neither guarantees the delivery, and here a slow host does not delay
-    /// the process; `an_event_of_a_process_reaches_the_others_with_all_that_was_said`.
+    /// the process; `an_event_of_a_process_reaches_others_with_all_infos`.
     pub(crate) fn notify_event(
         &mut self,
         cx: &mut Cx,
@@ -237,7 +237,7 @@ impl Events {
     /// lost connection, and for the host, which knows the exit status and reports that.
     ///
     /// DEVIATION: OpenPMIx notifies only the host. Default handlers do not receive the event here, because a client
-    /// takes it for the loss of its own connection; `the_loss_of_a_process_is_told_to_who_asked_for_that`.
+    /// takes it for the loss of its own connection; `the_loss_of_a_process_reaches_registered_peers`.
     pub(crate) fn process_lost(&mut self, cx: &mut Cx, member: &Member) {
         // A tool belongs to no known job, and the host does not wait for a deregistered client.
         let client = member.client.and_then(|id| cx.registry.client(id));

@@ -112,7 +112,7 @@ fn said(key: &'static str) -> Info<'static> {
 }
 
 #[test]
-fn an_event_reaches_those_in_its_range_and_not_its_source() {
+fn an_event_reaches_its_range_except_its_source() {
     let mut fixture = Fixture::all();
     let cases = [
         (DataRange::UNDEF, vec![1, 2, 3]),
@@ -129,7 +129,7 @@ fn an_event_reaches_those_in_its_range_and_not_its_source() {
 }
 
 #[test]
-fn a_job_that_is_in_no_known_session_is_in_everyones() {
+fn a_job_without_a_known_session_belongs_to_every_session() {
     let mut fixture = Fixture::all();
     let source = Proc::new("elsewhere", Rank::new(0));
     let notification =
@@ -180,7 +180,7 @@ fn a_list_of_processes_narrows_any_other_range() {
 }
 
 #[test]
-fn the_host_hears_who_waits_for_a_debugger_and_who_is_released_whatever_the_range() {
+fn the_host_gets_debugger_waits_and_releases_of_any_range() {
     let (peer, source) = peer(0);
     let concerns_host = |reporter, status, range| {
         let made = Notification::new(reporter, status, source.clone(), range, vec![]);
@@ -196,7 +196,7 @@ fn the_host_hears_who_waits_for_a_debugger_and_who_is_released_whatever_the_rang
 }
 
 #[test]
-fn default_handlers_are_passed_over_where_the_event_says_so() {
+fn a_non_default_event_skips_default_handlers() {
     let mut fixture = Fixture::new();
     fixture.register(1, &[], &[]);
     fixture.register(2, &[CODE], &[]);
@@ -207,7 +207,7 @@ fn default_handlers_are_passed_over_where_the_event_says_so() {
 }
 
 #[test]
-fn a_peer_hears_of_an_event_once_however_often_it_is_registered() {
+fn a_peer_with_several_registrations_gets_an_event_once() {
     let mut fixture = Fixture::new();
     fixture.register(1, &[], &[]);
     fixture.register(1, &[CODE, CODE], &[]);
@@ -216,7 +216,7 @@ fn a_peer_hears_of_an_event_once_however_often_it_is_registered() {
 }
 
 #[test]
-fn a_code_is_heard_until_each_registration_is_taken_back() {
+fn a_code_is_delivered_until_its_last_registration_is_removed() {
     let mut fixture = Fixture::new();
     fixture.register(1, &[CODE], &[]);
     fixture.register(1, &[CODE], &[]);
@@ -232,7 +232,7 @@ fn a_code_is_heard_until_each_registration_is_taken_back() {
 }
 
 #[test]
-fn the_default_handler_is_taken_back_by_the_lowest_code() {
+fn the_default_handler_is_deregistered_by_the_lowest_code() {
     let mut fixture = Fixture::new();
     fixture.register(1, &[], &[]);
     fixture
@@ -242,7 +242,7 @@ fn the_default_handler_is_taken_back_by_the_lowest_code() {
 }
 
 #[test]
-fn who_asked_about_some_processes_hears_of_those() {
+fn a_registration_for_affected_processes_gets_only_their_events() {
     let mut fixture = Fixture::new();
     let about = |rank| Proc::new("a", Rank::new(rank));
     let wanted = Info::new(keys::EVENT_AFFECTED_PROC, about(2));
@@ -257,7 +257,7 @@ fn who_asked_about_some_processes_hears_of_those() {
 }
 
 #[test]
-fn a_wider_registration_stands_beside_a_narrow_one() {
+fn a_wider_registration_coexists_with_a_narrow_one() {
     let mut fixture = Fixture::new();
     let wanted = Info::new(keys::EVENT_AFFECTED_PROC, Proc::new("a", Rank::new(2)));
     fixture.register(1, &[CODE], std::slice::from_ref(&wanted));
@@ -269,7 +269,7 @@ fn a_wider_registration_stands_beside_a_narrow_one() {
 }
 
 #[test]
-fn late_registrants_get_what_was_kept_in_order_and_once() {
+fn late_registrants_get_stored_events_in_order_and_once() {
     let mut fixture = Fixture::new();
     fixture.register(2, &[], &[]);
     for code in [-7, -8, -9, -7] {
@@ -294,7 +294,7 @@ fn late_registrants_get_what_was_kept_in_order_and_once() {
 }
 
 #[test]
-fn a_release_that_a_process_had_where_it_stopped_is_not_kept_for_where_it_stops_next() {
+fn a_debugger_release_applies_to_one_stop_only() {
     let release = Status::DEBUGGER_RELEASE;
     let mut fixture = Fixture::new();
     fixture.raise(0, release, DataRange::GLOBAL);
@@ -321,7 +321,7 @@ fn a_release_that_a_process_had_where_it_stopped_is_not_kept_for_where_it_stops_
 }
 
 #[test]
-fn kept_events_keep_their_range_and_their_directives() {
+fn stored_events_keep_their_range_and_directives() {
     let mut fixture = Fixture::new();
     fixture.raise(0, CODE, DataRange::NAMESPACE);
     fixture.take(notification(
@@ -343,7 +343,7 @@ fn kept_events_keep_their_range_and_their_directives() {
 }
 
 #[test]
-fn events_are_kept_for_a_time() {
+fn stored_events_expire() {
     let mut fixture = Fixture::new();
     fixture.raise(0, CODE, DataRange::GLOBAL);
     let due = fixture.now + EventLimits::default().kept_for;
@@ -363,7 +363,7 @@ fn told_of_job(status: Status) -> Notification {
 }
 
 #[test]
-fn in_which_state_a_job_is_is_kept_as_long_as_it_may_be_so() {
+fn job_state_events_are_stored_while_they_may_apply() {
     let mut fixture = Fixture::new();
     fixture.raise(0, CODE, DataRange::GLOBAL);
     for status in [
@@ -380,7 +380,7 @@ fn in_which_state_a_job_is_is_kept_as_long_as_it_may_be_so() {
 }
 
 #[test]
-fn the_end_of_a_job_is_told_for_a_time_to_who_registers_when_the_job_is_gone() {
+fn late_registrants_get_the_end_of_a_deregistered_job_for_a_time() {
     let mut fixture = Fixture::new();
     fixture.take(told_of_job(Status::READY_FOR_DEBUG));
     fixture.take(told_of_job(Status::EVENT_JOB_END));
@@ -394,7 +394,7 @@ fn the_end_of_a_job_is_told_for_a_time_to_who_registers_when_the_job_is_gone() {
 }
 
 #[test]
-fn kept_events_are_bounded_in_number_and_in_bytes() {
+fn stored_events_are_bounded_in_number_and_bytes() {
     let one = notification(0, CODE, DataRange::GLOBAL, vec![]).weight();
     let limits = EventLimits {
         kept: 3,
@@ -433,7 +433,7 @@ fn a_source_that_floods_displaces_its_own_events() {
 }
 
 #[test]
-fn what_a_peer_has_had_is_told_apart_where_places_are_used_again() {
+fn delivered_events_are_distinguished_when_slots_are_reused() {
     let limits = EventLimits {
         kept: 2,
         ..EventLimits::default()
@@ -452,7 +452,7 @@ fn what_a_peer_has_had_is_told_apart_where_places_are_used_again() {
 }
 
 #[test]
-fn what_one_peer_may_register_is_bounded() {
+fn registrations_of_a_peer_are_bounded() {
     let limits = EventLimits {
         codes_per_peer: 3,
         procs_per_peer: 4,
@@ -489,7 +489,7 @@ fn what_one_peer_may_register_is_bounded() {
 }
 
 #[test]
-fn a_registration_about_something_else_than_processes_is_refused() {
+fn a_registration_with_invalid_affected_processes_is_refused() {
     let mut fixture = Fixture::new();
     let infos = [Info::new(keys::EVENT_AFFECTED_PROC, Value::Undef)];
     let refused = fixture
@@ -502,7 +502,7 @@ fn a_registration_about_something_else_than_processes_is_refused() {
 }
 
 #[test]
-fn the_host_is_asked_once_for_each_code_that_it_alone_can_know_of() {
+fn each_host_code_is_registered_with_the_host_once() {
     let mut fixture = Fixture::new();
     let of_jobs = [CODE, Status::ERR_LOST_CONNECTION];
     assert_eq!(fixture.register(0, &of_jobs, &[]), []);
@@ -536,7 +536,7 @@ fn the_host_is_asked_once_for_each_code_that_it_alone_can_know_of() {
 }
 
 #[test]
-fn the_host_hears_of_what_leaves_the_node_but_not_of_its_own() {
+fn the_host_gets_events_beyond_the_node_except_its_own() {
     let concerns = |reporter, range, infos| {
         let (_, source) = peer(0);
         let notification = Notification::new(reporter, CODE, source, range, infos).unwrap();
@@ -554,7 +554,7 @@ fn the_host_hears_of_what_leaves_the_node_but_not_of_its_own() {
 }
 
 #[test]
-fn what_the_host_tells_passes_over_the_process_it_names_as_source() {
+fn an_event_of_the_host_skips_its_source() {
     let mut fixture = Fixture::all();
     let (_, source) = peer(0);
     let event = |reporter| {
@@ -584,7 +584,7 @@ fn what_the_host_tells_passes_over_the_process_it_names_as_source() {
 }
 
 #[test]
-fn peers_and_jobs_that_are_gone_leave_nothing_behind() {
+fn removed_peers_and_jobs_leave_no_events() {
     let mut fixture = Fixture::all();
     let of_host = [Status::from_raw(5), Status::EVENT_NODE_DOWN];
     fixture.register(1, &of_host, &[]);

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_a_peer_is_found_without_a_look_at_the_rest() {
+    fn requests_of_a_peer_are_found_without_visiting_others() {
         let mut table = ByProc::default();
         let proc = |rank| Proc::new("a", Rank::new(rank));
         for rank in 0..1_000 {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn things_are_found_by_process_key_and_job_until_they_are_taken() {
+    fn entries_are_found_by_process_key_and_job_until_removed() {
         let mut table = ByProc::default();
         let proc = |nspace: &'static str, rank| Proc::new(nspace, Rank::new(rank));
         let (x, y) = (Key::new("x"), Key::new("y"));

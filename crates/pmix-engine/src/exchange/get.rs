@@ -131,7 +131,7 @@ impl Exchange {
     ///
     /// DEVIATION: a get of a key that the process has not put among others ends with `PMIX_ERR_NOT_FOUND`; OpenPMIx
     /// returns `PMIX_ERR_TIMEOUT` after the same time, although the client set no limit;
-    /// `a_key_that_a_process_has_not_put_yet_is_waited_for_a_little`.
+    /// `a_get_waits_briefly_for_a_key_not_yet_put`.
     fn default_timeout(cx: &Cx, wait_for: WaitFor) -> Option<(Instant, Status)> {
         let time = match wait_for {
             WaitFor::Job | WaitFor::Clients => cx.config.registration_time,

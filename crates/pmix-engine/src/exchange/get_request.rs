@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_named_once_whatever_the_release() {
+    fn a_node_is_named_once_for_every_release() {
         let named = || Info::new(keys::HOSTNAME, "n01");
         let asked = get(vec![
             Info::new(keys::NODE_INFO, true),

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn portions_grow_while_the_client_goes_on_asking() {
+    fn portions_grow_while_the_client_continues() {
         let mut portions = Portions::default();
         let limits = limits(300 << 10, usize::MAX);
         for (asked, kib) in [(0, 16), (10, 64), (20, 256), (30, 300), (40, 300)] {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_brought_nothing_makes_the_next_no_larger() {
+    fn an_empty_reply_does_not_enlarge_the_next() {
         let mut portions = Portions::default();
         for asked in 0..20 {
             let room = portions.asked(rank(asked), UnaskedLimits::default());
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn no_client_is_brought_more_than_its_share() {
+    fn prefetch_is_bounded_per_client() {
         let mut portions = Portions::default();
         let limits = limits(1 << 20, 20 << 10);
         assert_eq!(portions.asked(rank(0), limits), 16 << 10);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_nothing_turns_it_off() {
+    fn a_limit_of_zero_disables_prefetch() {
         for limits in [limits(0, 1 << 20), limits(1 << 20, 0)] {
             assert_eq!(Portions::default().asked(rank(0), limits), 0);
         }

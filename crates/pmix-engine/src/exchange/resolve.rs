@@ -92,7 +92,7 @@ impl Exchange {
     /// Resolves a get of data that a process put.
     ///
     /// DEVIATION: a get of data that are only for other nodes fails with `PMIX_ERR_EXISTS_OUTSIDE_SCOPE`, as in the
-    /// Standard; OpenPMIx returns `PMIX_ERR_NOT_FOUND`; `what_is_for_other_nodes_only_is_not_waited_for`.
+    /// Standard; OpenPMIx returns `PMIX_ERR_NOT_FOUND`; `a_get_does_not_wait_for_data_of_remote_scope`.
     fn put_by_proc(
         &mut self,
         cx: &mut Cx,

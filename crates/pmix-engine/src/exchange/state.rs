@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn losses_of_jobs_that_nobody_registers_are_forgotten_in_the_end() {
+    fn losses_of_unregistered_jobs_are_bounded() {
         let mut outbound = OutboundDmodex::default();
         let count = u32::try_from(MAX_LOST_BEFORE).unwrap();
         for _ in 0..2 {

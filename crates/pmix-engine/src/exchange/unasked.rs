@@ -32,7 +32,7 @@ impl Exchange {
     ///
     /// DEVIATION: a client that received a value before its process replaced it reads the old value until it refreshes
     /// its cache, even if it had not read it; with OpenPMIx only a client that had read it does;
-    /// `what_is_put_again_is_read_old_by_who_was_brought_it`.
+    /// `replaced_data_stays_old_in_a_client_that_prefetched_it`.
     pub(super) fn bring_unasked(
         &mut self,
         cx: &Cx,

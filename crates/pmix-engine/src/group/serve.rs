@@ -247,7 +247,7 @@ enum Role {
 ///
 /// DEVIATION: a process that lists itself with `PMIX_GROUP_BOOTSTRAP` 0 waits to be added by leaders, as one with an
 /// empty list does in OpenPMIx 6; libraries up to 5.0 refuse an empty list before they send the request;
-/// `the_host_is_told_who_calls_for_itself`.
+/// `the_host_gets_the_callers`.
 fn role(request: &request::GroupConstruct<'_>) -> Role {
     let count = value(&request.infos, keys::GROUP_BOOTSTRAP);
     match count.map(|count| count.to_number::<u64>()) {

@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_is_unpacked_alike() {
+    fn packing_round_trips() {
         for upcall in upcalls() {
             let bytes = upcall.pack().unwrap();
             assert_eq!(Upcall::unpack(&bytes).unwrap(), upcall);
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_or_kind_is_named() {
+    fn an_error_names_another_version_or_kind() {
         let mut bytes = Answer::NotSupported.pack().unwrap();
         let error = Upcall::unpack(&bytes).unwrap_err();
         assert_eq!(error.status(), Status::ERR_BAD_PARAM);

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_the_newest_or_the_oldest_gives_way() {
+    fn a_full_buffer_drops_the_newest_or_the_oldest() {
         for (overflow, left) in [
             (Overflow::DropNewest, [b"1", b"2"]),
             (Overflow::DropOldest, [b"2", b"3"]),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn room_that_becomes_free_is_used() {
+    fn freed_space_is_used() {
         let mut line = line_of(Overflow::DropNewest, 1);
         for _ in 0..3 {
             line.push(piece(b"x"));

@@ -69,7 +69,7 @@ fn texts(sent: Vec<(u64, Vec<u8>)>) -> Vec<String> {
 }
 
 #[test]
-fn output_goes_to_each_pull_that_wants_it_under_its_own_number() {
+fn output_reaches_each_matching_pull_under_its_number() {
     let mut fixture = Fixture::new();
     fixture.open(1, 70, vec![proc(0)], OUT);
     fixture.open(1, 71, all(), ERR);
@@ -83,7 +83,7 @@ fn output_goes_to_each_pull_that_wants_it_under_its_own_number() {
 }
 
 #[test]
-fn output_that_nobody_wants_yet_is_kept_for_the_first_who_does() {
+fn output_without_a_pull_is_kept_for_the_first_pull() {
     let mut fixture = Fixture::new();
     fixture.deliver(0, OUT, b"1");
     fixture.deliver(1, ERR, b"2");
@@ -101,7 +101,7 @@ fn output_that_nobody_wants_yet_is_kept_for_the_first_who_does() {
 }
 
 #[test]
-fn output_waits_until_its_peer_knows_of_its_pull() {
+fn output_waits_until_the_pull_is_acknowledged() {
     let mut fixture = Fixture::new();
     fixture.deliver(0, OUT, b"before");
     let number = fixture.0.pull(PeerId::of(1), 9, all(), OUT, &[]).unwrap();
@@ -112,7 +112,7 @@ fn output_waits_until_its_peer_knows_of_its_pull() {
 }
 
 #[test]
-fn a_pull_that_the_host_refuses_is_gone() {
+fn a_pull_refused_by_the_host_is_removed() {
     let mut fixture = Fixture::new();
     let number = fixture.0.pull(PeerId::of(1), 9, all(), OUT, &[]).unwrap();
     fixture.0.refuse(number);
@@ -121,7 +121,7 @@ fn a_pull_that_the_host_refuses_is_gone() {
 }
 
 #[test]
-fn input_is_not_pulled_nor_nothing_from_nobody() {
+fn a_pull_needs_output_channels_and_sources() {
     let mut fixture = Fixture::new();
     let input = IofChannel::STDIN_CHANNEL;
     assert_eq!(fixture.refused(all(), input), Status::ERR_NOT_SUPPORTED);
@@ -137,7 +137,7 @@ fn input_is_not_pulled_nor_nothing_from_nobody() {
 }
 
 #[test]
-fn what_a_slow_reader_does_not_take_is_held_back_and_then_dropped() {
+fn output_of_a_slow_reader_is_held_back_then_dropped() {
     let mut fixture = Fixture::new();
     let window = OutputLimits::default().window;
     let asked = |size: u32, key| [Info::new(keys::IOF_CACHE_SIZE, size), Info::new(key, true)];
@@ -160,7 +160,7 @@ fn what_a_slow_reader_does_not_take_is_held_back_and_then_dropped() {
 }
 
 #[test]
-fn no_more_is_sent_than_the_window_takes() {
+fn output_is_limited_by_the_window() {
     let mut fixture = Fixture::new();
     fixture.open(1, 0, all(), OUT);
     let data = vec![b'x'; 100 << 10];
@@ -173,7 +173,7 @@ fn no_more_is_sent_than_the_window_takes() {
 }
 
 #[test]
-fn a_pull_can_ask_for_no_more_than_the_most() {
+fn the_cache_size_of_a_pull_is_bounded() {
     let limits = OutputLimits {
         most_held: 1000,
         ..OutputLimits::default()
@@ -192,7 +192,7 @@ fn a_pull_can_ask_for_no_more_than_the_most() {
 }
 
 #[test]
-fn the_end_of_a_pull_sends_what_was_held_back() {
+fn the_end_of_a_pull_sends_held_output() {
     let mut fixture = Fixture::new();
     let number = fixture.open(1, 5, vec![proc(0)], OUT);
     fixture.deliver(0, OUT, b"late");
@@ -229,7 +229,7 @@ fn pulls_are_bounded() {
 }
 
 #[test]
-fn what_is_kept_is_bounded_for_a_stream_and_for_all() {
+fn kept_output_is_bounded_per_stream_and_in_total() {
     let weight = piece(0, OUT, b"x").weight();
     let limits = OutputLimits {
         kept_per_stream: 2 * weight,
@@ -252,7 +252,7 @@ fn what_is_kept_is_bounded_for_a_stream_and_for_all() {
 }
 
 #[test]
-fn peers_and_jobs_that_are_gone_leave_nothing_behind() {
+fn removed_peers_and_jobs_leave_no_output() {
     let mut fixture = Fixture::new();
     fixture.deliver(0, OUT, b"x");
     fixture.0.forget_nspace(&Nspace::new("b"));
@@ -266,7 +266,7 @@ fn peers_and_jobs_that_are_gone_leave_nothing_behind() {
 }
 
 #[test]
-fn what_is_held_back_for_all_pulls_of_a_peer_is_bounded() {
+fn held_output_of_a_peer_is_bounded_over_its_pulls() {
     let mut forwarding = Forwarding::new(OutputLimits {
         held_per_peer: 1 << 20,
         ..OutputLimits::default()
@@ -283,7 +283,7 @@ fn what_is_held_back_for_all_pulls_of_a_peer_is_bounded() {
 }
 
 #[test]
-fn output_of_a_whole_job_is_for_who_pulls_any_of_it() {
+fn output_of_a_job_reaches_pulls_of_any_of_its_processes() {
     let mut fixture = Fixture::new();
     fixture.open(1, 7, vec![proc(3)], OUT);
     let whole = Rank::WILDCARD.as_raw();
@@ -292,7 +292,7 @@ fn output_of_a_whole_job_is_for_who_pulls_any_of_it() {
 }
 
 #[test]
-fn who_asked_before_a_job_was_there_hears_it_only_if_it_may() {
+fn an_early_pull_gets_output_only_with_permission() {
     let mut fixture = Fixture::new();
     fixture.open(1, 0, all(), OUT);
     fixture.open(2, 0, all(), OUT);

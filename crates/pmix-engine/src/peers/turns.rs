@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_was_idle_starts_now_and_has_saved_nothing_up() {
+    fn an_idle_peer_gains_no_credit() {
         let mut turns = Turns::default();
         let (mut busy, mut idle) = (Account::default(), Account::default());
         let (first, second) = (PeerId(1), PeerId(2));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_is_to_be_finished_is_first() {
+    fn a_peer_to_be_closed_is_first() {
         let mut turns = Turns::default();
         let (mut other, mut closed) = (Account::default(), Account::default());
         turns.push(PeerId(1), &mut other, false);

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn each_node_is_asked_about_once_with_what_else_is_said() {
+    fn each_node_is_queried_once_with_the_other_qualifiers() {
         let (five, seven) = (
             Info::new(keys::NODEID, 5_u32),
             Info::new(keys::NODEID, 7_u32),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn one_query_names_so_many_nodes() {
+    fn the_number_of_nodes_in_a_query_is_bounded() {
         let many = |count: u32| -> Vec<_> {
             let ids = 0..count;
             ids.map(|id| Info::new(keys::NODEID, id)).collect()

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn many_keys_may_bring_less_than_a_few() {
+    fn many_keys_have_a_lower_byte_limit_than_few() {
         let mut results = QueryResults::default();
         assert!(results.spend(FEW_KEYS, MOST_BYTES).is_ok());
         let refused = results.spend(1, 0).unwrap_err();
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_both_know_is_one_answer() {
+    fn results_of_the_server_and_the_host_are_merged() {
         let host = Answer::Infos(Status::SUCCESS, vec![info("c", 3)]);
         let told = told(results(&["a"], &["b"], 1), Some(host));
         let expected = values(&[("a", 1), ("b", 2), ("c", 3)]);
@@ -337,14 +337,14 @@ mod tests {
     }
 
     #[test]
-    fn the_host_knows_better_where_it_knows() {
+    fn results_of_the_host_take_precedence() {
         let host = Answer::Infos(Status::SUCCESS, vec![info("b", 3)]);
         let told = told(results(&[], &["b"], 0), Some(host));
         assert_eq!(told, (Status::SUCCESS, values(&[("b", 3)])));
     }
 
     #[test]
-    fn a_requirement_that_neither_obeys_is_refused() {
+    fn an_unsupported_required_qualifier_is_refused() {
         let results = || QueryResults {
             tentative: vec![Tentative {
                 info: info("b", 2),
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_supported_that_either_answers() {
+    fn a_key_is_supported_if_the_server_or_the_host_answers_it() {
         let key = keys::QUERY_SUPPORTED_KEYS;
         let list = |text: &str| vec![Info::new(key, text.to_owned())];
         let of = |host: Vec<Info<'static>>| {
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn some_is_a_partial_success_and_none_is_not_found() {
+    fn missing_keys_are_a_partial_success_or_not_found() {
         let partial = Status::ERR_PARTIAL_SUCCESS;
         let some = Answer::Infos(partial, vec![info("c", 3)]);
         let all = values(&[("a", 1), ("c", 3)]);
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_fails_leaves_what_is_known_here() {
+    fn a_failure_of_the_host_keeps_the_results_of_the_server() {
         for host in [Answer::NotSupported, Answer::DROPPED] {
             let status = host.status();
             let known = told(results(&[], &["b"], 0), Some(host.clone()));
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_of_this_server_alone_is_not_asked_elsewhere() {
+    fn a_query_of_this_server_alone_is_not_forwarded() {
         let query = Query {
             keys: vec!["x".into()],
             qualifiers: vec![Info::new(keys::QUERY_LOCAL_ONLY, true)],

@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_host_supports_is_left_for_it_to_say() {
+    fn attributes_of_the_host_are_left_to_the_host() {
         let host = Info::new(keys::HOST_ATTRIBUTES, "all");
         let (found, left) = supported(&query(&["PMIx_Get"], vec![host.clone()]));
         assert_eq!(found, []);

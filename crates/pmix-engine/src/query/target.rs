@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_nobody_is_about_nobody() {
+    fn a_query_without_a_target_has_no_nspace() {
         let nobody = QueryTarget::read(&[]).unwrap();
         assert_eq!((nobody.nspace, nobody.rank), (None, Rank::WILDCARD));
         for empty in [Value::String(None), Value::from("")] {

@@ -34,7 +34,7 @@ fn from(uid: u32) -> Origin {
 }
 
 #[test]
-fn a_registered_process_is_let_in() {
+fn a_registered_process_is_accepted() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     for version in ["4.2.2rc2", "5.0.11rc1", "7.0.0a1"] {
@@ -58,7 +58,7 @@ fn a_registered_process_is_let_in() {
 }
 
 #[test]
-fn a_lie_is_answered_with_silence() {
+fn a_forged_hello_is_closed_without_a_reply() {
     let wrong = credential(UID, 7);
     let other = credential(7, UID);
     let forged = |info| Hello {
@@ -131,7 +131,7 @@ fn a_lie_is_answered_with_silence() {
         assert!(client.peer.is_none() && client.session.welcome().is_none());
         assert!(
             client.fault.is_none(),
-            "a client of 4.2 hangs when it is told why"
+            "a client of 4.2 hangs if it receives an error status"
         );
         assert_eq!(world.nodes[0].engine.poll_timeout(), None);
         // The impersonated process can still connect.
@@ -142,7 +142,7 @@ fn a_lie_is_answered_with_silence() {
 }
 
 #[test]
-fn a_module_that_nobody_speaks_is_refused() {
+fn an_unknown_bfrops_module_is_refused() {
     let mut world = World::new(1);
     world.job("job", &[1]);
     let mut bytes = hello("job", 0).encode().unwrap();
@@ -172,7 +172,7 @@ fn a_second_connection_of_a_process_is_refused_while_the_first_lives() {
 }
 
 #[test]
-fn children_may_speak_for_a_process_where_that_is_wanted() {
+fn children_may_connect_for_a_process_where_configured() {
     let mut config = Config::default();
     config.clone_policy = ClonePolicy::Accept;
     let mut world = World::with(1, &config);
@@ -191,7 +191,7 @@ fn children_may_speak_for_a_process_where_that_is_wanted() {
 }
 
 #[test]
-fn a_tool_that_is_lost_is_told_from_a_client() {
+fn a_lost_tool_is_distinguished_from_a_client() {
     let mut world = World::new(1);
     world.job("job", &[1]);
     let client = world.join(0, "job", 0);
@@ -211,7 +211,7 @@ fn a_tool_that_is_lost_is_told_from_a_client() {
 }
 
 #[test]
-fn who_says_nothing_is_closed_in_time() {
+fn a_silent_connection_is_closed_in_time() {
     let mut world = World::new(1);
     world.job("job", &[1]);
     let silent = world.nodes[0].engine.open(from(UID), world.now);
@@ -232,7 +232,7 @@ fn who_says_nothing_is_closed_in_time() {
 }
 
 #[test]
-fn many_who_say_nothing_make_room_for_those_who_speak() {
+fn silent_connections_are_dropped_for_new_ones() {
     let mut config = Config::default();
     config.handshakes_per_user = 8;
     let mut world = World::with(1, &config);
@@ -249,7 +249,7 @@ fn many_who_say_nothing_make_room_for_those_who_speak() {
 }
 
 #[test]
-fn a_tool_is_given_a_name_that_nobody_has() {
+fn a_tool_is_given_an_unused_name() {
     let mut world = World::new(1);
     let name = |world: &World, who: usize| match world.clients[who].session.welcome() {
         Some(Welcome::Assigned { proc, server }) => {
@@ -275,7 +275,7 @@ fn a_tool_is_given_a_name_that_nobody_has() {
 }
 
 #[test]
-fn no_two_tools_get_one_name() {
+fn tools_get_distinct_names() {
     let mut world = World::new(1);
     // An earlier server of this name assigned it.
     let given = Proc::new("server0.tool.1", Rank::new(0));
@@ -299,7 +299,7 @@ fn no_two_tools_get_one_name() {
 }
 
 #[test]
-fn the_host_names_tools_and_turns_them_away() {
+fn the_host_can_name_and_refuse_tools() {
     let mut world = World::new(1);
     world.rule(|_, call| match call {
         Upcall::ToolConnected(call) => {
@@ -339,7 +339,7 @@ fn the_host_names_tools_and_turns_them_away() {
 }
 
 #[test]
-fn a_tool_of_which_the_host_says_nothing_is_turned_away_in_time() {
+fn a_tool_without_a_reply_of_the_host_is_refused_in_time() {
     let mut world = World::new(1);
     world.rule(|_, _| Reaction::Silence);
     let waits = world.connect(0, &tool());
@@ -356,7 +356,7 @@ fn a_tool_of_which_the_host_says_nothing_is_turned_away_in_time() {
 }
 
 #[test]
-fn every_kind_of_tool_gets_the_welcome_it_reads() {
+fn every_kind_of_tool_gets_a_readable_welcome() {
     let kinds = [
         Role::LEGACY_TOOL,
         Role::LEGACY_LAUNCHER,
@@ -448,7 +448,7 @@ fn a_tool_does_not_take_the_name_of_a_job_or_of_the_server() {
 }
 
 #[test]
-fn a_client_does_not_wait_for_what_the_host_says_of_it() {
+fn a_client_does_not_wait_for_the_host() {
     let mut world = World::new(1);
     world.job("job", &[3]);
     let reactions = [
@@ -476,7 +476,7 @@ fn a_client_does_not_wait_for_what_the_host_says_of_it() {
 }
 
 #[test]
-fn a_credential_that_is_verified_later_lets_nobody_wait_and_is_judged_as_one_at_once() {
+fn a_credential_verified_later_blocks_no_peer_and_is_judged_alike() {
     let mut world = World::new(1);
     world.job("job", &[6]);
     let other = world.join(0, "job", 5);
@@ -544,7 +544,7 @@ fn a_credential_that_is_verified_later_lets_nobody_wait_and_is_judged_as_one_at_
 }
 
 #[test]
-fn a_peer_whose_credential_is_looked_into_waits_and_is_kept_in_little() {
+fn a_peer_with_an_unverified_credential_must_wait_and_uses_little_memory() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let mut later = Hello {

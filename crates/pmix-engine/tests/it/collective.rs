@@ -61,7 +61,7 @@ pub(crate) fn missing(world: &World, node: usize) -> Vec<(Vec<Rank>, Status)> {
 pub(crate) const DONE: Option<Status> = Some(Status::SUCCESS);
 
 #[test]
-fn four_processes_exchange_what_they_put_and_leave() {
+fn four_processes_exchange_data_and_finalize() {
     let mut world = World::new(1);
     world.job("job", &[4]);
     world.rule(|_, call| match call {
@@ -94,7 +94,7 @@ fn four_processes_exchange_what_they_put_and_leave() {
 }
 
 #[test]
-fn two_nodes_exchange_what_their_processes_put() {
+fn two_nodes_exchange_data() {
     let mut world = World::new(2);
     world.job("job", &[2, 2]);
     let all = world.join_all("job", &[2, 2]);
@@ -123,7 +123,7 @@ fn two_nodes_exchange_what_their_processes_put() {
 }
 
 #[test]
-fn a_fence_without_data_brings_none() {
+fn a_fence_without_collection_returns_no_data() {
     let mut world = World::new(2);
     world.job("job", &[1, 1]);
     let all = world.join_all("job", &[1, 1]);
@@ -140,7 +140,7 @@ fn a_fence_without_data_brings_none() {
 }
 
 #[test]
-fn fences_of_the_same_processes_follow_each_other() {
+fn fences_of_the_same_processes_complete_in_order() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);
@@ -161,7 +161,7 @@ fn fences_of_the_same_processes_follow_each_other() {
 }
 
 #[test]
-fn fences_of_different_processes_do_not_meet() {
+fn fences_of_different_processes_are_independent() {
     let mut world = World::new(1);
     world.job("job", &[3]);
     let all = world.join_all("job", &[3]);
@@ -175,7 +175,7 @@ fn fences_of_different_processes_do_not_meet() {
 }
 
 #[test]
-fn who_takes_no_part_cannot_fence() {
+fn a_process_cannot_fence_for_others() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);
@@ -194,7 +194,7 @@ fn who_takes_no_part_cannot_fence() {
 }
 
 #[test]
-fn when_time_is_up_those_who_are_there_are_told_who_is_not() {
+fn a_timeout_names_the_missing_participants() {
     let mut world = World::new(1);
     world.job("job", &[3]);
     let all = world.join_all("job", &[3]);
@@ -218,7 +218,7 @@ fn when_time_is_up_those_who_are_there_are_told_who_is_not() {
 }
 
 #[test]
-fn a_participant_that_is_lost_ends_the_fence_for_all() {
+fn a_lost_participant_ends_the_fence_for_all() {
     for has_come in [false, true] {
         let mut world = World::new(2);
         world.job("job", &[2, 2]);
@@ -250,7 +250,7 @@ fn a_participant_that_is_lost_ends_the_fence_for_all() {
 }
 
 #[test]
-fn a_process_that_comes_back_takes_part_again() {
+fn a_process_that_returns_participates_again() {
     let mut world = World::new(1);
     world.job("job", &[3]);
     let all = world.join_all("job", &[3]);
@@ -278,7 +278,7 @@ fn a_process_that_comes_back_takes_part_again() {
 }
 
 #[test]
-fn who_is_lost_after_the_host_was_called_has_taken_part() {
+fn a_process_lost_after_the_upcall_has_participated() {
     let mut world = World::new(2);
     world.job("job", &[2, 1]);
     let all = world.join_all("job", &[2, 1]);
@@ -289,7 +289,7 @@ fn who_is_lost_after_the_host_was_called_has_taken_part() {
 }
 
 #[test]
-fn a_process_between_two_lives_is_waited_for() {
+fn a_fence_waits_for_a_process_that_restarts() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);
@@ -303,7 +303,7 @@ fn a_process_between_two_lives_is_waited_for() {
 }
 
 #[test]
-fn a_process_that_has_finalised_is_waited_for_so_long() {
+fn a_fence_waits_for_a_finalized_process_for_the_return_time() {
     let mut world = World::new(2);
     world.job("job", &[2, 1]);
     let all = world.join_all("job", &[2, 1]);
@@ -329,7 +329,7 @@ fn a_process_that_has_finalised_is_waited_for_so_long() {
 }
 
 #[test]
-fn a_process_that_is_deregistered_is_not_waited_for() {
+fn a_fence_does_not_wait_for_a_deregistered_process() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);
@@ -359,7 +359,7 @@ fn a_process_that_is_deregistered_is_not_waited_for() {
 }
 
 #[test]
-fn a_host_that_does_not_answer_gets_a_little_longer_than_the_participants() {
+fn the_timeout_of_the_host_exceeds_that_of_the_participants() {
     let mut world = World::new(2);
     world.job("job", &[1, 1]);
     let all = world.join_all("job", &[1, 1]);
@@ -373,7 +373,7 @@ fn a_host_that_does_not_answer_gets_a_little_longer_than_the_participants() {
 }
 
 #[test]
-fn every_end_that_a_host_finds_reaches_the_participants() {
+fn every_status_of_the_host_reaches_the_participants() {
     for (answer, expected) in [
         (Answer::NotSupported, Status::ERR_NOT_SUPPORTED),
         (Answer::DROPPED, Status::ERR_COMM_FAILURE),
@@ -398,7 +398,7 @@ fn every_end_that_a_host_finds_reaches_the_participants() {
 }
 
 #[test]
-fn a_fence_that_nobody_limits_ends_by_configuration() {
+fn a_fence_without_a_timeout_ends_by_configuration() {
     let mut config = Config::default();
     config.collective_time = Some(Duration::from_secs(9));
     let mut world = World::with(1, &config);
@@ -436,7 +436,7 @@ fn a_connect_that_fails_on_one_node_fails_on_all() {
 }
 
 #[test]
-fn jobs_that_connect_are_told_of_each_other() {
+fn connected_jobs_get_the_info_of_each_other() {
     let mut world = World::new(2);
     world.job("job", &[1, 1]);
     world.job("other", &[1]);
@@ -474,7 +474,7 @@ fn jobs_that_connect_are_told_of_each_other() {
 }
 
 #[test]
-fn a_job_that_is_deregistered_takes_its_fences_along() {
+fn deregistering_a_job_ends_its_fences() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     world.job("other", &[1]);
@@ -497,7 +497,7 @@ fn a_job_that_is_deregistered_takes_its_fences_along() {
 }
 
 #[test]
-fn fences_that_fail_without_end_are_not_kept_without_end() {
+fn stored_failed_fences_are_bounded() {
     let mut world = World::new(1);
     world.job("job", &[3]);
     let all = world.join_all("job", &[3]);
@@ -523,7 +523,7 @@ fn fences_that_fail_without_end_are_not_kept_without_end() {
 }
 
 #[test]
-fn the_host_is_told_how_much_time_is_left() {
+fn the_host_gets_the_remaining_time() {
     let mut config = Config::default();
     config.collective_time = Some(Duration::from_secs(9));
     let mut world = World::with(2, &config);
@@ -552,7 +552,7 @@ fn the_host_is_told_how_much_time_is_left() {
 }
 
 #[test]
-fn a_participant_that_does_not_exist_is_an_error_at_once() {
+fn an_unknown_participant_is_refused_at_once() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);

@@ -45,7 +45,7 @@ fn commit(world: &mut World, who: Who, blocks: &[u8]) -> Option<Status> {
 }
 
 #[test]
-fn a_first_commit_whose_last_message_is_refused_is_waited_for_a_little() {
+fn a_get_waits_briefly_if_the_last_message_of_a_first_commit_is_refused() {
     let (mut world, all, messages) = committing(1_300);
     let [first, middle, last] = &messages[..] else {
         panic!("{} messages", messages.len());
@@ -72,7 +72,7 @@ fn a_first_commit_whose_last_message_is_refused_is_waited_for_a_little() {
 }
 
 #[test]
-fn a_process_that_leaves_between_the_messages_of_its_first_commit_is_waited_for_no_longer() {
+fn a_get_ends_if_a_process_leaves_during_its_first_commit() {
     let (mut world, all, messages) = committing(100_000);
     let local = world.ask(all[0], &get("job", 1, "last"));
     let remote = world.ask(all[2], &get("job", 1, "last"));
@@ -93,7 +93,7 @@ fn a_process_that_leaves_between_the_messages_of_its_first_commit_is_waited_for_
 }
 
 #[test]
-fn a_first_commit_whose_first_message_is_refused_ends_with_its_last() {
+fn a_first_commit_with_a_refused_first_message_ends_with_its_last() {
     let (mut world, all, messages) = committing(100_000);
     let local = world.ask(all[0], &get("job", 1, "key.0"));
     let whole = world.ask(all[0], &whole());
@@ -108,7 +108,7 @@ fn a_first_commit_whose_first_message_is_refused_ends_with_its_last() {
 }
 
 #[test]
-fn a_key_of_a_later_message_of_the_first_commit_is_waited_for() {
+fn a_get_waits_for_later_messages_of_the_first_commit() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);

@@ -17,7 +17,7 @@ fn from(uid: u32) -> Origin {
 
 /// Connects a launcher to the tool that started it; the tool sends no hello.
 #[test]
-fn a_tool_that_the_host_connected_with_is_served_and_refused_as_others() {
+fn a_tool_connected_by_the_host_is_treated_like_others() {
     let mut config = Config::default();
     config.user = Some((UID, UID));
     let mut world = World::with(1, &config);
@@ -56,7 +56,7 @@ fn a_tool_that_the_host_connected_with_is_served_and_refused_as_others() {
 
 /// Lets a tool take over the connection of a launcher that it started and that has requested its job info.
 #[test]
-fn the_connection_of_a_process_that_waits_for_nothing_is_given_up_and_the_process_is_not_lost() {
+fn releasing_an_idle_connection_does_not_lose_its_process() {
     let mut world = World::new(1);
     world.job("launcher", &[2]);
     let launcher = Proc::new("launcher", Rank::new(0));

@@ -90,7 +90,7 @@ pub(crate) fn infos(
 }
 
 #[test]
-fn cleanups_are_kept_here_and_handed_out_at_the_end() {
+fn cleanups_are_stored_and_returned_at_the_end() {
     let (mut world, all) = job(3);
     let ledger = Ledger::answering(&mut world, Answer::NotSupported);
     let asked = [
@@ -124,7 +124,7 @@ fn cleanups_are_kept_here_and_handed_out_at_the_end() {
 }
 
 #[test]
-fn what_is_registered_for_removal_is_told_once_as_it_is_registered() {
+fn a_registered_cleanup_is_reported_once() {
     let (mut world, all) = job(2);
     let registered = |world: &mut World, infos: Vec<Info<'static>>| {
         let status = world.status_of(all[0], &control(vec![proc(0), proc(1)], infos));
@@ -156,7 +156,7 @@ fn what_is_registered_for_removal_is_told_once_as_it_is_registered() {
 }
 
 #[test]
-fn a_tool_ends_with_its_connection() {
+fn cleanups_of_a_tool_are_returned_when_it_disconnects() {
     let mut world = World::new(1);
     let who = tool(&mut world, 0);
     let status = world.status_of(who, &control(vec![], cleanup("/t/tool")));
@@ -172,7 +172,7 @@ fn a_tool_ends_with_its_connection() {
 }
 
 #[test]
-fn cleanups_for_others_and_for_elsewhere_are_refused() {
+fn cleanups_for_other_users_and_nodes_are_refused() {
     let mut world = World::new(2);
     world.job("job", &[1, 1]);
     world.job_of("foreign", &[1], 7);
@@ -196,7 +196,7 @@ fn cleanups_for_others_and_for_elsewhere_are_refused() {
 }
 
 #[test]
-fn the_rest_of_a_request_is_the_hosts() {
+fn other_job_controls_are_forwarded_to_the_host() {
     let (mut world, all) = job(1);
     let told = vec![Info::new("said", 7_u32)];
     let answer = Answer::Infos(Status::SUCCESS, told.clone());
@@ -216,7 +216,7 @@ fn the_rest_of_a_request_is_the_hosts() {
 }
 
 #[test]
-fn missed_signs_of_life_are_told_to_the_job_and_the_process_itself() {
+fn missed_heartbeats_are_reported_to_the_job_and_the_process() {
     let alert = Status::MONITOR_HEARTBEAT_ALERT;
     let (mut world, all) = job(2);
     for who in &all {
@@ -260,7 +260,11 @@ fn missed_signs_of_life_are_told_to_the_job_and_the_process_itself() {
     }
     assert_eq!(ledger.take("NotifyEvent").len(), 1);
     world.advance(Duration::from_secs(100));
-    assert_eq!(codes(&mut world, all[1]), [], "it is told once");
+    assert_eq!(
+        codes(&mut world, all[1]),
+        [],
+        "the missed heartbeat is reported once"
+    );
     let beat = monitor(keys::SEND_HEARTBEAT, Value::Undef, vec![]);
     assert_eq!(world.status_of(all[0], &beat), Some(Status::SUCCESS));
     world.advance(Duration::from_secs(10));
@@ -282,7 +286,7 @@ fn missed_signs_of_life_are_told_to_the_job_and_the_process_itself() {
 }
 
 #[test]
-fn an_alert_that_would_be_taken_for_news_of_the_server_is_refused() {
+fn an_alert_with_a_code_of_the_server_is_refused() {
     let (mut world, all) = job(1);
     let ledger = Ledger::answering(&mut world, Answer::NotSupported);
     let with = |key, error| {
@@ -326,7 +330,7 @@ fn an_alert_that_would_be_taken_for_news_of_the_server_is_refused() {
 }
 
 #[test]
-fn to_cancel_all_monitors_concerns_those_of_the_host_too() {
+fn cancelling_all_monitors_includes_those_of_the_host() {
     let (mut world, all) = job(1);
     let ledger = Ledger::answering(&mut world, Answer::NotSupported);
     let time = vec![Info::new(keys::MONITOR_HEARTBEAT_TIME, 5_u32)];
@@ -339,7 +343,7 @@ fn to_cancel_all_monitors_concerns_those_of_the_host_too() {
 }
 
 #[test]
-fn nobody_watches_a_process_that_is_gone() {
+fn monitors_of_an_exited_process_are_removed() {
     let (mut world, all) = job(1);
     let time = vec![Info::new(keys::MONITOR_HEARTBEAT_TIME, 5_u32)];
     let promise = monitor(keys::MONITOR_HEARTBEAT, Value::Undef, time);
@@ -350,7 +354,7 @@ fn nobody_watches_a_process_that_is_gone() {
 }
 
 #[test]
-fn what_else_is_to_be_watched_is_the_hosts() {
+fn other_monitors_are_forwarded_to_the_host() {
     let (mut world, all) = job(1);
     let ledger = Ledger::answering(&mut world, Answer::NotSupported);
     let file = monitor(keys::MONITOR_FILE, Value::from("/t/x"), vec![]);
@@ -367,7 +371,7 @@ fn what_else_is_to_be_watched_is_the_hosts() {
 }
 
 #[test]
-fn heartbeats_are_the_hosts_where_nobody_watches_for_them_here() {
+fn heartbeats_without_a_local_monitor_are_forwarded_to_the_host() {
     let mut config = Config::default();
     config.watches_heartbeats = false;
     let mut world = World::with(1, &config);

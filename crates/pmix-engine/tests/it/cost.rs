@@ -52,7 +52,7 @@ fn is_linear<T>(
 
 /// Checks that for gets of all data of a process, 8 MiB in two values, the server holds one reply of that length.
 #[test]
-fn a_large_reply_is_made_once_for_all_processes_that_wait_for_it() {
+fn a_large_reply_is_encoded_once_for_all_waiting_processes() {
     const LEN: usize = 4 << 20;
     let mut world = World::new(1);
     world.job("job", &[4]);
@@ -235,7 +235,7 @@ fn a_lookup_that_names_a_key_of_many_ranges_again_and_again() {
 }
 
 #[test]
-fn lookups_that_wait_beside_each_other() {
+fn many_waiting_lookups() {
     is_linear(
         "lookups that wait",
         250,
@@ -279,7 +279,7 @@ fn lookups_that_wait_for_one_value_share_it() {
 }
 
 #[test]
-fn keys_that_come_and_go_one_by_one_beside_a_lookup_of_all_of_them() {
+fn keys_published_and_removed_one_by_one_beside_a_lookup_of_all() {
     is_linear(
         "keys of a lookup that waits for all",
         250,

@@ -37,7 +37,7 @@ fn the_other_half(world: &mut World) -> Who {
 }
 
 #[test]
-fn processes_that_are_registered_late_are_waited_for() {
+fn a_collective_waits_for_processes_registered_late() {
     let mut world = World::new(1);
     let engine = &mut world.nodes[0].engine;
     let infos = [
@@ -78,7 +78,7 @@ fn processes_that_are_registered_late_are_waited_for() {
 }
 
 #[test]
-fn all_of_a_job_and_its_ranks_are_the_same_before_it_is_registered_too() {
+fn a_wildcard_equals_the_ranks_of_an_unregistered_job() {
     let mut world = World::new(1);
     let infos = [
         Info::new(keys::NODE_MAP, "n00"),
@@ -117,7 +117,7 @@ fn all_of_a_job_and_its_ranks_are_the_same_before_it_is_registered_too() {
 }
 
 #[test]
-fn who_waits_for_a_job_to_be_registered_is_told_of_losses_and_of_the_time() {
+fn a_call_before_registration_ends_by_loss_or_timeout() {
     let mut world = World::new(1);
     let first = half_a_job(&mut world);
     let waits = world.ask(first, &fence(vec![]));
@@ -149,7 +149,7 @@ fn who_waits_for_a_job_to_be_registered_is_told_of_losses_and_of_the_time() {
 }
 
 #[test]
-fn a_fence_of_a_job_that_was_never_whole_ends_with_it() {
+fn a_fence_of_an_incomplete_job_ends_with_the_job() {
     let mut world = World::new(1);
     let who = half_a_job(&mut world);
     world.ask(who, &fence(vec![]));

@@ -64,7 +64,7 @@ fn notify(infos: Vec<Info<'static>>) -> Request<'static> {
 }
 
 #[test]
-fn an_event_keeps_its_user_on_the_way_to_another_node() {
+fn an_event_keeps_its_user_across_nodes() {
     let mut world = world(2);
     world.job("own", &[1, 1]);
     world.job_of("foreign", &[0, 1], FOREIGN);
@@ -103,7 +103,7 @@ fn an_event_keeps_its_user_on_the_way_to_another_node() {
 }
 
 #[test]
-fn tools_of_root_hear_the_events_of_every_user() {
+fn tools_of_root_get_events_of_every_user() {
     let mut world = world(1);
     world.job_of("foreign", &[2], FOREIGN);
     let source = listens(&mut world, 0, FOREIGN, &hello("foreign", 0));
@@ -117,7 +117,7 @@ fn tools_of_root_hear_the_events_of_every_user() {
 }
 
 #[test]
-fn tools_hear_from_the_host_of_jobs_that_they_may_read() {
+fn tools_get_host_events_of_readable_jobs() {
     let mut world = world(1);
     world.job("own", &[1]);
     world.job_of("foreign", &[1], FOREIGN);
@@ -142,7 +142,7 @@ fn tools_hear_from_the_host_of_jobs_that_they_may_read() {
 }
 
 #[test]
-fn a_process_set_is_told_of_to_the_users_of_its_members() {
+fn a_process_set_is_reported_to_the_users_of_its_members() {
     let mut world = world(1);
     world.job("own", &[1]);
     world.job_of("foreign", &[1], FOREIGN);

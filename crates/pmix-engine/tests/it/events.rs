@@ -47,7 +47,7 @@ fn listening(num_procs: u32, codes: &[Status]) -> (World, Vec<Who>) {
 }
 
 #[test]
-fn an_event_of_a_process_reaches_the_others_with_all_that_was_said() {
+fn an_event_of_a_process_reaches_others_with_all_infos() {
     let (mut world, all) = listening(3, &[CODE]);
     let ledger = Ledger::open(&mut world, |_| Reaction::Silence);
     let said = vec![Info::new("why", "because")];
@@ -71,7 +71,7 @@ fn an_event_of_a_process_reaches_the_others_with_all_that_was_said() {
 }
 
 #[test]
-fn what_stays_on_the_node_is_not_told_to_the_host() {
+fn a_local_event_is_not_forwarded_to_the_host() {
     let (mut world, all) = listening(2, &[CODE]);
     let ledger = Ledger::answering(&mut world, Answer::NotSupported);
     for (range, told) in [(DataRange::LOCAL, 1), (DataRange::PROC_LOCAL, 0)] {
@@ -83,7 +83,7 @@ fn what_stays_on_the_node_is_not_told_to_the_host() {
 }
 
 #[test]
-fn what_is_for_the_host_alone_reaches_no_process() {
+fn an_event_for_the_host_reaches_no_process() {
     let (mut world, all) = listening(2, &[]);
     let ledger = Ledger::answering(&mut world, Answer::Done(Status::SUCCESS));
     let request = notify(CODE, DataRange::RM, vec![]);
@@ -93,7 +93,7 @@ fn what_is_for_the_host_alone_reaches_no_process() {
 }
 
 #[test]
-fn an_event_that_cannot_be_is_refused() {
+fn an_invalid_event_is_refused() {
     let (mut world, all) = listening(2, &[]);
     let bad = [
         notify(CODE, DataRange::CUSTOM, vec![]),
@@ -107,7 +107,7 @@ fn an_event_that_cannot_be_is_refused() {
 }
 
 #[test]
-fn an_event_that_names_more_processes_than_it_may_is_refused() {
+fn an_event_with_too_many_processes_is_refused() {
     let (mut world, all) = listening(2, &[CODE]);
     let most = Config::default().procs_per_request;
     let named = |count: usize| {
@@ -132,7 +132,7 @@ fn an_event_that_names_more_processes_than_it_may_is_refused() {
 }
 
 #[test]
-fn events_of_one_source_come_in_order() {
+fn events_of_one_source_arrive_in_order() {
     let (mut world, all) = listening(3, &[]);
     for number in 1..=200 {
         let code = Status::from_raw(number);
@@ -145,7 +145,7 @@ fn events_of_one_source_come_in_order() {
 }
 
 #[test]
-fn who_registers_late_gets_what_was_kept_behind_the_answer() {
+fn stored_events_follow_the_reply_to_a_late_registration() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);
@@ -168,7 +168,7 @@ fn who_registers_late_gets_what_was_kept_behind_the_answer() {
 }
 
 #[test]
-fn what_is_deregistered_is_heard_no_longer_and_not_answered() {
+fn a_deregistered_code_is_not_delivered_and_has_no_reply() {
     let (mut world, all) = listening(2, &[CODE]);
     let tag = world.ask(all[1], &deregister(&[CODE]));
     world.run();
@@ -180,7 +180,7 @@ fn what_is_deregistered_is_heard_no_longer_and_not_answered() {
 }
 
 #[test]
-fn default_handlers_are_deregistered_by_the_code_that_stands_for_them() {
+fn default_handlers_are_deregistered_by_their_code() {
     let (mut world, all) = listening(2, &[]);
     world.ask(all[1], &deregister(&[request::DeregisterEvents::DEFAULT]));
     world.run();
@@ -190,7 +190,7 @@ fn default_handlers_are_deregistered_by_the_code_that_stands_for_them() {
 }
 
 #[test]
-fn the_environment_is_the_hosts_to_tell_of() {
+fn environment_events_come_from_the_host() {
     let down = Status::EVENT_NODE_DOWN;
     let mut world = World::new(1);
     world.job("job", &[3]);
@@ -231,7 +231,7 @@ fn the_environment_is_the_hosts_to_tell_of() {
     let Upcall::DeregisterEvents(call) = asked.one("DeregisterEvents") else {
         panic!();
     };
-    assert_eq!(call.codes, [down], "when nobody is left");
+    assert_eq!(call.codes, [down], "the last registration is removed");
 }
 
 /// Raises an event of the host.
@@ -245,7 +245,7 @@ fn tell(world: &mut World, status: Status, source: &Proc<'_>, infos: Vec<Info<'s
 }
 
 #[test]
-fn a_host_that_is_silent_about_codes_of_users_holds_nobody_up() {
+fn a_silent_host_does_not_block_user_codes() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);
@@ -265,7 +265,7 @@ fn a_host_that_is_silent_about_codes_of_users_holds_nobody_up() {
 }
 
 #[test]
-fn a_process_that_goes_while_the_host_is_asked_leaves_nothing_behind() {
+fn a_process_that_leaves_during_the_upcall_leaves_no_state() {
     let down = Status::EVENT_NODE_DOWN;
     let mut world = World::new(1);
     world.job("job", &[1]);
@@ -289,7 +289,7 @@ fn a_process_that_goes_while_the_host_is_asked_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_the_host_tells_is_not_told_back() {
+fn an_event_of_the_host_is_not_returned_to_it() {
     let (mut world, all) = listening(2, &[]);
     let ledger = Ledger::answering(&mut world, Answer::NotSupported);
     let source = Proc::new("rm", Rank::UNDEF);
@@ -306,7 +306,7 @@ fn what_the_host_tells_is_not_told_back() {
 }
 
 #[test]
-fn what_another_server_relayed_goes_round_no_second_time() {
+fn a_relayed_event_is_not_relayed_again() {
     let (mut world, all) = listening(3, &[]);
     let ledger = Ledger::answering(&mut world, Answer::NotSupported);
     world.ask(all[0], &notify(CODE, DataRange::GLOBAL, vec![]));
@@ -319,7 +319,7 @@ fn what_another_server_relayed_goes_round_no_second_time() {
 }
 
 #[test]
-fn the_loss_of_a_process_is_told_to_who_asked_for_that() {
+fn the_loss_of_a_process_reaches_registered_peers() {
     let lost = Status::ERR_LOST_CONNECTION;
     let (mut world, all) = listening(3, &[lost]);
     let default = all[2];
@@ -343,7 +343,7 @@ fn the_loss_of_a_process_is_told_to_who_asked_for_that() {
 }
 
 #[test]
-fn who_leaves_as_it_should_is_not_lost() {
+fn a_finalized_process_is_not_lost() {
     let lost = Status::ERR_LOST_CONNECTION;
     let (mut world, all) = listening(2, &[lost]);
     let status = world.status_of(all[0], &Request::Finalize);
@@ -353,7 +353,7 @@ fn who_leaves_as_it_should_is_not_lost() {
 }
 
 #[test]
-fn a_user_does_not_reach_processes_of_another() {
+fn an_event_of_a_user_does_not_reach_another() {
     let mut world = World::new(1);
     world.job("own", &[2]);
     let own = world.join_all("own", &[2]);
@@ -380,7 +380,7 @@ fn a_user_does_not_reach_processes_of_another() {
 }
 
 #[test]
-fn every_peer_reads_events_in_its_own_form() {
+fn events_have_the_form_of_each_peer() {
     let forms = [
         ("2.0.3", "v20"),
         ("3.2.5", "v3"),
@@ -421,7 +421,7 @@ fn every_peer_reads_events_in_its_own_form() {
 }
 
 #[test]
-fn what_a_peer_cannot_read_is_left_out_and_the_event_comes() {
+fn unreadable_infos_are_dropped_from_an_event() {
     let (mut world, all) = listening(1, &[]);
     let regex = Regex2::new("native", &b"n[1:0-9]"[..]);
     let said = vec![Info::new("new", Value::from(regex)), Info::new("n", 7_u32)];
@@ -431,7 +431,7 @@ fn what_a_peer_cannot_read_is_left_out_and_the_event_comes() {
 }
 
 #[test]
-fn local_processes_are_told_of_process_sets() {
+fn local_processes_are_notified_of_process_sets() {
     let defined = Status::PROCESS_SET_DEFINE;
     let deleted = Status::PROCESS_SET_DELETE;
     let (mut world, all) = listening(2, &[defined, deleted]);
@@ -453,7 +453,7 @@ fn local_processes_are_told_of_process_sets() {
 }
 
 #[test]
-fn the_events_of_a_job_go_with_it() {
+fn stored_events_are_removed_with_their_job() {
     let (mut world, all) = listening(1, &[]);
     world.ask(all[0], &notify(CODE, DataRange::GLOBAL, vec![]));
     world.run();

@@ -75,7 +75,7 @@ fn a_get_waits_for_the_commit_of_a_local_process() {
 }
 
 #[test]
-fn who_does_not_wait_is_told_at_once() {
+fn an_immediate_get_is_answered_at_once() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);
@@ -85,7 +85,7 @@ fn who_does_not_wait_is_told_at_once() {
 }
 
 #[test]
-fn a_get_ends_when_its_time_is_up() {
+fn a_get_times_out() {
     let mut world = World::new(1);
     no_direct_modex(&mut world);
     world.job("job", &[2]);
@@ -107,7 +107,7 @@ fn a_get_ends_when_its_time_is_up() {
 }
 
 #[test]
-fn a_key_that_a_process_has_not_put_yet_is_waited_for_a_little() {
+fn a_get_waits_briefly_for_a_key_not_yet_put() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);
@@ -130,7 +130,7 @@ fn a_key_that_a_process_has_not_put_yet_is_waited_for_a_little() {
 }
 
 #[test]
-fn what_is_for_other_nodes_only_is_not_waited_for() {
+fn a_get_does_not_wait_for_data_of_remote_scope() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);
@@ -140,7 +140,7 @@ fn what_is_for_other_nodes_only_is_not_waited_for() {
 }
 
 #[test]
-fn a_reserved_key_that_nobody_knows_is_never_waited_for() {
+fn a_get_never_waits_for_an_unknown_reserved_key() {
     let mut world = World::new(2);
     world.job("job", &[1, 1]);
     let all = world.join_all("job", &[1, 1]);
@@ -166,7 +166,7 @@ fn a_reserved_key_that_a_process_put_is_found() {
 }
 
 #[test]
-fn keys_of_processes_and_of_the_job_come_in_the_form_that_clients_keep() {
+fn keys_of_processes_and_the_job_have_the_form_of_the_client() {
     let mut world = World::new(2);
     world.job("job", &[2, 2]);
     let who = world.join(0, "job", 0);
@@ -184,7 +184,7 @@ fn keys_of_processes_and_of_the_job_come_in_the_form_that_clients_keep() {
 }
 
 #[test]
-fn keys_of_nodes_come_in_the_array_of_the_node_however_they_are_asked() {
+fn node_keys_are_returned_in_the_node_array_for_every_request() {
     let mut world = World::new(2);
     world.job("job", &[2, 2]);
     let who = world.join(0, "job", 0);
@@ -216,7 +216,7 @@ fn keys_of_nodes_come_in_the_array_of_the_node_however_they_are_asked() {
 }
 
 #[test]
-fn one_direct_modex_answers_all_who_wait() {
+fn one_direct_modex_completes_all_waiting_gets() {
     let mut world = World::new(2);
     world.job("job", &[3, 1]);
     let all = world.join_all("job", &[3, 1]);
@@ -259,7 +259,7 @@ fn one_direct_modex_answers_all_who_wait() {
 }
 
 #[test]
-fn who_waits_for_another_key_of_the_same_process_is_not_forgotten() {
+fn a_get_for_another_key_of_the_same_process_completes() {
     let mut world = World::new(2);
     world.job("job", &[2, 1]);
     let all = world.join_all("job", &[2, 1]);
@@ -285,7 +285,7 @@ fn who_waits_for_another_key_of_the_same_process_is_not_forgotten() {
 }
 
 #[test]
-fn a_host_that_brings_nothing_leaves_nobody_waiting() {
+fn a_failed_direct_modex_completes_the_get() {
     for (answer, expected) in [
         (Answer::NotSupported, Status::ERR_NOT_FOUND),
         (Answer::DROPPED, Status::ERR_COMM_FAILURE),
@@ -315,7 +315,7 @@ fn no_direct_modex(world: &mut World) {
 }
 
 #[test]
-fn what_the_host_says_of_a_job_that_it_does_not_know_is_told_at_once() {
+fn the_status_of_the_host_for_an_unknown_job_is_returned_at_once() {
     for status in [Status::ERR_NOT_FOUND, Status::ERR_INVALID_NAMESPACE] {
         let mut world = World::new(1);
         world.job("job", &[1]);
@@ -330,7 +330,7 @@ fn what_the_host_says_of_a_job_that_it_does_not_know_is_told_at_once() {
 }
 
 #[test]
-fn a_job_that_is_registered_later_is_waited_for() {
+fn a_get_waits_for_a_job_registered_later() {
     let mut world = World::new(1);
     no_direct_modex(&mut world);
     world.job("job", &[1]);
@@ -366,7 +366,7 @@ fn a_job_that_is_registered_later_is_waited_for() {
 }
 
 #[test]
-fn a_job_that_a_session_describes_is_answered_and_goes_with_the_one_that_described_it() {
+fn a_job_described_by_a_session_is_removed_with_its_describer() {
     let mut world = World::new(1);
     no_direct_modex(&mut world);
     world.job("job", &[1]);
@@ -403,7 +403,7 @@ fn a_job_that_a_session_describes_is_answered_and_goes_with_the_one_that_describ
 }
 
 #[test]
-fn the_first_answer_about_another_job_brings_the_whole_of_it() {
+fn the_first_reply_about_another_job_has_all_its_info() {
     // A client of 4.2 sends a request about the job when it needs a value of one of its processes.
     for (key, rank) in [
         (keys::JOB_SIZE, Rank::WILDCARD),
@@ -436,7 +436,7 @@ fn the_first_answer_about_another_job_brings_the_whole_of_it() {
 }
 
 #[test]
-fn jobs_of_other_users_are_not_read() {
+fn jobs_of_other_users_cannot_be_read() {
     let mut world = World::new(1);
     world.job("job", &[1]);
     world.job_of("foreign", &[1], 77);
@@ -458,7 +458,7 @@ fn jobs_of_other_users_are_not_read() {
 }
 
 #[test]
-fn the_whole_job_is_told_to_who_asks_for_no_key() {
+fn a_get_without_a_key_returns_the_whole_job() {
     let mut world = World::new(2);
     world.job("job", &[1, 1]);
     let who = world.join(0, "job", 0);
@@ -476,7 +476,7 @@ fn the_whole_job_is_told_to_who_asks_for_no_key() {
 }
 
 #[test]
-fn all_clients_of_a_release_are_told_the_same_bytes() {
+fn clients_of_one_release_get_the_same_bytes() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let first = world.nodes[0].engine.open(Default::default(), world.now);
@@ -502,7 +502,7 @@ fn all_clients_of_a_release_are_told_the_same_bytes() {
 }
 
 #[test]
-fn a_client_waits_as_long_as_it_says_whoever_else_asks() {
+fn each_client_keeps_its_own_timeout() {
     let mut world = World::new(2);
     world.job("job", &[2, 1]);
     let all = world.join_all("job", &[2, 1]);
@@ -541,7 +541,7 @@ pub(crate) fn told(world: &mut World, who: Who, get: &Request<'_>) -> Vec<u32> {
 }
 
 #[test]
-fn who_asks_for_more_gets_what_others_put() {
+fn later_gets_prefetch_data_of_other_processes() {
     let mut world = World::new(1);
     world.job("job", &[6]);
     let all = world.join_all("job", &[6]);
@@ -565,7 +565,7 @@ fn who_asks_for_more_gets_what_others_put() {
 }
 
 #[test]
-fn a_server_that_gives_nothing_more_gives_what_was_asked_for() {
+fn a_server_without_prefetch_returns_the_requested_data() {
     let mut config = pmix_engine::Config::default();
     config.prefetch_bytes = 0;
     let mut world = World::with(1, &config);

@@ -132,7 +132,7 @@ pub(crate) fn heard(world: &World, who: Who) -> Vec<(Status, String, Option<Rank
 }
 
 #[test]
-fn all_members_are_told_who_they_are_and_their_context_id() {
+fn all_members_get_the_membership_and_context_id() {
     for per_node in [&[4][..], &[2, 2]] {
         let (mut world, all) = world(per_node);
         let mut first = None;
@@ -157,7 +157,7 @@ fn all_members_are_told_who_they_are_and_their_context_id() {
 }
 
 #[test]
-fn a_group_waits_for_its_members_and_for_nobody_else() {
+fn a_group_waits_only_for_its_members() {
     let (mut world, all) = world(&[2, 2]);
     let group = construct("g", &[0, 2], vec![]);
     let first = world.ask(all[0], &group);
@@ -173,7 +173,7 @@ fn a_group_waits_for_its_members_and_for_nobody_else() {
 }
 
 #[test]
-fn groups_of_the_same_members_and_other_names_do_not_mix() {
+fn groups_of_equal_members_and_different_names_are_distinct() {
     let (mut world, all) = world(&[2, 1]);
     let one = ask_all(
         &mut world,
@@ -203,7 +203,7 @@ fn groups_of_the_same_members_and_other_names_do_not_mix() {
 }
 
 #[test]
-fn groups_of_one_name_and_other_members_do_not_mix() {
+fn groups_of_one_name_and_different_members_are_distinct() {
     let (mut world, all) = world(&[4]);
     make(&mut world, &all[..2], "g", &[0, 1]);
     make(&mut world, &all[2..], "g", &[2, 3]);
@@ -217,7 +217,7 @@ fn groups_of_one_name_and_other_members_do_not_mix() {
 }
 
 #[test]
-fn what_is_no_group_is_refused() {
+fn an_invalid_group_is_refused() {
     let (mut world, all) = world(&[3]);
     let long: &'static str = Box::leak("g".repeat(256).into_boxed_str());
     let whole = Rank::WILDCARD.as_raw();
@@ -245,7 +245,7 @@ fn what_is_no_group_is_refused() {
 }
 
 #[test]
-fn a_member_that_is_lost_ends_the_construction_for_all_and_the_name_is_free() {
+fn a_lost_member_ends_the_construct_and_frees_the_name() {
     for per_node in [&[3][..], &[1, 2]] {
         let (mut world, all) = world(per_node);
         listen(&mut world, &all, &[Status::GROUP_INVITE_FAILED]);
@@ -265,7 +265,7 @@ fn a_member_that_is_lost_ends_the_construction_for_all_and_the_name_is_free() {
 }
 
 #[test]
-fn a_member_that_may_be_missing_is_done_without() {
+fn a_lost_optional_member_is_dropped() {
     let (mut world, all) = world(&[3]);
     let optional = vec![Info::new(keys::GROUP_OPTIONAL, true)];
     let tags = ask_all(&mut world, &all[..2], &construct("g", &[0, 2, 1], optional));
@@ -282,7 +282,7 @@ fn a_member_that_may_be_missing_is_done_without() {
 }
 
 #[test]
-fn when_time_is_up_a_group_is_not_made() {
+fn a_construct_times_out() {
     let (mut world, all) = world(&[2, 1]);
     let group = construct("g", &[0, 1, 2], limit(5));
     let tags = ask_all(&mut world, &all[..1], &group);
@@ -301,7 +301,7 @@ fn when_time_is_up_a_group_is_not_made() {
 }
 
 #[test]
-fn what_the_host_cannot_do_is_answered_at_once() {
+fn an_unsupported_group_request_is_answered_at_once() {
     let (mut world, all) = world(&[2]);
     world.rule(|_, call| match call {
         Upcall::Group(_) => Reaction::Answer(Answer::NotSupported),
@@ -323,7 +323,7 @@ fn what_the_host_cannot_do_is_answered_at_once() {
 }
 
 #[test]
-fn what_the_host_says_of_a_group_that_failed_does_not_make_it() {
+fn an_error_of_the_host_with_a_context_id_creates_no_group() {
     let (mut world, all) = world(&[2]);
     world.rule(|_, call| match call {
         Upcall::Group(_) => {
@@ -339,7 +339,7 @@ fn what_the_host_says_of_a_group_that_failed_does_not_make_it() {
 }
 
 #[test]
-fn the_host_is_told_once_what_all_of_them_want() {
+fn the_host_gets_the_merged_directives_once() {
     let (mut world, all) = world(&[2]);
     let calls = Rc::new(RefCell::new(Vec::new()));
     let seen = Rc::clone(&calls);
@@ -381,7 +381,7 @@ fn the_host_is_told_once_what_all_of_them_want() {
 }
 
 #[test]
-fn what_members_share_is_found_by_the_context_id() {
+fn shared_group_info_is_found_by_the_context_id() {
     for per_node in [&[2][..], &[1, 1]] {
         let (mut world, all) = world(per_node);
         let share = |rank: u32| {
@@ -421,7 +421,7 @@ fn what_members_share_is_found_by_the_context_id() {
 }
 
 #[test]
-fn who_leaves_is_a_member_no_longer_and_the_others_hear_of_it() {
+fn a_leaving_member_is_removed_and_the_others_are_notified() {
     for per_node in [&[3][..], &[1, 2]] {
         let (mut world, all) = world(per_node);
         listen(&mut world, &all, &[Status::GROUP_LEFT]);
@@ -449,7 +449,7 @@ fn who_leaves_is_a_member_no_longer_and_the_others_hear_of_it() {
 }
 
 #[test]
-fn a_destruct_fails_without_a_member_unless_the_others_are_told() {
+fn a_destruct_fails_on_a_loss_unless_terminations_are_reported() {
     for per_node in [&[3][..], &[1, 2]] {
         for notifies in [false, true] {
             let (mut world, all) = world(per_node);
@@ -481,7 +481,7 @@ fn a_destruct_fails_without_a_member_unless_the_others_are_told() {
 }
 
 #[test]
-fn the_last_process_of_a_group_takes_it_along() {
+fn a_group_is_removed_with_its_last_process() {
     let (mut world, all) = world(&[2]);
     make(&mut world, &all, "g", &[0, 1]);
     world.kill(all[0]);
@@ -492,7 +492,7 @@ fn the_last_process_of_a_group_takes_it_along() {
 }
 
 #[test]
-fn who_was_invited_is_a_member_when_the_leader_says_that_the_group_is_complete() {
+fn an_invited_process_is_a_member_once_the_leader_completes_the_group() {
     for per_node in [&[3][..], &[1, 2]] {
         let (mut world, all) = world(per_node);
         listen(&mut world, &all, &[Status::GROUP_CONSTRUCT_COMPLETE]);
@@ -527,7 +527,7 @@ fn who_was_invited_is_a_member_when_the_leader_says_that_the_group_is_complete()
 }
 
 #[test]
-fn a_client_of_4_2_and_one_of_5_0_are_in_one_group() {
+fn clients_of_4_2_and_5_0_can_share_a_group() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let mut old = hello("job", 0);
@@ -548,7 +548,7 @@ fn a_client_of_4_2_and_one_of_5_0_are_in_one_group() {
 }
 
 #[test]
-fn ten_thousand_groups_leave_nothing_behind() {
+fn ten_thousand_groups_leave_no_state() {
     let (mut world, all) = world(&[2]);
     commit(&mut world, all[0], 0, &[(Scope::GLOBAL, "card", 1)]);
     let before = world.nodes[0].engine.stats();
@@ -562,7 +562,7 @@ fn ten_thousand_groups_leave_nothing_behind() {
 }
 
 #[test]
-fn the_driver_hears_what_becomes_of_groups_and_which_of_them_could_not_be_made() {
+fn the_driver_gets_group_outcomes_and_failures() {
     let (mut world, all) = world(&[3]);
     make(&mut world, &all, "g", &[2, 0, 1]);
     assert_eq!(world.status_of(all[1], &leave("g")), DONE);

@@ -55,7 +55,7 @@ fn use_and_part(world: &mut World, all: &[Who]) {
 }
 
 #[test]
-fn leaders_that_know_each_other_add_others() {
+fn leaders_with_a_list_of_leaders_add_members() {
     for per_node in [&[5][..], &[2, 3], &[1, 2, 2]] {
         let (mut world, all) = world(per_node);
         let added = [1, 3].map(|rank| world.ask(all[rank], &joins(vec![])));
@@ -82,7 +82,7 @@ fn leaders_that_know_each_other_add_others() {
 }
 
 #[test]
-fn leaders_that_know_how_many_they_are_meet() {
+fn leaders_with_a_count_of_leaders_form_one_construct() {
     for per_node in [&[4][..], &[2, 2]] {
         let (mut world, all) = world(per_node);
         let first = vec![one_of(2), adds(&[1]), order(&[3, 2])];
@@ -104,7 +104,7 @@ fn leaders_that_know_how_many_they_are_meet() {
 }
 
 #[test]
-fn members_of_a_list_are_in_the_order_that_one_of_them_asks_for() {
+fn members_have_the_order_that_a_member_requests() {
     for per_node in [&[3][..], &[2, 1]] {
         let (mut world, all) = world(per_node);
         let plain = construct("g", &[0, 1, 2], vec![]);
@@ -132,7 +132,7 @@ fn members_of_a_list_are_in_the_order_that_one_of_them_asks_for() {
 }
 
 #[test]
-fn the_host_is_told_who_calls_for_itself() {
+fn the_host_gets_the_callers() {
     let (mut world, all) = world(&[3]);
     let calls = Rc::new(RefCell::new(Vec::new()));
     let seen = Rc::clone(&calls);
@@ -170,7 +170,7 @@ fn the_host_is_told_who_calls_for_itself() {
 }
 
 #[test]
-fn a_process_of_another_user_or_job_does_not_disturb_leaders_that_count_themselves() {
+fn leaders_with_a_count_ignore_other_users_and_jobs() {
     for (uid, count) in [(UID + 1, 2), (UID + 1, 3), (UID, 3)] {
         let (mut world, all) = world(&[2, 2]);
         world.job_of("other", &[1, 1], uid);
@@ -250,7 +250,7 @@ fn members_of_several_users_that_list_each_other_are_refused() {
 }
 
 #[test]
-fn a_second_call_of_a_leader_or_of_one_that_waits_to_be_added_is_refused() {
+fn a_second_call_of_a_leader_or_an_added_member_is_refused() {
     let (mut world, all) = world(&[2, 2]);
     let led = construct("g", &[0], vec![one_of(2), adds(&[2])]);
     let first = world.ask(all[0], &led);
@@ -274,7 +274,7 @@ fn a_second_call_of_a_leader_or_of_one_that_waits_to_be_added_is_refused() {
 }
 
 #[test]
-fn a_leader_or_one_that_is_added_that_is_started_again_calls_in_its_place() {
+fn a_restarted_leader_or_added_member_can_call_again() {
     for (per_node, lost) in [(&[3][..], 0), (&[2, 1], 0), (&[3], 1), (&[2, 1], 1)] {
         for is_registered_anew in [false, true] {
             let (mut world, mut all) = world(per_node);
@@ -314,7 +314,7 @@ fn a_leader_or_one_that_is_added_that_is_started_again_calls_in_its_place() {
 }
 
 #[test]
-fn a_host_that_does_not_say_who_the_members_are_cannot_add_any() {
+fn a_host_reply_without_members_cannot_add_members() {
     let (mut world, all) = world(&[2]);
     world.rule(|_, call| match call {
         Upcall::Group(_) => Reaction::Answer(Answer::Infos(Status::SUCCESS, vec![])),
@@ -336,7 +336,7 @@ fn a_host_that_does_not_say_who_the_members_are_cannot_add_any() {
 }
 
 #[test]
-fn one_that_is_added_and_lost_ends_it_for_all_but_where_it_may_be_missing() {
+fn a_lost_added_member_ends_the_construct_unless_optional() {
     let optional = Info::new(keys::GROUP_OPTIONAL, true);
     for (more, expected) in [
         (vec![], (Status::ERR_LOST_CONNECTION, vec![], None)),
@@ -356,7 +356,7 @@ fn one_that_is_added_and_lost_ends_it_for_all_but_where_it_may_be_missing() {
 }
 
 #[test]
-fn a_group_is_known_once_where_one_that_is_added_is_answered_before_a_leader() {
+fn a_group_is_stored_once_if_an_added_member_is_answered_first() {
     let (mut world, all) = world(&[1, 2]);
     listen(&mut world, &all, &[Status::GROUP_MEMBER_FAILED]);
     world.rule(|_, call| match call {
@@ -387,7 +387,7 @@ fn a_group_is_known_once_where_one_that_is_added_is_answered_before_a_leader() {
 }
 
 #[test]
-fn a_leader_that_is_lost_ends_it_for_those_who_were_added() {
+fn a_lost_leader_ends_the_construct_for_added_members() {
     for per_node in [&[3][..], &[2, 1]] {
         let (mut world, all) = world(per_node);
         let waits = world.ask(all[2], &joins(vec![]));
@@ -401,7 +401,7 @@ fn a_leader_that_is_lost_ends_it_for_those_who_were_added() {
 }
 
 #[test]
-fn who_waits_to_be_added_in_vain_runs_out_of_time() {
+fn a_caller_that_is_never_added_times_out() {
     let (mut world, all) = world(&[2]);
     let tag = world.ask(all[1], &joins(limit(3)));
     world.advance(Duration::from_secs(2));
@@ -414,7 +414,7 @@ fn who_waits_to_be_added_in_vain_runs_out_of_time() {
 }
 
 #[test]
-fn what_cannot_be_added_is_refused() {
+fn invalid_added_members_are_refused() {
     let (mut world, all) = world(&[3]);
     let list = |key: &'static str, value: Value<'static>| vec![Info::new(key, value)];
     for (request, expected) in [
@@ -445,7 +445,7 @@ fn what_cannot_be_added_is_refused() {
 }
 
 #[test]
-fn a_leader_that_is_lost_where_none_has_called_ends_it_on_other_nodes() {
+fn a_leader_lost_before_any_local_call_ends_the_construct_on_other_nodes() {
     let (mut world, all) = world(&[2, 3]);
     let led = world.ask(all[0], &construct("g", &[0, 4], vec![]));
     let added = world.ask(all[1], &joins(vec![]));

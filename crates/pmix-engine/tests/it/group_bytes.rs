@@ -26,7 +26,7 @@ fn group_bytes(world: &World) -> Vec<usize> {
 }
 
 #[test]
-fn groups_of_a_job_take_so_many_bytes_and_no_more() {
+fn bytes_of_the_groups_of_a_job_are_bounded() {
     let (mut world, all) = world_for(&[2], 2);
     let full = Some(Status::ERR_OUT_OF_RESOURCE);
     make(&mut world, &all, "a", &[0, 1]);
@@ -48,7 +48,7 @@ fn groups_of_a_job_take_so_many_bytes_and_no_more() {
 }
 
 #[test]
-fn of_constructions_under_way_at_once_those_are_made_for_which_there_is_room() {
+fn concurrent_constructs_succeed_up_to_the_byte_limit() {
     let (mut world, all) = world_for(&[2], 2);
     let requests = ["a", "b", "c"].map(|name| construct(name, &[0, 1], vec![]));
     let first = requests
@@ -69,7 +69,7 @@ fn of_constructions_under_way_at_once_those_are_made_for_which_there_is_room() {
 }
 
 #[test]
-fn groups_by_invitation_take_no_more_on_any_node() {
+fn bytes_of_invited_groups_are_bounded_on_every_node() {
     let (mut world, all) = world_for(&[1, 1], 2);
     let complete = |name: &'static str| {
         Request::Notify(request::Notify {
@@ -99,7 +99,7 @@ fn groups_by_invitation_take_no_more_on_any_node() {
 }
 
 #[test]
-fn a_process_is_in_so_many_groups_and_no_more() {
+fn groups_of_a_process_are_bounded() {
     let mut config = Config::default();
     config.groups_per_process = 3;
     let (mut world, all) = world_with(&[2], &config);
@@ -126,7 +126,7 @@ fn a_process_is_in_so_many_groups_and_no_more() {
 }
 
 #[test]
-fn a_process_leads_so_many_invitations_and_no_more() {
+fn invitations_of_a_leader_are_bounded() {
     let mut config = Config::default();
     config.invitations_per_process = 2;
     let (mut world, all) = world_with(&[2], &config);

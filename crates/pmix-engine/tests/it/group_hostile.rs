@@ -33,7 +33,7 @@ fn complete(name: &'static str, members: &[(&'static str, u32)]) -> Request<'sta
 }
 
 #[test]
-fn a_group_that_is_named_often_in_one_request_stands_for_its_members_once() {
+fn a_group_named_repeatedly_in_a_request_counts_once() {
     let (mut world, all) = world(&[2]);
     with_many(&mut world, all[0], "g");
     for rank in [WHOLE, 0] {
@@ -44,7 +44,7 @@ fn a_group_that_is_named_often_in_one_request_stands_for_its_members_once() {
 }
 
 #[test]
-fn a_query_for_the_number_of_groups_looks_at_no_members() {
+fn a_query_for_the_number_of_groups_visits_no_members() {
     let (mut world, all) = world(&[2]);
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
     for name in names {
@@ -65,7 +65,7 @@ fn a_query_for_the_number_of_groups_looks_at_no_members() {
 }
 
 #[test]
-fn ranks_of_a_group_of_whole_jobs_are_those_of_the_jobs_one_behind_the_other() {
+fn group_ranks_of_whole_jobs_follow_the_order_of_the_jobs() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     world.job("other", &[3]);
@@ -91,7 +91,7 @@ fn ranks_of_a_group_of_whole_jobs_are_those_of_the_jobs_one_behind_the_other() {
 }
 
 #[test]
-fn a_process_does_not_take_members_of_another_group_into_one_of_the_same_name() {
+fn a_process_cannot_move_members_between_groups_of_one_name() {
     for per_node in [&[4][..], &[1, 3]] {
         let (mut world, all) = world(per_node);
         let first = complete("g", &[("job", 0), ("job", 2)]);
@@ -119,7 +119,7 @@ fn a_process_does_not_take_members_of_another_group_into_one_of_the_same_name() 
 }
 
 #[test]
-fn nobody_elsewhere_says_of_a_process_of_this_node_that_it_left_or_failed() {
+fn remote_reports_about_local_processes_are_ignored() {
     let (mut world, all) = world(&[2, 1]);
     let members = [("job", 0), ("job", 1), ("job", 2)];
     let request = construct_of("g", procs(&members), vec![]);
@@ -163,7 +163,7 @@ fn nobody_elsewhere_says_of_a_process_of_this_node_that_it_left_or_failed() {
 }
 
 #[test]
-fn the_name_of_a_job_that_comes_later_is_that_of_the_job() {
+fn a_job_registered_later_takes_the_name_of_a_group() {
     let (mut world, all) = world(&[2]);
     let request = complete("later", &[("job", 0), ("job", 1)]);
     assert_eq!(world.status_of(all[0], &request), DONE);
@@ -176,7 +176,7 @@ fn the_name_of_a_job_that_comes_later_is_that_of_the_job() {
 }
 
 #[test]
-fn what_is_shared_with_a_group_counts_as_keys_that_are_put() {
+fn group_info_counts_as_put_keys() {
     let mut config = Config::default();
     config.put_keys_per_process = 10;
     for num_keys in [10, 11] {

@@ -36,7 +36,7 @@ fn outcome(
 }
 
 #[test]
-fn a_fence_goes_on_without_who_leaves_if_it_may_and_a_destruct_always_does() {
+fn a_leaving_member_is_dropped_from_an_optional_fence_and_any_destruct() {
     let everybody = || procs(&[("g", Rank::WILDCARD.as_raw())]);
     let adjusts = || Info::new(keys::GROUP_FT_COLLECTIVE, true);
     let limit = || limit(20);
@@ -77,7 +77,7 @@ fn is_alone(per_node: &[u32], rank: usize) -> bool {
 }
 
 #[test]
-fn a_fence_that_may_do_without_members_does_without_those_that_are_lost() {
+fn an_optional_fence_drops_lost_members() {
     for (per_node, adjusts) in [(&[3][..], true), (&[2, 1], true), (&[3], false)] {
         let (mut world, all) = world(per_node);
         make(&mut world, &all, "g", &[0, 1, 2]);
@@ -100,7 +100,7 @@ fn a_fence_that_may_do_without_members_does_without_those_that_are_lost() {
 }
 
 #[test]
-fn members_are_told_who_they_are_if_some_were_done_without() {
+fn members_get_the_new_membership_if_some_were_dropped() {
     for per_node in [&[3][..], &[1, 2]] {
         let (mut world, all) = world(per_node);
         listen(&mut world, &all, &[Status::GROUP_MEMBERSHIP_UPDATE]);
@@ -131,7 +131,7 @@ fn members_are_told_who_they_are_if_some_were_done_without() {
 }
 
 #[test]
-fn a_construct_does_without_one_that_is_lost_if_the_others_are_to_hear_of_it() {
+fn a_construct_that_reports_terminations_drops_a_lost_member() {
     for per_node in [&[3][..], &[1, 2], &[2, 1]] {
         let (mut world, all) = world(per_node);
         listen(&mut world, &all, &[Status::GROUP_INVITE_FAILED]);
@@ -153,7 +153,7 @@ fn a_construct_does_without_one_that_is_lost_if_the_others_are_to_hear_of_it() {
 }
 
 #[test]
-fn nobody_leaves_a_group_before_it_is_constructed() {
+fn a_leave_before_the_construct_completes_is_refused() {
     for per_node in [&[3][..], &[1, 2]] {
         let (mut world, all) = world(per_node);
         let request = construct("g", &[0, 1, 2], vec![]);
@@ -171,7 +171,7 @@ fn nobody_leaves_a_group_before_it_is_constructed() {
 }
 
 #[test]
-fn one_that_finalizes_counts_as_lost_from_a_construct_when_it_does_not_come_again() {
+fn a_finalized_process_is_lost_for_a_construct_after_the_return_time() {
     for per_node in [&[3][..], &[1, 2]] {
         let (mut world, all) = world(per_node);
         let tags = ask_all(&mut world, &all[..2], &construct("g", &[0, 1, 2], vec![]));
@@ -188,7 +188,7 @@ fn one_that_finalizes_counts_as_lost_from_a_construct_when_it_does_not_come_agai
 }
 
 #[test]
-fn a_member_that_finalizes_is_a_member_no_longer() {
+fn a_finalized_member_is_removed() {
     for per_node in [&[3][..], &[1, 2]] {
         for notifies in [true, false] {
             let (mut world, all) = world(per_node);
@@ -217,7 +217,7 @@ fn a_member_that_finalizes_is_a_member_no_longer() {
 }
 
 #[test]
-fn a_destruct_does_not_wait_for_a_node_whose_members_are_lost() {
+fn a_destruct_does_not_wait_for_a_node_without_remaining_members() {
     for (per_node, lost) in [
         (&[1, 1][..], &[1][..]),
         (&[1, 2], &[2, 1]),
@@ -256,7 +256,7 @@ fn a_destruct_does_not_wait_for_a_node_whose_members_are_lost() {
 }
 
 #[test]
-fn members_are_told_of_one_that_is_lost_where_nobody_asked_for_it() {
+fn a_loss_reaches_members_on_nodes_that_did_not_request_it() {
     for per_node in [&[1, 2][..], &[2, 1], &[1, 1, 1]] {
         let (mut world, all) = world(per_node);
         listen(&mut world, &all, &[Status::GROUP_MEMBER_FAILED]);
@@ -283,7 +283,7 @@ fn members_are_told_of_one_that_is_lost_where_nobody_asked_for_it() {
 }
 
 #[test]
-fn a_destruct_waits_for_its_members_as_long_as_it_says() {
+fn a_destruct_waits_for_its_timeout() {
     for per_node in [&[3][..], &[1, 2]] {
         let (mut world, all) = world(per_node);
         make(&mut world, &all, "g", &[0, 1, 2]);
@@ -300,7 +300,7 @@ fn a_destruct_waits_for_its_members_as_long_as_it_says() {
 }
 
 #[test]
-fn a_tool_takes_part_in_no_group() {
+fn a_tool_cannot_join_a_group() {
     let (mut world, all) = world(&[2]);
     make(&mut world, &all, "g", &[0, 1]);
     let who = tool(&mut world, 0);

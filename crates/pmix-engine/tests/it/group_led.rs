@@ -17,7 +17,7 @@ use crate::group_led_steps::{
 use crate::world::{Reaction, UID};
 
 #[test]
-fn the_leader_alone_hears_who_is_lost_and_goes_on_without() {
+fn only_the_leader_is_notified_of_a_loss_and_can_continue() {
     // Rank 3 is on the node of rank 0.
     for per_node in [&[4][..], &[4, 2]] {
         let (mut world, all) = world(per_node);
@@ -39,7 +39,7 @@ fn the_leader_alone_hears_who_is_lost_and_goes_on_without() {
 }
 
 #[test]
-fn a_leader_is_asked_about_those_who_were_gone_before_it_called() {
+fn a_leader_is_asked_about_losses_before_its_call() {
     let (mut world, all) = world(&[4]);
     for rank in [1, 3] {
         world.kill(all[rank]);
@@ -58,7 +58,7 @@ fn a_leader_is_asked_about_those_who_were_gone_before_it_called() {
 }
 
 #[test]
-fn one_that_had_called_is_no_member_if_the_leader_goes_on_without_it() {
+fn a_lost_caller_that_the_leader_drops_is_no_member() {
     let (mut world, all) = world(&[4]);
     let tags = called(&mut world, &all, &[0, 1, 2]);
     world.kill(all[2]);
@@ -69,7 +69,7 @@ fn one_that_had_called_is_no_member_if_the_leader_goes_on_without_it() {
 }
 
 #[test]
-fn who_is_registered_anew_while_the_host_is_asked_is_a_member_if_it_had_called() {
+fn a_caller_registered_again_during_the_upcall_is_a_member() {
     for (is_lost, is_named) in [(false, true), (false, false), (true, false)] {
         let (mut world, all) = world(&[4]);
         world.rule(|_, call| match call {
@@ -155,7 +155,7 @@ fn without_one_removed(
 }
 
 #[test]
-fn one_that_is_removed_before_the_host_is_called_is_a_member_only_if_it_called_and_counts() {
+fn a_process_removed_before_the_upcall_is_a_member_only_if_it_called_and_was_kept() {
     let optional = || vec![Info::new(keys::GROUP_OPTIONAL, true)];
     let (all, others) = (vec![0, 1, 2, 3, 4], vec![0, 1, 2, 4]);
     let cases = [
@@ -175,7 +175,7 @@ fn one_that_is_removed_before_the_host_is_called_is_a_member_only_if_it_called_a
 }
 
 #[test]
-fn a_leader_ends_it_or_has_nothing_to_say_or_says_nothing() {
+fn a_construct_ends_by_abort_refusal_or_silence_of_its_leader() {
     let ends = [
         (Some(about(Status::GROUP_INVITE_FAILED, 3, &[])), LOST),
         (Some(about(Status::GROUP_CONSTRUCT_ABORT, 3, &[])), ABORTED),
@@ -204,7 +204,7 @@ fn a_leader_ends_it_or_has_nothing_to_say_or_says_nothing() {
 }
 
 #[test]
-fn nobody_but_the_leader_decides_about_others() {
+fn only_the_leader_decides_about_others() {
     let (mut world, all) = world(&[4]);
     let tags = called(&mut world, &all, &[0, 1, 2]);
     lose(&mut world, &all, 3);
@@ -219,7 +219,7 @@ fn nobody_but_the_leader_decides_about_others() {
 }
 
 #[test]
-fn nobody_is_waited_for_who_does_not_hear_of_it() {
+fn a_loss_ends_the_construct_if_the_leader_has_no_handler() {
     for per_node in [&[4][..], &[2, 2]] {
         let (mut world, all) = world(per_node);
         let tags = called_unheard(&mut world, &all, &[0, 1, 2]);
@@ -230,7 +230,7 @@ fn nobody_is_waited_for_who_does_not_hear_of_it() {
 }
 
 #[test]
-fn a_leader_has_another_take_part_in_the_place_of_one_that_is_lost() {
+fn a_leader_can_replace_a_lost_member() {
     let (mut world, all) = world(&[5]);
     let tags = called(&mut world, &all, &[0, 1, 2]);
     lose(&mut world, &all, 3);
@@ -258,7 +258,7 @@ fn a_leader_has_another_take_part_in_the_place_of_one_that_is_lost() {
 }
 
 #[test]
-fn the_first_that_says_so_leads_in_the_place_of_a_leader_that_is_lost() {
+fn the_first_volunteer_replaces_a_lost_leader() {
     // The host has the calls of the other servers, and their processes may lead, too.
     for (per_node, new) in [(&[4][..], 2), (&[2, 2], 1), (&[2, 2], 3)] {
         let (mut world, all) = world(per_node);
@@ -287,7 +287,7 @@ fn the_first_that_says_so_leads_in_the_place_of_a_leader_that_is_lost() {
 }
 
 #[test]
-fn a_new_leader_decides_about_those_who_are_lost_after_the_old_one() {
+fn a_new_leader_decides_about_later_losses() {
     let (mut world, all) = world(&[4]);
     let tags = called(&mut world, &all, &[0, 1, 2]);
     lose(&mut world, &all, 0);
@@ -302,7 +302,7 @@ fn a_new_leader_decides_about_those_who_are_lost_after_the_old_one() {
 }
 
 #[test]
-fn without_a_new_leader_it_ends_for_all() {
+fn a_construct_without_a_new_leader_ends_for_all() {
     let declines = about(Status::GROUP_LEADER_FAILED, 0, &[]);
     let abort = about(Status::GROUP_CONSTRUCT_ABORT, 0, &[]);
     let ends = [
@@ -347,7 +347,7 @@ fn without_a_new_leader_it_ends_for_all() {
 }
 
 #[test]
-fn all_who_have_called_and_lead_not_end_it_at_once() {
+fn a_construct_ends_at_once_if_every_caller_declines_to_lead() {
     let (mut world, all) = world(&[4]);
     let tags = called(&mut world, &all, &[0, 1, 2]);
     lose(&mut world, &all, 0);

@@ -16,7 +16,7 @@ use crate::group_led_steps::{
 use crate::world::{Reaction, Who, World};
 
 #[test]
-fn a_leader_decides_about_one_that_is_lost_on_another_node() {
+fn a_leader_decides_about_a_loss_on_another_node() {
     // Other processes of that node have called, have not called yet, or do not exist.
     for (per_node, early, late) in [
         (&[2, 2][..], &[0, 1, 2][..], None),
@@ -44,7 +44,7 @@ fn a_leader_decides_about_one_that_is_lost_on_another_node() {
 }
 
 #[test]
-fn a_leader_is_asked_about_those_of_other_nodes_who_were_gone_before_it_called() {
+fn a_leader_is_notified_of_earlier_losses_on_other_nodes() {
     for per_node in [&[3, 1][..], &[2, 2]] {
         let (mut world, all) = world(per_node);
         lose(&mut world, &all, 3);
@@ -59,7 +59,7 @@ fn a_leader_is_asked_about_those_of_other_nodes_who_were_gone_before_it_called()
 }
 
 #[test]
-fn a_server_without_any_other_process_adds_those_whom_the_leader_names() {
+fn a_server_without_participants_adds_the_members_of_the_leader() {
     let (mut world, all) = world(&[3, 1, 1]);
     let mut tags = called(&mut world, &all, &[0, 1, 2]);
     lose(&mut world, &all, 3);
@@ -89,7 +89,7 @@ fn leader_lost_late() -> (World, Vec<Who>, Vec<Tag>) {
 }
 
 #[test]
-fn another_leads_where_the_leader_is_lost_after_its_server_called() {
+fn a_leader_lost_after_its_server_called_is_replaced() {
     for new in [1, 2] {
         let (mut world, all, tags) = leader_lost_late();
         let lead = about(Status::GROUP_LEADER_FAILED, 0, &leads());
@@ -113,7 +113,7 @@ fn another_leads_where_the_leader_is_lost_after_its_server_called() {
 }
 
 #[test]
-fn it_ends_on_all_nodes_if_nobody_leads_in_the_place_of_one_whose_server_had_called() {
+fn a_construct_ends_on_all_nodes_without_a_new_leader() {
     let abort = about(Status::GROUP_CONSTRUCT_ABORT, 0, &[]);
     for (said, expected) in [(None, LEADER_GONE), (Some(abort), ABORTED)] {
         for rank in [1, 2] {
@@ -132,7 +132,7 @@ fn it_ends_on_all_nodes_if_nobody_leads_in_the_place_of_one_whose_server_had_cal
 }
 
 #[test]
-fn who_is_lost_while_another_node_chooses_a_leader_is_decided_about_by_the_new_one() {
+fn a_new_leader_decides_about_losses_during_its_election() {
     let (mut world, all) = world(&[2, 2]);
     let tags = called(&mut world, &all, &[0, 2]);
     lose(&mut world, &all, 0);
@@ -147,7 +147,7 @@ fn who_is_lost_while_another_node_chooses_a_leader_is_decided_about_by_the_new_o
 }
 
 #[test]
-fn of_leaders_of_several_nodes_the_first_by_name_leads() {
+fn the_first_leader_by_name_leads_across_nodes() {
     for order in [[0, 2], [2, 0]] {
         let (mut world, all) = world(&[2, 2]);
         listen(&mut world, &all, &[Status::GROUP_INVITE_FAILED]);
@@ -163,7 +163,7 @@ fn of_leaders_of_several_nodes_the_first_by_name_leads() {
 }
 
 #[test]
-fn a_server_forgets_what_has_ended_where_the_leader_is() {
+fn a_server_drops_a_construct_that_ended_at_its_leader() {
     let (mut world, all) = world(&[2, 2]);
     listen(&mut world, &all, &[Status::GROUP_INVITE_FAILED]);
     let infos = [leads(), limit(3)].concat();
@@ -179,7 +179,7 @@ fn a_server_forgets_what_has_ended_where_the_leader_is() {
 }
 
 #[test]
-fn who_hears_of_a_leader_when_all_is_over_keeps_nothing_of_it() {
+fn a_server_drops_a_leader_reported_after_the_end() {
     let (mut world, all) = world(&[2, 2]);
     let events = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let held = std::rc::Rc::clone(&events);
@@ -202,7 +202,7 @@ fn who_hears_of_a_leader_when_all_is_over_keeps_nothing_of_it() {
 }
 
 #[test]
-fn a_leader_is_not_asked_about_a_member_that_is_lost_where_it_is_heard_of_too_late() {
+fn a_leader_is_not_asked_about_a_loss_reported_too_late() {
     let (mut world, all) = world(&[3, 1]);
     let events = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let held = std::rc::Rc::clone(&events);
@@ -234,7 +234,7 @@ fn a_leader_is_not_asked_about_a_member_that_is_lost_where_it_is_heard_of_too_la
 }
 
 #[test]
-fn a_leader_is_asked_about_one_that_is_lost_after_another_construction_ended() {
+fn a_leader_is_asked_about_a_loss_after_another_construct_ended() {
     for calls_again in [false, true] {
         let (mut world, all) = world(&[2, 2]);
         called(&mut world, &all, &[]);
@@ -267,7 +267,7 @@ fn a_leader_is_asked_about_one_that_is_lost_after_another_construction_ended() {
 }
 
 #[test]
-fn a_server_forgets_what_is_led_elsewhere_when_its_job_is_gone() {
+fn a_server_drops_remote_leaders_of_a_deregistered_job() {
     let (mut world, all) = world(&[2, 2]);
     let tags = called(&mut world, &all, &[0]);
     let job = "job".into();
@@ -278,7 +278,7 @@ fn a_server_forgets_what_is_led_elsewhere_when_its_job_is_gone() {
 }
 
 #[test]
-fn who_leads_is_known_where_the_job_is_registered_later() {
+fn the_leader_is_known_if_the_job_is_registered_later() {
     let mut world = World::new(2);
     world.job("job", &[2, 2]);
     let mut all = vec![world.join(0, "job", 0), world.join(0, "job", 1)];
@@ -307,7 +307,7 @@ fn who_leads_is_known_where_the_job_is_registered_later() {
 }
 
 #[test]
-fn no_process_says_in_the_place_of_its_server_that_it_leads() {
+fn a_process_cannot_announce_a_leader_for_its_server() {
     let (mut world, all) = world(&[2, 2]);
     let own = Proc::new("job", Rank::new(0));
     let announce = Request::Notify(request::Notify {
@@ -325,7 +325,7 @@ fn no_process_says_in_the_place_of_its_server_that_it_leads() {
 }
 
 #[test]
-fn servers_hear_of_leaders_alone_and_no_client_does() {
+fn leader_announcements_reach_servers_only() {
     let is_notice = |upcall: &Upcall| matches!(upcall, Upcall::NotifyEvent(_));
     for (infos, expected) in [(vec![], 0), (leads(), 2)] {
         let (mut world, all) = world(&[2, 2]);

@@ -49,7 +49,7 @@ fn destructed(world: &mut World, all: &[Who], expected: Option<Status>) {
 }
 
 #[test]
-fn a_destruct_forgets_no_other_group_of_the_name() {
+fn a_destruct_keeps_other_groups_of_the_name() {
     let (mut world, all) = world(&[3]);
     make(&mut world, &all, "g", &[0, 1, 2]);
     for who in &all[..2] {
@@ -75,7 +75,7 @@ fn a_process_that_is_started_again_has_groups_of_its_own() {
 }
 
 #[test]
-fn a_destruct_that_failed_is_not_called_again_for_the_last_that_is_lost() {
+fn a_failed_destruct_is_not_repeated_for_the_last_lost_member() {
     let (mut world, all) = world(&[2, 1]);
     make(&mut world, &all, "g", &[0, 1, 2]);
     world.ask(all[0], &destruct("g", vec![]));
@@ -87,7 +87,7 @@ fn a_destruct_that_failed_is_not_called_again_for_the_last_that_is_lost() {
 }
 
 #[test]
-fn members_that_are_lost_and_removed_while_the_host_is_asked_are_told_to_the_others() {
+fn members_lost_and_removed_during_the_upcall_are_reported() {
     for per_node in [&[3][..], &[2, 1]] {
         for (is_removed, is_back) in [(true, false), (true, true), (false, true)] {
             let (mut world, all) = world(per_node);
@@ -140,7 +140,7 @@ fn a_destruct_does_not_wait_for_a_member_that_was_lost_and_is_started_again() {
 }
 
 #[test]
-fn who_leaves_after_a_destruct_has_failed_is_not_told_so_of_the_next_group() {
+fn a_leave_after_a_failed_destruct_does_not_affect_the_next_group() {
     let (mut world, all) = world(&[2]);
     for _ in 0..2 {
         make(&mut world, &all, "g", &[0, 1]);
@@ -172,7 +172,7 @@ fn a_leave_after_a_destruct_has_failed_leaves_the_next_group_to_the_host() {
 }
 
 #[test]
-fn members_that_are_answered_one_by_one_and_lost_meanwhile_are_told_of_once() {
+fn members_lost_between_replies_are_reported_once() {
     let (mut world, all) = world(&[1, 2]);
     listen(&mut world, &all, &[Status::GROUP_MEMBER_FAILED]);
     world.rule(|node, call| match call {
@@ -202,7 +202,7 @@ fn members_that_are_answered_one_by_one_and_lost_meanwhile_are_told_of_once() {
 }
 
 #[test]
-fn the_host_is_called_for_so_many_destructs_without_participants_and_no_more() {
+fn destruct_upcalls_without_participants_are_bounded() {
     let (mut world, all) = world(&[1, 1]);
     for number in 0..4_200 {
         let name: &'static str = format!("g{number}").leak();

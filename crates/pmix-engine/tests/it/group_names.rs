@@ -17,7 +17,7 @@ use crate::group::{construct_of, heard, listen, make, world, world_with};
 use crate::world::{Reaction, UID, Who, World};
 
 #[test]
-fn a_group_fences_by_its_name_and_its_ranks() {
+fn a_group_can_fence_by_name_and_group_rank() {
     let (mut world, all) = world(&[2, 2]);
     make(&mut world, &[all[3], all[1]], "g", &[3, 1]);
     let whole = Rank::WILDCARD.as_raw();
@@ -50,7 +50,7 @@ fn a_group_fences_by_its_name_and_its_ranks() {
 }
 
 #[test]
-fn the_host_is_told_processes_where_a_connect_or_disconnect_names_a_group() {
+fn the_host_gets_processes_for_a_group_in_a_connect_or_disconnect() {
     let (mut world, all) = world(&[2, 2]);
     let calls = Rc::new(RefCell::new(Vec::new()));
     let seen = Rc::clone(&calls);
@@ -105,7 +105,7 @@ fn the_host_is_told_processes_where_a_connect_or_disconnect_names_a_group() {
 }
 
 #[test]
-fn the_host_is_told_processes_where_a_pull_a_push_or_a_control_names_a_group() {
+fn the_host_gets_processes_for_a_group_in_a_pull_push_or_control() {
     let (mut world, all) = world(&[2, 2]);
     let calls = Rc::new(RefCell::new(Vec::new()));
     let seen = Rc::clone(&calls);
@@ -169,7 +169,7 @@ fn asked(world: &mut World, who: Who, request: &Request<'_>) -> Option<Value<'st
 }
 
 #[test]
-fn members_find_their_groups_by_queries_and_others_do_not() {
+fn only_members_find_their_groups_by_queries() {
     let (mut world, all) = world(&[3]);
     make(&mut world, &all[1..], "g", &[2, 1]);
     make(&mut world, &all[1..], "h", &[1, 2]);
@@ -191,7 +191,7 @@ fn members_find_their_groups_by_queries_and_others_do_not() {
 }
 
 #[test]
-fn a_tool_finds_the_groups_of_the_jobs_that_it_may_read() {
+fn a_tool_finds_groups_of_readable_jobs() {
     let mut config = pmix_engine::Config::default();
     config.user = Some((UID, UID));
     config.foreign_tools = true;
@@ -218,7 +218,7 @@ fn a_tool_finds_the_groups_of_the_jobs_that_it_may_read() {
 }
 
 #[test]
-fn what_a_member_put_is_found_by_its_rank_in_the_group() {
+fn data_of_a_member_is_found_by_its_group_rank() {
     let (mut world, all) = world(&[2, 1]);
     for (who, rank) in all.iter().zip(0..) {
         commit(
@@ -264,7 +264,7 @@ fn an_event_reaches_a_group_by_its_name() {
 }
 
 #[test]
-fn members_read_what_holds_for_the_jobs_of_the_others_and_what_these_put() {
+fn members_read_job_info_and_data_of_other_members() {
     let mut world = World::new(2);
     world.job("job", &[2, 0]);
     world.job("other", &[0, 3]);

@@ -360,7 +360,10 @@ impl Run {
 
     fn check_members(&self, members: &[usize]) {
         let undecided: Vec<_> = self.never.difference(&self.without).collect();
-        assert!(undecided.is_empty(), "nobody decided about {undecided:?}");
+        assert!(
+            undecided.is_empty(),
+            "no leader decided about {undecided:?}"
+        );
         let listed: BTreeSet<_> = members.iter().copied().collect();
         assert_eq!(listed.len(), members.len());
         let named: BTreeSet<_> = self.part.iter().copied().collect();
@@ -373,7 +376,11 @@ impl Run {
             let is_without = self.without.contains(rank) && !self.replaced.contains(rank);
             self.lost.contains(rank) && is_without
         };
-        assert_eq!(members.iter().find(is_out), None, "it was done without");
+        assert_eq!(
+            members.iter().find(is_out),
+            None,
+            "a process that was dropped is a member"
+        );
         let nodes = members.iter().filter(|rank| !self.lost.contains(rank));
         let nodes = nodes.map(|rank| self.world.clients[self.all[*rank]].node);
         let nodes: BTreeSet<_> = nodes.collect();
@@ -407,7 +414,7 @@ impl Run {
 }
 
 #[test]
-fn constructions_end_alike_for_all_in_whatever_order_things_happen() {
+fn constructs_end_equally_for_all_in_any_order() {
     let one = std::env::var("PMIX_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok());

@@ -88,7 +88,7 @@ fn handed_on() -> Vec<(Request<'static>, &'static str)> {
 }
 
 #[test]
-fn what_the_host_does_not_do_is_one_status() {
+fn an_unsupported_upcall_has_one_status() {
     for (answer, status) in [
         (Answer::NotSupported, Status::ERR_NOT_SUPPORTED),
         (Answer::Done(Status::ERR_TIMEOUT), Status::ERR_TIMEOUT),
@@ -105,7 +105,7 @@ fn what_the_host_does_not_do_is_one_status() {
 }
 
 #[test]
-fn the_host_hears_who_asks_and_what() {
+fn the_host_gets_the_requester_and_the_request() {
     let (mut world, who) = newest();
     let ledger = Ledger::answering(&mut world, Answer::NotSupported);
     let user = [Info::new(keys::USERID, UID), Info::new(keys::GRPID, UID)];
@@ -157,7 +157,7 @@ fn the_host_hears_who_asks_and_what() {
 }
 
 #[test]
-fn what_the_host_answers_comes_back() {
+fn the_reply_of_the_host_is_returned() {
     let (mut world, who) = newest();
     let said = vec![Info::new(keys::ALLOC_ID, "alloc-1")];
     Ledger::answering(&mut world, Answer::Infos(Status::SUCCESS, said.clone()));
@@ -205,7 +205,7 @@ fn what_the_host_answers_comes_back() {
 }
 
 #[test]
-fn a_host_that_says_success_without_what_was_asked_has_failed() {
+fn a_success_without_the_requested_data_is_a_failure() {
     let (mut world, who) = newest();
     Ledger::answering(&mut world, Answer::Done(Status::SUCCESS));
     for (request, name) in handed_on() {

@@ -19,7 +19,7 @@ fn frame(tag: Tag, payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn every_command_is_answered_once_whatever_follows_it() {
+fn every_command_gets_one_reply_with_any_trailing_bytes() {
     let mut world = World::new(1);
     world.job("job", &[1]);
     let who = world.join(0, "job", 0);
@@ -67,7 +67,7 @@ fn every_command_is_answered_once_whatever_follows_it() {
 }
 
 #[test]
-fn bytes_that_are_no_messages_end_one_connection_only() {
+fn invalid_bytes_close_only_their_connection() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let good = world.join(0, "job", 0);
@@ -125,7 +125,7 @@ fn a_peer_that_does_not_read_is_closed() {
 }
 
 #[test]
-fn a_request_takes_so_much_memory_and_no_more() {
+fn memory_of_a_request_is_bounded() {
     let mut world = World::new(1);
     world.job("job", &[1]);
     let who = world.join(0, "job", 0);
@@ -147,7 +147,7 @@ fn a_request_takes_so_much_memory_and_no_more() {
 }
 
 #[test]
-fn who_asks_little_is_served_where_others_have_asked_too_much() {
+fn modest_peers_are_served_beside_excessive_ones() {
     let mut config = Config::default();
     config.request_bytes = 200_000;
     let mut world = World::with(1, &config);
@@ -179,7 +179,7 @@ fn who_asks_little_is_served_where_others_have_asked_too_much() {
 }
 
 #[test]
-fn a_peer_has_so_many_open_requests_and_no_more() {
+fn open_requests_of_a_peer_are_bounded() {
     let mut config = Config::default();
     config.requests_per_peer = 10;
     let mut world = World::with(1, &config);
@@ -203,7 +203,7 @@ fn a_peer_has_so_many_open_requests_and_no_more() {
 }
 
 #[test]
-fn a_message_that_is_too_long_ends_the_connection() {
+fn an_oversized_message_closes_the_connection() {
     let mut config = Config::default();
     config.max_message = 1000;
     let mut world = World::with(1, &config);
@@ -218,7 +218,7 @@ fn a_message_that_is_too_long_ends_the_connection() {
 }
 
 #[test]
-fn requests_that_wait_have_so_many_bytes_and_no_more() {
+fn bytes_of_waiting_requests_are_bounded() {
     let mut config = Config::default();
     config.request_bytes_per_peer = 40_000;
     let mut world = World::with(1, &config);
@@ -243,7 +243,7 @@ fn requests_that_wait_have_so_many_bytes_and_no_more() {
 }
 
 #[test]
-fn a_process_puts_so_much_and_no_more() {
+fn data_of_a_process_is_bounded() {
     let mut config = Config::default();
     config.put_bytes_per_process = 5_000;
     let mut world = World::with(1, &config);
@@ -281,7 +281,7 @@ fn a_process_puts_so_much_and_no_more() {
 }
 
 #[test]
-fn the_processes_of_a_job_put_so_much_together_and_no_more() {
+fn data_of_the_processes_of_a_job_is_bounded() {
     let mut config = Config::default();
     config.put_bytes_per_job = 10_000;
     let mut world = World::with(1, &config);
@@ -320,7 +320,7 @@ fn the_processes_of_a_job_put_so_much_together_and_no_more() {
 }
 
 #[test]
-fn a_commit_of_more_keys_than_a_process_may_put_changes_nothing() {
+fn a_commit_over_the_key_limit_changes_nothing() {
     let mut config = Config::default();
     config.put_keys_per_process = 10;
     let mut world = World::with(1, &config);
@@ -347,7 +347,7 @@ fn a_commit_of_more_keys_than_a_process_may_put_changes_nothing() {
 }
 
 #[test]
-fn a_host_that_never_answers_is_not_asked_without_end() {
+fn upcalls_to_a_silent_host_are_bounded() {
     let mut config = Config::default();
     config.requests_per_peer = 10;
     let mut world = World::with(1, &config);
@@ -374,7 +374,7 @@ fn a_host_that_never_answers_is_not_asked_without_end() {
 }
 
 #[test]
-fn collectives_that_failed_take_so_much_memory_in_whatever_order_they_come() {
+fn memory_of_failed_collectives_is_bounded_in_any_order() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);

@@ -69,7 +69,7 @@ fn bytes(world: &World) -> usize {
 }
 
 #[test]
-fn the_leader_hears_of_each_that_is_lost_and_each_hears_of_the_leader() {
+fn losses_are_reported_to_the_leader_and_its_loss_to_all() {
     for per_node in [&[4][..], &[1, 3], &[2, 2], &[3, 1]] {
         let (mut world, all) = world(per_node);
         all_hear(&mut world, &all);
@@ -98,7 +98,7 @@ fn the_leader_hears_of_each_that_is_lost_and_each_hears_of_the_leader() {
 }
 
 #[test]
-fn who_has_left_before_the_invitation_is_reported_at_once() {
+fn a_process_that_left_before_the_invitation_is_reported_at_once() {
     for per_node in [&[3][..], &[1, 2]] {
         for everybody in [false, true] {
             let (mut world, all) = world(per_node);
@@ -119,7 +119,7 @@ fn who_has_left_before_the_invitation_is_reported_at_once() {
 }
 
 #[test]
-fn an_invitation_that_has_ended_is_accepted_by_nobody() {
+fn an_ended_invitation_cannot_be_accepted() {
     for per_node in [&[3][..], &[1, 2]] {
         let (mut world, all) = world(per_node);
         all_hear(&mut world, &all);
@@ -142,7 +142,7 @@ fn an_invitation_that_has_ended_is_accepted_by_nobody() {
 }
 
 #[test]
-fn what_cannot_be_an_invitation_is_refused() {
+fn an_invalid_invitation_is_refused() {
     let mut config = Config::default();
     config.group_bytes_per_job = 2000;
     let (mut world, all) = world_with(&[3], &config);
@@ -164,7 +164,7 @@ fn what_cannot_be_an_invitation_is_refused() {
 }
 
 #[test]
-fn a_list_that_names_a_job_again_and_again_costs_no_more_than_its_length() {
+fn a_list_with_a_repeated_job_costs_its_length() {
     let all_of_job = ("job", Rank::WILDCARD.as_raw());
     let cost = |times: usize| {
         let (mut world, all) = world(&[200]);
@@ -183,7 +183,7 @@ fn a_list_that_names_a_job_again_and_again_costs_no_more_than_its_length() {
 }
 
 #[test]
-fn the_abort_of_one_who_was_invited_ends_no_later_invitation_of_its_own() {
+fn an_abort_of_an_invited_process_keeps_its_later_invitation() {
     for is_over in [false, true] {
         let (mut world, all) = world(&[1, 1]);
         all_hear(&mut world, &all);
@@ -200,7 +200,7 @@ fn the_abort_of_one_who_was_invited_ends_no_later_invitation_of_its_own() {
 }
 
 #[test]
-fn the_end_of_an_invitation_that_came_first_ends_it_for_a_minute() {
+fn an_end_before_its_invitation_is_kept_for_a_minute() {
     for (after, expected) in [(1, ABORTED), (61, DONE)] {
         let (mut world, all) = world(&[1, 1]);
         let leader = Proc::new("job", Rank::new(0));
@@ -220,7 +220,7 @@ fn the_end_of_an_invitation_that_came_first_ends_it_for_a_minute() {
 }
 
 #[test]
-fn the_end_of_an_invitation_that_came_before_the_last_of_it_ends_that_too() {
+fn an_end_before_the_last_invitation_message_ends_that_too() {
     let (abort, invited) = (Status::GROUP_CONSTRUCT_ABORT, Status::GROUP_INVITED);
     let first = [("job", 1)];
     let (last, all_of_them) = ([("job", 2)], [("job", 1), ("job", 2)]);
@@ -252,7 +252,7 @@ fn the_end_of_an_invitation_that_came_before_the_last_of_it_ends_that_too() {
 }
 
 #[test]
-fn members_that_are_lost_while_the_group_is_formed_are_told_to_the_others() {
+fn members_lost_while_the_group_forms_are_reported() {
     let failed = [(Status::GROUP_MEMBER_FAILED, Some(Rank::new(2)))];
     for per_node in [&[3][..], &[2, 1], &[1, 2], &[1, 1, 1]] {
         for notifies in [true, false] {
@@ -277,7 +277,7 @@ fn members_that_are_lost_while_the_group_is_formed_are_told_to_the_others() {
 }
 
 #[test]
-fn members_that_are_lost_while_the_host_is_asked_are_told_to_the_others() {
+fn members_lost_during_the_upcall_are_reported() {
     let failed = [(Status::GROUP_MEMBER_FAILED, Some(Rank::new(2)))];
     for per_node in [&[3][..], &[2, 1], &[1, 2], &[1, 1, 1]] {
         for notifies in [true, false] {
@@ -301,7 +301,7 @@ fn members_that_are_lost_while_the_host_is_asked_are_told_to_the_others() {
 }
 
 #[test]
-fn those_who_are_gone_count_in_the_bytes_of_an_invitation() {
+fn exited_processes_count_in_the_bytes_of_an_invitation() {
     let (mut world, all) = world(&[20]);
     let everybody = [("job", Rank::WILDCARD.as_raw())];
     assert_eq!(world.status_of(all[0], &invite(&everybody)), DONE);
@@ -318,7 +318,7 @@ fn those_who_are_gone_count_in_the_bytes_of_an_invitation() {
 }
 
 #[test]
-fn an_invitation_of_more_processes_than_an_event_may_name_leaves_nothing() {
+fn an_invitation_over_the_event_limit_leaves_no_state() {
     let (mut world, all) = world(&[2]);
     let most = Config::default().procs_per_request;
     let to: Vec<_> = (0..=u32::try_from(most).unwrap())

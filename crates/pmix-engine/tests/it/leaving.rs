@@ -19,7 +19,7 @@ fn num_lost(world: &World) -> usize {
 }
 
 #[test]
-fn who_finalizes_is_let_go_when_the_host_knows() {
+fn a_finalize_completes_when_the_host_acknowledges_it() {
     for answer in [
         Answer::Done(Status::SUCCESS),
         Answer::NotSupported,
@@ -44,7 +44,7 @@ fn who_finalizes_is_let_go_when_the_host_knows() {
 }
 
 #[test]
-fn the_host_is_asked_about_clients_that_finalize_and_told_of_tools() {
+fn a_finalize_calls_the_host_for_clients_and_notifies_it_of_tools() {
     let mut world = World::new(1);
     world.job("job", &[1]);
     let client = world.join(0, "job", 0);
@@ -63,7 +63,7 @@ fn the_host_is_asked_about_clients_that_finalize_and_told_of_tools() {
 }
 
 #[test]
-fn a_host_that_says_nothing_does_not_keep_a_client() {
+fn a_silent_host_does_not_block_a_finalize() {
     let mut world = World::new(1);
     world.job("job", &[1]);
     let who = world.join(0, "job", 0);
@@ -76,7 +76,7 @@ fn a_host_that_says_nothing_does_not_keep_a_client() {
 }
 
 #[test]
-fn a_process_may_begin_again_and_keeps_what_it_put() {
+fn a_process_may_reinitialize_and_keeps_its_data() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);
@@ -100,7 +100,7 @@ fn a_process_may_begin_again_and_keeps_what_it_put() {
 }
 
 #[test]
-fn a_process_may_begin_again_before_its_last_connection_is_closed() {
+fn a_process_may_reinitialize_before_its_old_connection_closes() {
     let mut world = World::new(1);
     world.job("job", &[1]);
     let first = world.join(0, "job", 0);
@@ -119,7 +119,7 @@ fn a_process_may_begin_again_before_its_last_connection_is_closed() {
 }
 
 #[test]
-fn what_a_lost_process_put_is_not_taken_for_that_of_its_next_life() {
+fn data_of_a_lost_process_is_not_used_for_its_restart() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);
@@ -144,7 +144,7 @@ fn what_a_lost_process_put_is_not_taken_for_that_of_its_next_life() {
 }
 
 #[test]
-fn nobody_waits_for_data_of_a_process_that_is_gone() {
+fn gets_for_an_exited_process_complete() {
     let mut world = World::new(2);
     world.job("job", &[3, 1]);
     let all = world.join_all("job", &[3, 1]);
@@ -199,7 +199,7 @@ fn an_abort_is_for_the_host() {
 }
 
 #[test]
-fn the_host_gets_what_a_process_put_when_it_is_there() {
+fn a_direct_modex_of_the_host_waits_for_the_commit() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let now = world.now;
@@ -236,7 +236,7 @@ fn the_host_gets_what_a_process_put_when_it_is_there() {
 }
 
 #[test]
-fn what_a_removed_process_put_is_not_taken_for_that_of_the_next_of_its_name() {
+fn data_of_a_removed_process_is_not_used_for_its_successor() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);
@@ -272,7 +272,7 @@ fn what_a_removed_process_put_is_not_taken_for_that_of_the_next_of_its_name() {
 }
 
 #[test]
-fn what_a_lost_process_put_is_not_taken_for_that_of_its_next_life_elsewhere_either() {
+fn data_of_a_lost_process_is_not_used_for_its_restart_on_another_node() {
     for (is_fenced, is_told_late) in [(true, false), (true, true), (false, false), (false, true)] {
         let mut world = World::new(2);
         world.job("job", &[1, 1]);
@@ -312,7 +312,7 @@ fn what_a_lost_process_put_is_not_taken_for_that_of_its_next_life_elsewhere_eith
 }
 
 #[test]
-fn who_has_called_and_leaves_is_answered_when_its_next_life_is_lost() {
+fn a_fence_of_a_finalized_process_ends_when_its_restart_is_lost() {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let first = world.join(0, "job", 0);

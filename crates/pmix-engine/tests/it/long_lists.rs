@@ -182,7 +182,7 @@ fn world() -> (World, Who) {
 }
 
 #[test]
-fn a_request_that_lists_more_processes_than_it_may_is_refused_before_it_is_looked_at() {
+fn a_request_with_too_many_processes_is_refused_before_processing() {
     let most = Config::default().procs_per_request;
     let procs = named(most + 1);
     let list = || Info::new(keys::EVENT_CUSTOM_RANGE, procs.clone());
@@ -220,7 +220,7 @@ fn a_request_that_lists_more_processes_than_it_may_is_refused_before_it_is_looke
 }
 
 #[test]
-fn a_request_that_has_more_infos_than_it_may_is_refused_before_it_is_looked_at() {
+fn a_request_with_too_many_infos_is_refused_before_processing() {
     let most = Config::default().infos_per_request;
     let infos = |count: usize| vec![Info::new("key", true); count];
     let nested = Info::new(keys::GROUP_INFO, infos(most));
@@ -239,7 +239,7 @@ fn a_request_that_has_more_infos_than_it_may_is_refused_before_it_is_looked_at()
 }
 
 #[test]
-fn a_request_that_lists_as_many_processes_as_it_may_is_looked_at() {
+fn a_request_with_the_most_processes_is_processed() {
     let procs = named(Config::default().procs_per_request);
     let (mut world, who) = world();
     world.rule(|_, _| Reaction::Usual);

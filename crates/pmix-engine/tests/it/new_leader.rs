@@ -105,7 +105,7 @@ fn bytes(world: &World) -> usize {
 const NODES: [&[u32]; 4] = [&[4], &[2, 2], &[1, 3], &[1, 1, 2]];
 
 #[test]
-fn the_first_that_wants_to_lead_does_and_all_hear_the_same() {
+fn the_first_volunteer_leads_and_all_members_are_notified() {
     for per_node in NODES {
         let (mut world, all) = leaderless(per_node);
         for (rank, leads) in [(1, false), (3, true), (2, true)] {
@@ -133,7 +133,7 @@ fn the_first_that_wants_to_lead_does_and_all_hear_the_same() {
 }
 
 #[test]
-fn all_hear_at_once_that_nobody_leads() {
+fn members_are_notified_at_once_if_no_process_leads() {
     for per_node in NODES {
         let (mut world, all) = leaderless(per_node);
         // A lost process is not awaited.
@@ -152,7 +152,7 @@ fn all_hear_at_once_that_nobody_leads() {
 }
 
 #[test]
-fn who_says_nothing_is_waited_for_no_longer_than_the_time() {
+fn an_election_without_replies_ends_after_the_leader_time() {
     let time = Config::default().leader_time;
     for per_node in NODES {
         let (mut world, all) = leaderless(per_node);
@@ -167,7 +167,7 @@ fn who_says_nothing_is_waited_for_no_longer_than_the_time() {
 }
 
 #[test]
-fn a_server_that_never_hears_who_leads_ends_the_wait_of_its_own() {
+fn a_server_without_an_election_result_ends_the_wait_of_its_clients() {
     let (mut world, all) = leaderless(&[1, 3]);
     world.rule(|_, upcall| match upcall.name() {
         "NotifyEvent" => Reaction::Answer(Answer::Done(Status::SUCCESS)),
@@ -183,7 +183,7 @@ fn a_server_that_never_hears_who_leads_ends_the_wait_of_its_own() {
 }
 
 #[test]
-fn one_that_gives_up_ends_it_for_all() {
+fn an_abort_of_a_member_ends_the_construct_for_all() {
     for per_node in NODES {
         let (mut world, all) = leaderless(per_node);
         let abort = answer(Status::GROUP_CONSTRUCT_ABORT, 0, false);
@@ -203,7 +203,7 @@ fn one_that_gives_up_ends_it_for_all() {
 }
 
 #[test]
-fn one_that_was_chosen_and_is_lost_is_followed_by_another() {
+fn a_lost_new_leader_is_replaced() {
     for per_node in NODES {
         let (mut world, all) = leaderless(per_node);
         let lead = answer(Status::GROUP_LEADER_FAILED, 0, true);
@@ -226,7 +226,7 @@ fn one_that_was_chosen_and_is_lost_is_followed_by_another() {
 }
 
 #[test]
-fn processes_choose_no_leader_for_others() {
+fn processes_cannot_select_a_leader_for_others() {
     let (mut world, all) = world(&[2, 2]);
     let codes = [Status::GROUP_LEADER_SELECTED];
     listen(&mut world, &all, &codes);
@@ -257,7 +257,7 @@ fn leaderless_but_one(per_node: &[u32]) -> (World, Vec<Who>) {
 }
 
 #[test]
-fn one_that_has_not_accepted_does_not_lead_whatever_it_says() {
+fn a_process_that_has_not_accepted_cannot_lead() {
     for per_node in NODES {
         let (mut world, all) = leaderless_but_one(per_node);
         for (rank, leads) in [(3, true), (1, false), (2, true)] {
@@ -271,7 +271,7 @@ fn one_that_has_not_accepted_does_not_lead_whatever_it_says() {
 }
 
 #[test]
-fn one_that_gives_up_what_it_accepted_does_not_lead() {
+fn a_process_that_aborts_after_accepting_cannot_lead() {
     for per_node in NODES {
         let (mut world, all) = leaderless(per_node);
         // The process declines before the others reply; its later offer to lead has no effect.
@@ -291,7 +291,7 @@ fn one_that_gives_up_what_it_accepted_does_not_lead() {
 }
 
 #[test]
-fn the_last_that_gives_up_ends_the_choice() {
+fn the_abort_of_the_last_candidate_ends_the_election() {
     for per_node in NODES {
         let (mut world, all) = leaderless(per_node);
         for rank in [1, 2] {
@@ -305,7 +305,7 @@ fn the_last_that_gives_up_ends_the_choice() {
 }
 
 #[test]
-fn one_that_is_chosen_and_gives_up_before_it_invites_counts_as_lost() {
+fn a_new_leader_that_aborts_before_it_invites_counts_as_lost() {
     for per_node in NODES {
         let (mut world, all) = leaderless(per_node);
         let leads = answer(Status::GROUP_LEADER_FAILED, 0, true);
@@ -332,7 +332,7 @@ fn one_that_is_chosen_and_gives_up_before_it_invites_counts_as_lost() {
 }
 
 #[test]
-fn one_that_is_chosen_while_it_finalizes_ends_its_other_invitations_itself() {
+fn a_leader_elected_while_it_finalizes_ends_its_other_invitations() {
     let of_other = |mut request: Request<'static>| {
         if let Request::Notify(notify) = &mut request {
             let infos = notify.infos.iter_mut();
@@ -373,7 +373,7 @@ fn one_that_is_chosen_while_it_finalizes_ends_its_other_invitations_itself() {
 }
 
 #[test]
-fn a_node_that_lost_all_who_were_invited_keeps_nothing_of_a_new_leader() {
+fn a_node_without_invited_processes_keeps_no_new_leader() {
     let mut world = World::new(2);
     world.job("job", &[3]);
     world.job("other", &[0, 1]);
@@ -400,7 +400,11 @@ fn a_node_that_lost_all_who_were_invited_keeps_nothing_of_a_new_leader() {
     assert_eq!(heard(&world, all[1]), selected(Some(1))[1..]);
     let engine = &mut world.nodes[1].engine;
     engine.deregister_nspace(&"other".into()).unwrap();
-    assert_eq!(engine.stats().group_bytes, 0, "nobody is here any longer");
+    assert_eq!(
+        engine.stats().group_bytes,
+        0,
+        "no invited process is left on this node"
+    );
     assert!(bytes(&world) > 0, "it has not invited yet");
     world.kill(all[1]);
     world.kill(all[2]);

@@ -86,7 +86,7 @@ fn a_tool_gets_the_output_it_pulls_under_its_own_number() {
 }
 
 #[test]
-fn the_host_need_not_obey_what_the_server_does() {
+fn directives_of_the_server_need_no_support_of_the_host() {
     let (mut world, who, ledger) = forwarding();
     let infos = vec![
         Info::new(keys::IOF_CACHE_SIZE, 4096_u32).required(),
@@ -110,7 +110,7 @@ fn the_host_need_not_obey_what_the_server_does() {
 }
 
 #[test]
-fn output_from_before_the_pull_comes_behind_the_answer() {
+fn earlier_output_follows_the_reply_to_the_pull() {
     let (mut world, who, _) = forwarding();
     deliver(&mut world, 0, OUT, b"early");
     assert_eq!(output(&mut world, who), []);
@@ -126,7 +126,7 @@ fn output_from_before_the_pull_comes_behind_the_answer() {
 }
 
 #[test]
-fn a_host_that_does_not_forward_says_so() {
+fn a_host_without_forwarding_refuses_a_pull() {
     let (mut world, who, _) = forwarding();
     Ledger::answering(&mut world, Answer::NotSupported);
     let refused = pulled(&mut world, who, &pull(7, OUT));
@@ -136,7 +136,7 @@ fn a_host_that_does_not_forward_says_so() {
 }
 
 #[test]
-fn the_end_of_a_pull_is_answered_and_told_to_the_host() {
+fn the_end_of_a_pull_is_acknowledged_and_forwarded_to_the_host() {
     let (mut world, who, ledger) = forwarding();
     let (_, number) = pulled(&mut world, who, &pull(7, OUT));
     let number = number.unwrap();
@@ -157,7 +157,7 @@ fn the_end_of_a_pull_is_answered_and_told_to_the_host() {
 }
 
 #[test]
-fn the_host_forwards_no_longer_for_a_tool_that_is_gone() {
+fn the_host_stops_forwarding_for_a_disconnected_tool() {
     let (mut world, who, ledger) = forwarding();
     pulled(&mut world, who, &pull(7, OUT));
     pulled(&mut world, who, &pull(8, ERR));
@@ -168,7 +168,7 @@ fn the_host_forwards_no_longer_for_a_tool_that_is_gone() {
 }
 
 #[test]
-fn a_tool_that_does_not_read_loses_output_and_not_its_connection() {
+fn a_stalled_tool_loses_output_but_stays_connected() {
     let mut config = Config::default();
     config.queued_bytes_per_peer = 1 << 20;
     config.output = {
@@ -208,7 +208,7 @@ fn a_tool_that_does_not_read_loses_output_and_not_its_connection() {
 }
 
 #[test]
-fn what_is_held_back_for_a_peer_that_does_not_read_is_bounded() {
+fn held_output_of_a_stalled_peer_is_bounded() {
     let mut config = Config::default();
     config.output = {
         let mut limits = OutputLimits::default();
@@ -235,7 +235,7 @@ fn what_is_held_back_for_a_peer_that_does_not_read_is_bounded() {
 }
 
 #[test]
-fn input_goes_to_the_host_and_its_end_too() {
+fn input_and_its_end_are_forwarded_to_the_host() {
     let (mut world, who, ledger) = forwarding();
     for data in [&b"ls\n"[..], b""] {
         let pushed = world.status_of(who, &push(Some(data), vec![]));
@@ -255,13 +255,13 @@ fn input_goes_to_the_host_and_its_end_too() {
 }
 
 #[test]
-fn output_and_input_of_others_jobs_are_not_touched() {
+fn output_and_input_of_other_users_are_refused() {
     let (mut world, _, ledger) = forwarding();
     world.job_of("foreign", &[1], 7);
     let config = Config::default();
     assert_eq!(
         config.user, None,
-        "so that the tool is nobody in particular"
+        "the test needs a server without a configured user"
     );
     let who = tool(&mut world, 0);
     ledger.take("ToolConnected");
@@ -288,7 +288,7 @@ fn output_and_input_of_others_jobs_are_not_touched() {
 }
 
 #[test]
-fn a_tool_need_not_ask_for_output_of_what_it_spawned() {
+fn a_tool_gets_output_of_its_spawned_jobs_without_a_pull() {
     let (mut world, who, _) = forwarding();
     let spawned = Answer::Spawned(Status::SUCCESS, Nspace::new("job"));
     Ledger::answering(&mut world, spawned);
@@ -308,7 +308,7 @@ fn a_tool_need_not_ask_for_output_of_what_it_spawned() {
 }
 
 #[test]
-fn a_channel_that_is_no_output_is_refused() {
+fn a_pull_of_input_is_refused() {
     let (mut world, who, _) = forwarding();
     let input = IofChannel::STDIN_CHANNEL;
     let engine = &mut world.nodes[0].engine;
@@ -349,7 +349,7 @@ fn input(ledger: &Ledger) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn input_that_is_suspended_waits_and_comes_in_its_order() {
+fn suspended_input_waits_and_keeps_its_order() {
     let (mut world, who, ledger) = forwarding();
     let other = tool(&mut world, 0);
     let channel = IofChannel::STDIN_CHANNEL;
@@ -381,7 +381,7 @@ fn input_that_is_suspended_waits_and_comes_in_its_order() {
 }
 
 #[test]
-fn a_host_that_takes_input_and_wants_no_more_suspends_its_source() {
+fn the_host_can_accept_input_and_suspend_its_source() {
     let (mut world, who, _) = forwarding();
     let ledger = Ledger::answering(&mut world, Answer::Done(Status::ERR_IOF_XOFF));
     let all = Proc::new("", Rank::WILDCARD);
@@ -404,7 +404,7 @@ fn a_host_that_takes_input_and_wants_no_more_suspends_its_source() {
 }
 
 #[test]
-fn input_that_waits_goes_with_its_source_and_output_is_never_suspended() {
+fn waiting_input_is_removed_with_its_source_and_output_is_never_suspended() {
     let (mut world, who, ledger) = forwarding();
     let engine = &mut world.nodes[0].engine;
     let refused = engine.iof_flow_control(None, OUT | ERR, true).unwrap_err();

@@ -43,7 +43,7 @@ fn narrow() -> Config {
 }
 
 #[test]
-fn answers_that_are_due_at_once_are_made_as_they_are_read() {
+fn simultaneous_replies_are_encoded_as_they_are_read() {
     let (mut world, all) = job(20, &narrow());
     let (reader, writers) = all.split_first().unwrap();
     world.clients[*reader].is_deaf = true;
@@ -79,7 +79,7 @@ fn answers_that_are_due_at_once_are_made_as_they_are_read() {
 }
 
 #[test]
-fn who_leaves_before_it_has_read_owes_nothing() {
+fn a_peer_that_leaves_before_reading_leaves_no_replies() {
     let (mut world, all) = job(4, &narrow());
     world.clients[all[0]].is_deaf = true;
     for rank in 1..4 {
@@ -97,7 +97,7 @@ fn who_leaves_before_it_has_read_owes_nothing() {
 }
 
 #[test]
-fn a_job_that_is_gone_is_not_found_by_answers_that_waited_for_room() {
+fn delayed_replies_do_not_find_a_deregistered_job() {
     let (mut world, all) = job(4, &narrow());
     world.job("other", &[1]);
     let outside = world.join(0, "other", 0);
@@ -123,7 +123,7 @@ fn a_job_that_is_gone_is_not_found_by_answers_that_waited_for_room() {
 }
 
 #[test]
-fn requests_of_a_peer_that_does_not_read_wait_until_it_does() {
+fn requests_of_a_peer_wait_until_it_reads() {
     let mut config = Config::default();
     config.reply_window = 1000;
     let (mut world, all) = job(2, &config);
@@ -157,7 +157,7 @@ fn queue(world: &mut World, who: Who) {
 }
 
 #[test]
-fn however_many_are_sent_what_a_process_put_it_is_there_once() {
+fn data_sent_to_many_peers_is_stored_once() {
     let (mut world, all) = job(9, &Config::default());
     let (writer, readers) = all.split_first().unwrap();
     put(&mut world, *writer, 0);
@@ -175,7 +175,7 @@ fn however_many_are_sent_what_a_process_put_it_is_there_once() {
 }
 
 #[test]
-fn peers_are_served_in_turn_whatever_one_asks_for() {
+fn peers_are_served_in_turn_for_any_request() {
     let (mut world, all) = job(3, &Config::default());
     let peers: Vec<_> = all.iter().map(|who| world.clients[*who].peer).collect();
     for _ in 0..100 {
@@ -196,7 +196,7 @@ fn peers_are_served_in_turn_whatever_one_asks_for() {
 }
 
 #[test]
-fn a_peer_whose_message_took_long_waits_until_others_were_served_for_as_long() {
+fn a_peer_with_a_slow_message_waits_until_others_had_equal_time() {
     let (mut world, all) = job(3, &Config::default());
     let peers: Vec<_> = all.iter().map(|who| world.clients[*who].peer).collect();
     for who in &all {
@@ -218,7 +218,7 @@ fn a_peer_whose_message_took_long_waits_until_others_were_served_for_as_long() {
 }
 
 #[test]
-fn what_a_process_said_before_it_ended_is_handled_before_it_is_lost() {
+fn messages_of_an_exited_process_are_handled_before_its_loss() {
     let (mut world, all) = job(3, &Config::default());
     let waits = world.ask(all[1], &get("job", 0, "card"));
     world.run();
@@ -244,7 +244,7 @@ fn what_a_process_said_before_it_ended_is_handled_before_it_is_lost() {
 }
 
 #[test]
-fn a_process_that_ended_is_finished_first_whatever_its_messages_cost() {
+fn an_exited_process_is_handled_first_at_any_cost() {
     let (mut world, all) = job(2, &Config::default());
     let peers: Vec<_> = all.iter().map(|who| world.clients[*who].peer).collect();
     for who in &all {
@@ -305,7 +305,7 @@ fn feed(world: &mut World, all: &[Who], left: &mut [Vec<u8>]) {
 }
 
 #[test]
-fn long_messages_come_when_there_is_room_for_them_and_short_ones_always() {
+fn long_messages_wait_for_memory_and_short_ones_do_not() {
     let mut config = Config::default();
     config.input_bytes = 4_800 << 10;
     let (mut world, all) = job(5, &config);
@@ -331,7 +331,11 @@ fn long_messages_come_when_there_is_room_for_them_and_short_ones_always() {
     }
     feed(&mut world, long, &mut left);
     let resumed = std::iter::from_fn(|| world.nodes[0].engine.poll_resumed());
-    assert_eq!(resumed.count(), 2, "the driver is told to read them again");
+    assert_eq!(
+        resumed.count(),
+        2,
+        "the driver resumes reading both connections"
+    );
     for (who, tag) in long.iter().zip(tags) {
         assert!(world.clients[*who].status(tag).is_some());
     }
@@ -339,7 +343,7 @@ fn long_messages_come_when_there_is_room_for_them_and_short_ones_always() {
 }
 
 #[test]
-fn who_does_not_go_on_with_a_long_message_makes_room_for_others() {
+fn a_stalled_long_message_yields_to_others() {
     let mut config = Config::default();
     config.input_bytes = 4_800 << 10;
     let (mut world, all) = job(3, &config);
@@ -450,7 +454,7 @@ fn turns_behind(num_others: u32, num_bytes: usize) -> usize {
 }
 
 #[test]
-fn a_long_message_comes_in_time_however_many_hardly_send_theirs() {
+fn a_long_message_completes_in_time_beside_many_slow_ones() {
     // Messages with less than the beginning come after it.
     for num_others in [1, 50] {
         assert_eq!(turns_behind(num_others, 64 << 10), 1, "{num_others}");
@@ -463,7 +467,7 @@ fn a_long_message_comes_in_time_however_many_hardly_send_theirs() {
 }
 
 #[test]
-fn a_message_of_a_share_does_not_wait_for_longer_ones_that_hardly_come() {
+fn a_message_of_a_share_does_not_wait_for_slow_longer_ones() {
     let mut config = Config::default();
     config.input_bytes = 64 << 20;
     let (mut world, all) = job(5, &config);
@@ -504,7 +508,7 @@ fn a_message_of_a_share_does_not_wait_for_longer_ones_that_hardly_come() {
 }
 
 #[test]
-fn who_does_not_read_its_replies_makes_room_for_the_long_messages_of_others() {
+fn unread_replies_yield_to_long_messages_of_others() {
     let mut config = Config::default();
     config.input_bytes = 4_800 << 10;
     config.reply_window = 1;

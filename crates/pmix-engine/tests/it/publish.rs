@@ -87,7 +87,7 @@ fn look_up(
 }
 
 #[test]
-fn what_one_process_publishes_another_finds_until_it_is_taken_back() {
+fn published_data_is_found_until_unpublished() {
     let (mut world, all) = with_pubsub(2);
     let data = vec![Info::new("FOOBAR", 1_u8), Info::new("PANDA", 123_456_u64)];
     assert_eq!(
@@ -120,7 +120,7 @@ fn a_key_is_published_once() {
 }
 
 #[test]
-fn the_host_hears_who_asks_from_the_engine_and_not_from_the_process() {
+fn the_host_gets_the_requester_from_the_engine() {
     let mut world = World::new(1);
     world.job("job", &[1]);
     let who = world.join(0, "job", 0);
@@ -168,7 +168,7 @@ fn a_lookup_is_answered_when_the_host_answers() {
 }
 
 #[test]
-fn a_host_that_finds_nothing_and_says_success_has_found_nothing() {
+fn an_empty_success_of_a_lookup_is_not_found() {
     let mut world = World::new(1);
     world.job("job", &[1]);
     let who = world.join(0, "job", 0);
@@ -178,7 +178,7 @@ fn a_host_that_finds_nothing_and_says_success_has_found_nothing() {
 }
 
 #[test]
-fn data_of_another_user_are_there_but_not_read() {
+fn data_of_another_user_cannot_be_read() {
     let (mut world, all) = with_pubsub(1);
     world.job_of("foreign", &[1], 7);
     let credential = [7_u32.to_ne_bytes(), 7_u32.to_ne_bytes()].concat();

@@ -77,7 +77,7 @@ fn the_server_knows_its_jobs() {
 }
 
 #[test]
-fn the_host_adds_its_jobs_whether_they_are_asked_anew_or_not() {
+fn the_host_adds_its_jobs_with_and_without_a_refresh() {
     for refreshed in [vec![], vec![Info::new(keys::QUERY_REFRESH_CACHE, true)]] {
         let (mut world, who) = two_jobs();
         let theirs = Info::new(keys::QUERY_NAMESPACES, "b,c");
@@ -101,7 +101,7 @@ fn the_host_adds_its_jobs_whether_they_are_asked_anew_or_not() {
 }
 
 #[test]
-fn a_key_of_the_datastore_is_answered_for_whom_it_is_asked() {
+fn a_datastore_key_is_answered_for_the_requested_process() {
     let (mut world, who) = two_jobs();
     let size = value(&mut world, who, keys::JOB_SIZE, of_job("b"));
     assert_eq!(size, Value::Uint32(4));
@@ -135,7 +135,7 @@ fn process_sets_are_counted_named_and_listed() {
 }
 
 #[test]
-fn the_process_table_tells_what_connections_tell() {
+fn the_process_table_follows_the_connections() {
     let (mut world, who) = two_jobs();
     let all = world.join_all("b", &[2, 2]);
     world.status_of(all[0], &Request::Finalize);
@@ -178,7 +178,7 @@ fn the_process_table_tells_what_connections_tell() {
 }
 
 #[test]
-fn the_host_is_asked_for_the_rest_and_both_answers_are_one() {
+fn the_host_answers_the_rest_and_replies_are_merged() {
     let (mut world, who) = two_jobs();
     let queues = Info::new(keys::QUERY_QUEUE_LIST, "short,long");
     let answer = Answer::Infos(Status::SUCCESS, vec![queues.clone()]);
@@ -197,7 +197,7 @@ fn the_host_is_asked_for_the_rest_and_both_answers_are_one() {
 }
 
 #[test]
-fn the_host_is_not_asked_for_what_is_known() {
+fn the_host_is_not_asked_for_known_keys() {
     let (mut world, who) = two_jobs();
     let ledger = Ledger::open(&mut world, |_| Reaction::Silence);
     value(&mut world, who, keys::QUERY_NUM_PSETS, vec![]);
@@ -211,7 +211,7 @@ fn the_host_is_not_asked_for_what_is_known() {
 }
 
 #[test]
-fn without_a_host_some_is_a_partial_success_and_none_is_its_status() {
+fn without_a_host_missing_keys_are_a_partial_success_or_its_status() {
     let (mut world, who) = two_jobs();
     for answer in [Answer::NotSupported, Answer::DROPPED] {
         let status = answer.status();
@@ -225,7 +225,7 @@ fn without_a_host_some_is_a_partial_success_and_none_is_its_status() {
 }
 
 #[test]
-fn queries_that_ask_nothing_or_name_a_process_twice_are_refused() {
+fn queries_without_keys_or_with_two_processes_are_refused() {
     let (mut world, who) = two_jobs();
     let both = vec![
         Info::new(keys::PROCID, Proc::new("a", Rank::new(0))),
@@ -278,7 +278,7 @@ fn supported_attributes_have_the_form_that_tools_read() {
 }
 
 #[test]
-fn jobs_of_another_user_are_not_there() {
+fn jobs_of_another_user_are_hidden() {
     let (mut world, _) = two_jobs();
     world.job_of("foreign", &[1], 7);
     let credential = [7_u32.to_ne_bytes(), 7_u32.to_ne_bytes()].concat();
@@ -372,7 +372,7 @@ fn nodes(world: &mut World, who: Who, nspace: &'static str) -> (Status, Option<S
 }
 
 #[test]
-fn peers_are_those_on_a_node() {
+fn peers_are_resolved_by_node() {
     let (mut world, who) = two_jobs();
     let named = |list: &[(&str, u32)]| {
         let name = |(nspace, rank): &(&str, u32)| ((*nspace).to_owned(), *rank);
@@ -391,7 +391,7 @@ fn peers_are_those_on_a_node() {
 }
 
 #[test]
-fn nodes_are_those_of_a_job() {
+fn nodes_are_resolved_by_job() {
     let (mut world, who) = two_jobs();
     let named = |list: &str| (Status::SUCCESS, Some(list.to_owned()));
     assert_eq!(nodes(&mut world, who, "b"), named("n00,n01"));
@@ -400,7 +400,7 @@ fn nodes_are_those_of_a_job() {
 }
 
 #[test]
-fn the_host_is_asked_about_jobs_that_are_not_here() {
+fn the_host_is_asked_about_unknown_jobs() {
     let (mut world, who) = two_jobs();
     let unknown = Status::ERR_INVALID_NAMESPACE;
     assert_eq!(peers(&mut world, who, None, "far"), (unknown, None));
@@ -435,7 +435,7 @@ fn the_host_is_asked_about_jobs_that_are_not_here() {
 }
 
 #[test]
-fn distances_are_not_known_here() {
+fn distances_are_not_supported() {
     let (mut world, who) = two_jobs();
     let request = Request::DeviceDistances(request::DeviceDistances {
         topology: pmix_types::Topology::default(),
@@ -447,7 +447,7 @@ fn distances_are_not_known_here() {
 }
 
 #[test]
-fn one_request_asks_for_so_much() {
+fn keys_of_a_query_request_are_bounded() {
     let (mut world, who) = two_jobs();
     let many = query(&[keys::QUERY_NAMESPACES; 4096], vec![]);
     let (status, infos) = asked(&mut world, who, vec![many.clone()]);
@@ -474,7 +474,7 @@ fn asked_in_time(
 }
 
 #[test]
-fn a_host_that_never_answers_holds_a_query_for_its_time_limit() {
+fn a_query_of_a_silent_host_times_out() {
     let (mut world, who) = two_jobs();
     Ledger::open(&mut world, |_| Reaction::Silence);
     let limit = |seconds: u32| vec![Info::new(keys::TIMEOUT, seconds)];

@@ -29,7 +29,7 @@ fn ranks_of(world: &mut World, who: Who, of: Vec<Info<'static>>) -> Vec<(String,
 }
 
 #[test]
-fn processes_of_several_nodes_are_one_answer() {
+fn processes_of_several_nodes_are_merged_in_one_reply() {
     let (mut world, who) = two_jobs();
     let client = world.join(0, "b", 0);
     let both = named(&[("b", 0), ("b", 1), ("b", 2), ("b", 3)]);
@@ -77,7 +77,7 @@ fn a_query_names_a_bounded_number_of_nodes() {
 }
 
 #[test]
-fn the_process_table_of_a_node_is_that_of_the_node_that_is_named() {
+fn the_process_table_is_that_of_the_named_node() {
     let (mut world, who) = two_jobs();
     let second = [of_job("b"), vec![Info::new(keys::HOSTNAME, "n01")]].concat();
     let expected = [("b".to_owned(), 2), ("b".to_owned(), 3)];
@@ -87,7 +87,7 @@ fn the_process_table_of_a_node_is_that_of_the_node_that_is_named() {
 }
 
 #[test]
-fn a_tool_that_names_no_job_asks_about_all() {
+fn a_query_of_a_tool_without_a_job_covers_all_jobs() {
     let (mut world, who) = two_jobs();
     let all = ranks_of(&mut world, who, vec![]);
     let expected = [("a", 0), ("b", 0), ("b", 1)].map(|(job, rank)| (job.to_owned(), rank));
@@ -120,7 +120,7 @@ fn a_tool_that_names_no_job_asks_about_all() {
 }
 
 #[test]
-fn who_wants_what_is_so_now_is_answered_by_the_host() {
+fn a_query_that_refreshes_the_cache_is_answered_by_the_host() {
     let (mut world, who) = two_jobs();
     let now = |job| {
         [
@@ -147,7 +147,7 @@ fn who_wants_what_is_so_now_is_answered_by_the_host() {
 }
 
 #[test]
-fn the_server_tells_its_interface_and_when_it_started() {
+fn the_server_reports_its_interface_and_start_time() {
     let (mut world, who) = two_jobs();
     for key in [
         keys::QUERY_STABLE_ABI_VERSION,

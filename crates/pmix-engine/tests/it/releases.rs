@@ -23,7 +23,7 @@ fn numbered(num_nodes: usize) -> World {
 }
 
 #[test]
-fn a_server_of_a_release_can_be_on_the_other_node() {
+fn a_server_of_a_release_can_run_on_the_other_node() {
     let mut world = numbered(2);
     world.job("job", &[2, 1]);
     let own = world.join(1, "job", 2);
@@ -58,7 +58,7 @@ fn a_server_of_a_release_can_be_on_the_other_node() {
 }
 
 #[test]
-fn a_fence_that_fails_on_one_node_fails_on_all_in_the_form_of_releases() {
+fn a_fence_failure_reaches_all_nodes_in_the_form_of_releases() {
     for infos in [Vec::new(), collect()] {
         let mut world = numbered(2);
         world.job("job", &[2, 1]);

@@ -67,7 +67,7 @@ fn told(
 }
 
 #[test]
-fn resources_are_told_to_jobs_that_are_registered_later_and_outrank_them() {
+fn resources_reach_later_jobs_and_override_their_info() {
     let mut world = World::new(1);
     let infos = [
         Info::new(SITE, "old"),
@@ -93,7 +93,7 @@ fn resources_are_told_to_jobs_that_are_registered_later_and_outrank_them() {
 }
 
 #[test]
-fn resources_are_found_by_jobs_that_are_there_and_by_tools_until_they_are_forgotten() {
+fn jobs_and_tools_find_resources_until_deregistered() {
     let mut world = World::new(1);
     world.job("job", &[1]);
     let who = world.join(0, "job", 0);
@@ -110,7 +110,7 @@ fn resources_are_found_by_jobs_that_are_there_and_by_tools_until_they_are_forgot
 }
 
 #[test]
-fn one_node_of_several_is_forgotten_and_described_anew() {
+fn one_of_several_nodes_is_deregistered_and_registered_again() {
     let mut world = World::new(1);
     let nodes = [node("n1", 1), node("n2", 2), node("n2", 3)];
     engine(&mut world).register_resources(&nodes).unwrap();
@@ -124,7 +124,7 @@ fn one_node_of_several_is_forgotten_and_described_anew() {
 }
 
 #[test]
-fn an_inventory_answers_who_names_the_node() {
+fn an_inventory_is_found_by_node() {
     let mut world = World::new(1);
     world.job("job", &[1]);
     let who = world.join(0, "job", 0);
@@ -179,7 +179,7 @@ fn job_information_goes_from_one_node_to_another() {
 }
 
 #[test]
-fn what_is_no_resource_is_refused_and_nothing_is_registered() {
+fn an_invalid_resource_is_refused_and_not_registered() {
     let mut world = World::new(1);
     let cases = [
         (

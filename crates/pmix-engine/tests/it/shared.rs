@@ -81,7 +81,7 @@ fn fence(world: &mut World, all: &[Who], collects: bool) {
 }
 
 #[test]
-fn nothing_is_shared_where_nobody_reads_it() {
+fn no_data_is_shared_without_readers() {
     let (mut world, all) = world();
     let (mut first, mut second) = (Table::default(), Table::default());
     assert!(first.change(&mut world, 0) > 10);
@@ -94,7 +94,7 @@ fn nothing_is_shared_where_nobody_reads_it() {
 }
 
 #[test]
-fn a_fence_that_collects_shares_what_each_side_is_to_see() {
+fn a_collecting_fence_shares_data_by_scope() {
     let (mut world, all) = world();
     let mut table = Table::default();
     for (rank, who) in (0..).zip(&all) {
@@ -123,7 +123,7 @@ fn a_fence_that_collects_shares_what_each_side_is_to_see() {
 }
 
 #[test]
-fn what_is_put_again_is_removed_before_the_reply() {
+fn replaced_data_is_removed_before_the_reply() {
     let (mut world, all) = world();
     let mut table = Table::default();
     for (rank, who) in (0..).zip(&all) {
@@ -153,7 +153,7 @@ fn what_is_put_again_is_removed_before_the_reply() {
 }
 
 #[test]
-fn data_of_a_process_that_is_lost_go_and_those_of_its_next_life_come() {
+fn data_of_a_lost_process_is_replaced_by_that_of_its_restart() {
     let (mut world, all) = world();
     let mut table = Table::default();
     for (rank, who) in (0..).zip(&all) {
@@ -176,7 +176,7 @@ fn data_of_a_process_that_is_lost_go_and_those_of_its_next_life_come() {
 }
 
 #[test]
-fn what_is_known_of_a_job_is_shared_as_it_changes() {
+fn job_info_is_shared_as_it_changes() {
     let (mut world, _) = world();
     let mut table = Table::default();
     table.change(&mut world, 0);
@@ -220,7 +220,7 @@ fn leave_out_puts(world: &mut World, table: &mut Table) -> Vec<Rank> {
 }
 
 #[test]
-fn what_there_is_no_room_for_is_not_packed_again() {
+fn data_without_space_is_not_packed_again() {
     let (mut world, all) = world();
     let mut table = Table::default();
     let others: Vec<_> = (1..4).map(Rank::new).collect();
@@ -250,7 +250,7 @@ fn what_there_is_no_room_for_is_not_packed_again() {
 }
 
 #[test]
-fn nothing_of_a_job_is_shared_whose_job_info_has_no_room() {
+fn a_job_without_space_for_its_info_shares_no_data() {
     let (mut world, all) = world();
     while let Some(change) = world.nodes[0].engine.poll_shared() {
         let SharedChange::Put { nspace, key, .. } = change else {
@@ -290,7 +290,7 @@ fn commit_bytes(world: &mut World, who: Who, rank: u32, len: usize) {
 }
 
 #[test]
-fn what_is_too_long_is_not_shared_until_it_is_shorter() {
+fn oversized_data_is_not_shared_until_it_is_shorter() {
     let (mut world, all) = world();
     let mut table = Table::default();
     for (len, is_shared) in [

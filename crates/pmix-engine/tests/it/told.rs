@@ -265,7 +265,7 @@ const NOTHING: ReplyLimits = ReplyLimits {
 };
 
 #[test]
-fn every_question_about_a_large_job_finds_the_answer_that_a_small_one_gives() {
+fn queries_of_a_large_job_match_those_of_a_small_one() {
     for release in Release::ALL {
         for rank in [0, 2] {
             let mut small = world(WHOLE);
@@ -283,7 +283,7 @@ fn every_question_about_a_large_job_finds_the_answer_that_a_small_one_gives() {
 }
 
 #[test]
-fn a_client_before_4_2_is_told_everything() {
+fn a_client_before_4_2_gets_all_job_info() {
     let mut world = world(NOTHING);
     let mut hello = hello("job", 0);
     hello.version = "4.1.2".into();
@@ -298,7 +298,7 @@ fn a_client_before_4_2_is_told_everything() {
 }
 
 #[test]
-fn who_was_not_told_where_a_process_is_learns_it_with_the_first_answer_about_it() {
+fn the_first_reply_about_a_process_has_its_unsent_location() {
     let name = |name: &'static str| Some(Value::String(Some(Text::from(name))));
     for release in [Release::V4_2_2, Release::V5_0_11] {
         let mut world = world(NOTHING);
@@ -322,7 +322,7 @@ fn who_was_not_told_where_a_process_is_learns_it_with_the_first_answer_about_it(
 }
 
 #[test]
-fn a_process_that_the_maps_have_elsewhere_is_told_where_it_is() {
+fn a_local_process_that_the_maps_place_elsewhere_gets_its_location() {
     let mut world = world(NOTHING);
     let proc = pmix_types::Proc::new("job", Rank::new(9));
     let uid = crate::world::UID;

@@ -44,7 +44,7 @@ fn card(rank: u32) -> Request<'static> {
 }
 
 #[test]
-fn one_answer_brings_all_local_processes_and_no_other() {
+fn one_reply_has_all_local_processes_only() {
     let (mut world, all) = exchanged(&[5, 3], 10, &Config::default());
     assert_eq!(told(&mut world, all[1], &card(3)), [3, 4, 0, 2]);
     // The reply for a process of another node has data of other nodes.
@@ -54,7 +54,7 @@ fn one_answer_brings_all_local_processes_and_no_other() {
 }
 
 #[test]
-fn portions_grow_and_nothing_comes_twice() {
+fn portions_grow_without_duplicates() {
     let (mut world, all) = exchanged(&[300], 1000, &Config::default());
     let mut seen = vec![false; 300];
     let mut lens = Vec::new();
@@ -78,7 +78,7 @@ fn portions_grow_and_nothing_comes_twice() {
 }
 
 #[test]
-fn limits_hold_for_each_answer_and_each_client_and_turn_it_off() {
+fn limits_apply_per_reply_and_client_and_disable_prefetch() {
     let mut config = Config::default();
     config.unasked.bytes_per_answer = 3000;
     config.unasked.bytes_per_client = 4500;
@@ -92,7 +92,7 @@ fn limits_hold_for_each_answer_and_each_client_and_turn_it_off() {
 }
 
 #[test]
-fn only_what_is_for_the_client_and_committed_is_brought() {
+fn prefetch_has_only_committed_data_of_the_scope() {
     let mut world = World::new(1);
     world.job("job", &[6]);
     let all = world.join_all("job", &[6]);
@@ -115,7 +115,7 @@ fn only_what_is_for_the_client_and_committed_is_brought() {
 }
 
 #[test]
-fn who_asks_for_something_else_is_brought_nothing_more() {
+fn other_requests_get_no_prefetch() {
     let (mut world, all) = exchanged(&[4], 10, &Config::default());
     world.job("other", &[2]);
     let other = world.join_all("other", &[2]);
@@ -135,7 +135,7 @@ fn who_asks_for_something_else_is_brought_nothing_more() {
 }
 
 #[test]
-fn who_asks_for_all_at_once_is_told_of_each_once() {
+fn concurrent_gets_return_each_process_once() {
     let (mut world, all) = exchanged(&[6], 10, &Config::default());
     let tags = [1, 2, 3, 4].map(|rank| world.ask(all[0], &card(rank)));
     let client = &mut world.clients[all[0]];
@@ -153,7 +153,7 @@ fn who_asks_for_all_at_once_is_told_of_each_once() {
 }
 
 #[test]
-fn clients_that_are_not_known_to_keep_it_are_told_one_by_one() {
+fn clients_that_may_not_cache_get_no_prefetch() {
     for (version, keeps) in [
         ("3.1.5", false),
         ("3.2.5", true),
@@ -191,7 +191,7 @@ fn kept(world: &World, who: Who, answers: &[pmix_proto::Tag], rank: u32) -> Opti
 }
 
 #[test]
-fn what_is_put_again_is_read_old_by_who_was_brought_it() {
+fn replaced_data_stays_old_in_a_client_that_prefetched_it() {
     let mut world = World::new(1);
     world.job("job", &[4]);
     let all = world.join_all("job", &[4]);
@@ -223,7 +223,7 @@ fn what_is_put_again_is_read_old_by_who_was_brought_it() {
 }
 
 #[test]
-fn what_is_only_added_or_said_again_ends_nothing() {
+fn added_or_equal_data_does_not_end_prefetch() {
     let mut world = World::new(1);
     world.job("job", &[4]);
     let all = world.join_all("job", &[4]);
@@ -237,7 +237,7 @@ fn what_is_only_added_or_said_again_ends_nothing() {
 }
 
 #[test]
-fn nothing_of_a_lost_process_or_an_old_life_is_brought() {
+fn prefetch_has_no_data_of_lost_processes() {
     let (mut world, all) = exchanged(&[4], 10, &Config::default());
     world.kill(all[2]);
     assert_eq!(told(&mut world, all[0], &card(1)), [1, 3]);
@@ -247,7 +247,7 @@ fn nothing_of_a_lost_process_or_an_old_life_is_brought() {
 }
 
 #[test]
-fn a_process_of_another_node_that_is_lost_ends_it() {
+fn a_loss_on_another_node_ends_prefetch() {
     let (mut world, all) = exchanged(&[3, 3], 10, &Config::default());
     let lost = Proc::new("job", Rank::new(5));
     let source = Proc::new("far", Rank::new(0));

@@ -417,7 +417,7 @@ impl World {
         result: Result<Vec<u8>, Status>,
     ) {
         let Some(call) = self.host.asked.remove(&(node, request)) else {
-            panic!("node {node} brought data that nobody asked for");
+            panic!("node {node} returned data without a request");
         };
         let fate = self.fate();
         self.send_answer(call, Answer::Data(result), fate);

@@ -109,7 +109,11 @@ fn every_seed_holds() {
     let counts: Vec<_> = counts.collect();
     writeln!(out, "\n{num_seeds} seeds, faults: {}", counts.join(", ")).unwrap();
     let unasked = oracle::data::NUM_UNASKED.load(Ordering::Relaxed);
-    writeln!(out, "{unasked} processes were told of unasked").unwrap();
+    writeln!(
+        out,
+        "data of {unasked} processes was sent without a request"
+    )
+    .unwrap();
     let formed = [&oracle::led::NUM_WITHOUT, &oracle::led::NUM_REPLACED];
     let [without, replaced] = formed.map(|count| count.load(Ordering::Relaxed));
     writeln!(
@@ -128,7 +132,11 @@ fn every_seed_holds() {
     )
     .unwrap();
     let told = oracle::terminations::NUM_TOLD.load(Ordering::Relaxed);
-    writeln!(out, "{told} members were told that another has ended").unwrap();
+    writeln!(
+        out,
+        "{told} members were notified that another has terminated"
+    )
+    .unwrap();
     if num_seeds >= NUM_SEEDS_OF_ALL {
         assert!(told > 200, "hardly any");
         assert!(constructed > 200 && smaller > 20, "hardly any");
@@ -144,7 +152,7 @@ fn every_seed_holds() {
 }
 
 #[test]
-fn a_seed_says_all() {
+fn a_run_depends_on_its_seed_only() {
     for seed in 0..50 {
         let [first, second] = [(); 2].map(|()| run(seed, None, false).map(|done| done.digest));
         assert_eq!(first.ok(), second.ok(), "seed {seed}");

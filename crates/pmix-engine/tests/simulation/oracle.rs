@@ -188,7 +188,7 @@ impl World {
         let Some(asked) = client.asked.get_mut(&tag) else {
             assert!(
                 is_spoiled,
-                "connection {who}: an answer with tag {tag} that nobody waits for"
+                "connection {who}: reply with tag {tag} without a pending request"
             );
             return;
         };
@@ -348,7 +348,7 @@ impl World {
                     pending
                         .peer
                         .is_none_or(|peer| node.peers.contains_key(&peer)),
-                    "node {place} still waits for {pending:?}, whose peer is gone"
+                    "node {place} still waits for {pending:?}, whose peer has disconnected"
                 );
             }
         }
@@ -393,7 +393,7 @@ impl World {
                 let num_cached = node.engine.stats().num_cached_events;
                 assert_eq!(
                     num_cached, 0,
-                    "node {place} keeps events of jobs that are gone"
+                    "node {place} keeps events of deregistered jobs"
                 );
             }
             // An event of a new job displaces the expired ones, and is removed with its job.

@@ -117,7 +117,8 @@
 //! - A process that a late leader adds does not get the failure.
 //!
 //! The simulation did not find a server that never reports terminated members (`PMIX_GROUP_NOTIFY_TERMINATION`) within
-//! 1,200 seeds, because other faults excuse most of these losses. The engine's tests `members_that_are_lost_while` find it.
+//! 1,200 seeds, because other faults excuse most of these losses. The engine's tests
+//! `members_lost_while_the_group_forms_are_reported` and `members_lost_during_the_upcall_are_reported` find it.
 //!
 //! # Tools see and get only what their user may
 //!

@@ -7,7 +7,7 @@ use super::*;
 use crate::events::directives::ONLY_USER;
 
 #[test]
-fn a_user_tells_processes_of_others_nothing() {
+fn events_of_a_user_do_not_reach_processes_of_others() {
     let mut fixture = Fixture::new();
     for (number, uid) in [(1, 100), (2, 7)] {
         let other = Listener {
@@ -30,7 +30,7 @@ fn a_user_tells_processes_of_others_nothing() {
 }
 
 #[test]
-fn tools_that_may_read_all_hear_of_every_user() {
+fn tools_with_full_access_get_events_of_every_user() {
     let mut fixture = Fixture::new();
     for (number, is_tool, hears_all) in [(1, true, true), (2, true, false), (3, false, false)] {
         let other = Listener {

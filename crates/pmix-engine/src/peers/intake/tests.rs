@@ -8,7 +8,7 @@ fn peers() -> [PeerId; 4] {
 }
 
 #[test]
-fn messages_come_when_there_is_room_for_all_of_them_in_the_order_of_their_peers() {
+fn messages_are_admitted_in_peer_order_when_memory_suffices() {
     let [first, second, third, short] = peers();
     let mut intake = Intake::new(4 * 2 * LONG);
     intake.announced(first, LONG, 0, 4);
@@ -30,7 +30,7 @@ fn messages_come_when_there_is_room_for_all_of_them_in_the_order_of_their_peers(
 }
 
 #[test]
-fn whoever_leaves_while_its_message_waits_is_passed_over() {
+fn a_peer_that_leaves_while_its_message_waits_is_skipped() {
     let [first, second, third, _] = peers();
     let mut intake = Intake::new(4 * LONG);
     for peer in [first, second, third] {
@@ -47,7 +47,7 @@ fn whoever_leaves_while_its_message_waits_is_passed_over() {
 }
 
 #[test]
-fn a_message_that_is_longer_than_all_may_be_comes_alone() {
+fn a_message_longer_than_the_limit_is_admitted_alone() {
     let [first, second, ..] = peers();
     let mut intake = Intake::new(4 * LONG);
     intake.announced(first, 5 * LONG, 0, 4);
@@ -72,7 +72,7 @@ fn is_consistent(intake: &Intake) -> bool {
 }
 
 #[test]
-fn whose_message_does_not_come_on_goes_behind_the_others() {
+fn a_stalled_message_moves_to_the_end_of_the_queue() {
     let [first, second, third, fourth] = peers();
     let mut intake = Intake::new(4 * 4 * LONG);
     for peer in [first, second, third, fourth] {
@@ -105,7 +105,7 @@ fn whose_message_does_not_come_on_goes_behind_the_others() {
 }
 
 #[test]
-fn a_message_whose_beginning_is_there_goes_before_those_that_are_only_announced() {
+fn a_message_with_received_bytes_precedes_announced_ones() {
     let mut intake = Intake::new(4 * 64 * LONG);
     let tricklers: Vec<_> = (0..1_000).map(PeerId::of).collect();
     for peer in &tricklers {
@@ -128,7 +128,7 @@ fn a_message_whose_beginning_is_there_goes_before_those_that_are_only_announced(
 }
 
 #[test]
-fn whoever_sends_much_and_then_no_more_delays_others_by_a_turn() {
+fn a_peer_that_stalls_after_many_bytes_delays_others_by_one_turn() {
     let mut intake = Intake::new(4 * 64 * LONG);
     let attackers: Vec<_> = (0..30).map(PeerId::of).collect();
     let honest = PeerId::of(5_000);
@@ -146,7 +146,7 @@ fn whoever_sends_much_and_then_no_more_delays_others_by_a_turn() {
 }
 
 #[test]
-fn whoever_has_not_come_on_for_longest_is_refused_when_there_is_no_room() {
+fn the_message_stalled_longest_is_refused_when_memory_is_full() {
     let [first, second, third, honest] = peers();
     let mut intake = Intake::new(4 * 64 * LONG);
     for peer in [first, second, third, honest] {
@@ -172,7 +172,7 @@ fn whoever_has_not_come_on_for_longest_is_refused_when_there_is_no_room() {
 }
 
 #[test]
-fn a_message_that_is_longer_than_all_that_are_paused_may_be_is_refused_in_time() {
+fn a_message_longer_than_the_limit_of_paused_ones_is_refused_in_time() {
     let [first, second, ..] = peers();
     let mut intake = Intake::new(4 * LONG);
     intake.announced(first, 5 * LONG, SHORT, 4);
@@ -186,7 +186,7 @@ fn a_message_that_is_longer_than_all_that_are_paused_may_be_is_refused_in_time()
 }
 
 #[test]
-fn a_message_of_any_length_comes_in_so_many_turns_while_others_wait() {
+fn a_message_of_any_length_has_a_bounded_number_of_turns_while_others_wait() {
     let [long, short, waiting, _] = peers();
     let mut intake = Intake::new(4 * 65 * LONG);
     intake.announced(long, 64 * LONG, 0, 4);
@@ -200,7 +200,7 @@ fn a_message_of_any_length_comes_in_so_many_turns_while_others_wait() {
 }
 
 #[test]
-fn a_message_waits_behind_its_class_only_and_one_of_a_share_behind_none() {
+fn a_message_waits_for_its_class_only_and_a_share_waits_for_none() {
     let room = SHARES * LONG;
     for num_peers in [SHARES, 2 * SHARES, 5 * SHARES] {
         let mut intake = Intake::new(4 * room);
@@ -231,7 +231,7 @@ fn a_message_waits_behind_its_class_only_and_one_of_a_share_behind_none() {
 }
 
 #[test]
-fn whoever_is_waited_for_in_another_class_has_its_time() {
+fn a_message_keeps_its_time_while_other_classes_wait() {
     let [long, waiting, middle, behind] = peers();
     let mut intake = Intake::new(4 * 64 * LONG);
     intake.announced(middle, 2 * LONG, 0, 4);

@@ -238,7 +238,7 @@ fn output_and_input_of_long_lists_of_processes() {
 }
 
 #[test]
-fn what_the_host_is_asked_with_long_lists() {
+fn upcalls_with_long_lists() {
     let names =
         |size| -> Vec<Key<'static>> { (0..size).map(|n| Key::from(format!("key{n}"))).collect() };
     let declined = Status::ERR_NOT_SUPPORTED;

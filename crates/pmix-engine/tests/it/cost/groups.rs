@@ -31,7 +31,7 @@ fn own() -> Proc<'static> {
 }
 
 #[test]
-fn groups_that_are_made_and_taken_apart() {
+fn groups_constructed_and_destructed() {
     requests_are_linear(
         "infos of a construct",
         500,
@@ -60,7 +60,7 @@ fn groups_that_are_made_and_taken_apart() {
 }
 
 #[test]
-fn members_of_many_groups_that_one_request_asks_for() {
+fn members_of_many_groups_in_one_request() {
     let name = |n: usize| Text::from(format!("g{n}"));
     let queries = |size: usize| {
         let qualifiers = vec![Info::new(
@@ -90,7 +90,7 @@ fn members_of_many_groups_that_one_request_asks_for() {
 }
 
 #[test]
-fn processes_that_are_lost_where_others_were_invited() {
+fn processes_lost_beside_invitations_of_others() {
     let prepare = |size| {
         let (mut world, who) = with_client();
         for n in 0..count(size) {
@@ -127,7 +127,7 @@ fn processes_that_are_lost_where_others_were_invited() {
 }
 
 #[test]
-fn constructions_that_wait_beside_each_other() {
+fn many_waiting_constructs() {
     let ask = |number: usize, procs, infos| {
         let group = Some(Text::from(format!("g{number}")));
         Request::GroupConstruct(request::GroupConstruct {
@@ -196,7 +196,7 @@ fn led(size: usize) -> (World, Vec<Who>) {
 }
 
 #[test]
-fn members_of_a_construct_that_is_led_who_are_lost_or_do_not_lead() {
+fn members_of_a_led_construct_lost_or_declining_to_lead() {
     let first = 16;
     let lost_leader = |size| {
         let (mut world, all) = led(size);

@@ -88,7 +88,7 @@ fn commits_beside_gets_that_wait_for_other_keys() {
 }
 
 #[test]
-fn a_commit_that_says_a_key_often_for_which_many_wait() {
+fn a_commit_with_a_repeated_key_that_many_gets_wait_for() {
     is_linear(
         "a key said often and waited for often",
         200,
@@ -110,7 +110,7 @@ fn a_commit_that_says_a_key_often_for_which_many_wait() {
 }
 
 #[test]
-fn processes_that_are_registered_one_by_one_while_others_are_asked_about() {
+fn processes_registered_one_by_one_beside_pending_gets() {
     is_linear(
         "gets that wait for processes to be registered",
         200,
@@ -215,7 +215,7 @@ fn register(codes: Vec<Status>) -> Request<'static> {
 }
 
 #[test]
-fn codes_of_the_host_that_are_taken_back_one_by_one() {
+fn host_codes_deregistered_one_by_one() {
     is_linear(
         "codes beside other codes that the host was asked for",
         500,
@@ -242,7 +242,7 @@ fn codes_of_the_host_that_are_taken_back_one_by_one() {
 }
 
 #[test]
-fn codes_that_are_registered_one_by_one() {
+fn codes_registered_one_by_one() {
     is_linear(
         "codes beside other codes of the same process",
         500,

@@ -223,7 +223,7 @@ impl Host {
             _ => {
                 let shared = said().filter(|info| info.key.is(keys::GROUP_INFO));
                 let mut infos: Vec<_> = shared.cloned().collect();
-                let (_, (_, first)) = round.first_key_value().expect("nobody called");
+                let (_, (_, first)) = round.first_key_value().expect("at least one node called");
                 let order = listed(first);
                 let mut members: Vec<_> = order.iter().flat_map(|list| list.to_vec()).collect();
                 // Each node leaves out its own absent members.

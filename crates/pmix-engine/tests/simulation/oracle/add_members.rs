@@ -146,7 +146,7 @@ impl World {
             assert_eq!(
                 told.is_success(),
                 is_in,
-                "process {place} is told {told} of the group of {members:?}: {construct:?}"
+                "process {place} got {told} for the group of {members:?}: {construct:?}"
             );
         }
     }
@@ -183,7 +183,7 @@ impl World {
         let mut left_out = self.oracle.led.left_out(&name);
         assert!(
             left_out.all(|place| self.procs[place].is_restless || !members.contains(&place)),
-            "one that is done without is in {members:?}: {construct:?}"
+            "a dropped process is in {members:?}: {construct:?}"
         );
         let missing = construct.members.iter();
         for missing in missing.filter(|member| !members.contains(member)) {
@@ -281,7 +281,7 @@ impl World {
         };
         assert!(
             self.is_unclear(construct) || construct.members.iter().any(is_lost),
-            "{construct:?} ends, and nobody is lost"
+            "{construct:?} ends, but no process is lost"
         );
     }
 

@@ -36,7 +36,7 @@ impl World {
             return;
         }
         let round = self.oracle.rounds.get_mut(&id);
-        let round = round.expect("a collective that nobody called for");
+        let round = round.expect("a process called this collective");
         // Participants that call before the job is registered may get the result at another time, with another reason.
         let is_early = self.plan.has(Fault::LateJob);
         // A group whose destruct failed is removed for the processes that received the failure: a later caller gets the
@@ -47,10 +47,7 @@ impl World {
         if let Some(before) = round.told.insert(node, status) {
             let agree =
                 before == status || (is_early && before.is_success() == status.is_success());
-            assert!(
-                agree,
-                "participants of one node are told {before} and {status}"
-            );
+            assert!(agree, "participants of one node got {before} and {status}");
         }
         // Such a destruct continues without terminated members, of which the others are notified.
         let is_cut_off = [Fault::CrashServer, Fault::Deregister].map(|fault| self.plan.has(fault));
@@ -58,7 +55,7 @@ impl World {
             status != Status::ERR_LOST_CONNECTION
                 || !self.destruct_notifies(collective, place)
                 || is_cut_off.contains(&true),
-            "connection {who} is told {status} of the destruct of a group that does without the lost"
+            "connection {who} got {status} from the destruct of a group that drops lost members"
         );
         let round = &self.oracle.rounds[&id];
         assert!(

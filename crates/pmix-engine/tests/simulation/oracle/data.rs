@@ -77,7 +77,7 @@ impl World {
         if self.user_of(who) == STRANGER {
             assert!(
                 !status.is_success() || !is_registered,
-                "connection {who} of another user is told {key} of process {of}"
+                "connection {who} of another user got {key} of process {of}"
             );
             return;
         }

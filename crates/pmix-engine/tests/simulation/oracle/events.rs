@@ -69,7 +69,7 @@ impl World {
         );
         assert!(
             !client.heard.contains(&number),
-            "connection {who} is told of event {number} twice"
+            "connection {who} got event {number} twice"
         );
         client.heard.push(number);
     }
@@ -81,7 +81,7 @@ impl World {
         };
         let mut clients = self.clients.iter();
         let by = clients.position(|client| !client.is_known && client.asked.values().any(raised));
-        let by = by.expect("an event that nobody raised");
+        let by = by.expect("a client raised this event");
         self.event_taken(node, Reporter::Peer(by), number);
     }
 
@@ -90,7 +90,7 @@ impl World {
         let raised = |asked: &Asked| matches!(asked.what, What::Report(raised) if raised == number);
         let mut clients = self.clients.iter();
         let by = clients.position(|client| client.asked.values().any(raised));
-        by.expect("an event that somebody raised")
+        by.expect("a client raised this event")
     }
 
     /// Returns `true` for a tool of root or of the servers' user.
@@ -126,7 +126,7 @@ impl World {
             // Its cached events were removed with it.
             expected.retain(|number| client.heard.contains(number));
         }
-        assert_eq!(client.heard, expected, "what connection {who} is told of");
+        assert_eq!(client.heard, expected, "events that connection {who} got");
     }
 }
 

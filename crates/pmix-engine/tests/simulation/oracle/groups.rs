@@ -168,7 +168,7 @@ impl World {
         };
         assert!(
             status == expected || is_unclear || status == Status::ERR_OUT_OF_RESOURCE,
-            "connection {who} leaves a group, is it in one: {is_in}, and is told {status}"
+            "connection {who} leaves a group (member: {is_in}) and got {status}"
         );
     }
 
@@ -300,7 +300,7 @@ impl World {
                 let old = about.expect("a leader that is lost");
                 assert!(
                     invitation.given_up_with.contains(&old),
-                    "invitation {number} ends, which nobody wanted: {invitation:?}"
+                    "invitation {number} ends, but no process aborted it: {invitation:?}"
                 );
                 invitation
                     .told
@@ -333,9 +333,9 @@ impl World {
                 return;
             }
             (Status::GROUP_INVITE_FAILED, _) => {
-                let about = about.expect("a process that is gone");
+                let about = about.expect("the event names the lost process");
                 assert!(invitation.invited.contains(&about), "it was not invited");
-                let leader = self.clients[who].proc.expect("who leads is told");
+                let leader = self.clients[who].proc.expect("the leader gets the event");
                 let leads = invitation.leads.get(&leader);
                 assert!(
                     leads.is_some_and(|(by, _)| *by == who) || self.procs[leader].is_restless,
@@ -343,7 +343,7 @@ impl World {
                 );
                 assert!(
                     invitation.failed.insert((leader, about)),
-                    "the leader is told twice of process {about}"
+                    "the leader got the loss of process {about} twice"
                 );
                 return;
             }
@@ -364,7 +364,7 @@ impl World {
             ),
         }
         self.say(|| {
-            format!("connection {who} is told that invitation {number} of {leader} is {outcome:?}")
+            format!("connection {who} got {outcome:?} for invitation {number} of {leader}")
         });
         // The loss of a leader on another node may overtake its last event.
         let is_elsewhere = self.procs[leader].node != self.clients[who].node;
@@ -381,7 +381,7 @@ impl World {
         let is_overtaken = is_overtaken || invitation.is_unclear;
         assert!(
             before.is_none() || is_overtaken,
-            "connection {who} is told {before:?} and {outcome:?} about invitation {number}"
+            "connection {who} got {before:?} and {outcome:?} for invitation {number}"
         );
     }
 
@@ -389,7 +389,7 @@ impl World {
     fn check_chosen(&mut self, number: usize, who: Who, old: ProcId, new: ProcId) {
         let is_excused = self.is_groups_excused(number, who);
         self.say(|| {
-            format!("connection {who} is told that {new} leads invitation {number} for {old}")
+            format!("connection {who} is notified that {new} leads invitation {number} for {old}")
         });
         let invitation = &mut self.oracle.invitations[number];
         let claim = invitation.claims.get(&new).copied();
@@ -407,7 +407,7 @@ impl World {
         let is_there = claim.is_some_and(|(by, _)| self.clients[by].is_known);
         assert!(
             is_there || !is_decided_here || before.is_some() || is_excused,
-            "process {new} is gone and leads invitation {number}"
+            "process {new} has exited but leads invitation {number}"
         );
         assert!(
             before.is_none_or(|before| before == new) || is_excused,
@@ -463,7 +463,7 @@ impl World {
         let is_known = invitation.ended.contains_key(&leader) || !self.leads_on(number, leader);
         assert!(
             is_told || !is_there || !is_known || self.is_groups_excused(number, who),
-            "connection {who} joined invitation {number} and hears nothing: {invitation:?}"
+            "connection {who} joined invitation {number} and got no event: {invitation:?}"
         );
     }
 

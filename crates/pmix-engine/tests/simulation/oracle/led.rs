@@ -108,12 +108,12 @@ impl World {
         let new = proc_in(&event.infos, keys::GROUP_LEADER);
         let known = self.oracle.led.chosen.entry((name.clone(), about));
         let known = known.or_insert_with(|| new.clone());
-        assert_eq!(*known, new, "connection {who} hears who leads {name}");
+        assert_eq!(*known, new, "leader of {name} for connection {who}");
         let key = (name, about);
         let is_wanted = self.oracle.led.replaced.contains(&key);
         assert!(
             new.is_none() || is_wanted,
-            "nobody leads in the place of {about}"
+            "{about} has a successor that no process requested"
         );
     }
 
@@ -143,7 +143,7 @@ impl World {
             let proc = &self.procs[place];
             assert!(
                 proc.is_restless || !told.contains(&proc.name()),
-                "{name} does without {:?}, but {told:?}",
+                "{name} drops {:?}, but its members are {told:?}",
                 proc.name()
             );
         }
@@ -163,7 +163,7 @@ impl World {
         match status {
             Status::GROUP_CONSTRUCT_ABORT => {
                 let is_wanted = self.oracle.led.aborted.contains(name);
-                assert!(is_wanted, "{name} is ended, which nobody wanted");
+                assert!(is_wanted, "{name} ends, but no process aborted it");
             }
             Status::GROUP_LEADER_FAILED => {
                 let has_reason = is_lost(leader) || replaced.next().is_some();
@@ -209,7 +209,7 @@ impl World {
                 || is_late
                 || is_open
                 || is_decided,
-            "connection {who} waits for process {lost}, about whom nobody decides: {:?}",
+            "connection {who} waits for lost process {lost} without a decision: {:?}",
             asked.what
         );
     }
@@ -344,7 +344,7 @@ impl World {
                     || !is_own
                     || !is_there
                     || led.told_chosen.contains(told),
-                "connection {who} is not told that nobody leads {name} in the place of process {lost}"
+                "connection {who} is not notified that {name} has no successor of process {lost}"
             );
         }
     }

@@ -126,7 +126,10 @@ impl World {
                 What::Init => is_assigned,
                 _ => false,
             };
-            assert!(is_by_itself, "connection {who}: nobody was asked {begun:?}");
+            assert!(
+                is_by_itself,
+                "connection {who}: {begun:?} succeeds without a request"
+            );
         }
     }
 
@@ -216,7 +219,7 @@ impl World {
         let is_long_ago = is_long_ago && !invitation.follows_on(who);
         assert!(
             !is_long_ago || is_slow || invitation.is_unclear,
-            "connection {who} waits for invitation {number}, which it was told of: {invitation:?}"
+            "connection {who} waits for invitation {number} after its event: {invitation:?}"
         );
     }
 
@@ -251,7 +254,7 @@ impl World {
             if let Some(told) = told.insert(place, stamp) {
                 assert!(
                     stamp >= told,
-                    "connection {who} was told {told:?}, now {stamp:?}"
+                    "connection {who} got {told:?} before, now {stamp:?}"
                 );
                 return;
             }

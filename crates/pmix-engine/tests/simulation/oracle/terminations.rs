@@ -75,7 +75,7 @@ impl World {
         let about = about.expect("a member");
         assert!(
             self.notifies(&name),
-            "connection {who} is told of {about} in {name}, which nobody asked for"
+            "connection {who} got the loss of {about} in {name}, which no member requested"
         );
         let proc = &self.procs[about];
         let leaves = proc.client.is_some_and(|who| self.finalizes(who));
@@ -83,10 +83,10 @@ impl World {
         let is_ended = self.jobs[proc.job].is_gone || proc.client.is_none();
         assert!(
             leaves || is_cut || is_ended || proc.is_restless || self.is_over,
-            "connection {who} is told that {about} in {name} has ended, which is there"
+            "connection {who} got the loss of {about} in {name}, which is alive"
         );
         let is_restless = proc.is_restless;
-        self.say(|| format!("connection {who} is told that {about} in {name} has ended"));
+        self.say(|| format!("connection {who} got the loss of {about} in {name}"));
         let is_news = self
             .oracle
             .terminations
@@ -94,7 +94,7 @@ impl World {
             .insert((name.clone(), who, about));
         assert!(
             is_news || is_restless,
-            "connection {who} is told twice that {about} in {name} has ended"
+            "connection {who} got the loss of {about} in {name} twice"
         );
         NUM_TOLD.fetch_add(1, Ordering::Relaxed);
     }

@@ -107,7 +107,7 @@ impl World {
         let client = &self.clients[who];
         assert!(
             !client.may_leave(),
-            "tool {name:?} is lost, but was told that it may leave"
+            "tool {name:?} is lost after its finalize was acknowledged"
         );
         self.say(|| format!("node {node} lost tool {name:?}, connection {who}"));
         self.oracle.tool_ends.insert(who, ToolEnd::Lost);
@@ -122,7 +122,7 @@ impl World {
         let end = self.oracle.tool_ends.get(&who);
         assert!(
             end.is_some() || client.leaves(),
-            "connection {who} of a tool ends, and nobody is told that it is lost"
+            "connection {who} of a tool ends, but the loss is not reported"
         );
         self.oracle.tool_ends.entry(who).or_insert(ToolEnd::Leaves);
     }
@@ -146,7 +146,7 @@ impl World {
             );
         };
         let is_foreign = self.tools[tool].user == STRANGER;
-        assert!(!is_foreign, "a tool of another user hears {nspace}");
+        assert!(!is_foreign, "a tool of another user got {nspace}");
         let mut spawns = self.oracle.spawns.iter();
         let is_own = spawns.any(|spawn| {
             let job = spawn.job.map(|job| self.jobs[job].nspace);
@@ -239,7 +239,7 @@ impl World {
             let is_table = info.key.is(keys::QUERY_PROC_TABLE);
             assert!(
                 !is_table || self.user_of(who) != STRANGER,
-                "a tool of another user is told of processes"
+                "a tool of another user got the process table"
             );
         }
     }
@@ -296,7 +296,10 @@ impl World {
         assert_eq!(spawn.by, who, "spawn {number} is answered to another one");
         let Some((told, nspace)) = &spawn.told else {
             let is_own = status == Status::ERR_OUT_OF_RESOURCE && spawn.call.is_none();
-            return assert!(is_own, "spawn {number} is answered {status}, but by whom?");
+            return assert!(
+                is_own,
+                "spawn {number} completed with {status} without a reply of the host"
+            );
         };
         assert_eq!(status, *told, "spawn {number}");
         if !status.is_success() {
