@@ -39,6 +39,7 @@ fn try_delegate<S: AsRef<OsStr>>(package: &str, arguments: &[S]) -> Result<Outco
     let ended = process::run(&mut command);
     let Ok(text) = fs::read_to_string(&file) else {
         ended?;
+        // A program that only printed its help has no counts.
         let for_help = arguments.iter().any(|word| {
             let word = word.as_ref();
             word == "--help" || word == "-h"

@@ -146,6 +146,7 @@ fn build() -> Result<PathBuf, String> {
         .current_dir(folder())
         .env("CARGO_TARGET_DIR", folder().join("target"))
         .env("RUSTFLAGS", RUSTFLAGS)
+        // This variable would take precedence over RUSTFLAGS.
         .env_remove("CARGO_ENCODED_RUSTFLAGS");
     process::run(&mut command)?;
     Ok(folder().join("target").join(host).join("release/fuzz"))

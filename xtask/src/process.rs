@@ -91,6 +91,7 @@ fn read_lines(
             }
         }
     };
+    // Read in a thread: a pipe cannot be read with a time limit, but a channel can.
     std::thread::spawn(reader);
     loop {
         let next = match limits {
@@ -132,6 +133,7 @@ fn ended(command: &Command, child: &mut Child, limits: Option<Limits>) -> Result
         let Some(limits) = limits else {
             break child.wait().map_err(cannot)?;
         };
+        // Poll, as the standard library has no wait with a time limit.
         if let Some(status) = child.try_wait().map_err(cannot)? {
             break status;
         }

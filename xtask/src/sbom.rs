@@ -129,6 +129,7 @@ fn tree() -> Result<PathBuf, String> {
         let fault = |e: std::io::Error| format!("{}: {e}", to.display());
         for entry in fs::read_dir(from).map_err(fault)? {
             let entry = entry.map_err(fault)?;
+            // The tool must not write into the repository, so the manifest is a copy and the rest are links.
             match entry.file_name() == "Cargo.toml" {
                 true => copy(&entry.path(), &to.join("Cargo.toml"), 0o644)?,
                 false => symlink(entry.path(), to.join(entry.file_name())).map_err(fault)?,

@@ -106,6 +106,7 @@ fn fences(
     client.commit()?;
     let mut times = Times::default();
     for number in 1.. {
+        // Every process must enter the last fence, so rank 0 fixes its number before it enters.
         if rank == 0 && shared.stop.load(Ordering::SeqCst) {
             shared.last.store(number, Ordering::SeqCst);
         }

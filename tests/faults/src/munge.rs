@@ -38,6 +38,7 @@ pub(super) fn hangs(field: &Field) -> Result<Verdict, String> {
         .env("PMIX_MCA_psec", "munge,native")
         .env("PMIX_MCA_psec_munge_socket", &socket);
     let mut server = match Server::start_by(command, &sessions) {
+        // Without the library the server cannot use the module and does not start.
         Err(why) if why.contains("libmunge") => {
             return Ok(Verdict::Skipped("no libmunge".to_owned()));
         }
@@ -51,6 +52,7 @@ pub(super) fn hangs(field: &Field) -> Result<Verdict, String> {
         let one = |rank| {
             let layout = Layout::new(Module::V41);
             let proc = Proc::new("munged", Rank::new(rank));
+            // A well-formed credential, which only the daemon can reject.
             let credential = b"MUNGE:AwQFAAA=:\0";
             let mut hello = raw::hello(Role::CLIENT, Some(proc), credential, layout);
             hello.psec = "munge".into();

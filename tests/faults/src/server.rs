@@ -89,6 +89,7 @@ impl Server {
         let mut output = BufReader::new(output);
         let mut line = String::new();
         output.read_line(&mut line).map_err(fault)?;
+        // A server that started prints its URI first; one that failed has written the reason to its log.
         let Ok(uri) = line.trim_end().parse() else {
             let _ = child.wait();
             let why = fs::read_to_string(&log).unwrap_or_default();
@@ -189,6 +190,7 @@ impl Server {
         if stopped.is_none_or(|result| result.is_err()) {
             return Err("the server is gone".to_owned());
         }
+        // SIGSTOP stops the threads one after another; none may read a request after this function.
         let tasks = PathBuf::from(format!("/proc/{}/task", self.child.id()));
         let is_stopped = |task: &String| {
             let stat = fs::read_to_string(tasks.join(task).join("stat")).unwrap_or_default();
@@ -206,6 +208,7 @@ impl Server {
     /// # Errors
     /// Returns a message if the server does not end, fails or leaves files.
     pub(super) fn end(mut self) -> Result<String, String> {
+        // The server ends at the end of its input.
         drop(self.input.take());
         let status = until(PATIENCE, || self.child.try_wait().ok().flatten());
         match status {

@@ -52,6 +52,7 @@ pub(super) fn descriptors(field: &Field) -> Result<Verdict, String> {
         let before = server.figures()?.time;
         sleep(lasted);
         let used = server.figures()?.time.saturating_sub(before);
+        // All descriptors are in use, so none of these clients may have connected.
         let early = late.iter().filter(|client| client.is_finished()).count();
         if early > 0 {
             let now = server.figures()?;

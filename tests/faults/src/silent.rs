@@ -133,9 +133,11 @@ fn drip_until_closed(
     let layout = Layout::new(Module::V41);
     let hello = raw::hello(Role::CLIENT, Some(proc), &credential, layout);
     let hello = hello.encode().map_err(|e| e.to_string())?;
+    // A blocking read or write on one connection would delay all others.
     for stream in idle.iter() {
         stream.set_nonblocking(true).map_err(|e| e.to_string())?;
     }
+    // A few bytes within the time limit must not extend it.
     let pause = limit / 5;
     let (mut first, mut said) = (None, 0);
     let all_closed = until(limit + GRACE * 5, || {

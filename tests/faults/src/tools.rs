@@ -96,6 +96,7 @@ pub(super) fn foreign(field: &Field) -> Result<Verdict, String> {
     put.and_then(|()| owner.commit())
         .map_err(|e| e.to_string())?;
     let said = peer::of_user(NOBODY, &["tool", &peer::argument(&server.uri), "good"])?;
+    // The statuses of the attach, the pull and the get, with the visible jobs after the first.
     let expected = format!("0 other {denied} {denied}");
     if said != expected {
         return Err(format!("at a server for all: {said:?}, not {expected:?}"));

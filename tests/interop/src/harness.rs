@@ -70,6 +70,7 @@ impl Harness {
     /// # Errors
     /// Returns a message if the program cannot start, exits instead of answering, or rejects the request.
     pub fn ask(&mut self, request: &str) -> Result<String, String> {
+        // Take the program out: if it crashes, the next request starts a new one.
         let mut running = match self.running.take() {
             Some(running) => running,
             None => self.start()?,
@@ -104,6 +105,7 @@ impl Harness {
         let output = &mut running.output;
         let mut answers = Vec::with_capacity(expected);
         std::thread::scope(|scope| {
+            // Write in a thread: if both sides only wrote, both pipes would fill up.
             scope.spawn(move || {
                 // A failed write shows as a missing answer.
                 let text = requests.concat();

@@ -142,10 +142,12 @@ fn begin_messages(uri: &Uri) -> Result<u64, String> {
     let peers: Result<Vec<_>, _> = (0..ATTACKERS).map(|rank| enter(uri, JOB, rank)).collect();
     let payload = vec![7; LONGEST];
     let frame = Peer::frame(Tag(200), &payload);
+    // Without its last byte the message never completes.
     let most = frame.get(..frame.len() - 1).unwrap_or_default();
     let sent = thread::scope(|scope| {
         let send = |mut peer: Peer| {
             scope.spawn(move || {
+                // The server stops reading at its memory limit, and the write must end then.
                 let limit = Some(Duration::from_secs(2));
                 let limited = peer.stream.set_write_timeout(limit);
                 limited.map_err(|e| e.to_string())?;

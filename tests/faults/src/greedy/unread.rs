@@ -52,6 +52,7 @@ pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
         infos: vec![Info::new("blob", vec![7_u8; LARGE])],
     });
     let notify = attacker.request(Tag(201), &notify)?;
+    // Each event must be accepted, although most peers do not read it.
     for number in 0..EVENTS {
         let is_sent = attacker.stream.write_all(&notify).is_ok();
         if !is_sent || attacker.reply(Tag(201))?.is_none() {

@@ -54,12 +54,14 @@ pub(crate) fn run(count: u32, seed: u64, done: &Path) -> Result<(), String> {
         raw::say_and_leave(stream, &hello).map_err(|e| format!("{e}; after {hello:02x?}"))?;
         let message = armoury.message(&form, &mut random);
         let payload = message.get(Header::LEN..).unwrap_or_default();
+        // Such a message would end the job rightfully, which proves nothing about the server.
         if ends_the_job(&form, payload, &job) {
             continue;
         }
         let fault = |e: String| format!("message {number}: {e}; after {message:02x?}");
         let sent = peer.stream.write_all(&message);
         sent.map_err(|e| fault(e.to_string()))?;
+        // The reply proves that the server has handled the message and still serves this process.
         if !peer.ping().map_err(fault)? {
             return Err(fault("the server hung up".to_owned()));
         }

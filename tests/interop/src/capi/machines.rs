@@ -84,6 +84,7 @@ impl Machines {
         }
         let errors = fs::File::create(folder.join("holder.log")).map_err(fault)?;
         let mut command = Command::new("unshare");
+        // `--kill-child` ends the namespace even if `unshare` itself is killed.
         command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
         command.args(["sh", "-c", HOLD]).arg(folder).arg(SHARED);
         command.stdin(Stdio::piped()).stdout(Stdio::null());

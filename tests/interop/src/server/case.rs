@@ -185,6 +185,7 @@ pub fn run_within(
     if let Some(status) = wait(&mut child, limit)? {
         return Ok(status);
     }
+    // SIGTERM first, so that a launcher can clean up its job and the report shows what it printed.
     signal(&child, "-TERM");
     if wait(&mut child, GRACE)?.is_none() {
         signal(&child, "-KILL");
