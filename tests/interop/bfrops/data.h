@@ -73,7 +73,7 @@ typedef struct {
 const type_t *type_of(unsigned id);
 /* Returns 0 if no public type has this name. */
 unsigned type_by_name(const char *name);
-/* Returns the datum of a value: in its union or behind a pointer there. */
+/* Returns the datum of a value: in its union, or at a pointer there. */
 void *value_data(const pmix_value_t *value);
 
 /* A growing text. */

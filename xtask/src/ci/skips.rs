@@ -137,7 +137,7 @@ fn entry(value: &Value) -> Result<Entry, String> {
     })
 }
 
-/// Returns `true` if a text matches a pattern, in which each `*` stands for any text.
+/// Returns `true` if a text matches a pattern, in which each `*` matches any text.
 fn like(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else {
         return pattern == text;

@@ -55,7 +55,7 @@ const SCHEMES: &[&str] = &["preg-native", "preg-raw", "preg-compress", "preg-fol
 /// Crates of pure data, without dependencies outside the workspace.
 const STD_ONLY: &[&str] = &["pmix-types", "pmix-plugin-abi"];
 
-/// Optional dependencies of crates of pure data, behind a feature.
+/// Optional dependencies of crates of pure data, which a feature enables.
 const OPTIONAL: &[(&str, &str)] = &[("pmix-types", "data-encoding"), ("pmix-types", "serde")];
 
 /// The only permitted dependencies in the workspace of some crates.
