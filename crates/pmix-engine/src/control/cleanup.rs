@@ -491,12 +491,16 @@ mod tests {
         cleanups
             .add(&targets[..1], (7, 7), &requested, &at_most(100))
             .unwrap();
-        assert_eq!(cleanups.proc_ended(&proc(0)).len(), 2, "one for each user");
+        assert_eq!(
+            cleanups.proc_ended(&proc(0)).len(),
+            2,
+            "one cleanup per user"
+        );
         assert_eq!(cleanups.proc_ended(&proc(0)), []);
         assert_eq!(cleanups.job_ended(&Nspace::new("b")), []);
         let ended = cleanups.job_ended(&Nspace::new("a"));
         let key: Vec<_> = ended.into_iter().map(|((proc, _), _)| proc).collect();
-        assert_eq!(key, [proc(1), job], "processes first");
+        assert_eq!(key, [proc(1), job], "processes precede the job");
         assert_eq!(cleanups.count().0, 0);
     }
 

@@ -147,7 +147,7 @@ fn a_custom_range_names_processes_or_whole_jobs() {
     ];
     let infos = vec![Info::new(keys::EVENT_CUSTOM_RANGE, targets)];
     let told = fixture.take(notification(0, CODE, DataRange::CUSTOM, infos));
-    assert_eq!(told, [2, 3], "and never the source");
+    assert_eq!(told, [2, 3], "not the source");
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn a_registration_for_affected_processes_gets_only_their_events() {
     let affects = |rank| vec![Info::new(keys::EVENT_AFFECTED_PROCS, vec![about(rank)])];
     assert_eq!(raise(affects(2)), [1]);
     assert_eq!(raise(affects(0)), [] as [u64; 0]);
-    assert_eq!(raise(vec![]), [1], "an event that says nothing is wanted");
+    assert_eq!(raise(vec![]), [1], "no affected processes");
     let all = Proc::new("a", Rank::WILDCARD);
     assert_eq!(raise(vec![Info::new(keys::EVENT_AFFECTED_PROC, all)]), [1]);
 }
@@ -281,16 +281,12 @@ fn late_registrants_get_stored_events_in_order_and_once() {
     fixture.register(1, &[Status::from_raw(-9), CODE], &[]);
     assert_eq!(fixture.replay(1), [-7, -9, -7]);
     fixture.register(1, &[], &[]);
-    assert_eq!(fixture.replay(1), [-8], "only what it has not had");
+    assert_eq!(fixture.replay(1), [-8], "only undelivered events");
     assert_eq!(fixture.replay(1), [] as [i32; 0]);
-    assert_eq!(
-        fixture.replay(2),
-        [] as [i32; 0],
-        "it had them when they came"
-    );
-    assert_eq!(fixture.replay(0), [] as [i32; 0], "it is not registered");
+    assert_eq!(fixture.replay(2), [] as [i32; 0], "already delivered");
+    assert_eq!(fixture.replay(0), [] as [i32; 0], "not registered");
     fixture.register(0, &[], &[]);
-    assert_eq!(fixture.replay(0), [] as [i32; 0], "it raised them itself");
+    assert_eq!(fixture.replay(0), [] as [i32; 0], "the peer is the source");
 }
 
 #[test]
@@ -406,14 +402,14 @@ fn stored_events_are_bounded_in_number_and_bytes() {
         fixture.raise(0, Status::from_raw(code), DataRange::GLOBAL);
     }
     fixture.register(1, &[], &[]);
-    assert_eq!(fixture.replay(1), [4, 5], "no third one fits in");
+    assert_eq!(fixture.replay(1), [4, 5], "a third event does not fit");
     let large = Info::new("large", vec![0_u8; 2 * one]);
     fixture.take(notification(0, CODE, DataRange::GLOBAL, vec![large]));
     fixture.register(2, &[], &[]);
     assert_eq!(
         fixture.replay(2),
         [4, 5],
-        "what is too large displaces nothing"
+        "an oversized event displaces no other"
     );
 }
 
@@ -480,7 +476,7 @@ fn registrations_of_a_peer_are_bounded() {
     assert_eq!(
         fixture.events.registry.len(),
         (1, 3),
-        "nothing is left of it"
+        "a refused registration leaves no state"
     );
     fixture
         .events
@@ -517,7 +513,7 @@ fn each_host_code_is_registered_with_the_host_once() {
     assert_eq!(
         fixture.register(1, &[], &[]),
         [],
-        "a default handler is no code"
+        "a default handler is not registered with the host"
     );
     fixture.events.forget(PeerId::of(0));
     assert_eq!(fixture.events.no_longer_wanted(), []);
@@ -531,7 +527,7 @@ fn each_host_code_is_registered_with_the_host_once() {
     assert_eq!(
         fixture.register(1, &of_host, &[]),
         of_host,
-        "it is asked again"
+        "the host is asked again"
     );
 }
 

@@ -95,7 +95,7 @@ fn output_without_a_pull_is_kept_for_the_first_pull() {
     assert_eq!(
         texts(fixture.sent(2)),
         ["1", ""],
-        "the end of the stream too"
+        "the end of the stream is delivered as well"
     );
     assert_eq!(fixture.0.kept.len(), (0, 0, 0));
 }
@@ -197,7 +197,11 @@ fn the_end_of_a_pull_sends_held_output() {
     let number = fixture.open(1, 5, vec![proc(0)], OUT);
     fixture.deliver(0, OUT, b"late");
     let wrong = fixture.0.end(PeerId::of(2), number).unwrap_err();
-    assert_eq!(wrong.status(), Status::ERR_NOT_FOUND, "it is not its own");
+    assert_eq!(
+        wrong.status(),
+        Status::ERR_NOT_FOUND,
+        "the pull belongs to another peer"
+    );
     let (ended, held) = fixture.0.end(PeerId::of(1), number).unwrap();
     let expected = Ended {
         sources: vec![proc(0)],
@@ -243,7 +247,7 @@ fn kept_output_is_bounded_per_stream_and_in_total() {
     assert_eq!(
         fixture.0.kept.len(),
         (2, 1, 2 * weight),
-        "the newest gives way"
+        "the newest output is dropped"
     );
     fixture.deliver(1, OUT, b"4");
     fixture.deliver(2, OUT, b"5");

@@ -171,11 +171,7 @@ mod tests {
         turns.take(&mut idle);
         turns.charge(second, &mut idle, Duration::from_millis(6));
         turns.push(second, &mut idle, false);
-        assert_eq!(
-            turns.first(),
-            Some(first),
-            "it is not served for the time in which it was idle"
-        );
+        assert_eq!(turns.first(), Some(first), "an idle peer gains no credit");
     }
 
     #[test]

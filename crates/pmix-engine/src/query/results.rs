@@ -432,7 +432,7 @@ mod tests {
             let some = told(results(&["a"], &[], 1), Some(host.clone()));
             assert_eq!(some.0, Status::ERR_PARTIAL_SUCCESS);
             let none = told(results(&[], &[], 1), Some(host));
-            assert_eq!(none, (status, vec![]), "its own reason");
+            assert_eq!(none, (status, vec![]), "the status of the host");
         }
     }
 

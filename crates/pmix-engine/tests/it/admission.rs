@@ -503,7 +503,12 @@ fn a_credential_verified_later_blocks_no_peer_and_is_judged_alike() {
             gid: Some(UID),
         })
     };
-    let denied = || Err(Error::new(Status::ERR_INVALID_CRED, "it is expired"));
+    let denied = || {
+        Err(Error::new(
+            Status::ERR_INVALID_CRED,
+            "the credential has expired",
+        ))
+    };
     let answer = |world: &mut World, peer, answer| {
         let now = world.now;
         world.nodes[0].engine.handle_verified(peer, answer, now);

@@ -109,7 +109,7 @@ fn two_nodes_exchange_data() {
     assert_eq!(statuses(&world, &all[3..], &last), [DONE]);
     // The fence delivered the data, so no direct modex is needed.
     world.rule(|_, call| match call {
-        Upcall::DirectModex(_) => panic!("the host is asked for what a fence brought"),
+        Upcall::DirectModex(_) => panic!("a direct modex was requested for data of the fence"),
         _ => Reaction::Usual,
     });
     for (rank, key) in [(0, "shm"), (1, "shm"), (2, "nic"), (3, "nic")] {

@@ -66,9 +66,13 @@ fn releasing_an_idle_connection_does_not_lose_its_process() {
         assert_eq!(world.nodes[0].engine.recount(), []);
         given_up
     };
-    assert_eq!(give_up(&mut world), None, "it has not said who it is");
+    assert_eq!(give_up(&mut world), None, "its handshake is not complete");
     world.run();
-    assert_eq!(give_up(&mut world), None, "it has asked for nothing");
+    assert_eq!(
+        give_up(&mut world),
+        None,
+        "it has not requested its job info"
+    );
     world.ask(who, &Request::JobInfo);
     world.run();
     let fence = Request::Fence(request::Fence {
@@ -85,7 +89,7 @@ fn releasing_an_idle_connection_does_not_lose_its_process() {
     let (peer, form) = give_up(&mut world).unwrap();
     assert_eq!(world.clients[who].peer, Some(peer));
     assert_eq!(form, hello("launcher", 0).form().unwrap());
-    assert_eq!(give_up(&mut world), None, "it is given up once");
+    assert_eq!(give_up(&mut world), None, "a connection is released once");
     world.kill(who);
     let lost = { world.nodes[0].events.iter() }
         .find(|event| matches!(event, EngineEvent::ProcessLost { .. }));

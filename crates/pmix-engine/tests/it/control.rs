@@ -66,7 +66,7 @@ fn cleanups(world: &mut World) -> Vec<(Proc<'static>, Vec<String>)> {
             user,
             cleanup: Cleanup { files, .. },
         } => {
-            assert_eq!(user, (UID, UID), "with whose rights");
+            assert_eq!(user, (UID, UID), "the host gets the user of the requester");
             Some((target, files.iter().map(Text::to_string).collect()))
         }
         _ => None,
@@ -110,7 +110,11 @@ fn cleanups_are_stored_and_returned_at_the_end() {
     let status = world.status_of(all[2], &Request::Finalize);
     assert_eq!(status, Some(Status::SUCCESS));
     world.kill(all[2]);
-    assert_eq!(cleanups(&mut world), [], "it has not ended, it has left");
+    assert_eq!(
+        cleanups(&mut world),
+        [],
+        "a finalized process has not terminated"
+    );
     let engine = &mut world.nodes[0].engine;
     engine.deregister_client(&proc(2)).unwrap();
     world.run();
@@ -209,7 +213,11 @@ fn other_job_controls_are_forwarded_to_the_host() {
     };
     assert_eq!((call.proc, call.targets), (proc(0), vec![]));
     let done: Vec<_> = call.directives.iter().map(Info::was_processed).collect();
-    assert_eq!(done, [true, false, false, false], "and who asks behind");
+    assert_eq!(
+        done,
+        [true, false, false, false],
+        "the user of the requester follows the directives"
+    );
     Ledger::answering(&mut world, Answer::NotSupported);
     let refused = infos(&mut world, all[0], &request);
     assert_eq!(refused, (Status::ERR_NOT_SUPPORTED, vec![]));
@@ -268,12 +276,16 @@ fn missed_heartbeats_are_reported_to_the_job_and_the_process() {
     let beat = monitor(keys::SEND_HEARTBEAT, Value::Undef, vec![]);
     assert_eq!(world.status_of(all[0], &beat), Some(Status::SUCCESS));
     world.advance(Duration::from_secs(10));
-    assert_eq!(codes(&mut world, all[1]).len(), 1, "and again after a sign");
+    assert_eq!(
+        codes(&mut world, all[1]).len(),
+        1,
+        "it is reported again after a heartbeat"
+    );
     let cancel = |id| monitor(keys::MONITOR_CANCEL, Value::from(id), vec![]);
     assert_eq!(
         world.status_of(all[0], &cancel("MONITOR2")),
         Some(Status::ERR_NOT_SUPPORTED),
-        "another one is the host's"
+        "other monitors are forwarded to the host"
     );
     assert_eq!(
         world.status_of(all[0], &cancel("MONITOR1")),

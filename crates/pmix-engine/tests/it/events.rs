@@ -54,7 +54,11 @@ fn an_event_of_a_process_reaches_others_with_all_infos() {
     let request = notify(CODE, DataRange::NAMESPACE, said.clone());
     let status = world.status_of(all[0], &request);
     assert_eq!(status, Some(Status::SUCCESS), "the host may be silent");
-    assert_eq!(codes(&mut world, all[0]), [], "it has handled it itself");
+    assert_eq!(
+        codes(&mut world, all[0]),
+        [],
+        "the source does not get its own event"
+    );
     for who in &all[1..] {
         let told = events(&mut world, *who);
         assert_eq!(told.len(), 1);
@@ -164,7 +168,7 @@ fn stored_events_follow_the_reply_to_a_late_registration() {
         let head = transmit.bytes.head().try_into().unwrap();
         tags.push(pmix_proto::Header::decode(head).tag.0 == 0);
     }
-    assert_eq!(tags, [false, true, true], "the answer, then two events");
+    assert_eq!(tags, [false, true, true], "the reply precedes two events");
 }
 
 #[test]
@@ -210,7 +214,11 @@ fn environment_events_come_from_the_host() {
     let Upcall::RegisterEvents(call) = asked.one("RegisterEvents") else {
         panic!();
     };
-    assert_eq!(call.codes, [down], "the rest it tells anyway");
+    assert_eq!(
+        call.codes,
+        [down],
+        "other codes need no registration with the host"
+    );
     assert!(call.infos.iter().any(|info| info.key.is(keys::USERID)));
     world.answer("RegisterEvents", Answer::Done(Status::SUCCESS));
     assert_eq!(world.clients[all[0]].status(tag), Some(Status::SUCCESS));
@@ -314,7 +322,11 @@ fn a_relayed_event_is_not_relayed_again() {
     let heard = events(&mut world, all[1]).remove(0);
     let echo = notify(CODE, DataRange::GLOBAL, heard.infos);
     assert_eq!(world.status_of(all[1], &echo), Some(Status::SUCCESS));
-    assert_eq!(codes(&mut world, all[2]), [-7], "the first one alone");
+    assert_eq!(
+        codes(&mut world, all[2]),
+        [-7],
+        "only the first event is delivered"
+    );
     assert_eq!(ledger.take("NotifyEvent").len(), 1);
 }
 
@@ -337,7 +349,7 @@ fn the_loss_of_a_process_reaches_registered_peers() {
     assert_eq!(
         codes(&mut world, default),
         [],
-        "it would take it for its own"
+        "the peer would take the event for its own"
     );
     ledger.one("NotifyEvent");
 }

@@ -590,7 +590,7 @@ fn the_driver_gets_group_outcomes_and_failures() {
         EngineEvent::FenceMissing { group, missing, .. } => Some((group, missing)),
         _ => None,
     });
-    let (group, missing) = failed.expect("a construction failed");
+    let (group, missing) = failed.expect("a construct has failed");
     assert_eq!(group.as_ref(), Some(&Text::from("late")));
     assert_eq!(*missing, procs(&[("job", 1)]));
 }

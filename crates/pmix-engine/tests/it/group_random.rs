@@ -306,7 +306,7 @@ impl Run {
             // A process that no leader adds may wait as long as any other process is connected.
             assert_ne!(self.kind, Kind::Led, "{last} waits");
             let first_led = !self.lost.iter().any(|rank| self.leaders.contains(rank));
-            assert!(!first_led, "{last} waits and all leaders are there");
+            assert!(!first_led, "{last} waits although all leaders have called");
             for rank in 0..self.all.len() {
                 if rank != last {
                     self.lose(rank);
@@ -370,7 +370,7 @@ impl Run {
         assert!(listed.is_subset(&named) && listed.is_disjoint(&self.never));
         for rank in named.difference(&listed) {
             let is_out = self.lost.contains(rank) && self.without.contains(rank);
-            assert!(is_out, "{rank} is no member");
+            assert!(is_out, "{rank} is not a member");
         }
         let is_out = |rank: &&usize| {
             let is_without = self.without.contains(rank) && !self.replaced.contains(rank);

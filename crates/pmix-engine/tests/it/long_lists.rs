@@ -211,7 +211,7 @@ fn a_request_with_too_many_processes_is_refused_before_processing() {
             EngineEvent::Denied { reason, .. } => Some(reason.to_string()),
             _ => None,
         });
-        let said = denied.unwrap_or_else(|| panic!("{what}: nothing is said"));
+        let said = denied.unwrap_or_else(|| panic!("{what}: the refusal has no message"));
         assert!(said.contains("PMIX_RANK_WILDCARD"), "{what}: {said}");
         world.nodes[0].events.clear();
     }

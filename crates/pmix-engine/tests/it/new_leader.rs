@@ -405,7 +405,7 @@ fn a_node_without_invited_processes_keeps_no_new_leader() {
         0,
         "no invited process is left on this node"
     );
-    assert!(bytes(&world) > 0, "it has not invited yet");
+    assert!(bytes(&world) > 0, "the new leader has not invited yet");
     world.kill(all[1]);
     world.kill(all[2]);
     world.run();

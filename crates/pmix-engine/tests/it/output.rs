@@ -82,7 +82,11 @@ fn a_tool_gets_the_output_it_pulls_under_its_own_number() {
     deliver(&mut world, 1, ERR, b"oops\n");
     deliver(&mut world, 1, OUT, b"");
     let expected = [(70, 0, b"hello\n".to_vec()), (70, 1, vec![])];
-    assert_eq!(output(&mut world, who), expected, "and the end of a stream");
+    assert_eq!(
+        output(&mut world, who),
+        expected,
+        "the end of a stream follows"
+    );
 }
 
 #[test]
@@ -153,7 +157,11 @@ fn the_end_of_a_pull_is_acknowledged_and_forwarded_to_the_host() {
     let other = tool(&mut world, 0);
     let (_, number) = pulled(&mut world, who, &pull(7, OUT));
     let foreign = world.status_of(other, &end(number.unwrap()));
-    assert_eq!(foreign, Some(Status::ERR_NOT_FOUND), "it is not its own");
+    assert_eq!(
+        foreign,
+        Some(Status::ERR_NOT_FOUND),
+        "the pull belongs to another peer"
+    );
 }
 
 #[test]
@@ -386,7 +394,7 @@ fn the_host_can_accept_input_and_suspend_its_source() {
     let ledger = Ledger::answering(&mut world, Answer::Done(Status::ERR_IOF_XOFF));
     let all = Proc::new("", Rank::WILDCARD);
     let first = world.status_of(who, &push(Some(b"1"), vec![]));
-    assert_eq!(first, Some(Status::SUCCESS), "it is no failure");
+    assert_eq!(first, Some(Status::SUCCESS), "the request succeeds");
     let tags = [&b"2"[..], b"3"].map(|data| world.ask(who, &push(Some(data), vec![])));
     world.run();
     assert_eq!(input(&ledger), [b"1"]);

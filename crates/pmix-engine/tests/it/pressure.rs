@@ -233,7 +233,11 @@ fn messages_of_an_exited_process_are_handled_before_its_loss() {
     let (first, now) = (world.clients[all[0]].peer, world.now);
     engine.handle_closed(first.unwrap(), now);
     assert_eq!(engine.handle_queued(now), first);
-    assert_eq!(engine.handle_queued(now), first, "it is forgotten");
+    assert_eq!(
+        engine.handle_queued(now),
+        first,
+        "the second call removes the closed peer"
+    );
     assert_ne!(engine.handle_queued(now), first);
     while engine.handle_queued(now).is_some() {}
     world.run();
@@ -450,7 +454,7 @@ fn turns_behind(num_others: u32, num_bytes: usize) -> usize {
         }
         world.advance(config.input_turn + MOMENT);
     }
-    panic!("the message never comes")
+    panic!("the message does not complete")
 }
 
 #[test]

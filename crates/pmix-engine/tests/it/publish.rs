@@ -164,7 +164,11 @@ fn a_lookup_is_answered_when_the_host_answers() {
     assert_eq!(world.clients[who].status(tag), None);
     world.answer("Lookup", Answer::DROPPED);
     let status = world.clients[who].status(tag);
-    assert_eq!(status, Some(Answer::DROPPED.status()), "never left waiting");
+    assert_eq!(
+        status,
+        Some(Answer::DROPPED.status()),
+        "the lookup completes"
+    );
 }
 
 #[test]

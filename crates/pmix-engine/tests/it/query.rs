@@ -110,7 +110,7 @@ fn a_datastore_key_is_answered_for_the_requested_process() {
     assert_eq!(rank, Value::Uint16(1));
     let client = world.join(0, "b", 0);
     let own = value(&mut world, client, keys::JOB_SIZE, vec![]);
-    assert_eq!(own, Value::Uint32(4), "its own job is meant");
+    assert_eq!(own, Value::Uint32(4), "the default is the caller's own job");
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn jobs_of_another_user_are_hidden() {
         assert_eq!(
             status,
             Status::ERR_NOT_SUPPORTED,
-            "the host may know: {key}"
+            "{key} is forwarded to the host"
         );
     }
     let peers = peers(&mut world, foreign, Some("n00"), "b");

@@ -139,7 +139,7 @@ fn a_query_that_refreshes_the_cache_is_answered_by_the_host() {
     let size = value(&mut world, who, keys::JOB_SIZE, now("b"));
     assert_eq!(size, Value::Uint32(9));
     let known = value(&mut world, who, keys::LOCAL_SIZE, now("b"));
-    assert_eq!(known, Value::Uint32(2), "the host knows no better");
+    assert_eq!(known, Value::Uint32(2), "the host has no value for the key");
     assert_eq!(ledger.take("Query").len(), 2);
     let size = value(&mut world, who, keys::JOB_SIZE, of_job("b"));
     assert_eq!(size, Value::Uint32(4));

@@ -43,7 +43,7 @@ fn a_server_of_a_release_can_run_on_the_other_node() {
             assert_eq!(fence.data, expected);
             Reaction::Answer(Answer::Data(Ok([OF_A_RELEASE, &fence.data].concat())))
         }
-        _ => panic!("the host is asked for what a fence brought"),
+        _ => panic!("a direct modex was requested for data of the fence"),
     });
     assert_eq!(world.status_of(own, &fence(vec![])), DONE);
     assert_eq!(world.status_of(own, &fence(collect())), DONE);

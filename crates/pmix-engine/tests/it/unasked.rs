@@ -66,7 +66,7 @@ fn portions_grow_without_duplicates() {
         assert_eq!(usize::try_from(ranks[0]), Ok(rank));
         for rank in &ranks {
             let place = &mut seen[usize::try_from(*rank).unwrap()];
-            assert!(!std::mem::replace(place, true), "{rank} comes twice");
+            assert!(!std::mem::replace(place, true), "rank {rank} is sent twice");
         }
         lens.push(ranks.len() - 1);
     }

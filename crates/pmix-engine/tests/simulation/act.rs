@@ -59,7 +59,7 @@ impl World {
         let who = self.connect(place);
         self.clients[who].proc = Some(place);
         self.procs[place].client = Some(who);
-        self.say(|| format!("process {place} begins life {life} on connection {who}"));
+        self.say(|| format!("process {place} starts incarnation {life} on connection {who}"));
     }
 
     /// Closes the connection of a process.

@@ -388,7 +388,7 @@ impl World {
                     let constructions = &mut self.host.constructions;
                     constructions.last_context += 1;
                     let context = Value::Size(constructions.last_context);
-                    assert!(one.wants_context_id, "all of them want a context id");
+                    assert!(one.wants_context_id, "every call requests a context id");
                     infos.push(Info::new(keys::GROUP_CONTEXT_ID, context));
                     Answer::Infos(Status::SUCCESS, infos)
                 }

@@ -464,7 +464,7 @@ impl World {
             // The core leaves a group that was formed too late.
             Request::GroupLeave(_) => return What::Any,
             Request::Notify(notify) => notify,
-            other => panic!("a core asks {} by itself", other.command()),
+            other => panic!("a core sends {} without an operation", other.command()),
         };
         let infos = &notify.infos;
         let about = proc_in(infos, keys::EVENT_AFFECTED_PROC);
@@ -494,7 +494,7 @@ impl World {
                     false => Saying::Follow,
                 }
             }
-            (status, _) => panic!("a core says {status} by itself"),
+            (status, _) => panic!("a core notifies {status} without an operation"),
         };
         What::Invitation(number, saying)
     }
@@ -533,7 +533,7 @@ impl World {
         assert_eq!(
             core.stats(),
             CoreStats::default(),
-            "what connection {who} leaves"
+            "state left by connection {who}"
         );
         assert_eq!(core.poll_timeout(), None);
         assert_eq!(core.poll_transmit(), None);
@@ -553,7 +553,7 @@ fn handler_result(status: Status, infos: &[Info<'_>]) -> HandlerResult {
             HandlerResult::GoOn
         }
         Status::GROUP_INVITE_FAILED => HandlerResult::End,
-        status => panic!("a core says {status} by itself"),
+        status => panic!("a core notifies {status} without an operation"),
     }
 }
 

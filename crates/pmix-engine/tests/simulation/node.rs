@@ -172,7 +172,10 @@ impl Psec for Native {
 
 fn believe(credential: &[u8]) -> Result<Verified, Error> {
     let ([uid, gid], []) = credential.as_chunks::<4>() else {
-        return Err(Error::new(Status::ERR_INVALID_CRED, "no two numbers"));
+        return Err(Error::new(
+            Status::ERR_INVALID_CRED,
+            "the credential does not have two numbers",
+        ));
     };
     Ok(Verified {
         uid: Some(u32::from_ne_bytes(*uid)),

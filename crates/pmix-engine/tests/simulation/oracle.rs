@@ -130,7 +130,7 @@ impl World {
             proc.shared = None;
             proc.floor = last + 1;
         }
-        self.say(|| format!("connection {who} is let in"));
+        self.say(|| format!("connection {who} is accepted"));
         if is_back {
             for _ in 0..3 {
                 let after = self.random.millis(1, 600);
@@ -148,7 +148,7 @@ impl World {
             )
         });
         let found = self.procs.iter_mut().find(|proc| proc.name() == *name);
-        let proc = found.expect("a process that is lost was there");
+        let proc = found.expect("a lost process was connected");
         if self.jobs[proc.job].is_gone {
             return;
         }
@@ -314,7 +314,7 @@ impl World {
             let is_let_in = client.tool.is_some() && client.is_in;
             assert!(
                 !client.is_known || is_let_in,
-                "connection {who} said nothing and was not closed"
+                "connection {who} sent nothing and was not closed"
             );
             return;
         }
@@ -407,7 +407,7 @@ impl World {
             assert_eq!(
                 node.engine.stats(),
                 pmix_engine::Stats::default(),
-                "node {place} still holds something: {:?}",
+                "node {place} still holds state: {:?}",
                 node.engine
             );
             assert!(node.store.nspaces().is_empty());

@@ -45,7 +45,7 @@ pub(crate) fn run(seed: u64, plan: Option<Plan>, is_traced: bool) -> Result<Done
 fn message(reason: &(dyn std::any::Any + Send)) -> String {
     let text = reason.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| reason.downcast_ref::<&str>().copied());
-    text.unwrap_or("a panic without words").to_owned()
+    text.unwrap_or("a panic without a message").to_owned()
 }
 
 /// Runs code that may panic, without the message on the terminal.

@@ -386,7 +386,7 @@ impl World {
 
     fn transmit(&mut self, node: usize, transmit: &Transmit) {
         let Some(who) = self.nodes[node].peers.get(&transmit.peer).copied() else {
-            panic!("node {node} speaks to a connection that it has closed");
+            panic!("node {node} sends to a connection that it has closed");
         };
         let (head, payload) = (transmit.bytes.head(), transmit.bytes.payload());
         match head.first_chunk::<{ Header::LEN }>() {

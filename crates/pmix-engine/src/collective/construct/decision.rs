@@ -37,7 +37,7 @@ impl Collectives {
         infos: &[Info<'_>],
     ) -> Result<bool, Error> {
         if Self::is_announcement(status, infos) {
-            return Err(Error::denied("the server of a leader says that it leads"));
+            return Err(Error::denied("only the server of a leader can announce it"));
         }
         let member = cx.member(ticket)?;
         let source = member.proc.clone();

@@ -65,7 +65,10 @@ impl Psec for Native {
     fn verify(&self, credential: &[u8], _: &Claim<'_>) -> Result<Verification, Error> {
         let numbers = credential.as_chunks::<4>();
         let ([uid, gid], []) = numbers else {
-            return Err(Error::new(Status::ERR_INVALID_CRED, "no two numbers"));
+            return Err(Error::new(
+                Status::ERR_INVALID_CRED,
+                "the credential does not have two numbers",
+            ));
         };
         Ok(Verification::Done(Verified {
             uid: Some(u32::from_ne_bytes(*uid)),

@@ -85,7 +85,7 @@ impl World {
             .find(|info| info.key.is(keys::GROUP_MEMBERSHIP));
         let Some(Value::DataArray(DataArray::Proc(members))) = members.map(|info| &info.value)
         else {
-            panic!("the host says who the members are");
+            panic!("the host returns the members");
         };
         let mut members = self.places_of(members);
         members.sort_unstable();

@@ -62,7 +62,7 @@ impl World {
             status != Status::ERR_TIMEOUT
                 || !is_first
                 || self.may_be_late(collective, place, round),
-            "connection {who} waits for a destruct without anybody who could call"
+            "connection {who} waits for a destruct that no process can call"
         );
         self.compare_nodes(node, &id, round);
         if status.is_success() {

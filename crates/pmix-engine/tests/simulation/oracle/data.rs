@@ -91,7 +91,7 @@ impl World {
             let is_refused = status == Status::ERR_OUT_OF_RESOURCE;
             assert!(
                 !is_there(key, is_local, floor) || is_gone || is_refused,
-                "connection {who}: {key} of process {of} is there, but the answer is {status}"
+                "connection {who}: {key} of process {of} exists, but the get ended with {status}"
             );
             return;
         }
@@ -110,7 +110,7 @@ impl World {
             // Invalid bytes of the host may replace the value.
             return;
         }
-        let (_, _, stamp) = found.expect("success, but nothing was brought");
+        let (_, _, stamp) = found.expect("success, but the reply has no data");
         self.check_age(wanted, *stamp, is_local);
         self.check_prefetch(who, of, payload);
     }
@@ -163,13 +163,13 @@ impl World {
             }
             assert!(
                 !client.brought.contains(&place),
-                "process {place} comes twice"
+                "process {place} is in the reply twice"
             );
             for (name, _, stamp) in values {
                 let is_new = stamp.life >= lives[place] || self.plan.has(Fault::HostNonsense);
                 assert!(
                     is_new,
-                    "{name} of process {place} is of a life that is lost"
+                    "{name} of process {place} is from a lost incarnation"
                 );
             }
         }
@@ -183,15 +183,18 @@ impl World {
         let Wanted { of, key, floor, .. } = *wanted;
         let proc = &self.procs[of];
         let life = stamp.life;
-        assert!(life >= wanted.first_life, "{key} of a life that is lost");
+        assert!(
+            life >= wanted.first_life,
+            "{key} is from a lost incarnation"
+        );
         if !is_local {
             let is_new = floor.is_none_or(|floor| stamp >= floor);
             assert!(is_new, "{key}: {stamp:?}, but a fence brought {floor:?}");
             return;
         }
-        assert!(life >= proc.floor, "{key} of life {life} is stale");
+        assert!(life >= proc.floor, "{key} of incarnation {life} is stale");
         if let Some(shared) = proc.shared.filter(|shared| shared.has(key)) {
-            assert_eq!(stamp, shared, "{key} is not what was committed last");
+            assert_eq!(stamp, shared, "{key} is not the last committed value");
         }
     }
 
@@ -202,7 +205,7 @@ impl World {
         let form = self.clients[who].form.unwrap();
         let found = reply::Found::decode(&form, None, payload).unwrap();
         for data in found.data.into_iter().flatten() {
-            let (owner, _) = Stamp::of(&data.value).expect("what was published");
+            let (owner, _) = Stamp::of(&data.value).expect("published data can be read");
             assert_eq!((owner, data.proc), (of, self.procs[of].name()));
         }
     }

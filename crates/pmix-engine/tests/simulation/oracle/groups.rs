@@ -395,11 +395,11 @@ impl World {
         let claim = invitation.claims.get(&new).copied();
         assert!(
             claim.is_some(),
-            "process {new} did not want to lead: {invitation:?}"
+            "process {new} did not offer to lead: {invitation:?}"
         );
         assert!(
             !invitation.ended_with.contains(&old) || is_excused,
-            "process {new} leads invitation {number}, which was given up: {invitation:?}"
+            "process {new} leads invitation {number}, which was aborted: {invitation:?}"
         );
         let before = invitation.chosen.insert(old, new);
         let is_decided_here = self.clients[who].node == self.procs[old].node
@@ -411,7 +411,7 @@ impl World {
         );
         assert!(
             before.is_none_or(|before| before == new) || is_excused,
-            "in the place of {old}, {before:?} and {new} lead invitation {number}"
+            "{before:?} and {new} both replace {old} in invitation {number}"
         );
         invitation
             .leads
@@ -423,7 +423,7 @@ impl World {
     pub(crate) fn check_leader_gone(&self, number: usize, leader: ProcId) {
         assert!(
             !self.leads_on(number, leader),
-            "the leader of invitation {number} is there"
+            "the leader of invitation {number} is alive"
         );
     }
 
@@ -479,7 +479,7 @@ impl World {
         let leads = invitation.leads.contains_key(&own)
             && invitation.end.get(&own) == Some(&Outcome::Complete);
         let Some(leader) = leader.or_else(|| leads.then_some(own)) else {
-            panic!("connection {who} is in a group of which it was not told: {invitation:?}");
+            panic!("connection {who} is in a group but got no event of it: {invitation:?}");
         };
         assert!(
             places.contains(&Some(own)),
@@ -551,7 +551,7 @@ impl World {
         let who = invitation.leads[&leader].0;
         assert!(
             is_told || !self.leads_on(number, leader) || self.is_groups_excused(number, who),
-            "process {lost} is lost, and the leader of invitation {number} is not told"
+            "the leader of invitation {number} did not get the loss of process {lost}"
         );
     }
 }

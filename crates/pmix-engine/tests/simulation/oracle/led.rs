@@ -96,7 +96,7 @@ impl World {
             return;
         };
         let about = proc_in(&event.infos, keys::EVENT_AFFECTED_PROC);
-        let about = about.expect("what servers say to each other is not told to clients");
+        let about = about.expect("clients do not get events between servers");
         let about = self.place_of(&about).expect("a process");
         let told = (name.clone(), about, who);
         if event.status == Status::GROUP_LEADER_FAILED {
@@ -167,7 +167,10 @@ impl World {
             }
             Status::GROUP_LEADER_FAILED => {
                 let has_reason = is_lost(leader) || replaced.next().is_some();
-                assert!(has_reason, "{name} ends without its leader, which is there");
+                assert!(
+                    has_reason,
+                    "{name} ends for the loss of its leader, which is alive"
+                );
                 // Its server reports that in the same turn.
                 self.after(
                     Duration::ZERO,
@@ -325,7 +328,7 @@ impl World {
             let is_there = client.is_live() && client.held.is_none() && !self.plan.has(Fault::Slow);
             assert!(
                 group != name || *lost != old || !is_there || led.told_chosen.contains(told),
-                "connection {who} is not told who leads {name} in the place of process {old}"
+                "connection {who} did not get the successor of process {old} in {name}"
             );
         }
     }

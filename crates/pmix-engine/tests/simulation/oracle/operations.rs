@@ -103,7 +103,7 @@ impl World {
             (What::Spawn(number), Answer::Job(nspace)) => self.check_job(*number, nspace),
             (What::Lookup(of), Answer::Found(_, found)) => {
                 for data in found {
-                    let (owner, _) = Stamp::of(&data.value).expect("what was published");
+                    let (owner, _) = Stamp::of(&data.value).expect("published data can be read");
                     assert_eq!(owner, *of, "connection {who} looked for another process");
                 }
             }

@@ -108,7 +108,7 @@ impl World {
             let is_other = members.contains(&lost) && self.clients[*who].proc != Some(lost);
             assert!(
                 is_told || !is_other || self.is_unsure(*who, name, members, lost),
-                "connection {who} is in {name} of {members:?}, and is not told that {lost} has ended"
+                "connection {who} in {name} of {members:?} did not get the loss of {lost}"
             );
         }
     }

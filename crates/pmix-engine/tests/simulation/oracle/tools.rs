@@ -39,7 +39,7 @@ impl World {
     /// Checks the welcome of a tool.
     pub(crate) fn tool_welcomed(&mut self, who: Who, tool: ToolId, bytes: &[u8]) {
         let form = self.clients[who].welcome.expect("a tool");
-        let (welcome, _) = Welcome::decode(form, bytes).expect("a whole welcome");
+        let (welcome, _) = Welcome::decode(form, bytes).expect("a complete welcome");
         let node = self.clients[who].node;
         let about = &self.tools[tool];
         let is_foreign = about.user == STRANGER && !self.config.foreign_tools;
@@ -55,12 +55,12 @@ impl World {
             Welcome::Server { .. } => about.name.clone().expect("a tool that brought its name"),
             Welcome::Index { .. } => panic!("tool {tool} is welcomed as a client"),
         };
-        assert!(!is_foreign, "tool {tool} of another user is let in");
+        assert!(!is_foreign, "tool {tool} of another user is accepted");
         // A job without processes here may have been deregistered.
         let is_unclear = self.plan.has(Fault::Dismiss) || self.jobs.iter().any(|job| job.is_gone);
         assert!(
             !about.is_imposter || is_unclear,
-            "tool {tool} is let in as {name:?}, which it is not"
+            "tool {tool} is accepted as {name:?}, which is not its name"
         );
         let server = format!("server{node}");
         let is_proc = self.procs.iter().any(|proc| proc.name() == name);
@@ -73,7 +73,7 @@ impl World {
                 "connections {other} and {who} are both tool {name:?}"
             );
         }
-        self.say(|| format!("connection {who}, tool {tool}, is let in as {name:?}"));
+        self.say(|| format!("connection {who}, tool {tool}, is accepted as {name:?}"));
         self.clients[who].is_in = true;
         self.tools[tool].has = Some(name.clone());
         self.oracle.tool_names.insert(who, name);
@@ -102,8 +102,8 @@ impl World {
         // Earlier tools of its name were disconnected with their server.
         let mut found = (0..self.clients.len()).rev().filter(is_it);
         let open = found.find(|who| !self.oracle.tool_ends.contains_key(who));
-        let who =
-            open.unwrap_or_else(|| panic!("node {node} lost tool {name:?}, which is not there"));
+        let who = open
+            .unwrap_or_else(|| panic!("node {node} lost tool {name:?}, which is not connected"));
         let client = &self.clients[who];
         assert!(
             !client.may_leave(),
@@ -293,7 +293,10 @@ impl World {
         payload: &[u8],
     ) {
         let spawn = &self.oracle.spawns[number];
-        assert_eq!(spawn.by, who, "spawn {number} is answered to another one");
+        assert_eq!(
+            spawn.by, who,
+            "the reply to spawn {number} went to another peer"
+        );
         let Some((told, nspace)) = &spawn.told else {
             let is_own = status == Status::ERR_OUT_OF_RESOURCE && spawn.call.is_none();
             return assert!(
