@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_come_in_lists_and_flags_hold_for_the_request() {
+    fn paths_are_lists_and_flags_apply_to_the_request() {
         let requested = read(&[
             (keys::REGISTER_CLEANUP, "/t/a,/t/b,"),
             (keys::REGISTER_CLEANUP_DIR, "/t/d"),

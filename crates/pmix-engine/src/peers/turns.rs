@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_whose_message_was_expensive_waits_until_others_were_served_for_as_long() {
+    fn a_peer_with_an_expensive_message_waits_until_others_had_equal_time() {
         let [expensive, cheap] = served(&[5000, 10], 5010)[..] else {
             panic!("two peers");
         };

@@ -157,7 +157,7 @@ fn an_inventory_is_found_by_node() {
 }
 
 #[test]
-fn job_information_goes_from_one_node_to_another() {
+fn job_info_is_exchanged_between_nodes() {
     let mut world = World::new(2);
     world.job("job", &[1, 2]);
     let procs = [0, 1].map(|rank| Proc::new("job", Rank::new(rank)));
