@@ -16,6 +16,14 @@
 #define EACH_MS 250
 #define BEATING_MS (2 * NUM_BEATS * EACH_MS)
 
+/* A macro of the headers of OpenPMIx, and a function of ours, which the libraries of OpenPMIx lack. */
+#ifdef PMIx_Heartbeat
+#define HAS_HEARTBEAT true
+#else
+#pragma weak PMIx_Heartbeat
+#define HAS_HEARTBEAT (NULL != (void *) PMIx_Heartbeat)
+#endif
+
 static arrival_t alert = ARRIVAL;
 static arrival_t registered = ARRIVAL;
 
@@ -73,7 +81,7 @@ static void taken(pmix_status_t status, pmix_info_t *info, size_t ninfo, void *c
 static void beat(unsigned number)
 {
     static pmix_info_t monitor;
-    if (number < NUM_BEATS) {
+    if (number < NUM_BEATS && HAS_HEARTBEAT) {
         PMIx_Heartbeat();
         return;
     }

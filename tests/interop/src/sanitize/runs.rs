@@ -219,7 +219,7 @@ fn tests(tool: &Tool, short: bool, tally: &mut Tally) -> Result<(), String> {
     let logs = Logs::new(tool.home().join("logs-tests"), tool.kind, 1)?;
     let fewer = "-DCYCLES=12 -DSERVER_CYCLES=12 -DKEPT_KB=262144";
     let mut command = process::cargo(["test", "--locked", "--package", "pmix-capi"]);
-    command.args(["--test", "capi", "--", "--test-threads", "2"]);
+    command.args(["--test", "it", "--", "--test-threads", "2"]);
     let long = if short { LONG } else { &[] };
     for name in LEFT_OUT.iter().chain(left_out(tool.kind)).chain(long) {
         command.args(["--skip", name]);
