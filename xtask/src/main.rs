@@ -71,7 +71,7 @@ enum Task {
     /// The C library as abidiff, valgrind and the sanitizers of the compiler see it; `--help` says how.
     #[command(disable_help_flag = true)]
     Sanitize(Rest),
-    /// What it costs, beside the real library and others; `--help` says how.
+    /// Measure costs beside the real library and others; `--help` lists the parts.
     #[command(disable_help_flag = true)]
     Bench(Rest),
     /// The checks that must hold before a change lands; docs/testing.md lists them.
@@ -86,7 +86,7 @@ enum Task {
     Dist {
         /// Where: `lib`, `include`, `bin` and `share` are made there.
         folder: PathBuf,
-        /// What it is built with: a profile of cargo.
+        /// The cargo profile of the build.
         #[arg(long, default_value = "dist")]
         profile: String,
         /// The oldest release of glibc that it is to run with, as 2.17; it is linked by zig then.
@@ -112,7 +112,7 @@ enum Task {
     Deb {
         /// Where the package is written.
         folder: PathBuf,
-        /// What it is built with: a profile of cargo.
+        /// The cargo profile of the build.
         #[arg(long, default_value = "dist")]
         profile: String,
         #[command(flatten)]

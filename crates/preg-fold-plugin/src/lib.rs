@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fold scheme as a file to load: the same source as the built-in component, behind the
+//! The fold scheme as a file to load: the same source as the built-in component, with the
 //! plugin ABI.
 //!
 //! `cargo build --release -p preg-fold-plugin` makes `target/release/libpreg_fold_plugin.so`. A

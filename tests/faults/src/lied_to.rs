@@ -2,7 +2,7 @@
 //! Clients whose server lies about the job or replies to a get with a lie, or forwards the lie of a peer, at the
 //! largest size that a client accepts.
 //!
-//! Each client is a process of its own, so that the kernel reports its memory. Each lie is told to a client of our
+//! Each client is a process of its own, so that the kernel reports its memory. Each false reply goes to a client of our
 //! client library and to a C program that uses the C library.
 
 pub(super) mod lies;

@@ -257,7 +257,7 @@ struct Options {
     /// The scenarios whose name begins so.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
-    /// What the random data begin from.
+    /// The seed of the random data.
     #[arg(long, default_value_t = SEED)]
     seed: u64,
     /// Nothing is needed; every task takes this.

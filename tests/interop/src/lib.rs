@@ -49,7 +49,7 @@ pub enum Part {
     Preg,
     /// Packed data.
     Bfrops,
-    /// What a job is said to be.
+    /// Compare job data.
     Gds,
     /// Whole sessions.
     Server,
@@ -57,7 +57,7 @@ pub enum Part {
     Skew,
     /// Our tools at servers of others, and theirs at ours.
     Tools,
-    /// What a machine is made of, and who shares it.
+    /// Compare topologies and localities.
     Topology,
     /// Every data type in every function of C that takes data of any type.
     Types,
@@ -71,7 +71,7 @@ pub enum Part {
 pub struct Options {
     /// One part; every part but `sanitize` without it.
     part: Option<Part>,
-    /// What the random data begin from.
+    /// The seed of the random data.
     #[arg(long, default_value_t = SEED)]
     seed: u64,
     /// How many random lists.
@@ -86,7 +86,7 @@ pub struct Options {
     /// Runs the example programs about groups so many times each, and nothing else of `server`.
     #[arg(long, value_name = "TIMES")]
     groups: Option<usize>,
-    /// What the command is built with, and the library of `sanitize`: a profile of cargo.
+    /// The cargo profile of the command, and of the library of `sanitize`.
     #[arg(long, default_value = "release")]
     profile: String,
     /// Writes the page of `skew` as it was measured, instead of comparing it.

@@ -54,7 +54,7 @@ const OF_JOB: [&str; 5] = [
 const OF_ONE: usize = 160;
 const MOST_AT_ONCE: usize = 1 << 20;
 
-/// The bytes of a node that stands in an array of nodes: its array, and an info for each name and number.
+/// The bytes of a node in an array of nodes: its array, and an info for each name and number.
 const OF_NESTED: usize = 6 * size_of::<Info<'_>>();
 
 /// The derived keys of an application.
@@ -275,7 +275,7 @@ impl Writer<'_, '_> {
         self.apps();
         self.flat();
         self.procs();
-        // What this client cannot read is left out; what there was no memory for may not be.
+        // Values that this client cannot read are left out. Values that lacked memory may not be.
         match self.encoder.is_short() {
             true => Err(Error::new(
                 Status::ERR_NOMEM,

@@ -265,7 +265,7 @@ impl Job {
 ///
 /// # Errors
 ///
-/// The process has none. What follows under other keys is small.
+/// The process has none. The values of the other keys are small.
 pub(crate) fn check_text(nodes: &Nodes, key: &str) -> Result<(), OutOfMemory> {
     let Some(maps) = &nodes.maps else {
         return Ok(());

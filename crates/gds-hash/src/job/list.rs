@@ -158,7 +158,7 @@ impl Job {
         Ok(with_derived(stated, OF_NODE, derived))
     }
 
-    /// What is stated in the order in which the host first gave each key, then what follows.
+    /// Stated values in the order in which the host first gave each key, then derived values.
     fn all_of_proc(&self, rank: Rank) -> Result<Vec<Info<'static>>, Error> {
         memory::check(self.procs.measure_all(rank.as_raw()))?;
         self.nodes.maps.as_ref().map_or(Ok(()), Maps::prepare)?;

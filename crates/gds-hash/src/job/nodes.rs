@@ -90,7 +90,7 @@ impl Maps {
         Ok(())
     }
 
-    /// The nodes that stand in the map more than once, each by its first slot with all of them.
+    /// The nodes that the map names more than once, each by its first slot with all of them.
     fn repeated_slots(&self) -> &HashMap<u32, Vec<u32>> {
         self.repeated.get_or_init(|| repeated(&self.nodes))
     }
@@ -109,10 +109,10 @@ impl Maps {
     }
 }
 
-/// The most bytes that a place of a name takes in the table of names that stand in a list more than once.
+/// The most bytes that a place of a name takes in the table of names that a list has more than once.
 const OF_REPEATED: usize = 64;
 
-/// The nodes that stand in a list more than once, each by its first place with all of them.
+/// The nodes that a list names more than once, each by its first place with all of them.
 fn repeated(list: &NodeList) -> HashMap<u32, Vec<u32>> {
     let mut repeated: HashMap<u32, Vec<u32>> = HashMap::new();
     if counts_only(list) {

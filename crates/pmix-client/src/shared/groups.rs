@@ -126,7 +126,7 @@ impl SharedClient {
     /// let client = SharedClient::init(Settings::from_env()?, |event| {
     ///     if let ClientEvent::Group(event, decision) = event {
     ///         println!("not with {:?}", event.source);
-    ///         decision.decide(Decision::GoOnWithout).expect("nobody is invited");
+    ///         decision.decide(Decision::GoOnWithout).expect("no invitation is open");
     ///     }
     /// })?;
     /// let limit = [Info::new(keys::TIMEOUT, 30)];

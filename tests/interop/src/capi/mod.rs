@@ -46,7 +46,7 @@ pub struct Options {
     /// Slurm's nodes without namespaces, as where they are not allowed.
     #[arg(long)]
     no_namespaces: bool,
-    /// What the library and the command are built with: a profile of cargo.
+    /// The cargo profile of the library and the command.
     #[arg(long, default_value = "release")]
     profile: String,
     /// Installs what is needed and missing.
