@@ -3,11 +3,11 @@
 //! and related functions).
 //!
 //! DEVIATION: a topology of another library than hwloc is `PMIX_ERR_NOT_SUPPORTED`; OpenPMIx 4.2.2 and 5.0.11 return
-//! a number that their headers do not define; `a_program_learns_what_its_node_is_made_of`.
+//! a number that their headers do not define; `a_program_gets_the_topology_of_its_node`.
 //!
 //! DEVIATION: a string that is not a list of CPUs is `PMIX_ERR_BAD_PARAM`, and distances that cannot be computed
 //! return the status of the failure; 4.2.2 and 5.0.11 make an empty set, and return `PMIX_ERR_UNREACH`;
-//! `a_program_learns_what_its_node_is_made_of`.
+//! `a_program_gets_the_topology_of_its_node`.
 
 use std::ffi::{c_char, c_void};
 use std::path::Path;

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_stand_for_the_command_itself() {
+    fn other_program_names_select_no_command() {
         for line in ["pmix pps", "/usr/bin/pmix-1 ps", "", "pps2"] {
             assert_eq!(read(line), line);
         }

@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_address_says_how_to_pack() {
+    fn the_newest_server_address_selects_the_packing_module() {
         let old = ("PMIX_SERVER_URI21", "s.0;tcp4://127.0.0.1:1");
         let new = ("PMIX_SERVER_URI41", "s.0;tcp4://127.0.0.1:2");
         let both = with(&[old, new]).unwrap();
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_that_is_named_prefetches_and_no_other() {
+    fn only_the_server_named_in_the_variable_prefetches() {
         let most = |of| {
             let address = ("PMIX_SERVER_URI41", "s.0;tcp4://127.0.0.1:2");
             let settings = with(&[address, (PREFETCH_VARIABLE, of)]);
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_that_is_named_shares_data_and_no_other() {
+    fn only_the_server_named_in_the_variable_shares_data() {
         let shared = |told| {
             let address = ("PMIX_SERVER_URI41", "s.0;tcp4://127.0.0.1:2");
             let settings = with(&[address, (shared::VARIABLE, told)]);
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_remove_keys_are_known_by_their_release_or_as_ours() {
+    fn key_removal_is_detected_by_the_server_release_or_our_marker() {
         let removes = |version, of| {
             let address = ("PMIX_SERVER_URI41", "s.0;tcp4://127.0.0.1:2");
             let version = ("PMIX_VERSION", version);
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_security_module_is_taken_that_both_know() {
+    fn a_security_module_that_both_sides_support_is_selected() {
         let mode = |modes| {
             let new = ("PMIX_SERVER_URI41", "s.0;tcp4://127.0.0.1:2");
             with(&[new, ("PMIX_SECURITY_MODE", modes)]).map(|settings| settings.security)
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_nobody_started_is_told_so() {
+    fn a_process_without_a_launcher_gets_not_available() {
         for vars in [&[][..], &OWN, &OWN[..1], &OWN[1..]] {
             let error = settings(vars).unwrap_err();
             assert_eq!(error.status(), Status::ERR_NOT_AVAILABLE, "{vars:?}");

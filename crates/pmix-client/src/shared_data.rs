@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_is_gone_says_nothing_of_what_holds_for_all() {
+    fn a_removed_table_returns_no_job_info() {
         let table = of_job("job");
         let shared =
             SharedData::open(&Nspace::new("job"), &table.address().to_string(), 1 << 20).unwrap();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_longer_than_a_reply_may_be_is_asked_for_and_others_are_read() {
+    fn an_entry_longer_than_the_reply_limit_is_requested_and_others_are_read() {
         let mut table = of_job("job");
         let mut put = |key: &'static str, value: Value<'_>| {
             let kval = Kval {

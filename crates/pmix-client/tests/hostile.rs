@@ -127,7 +127,7 @@ fn server_of(
 }
 
 #[test]
-fn events_without_end_fill_a_bounded_queue_and_the_rest_is_counted() {
+fn endless_events_fill_a_bounded_queue_and_the_rest_is_counted() {
     const SENT: u64 = 30_000;
     let (settings, server) = server(|mut peer| {
         let fence = peer.next().unwrap();
@@ -163,7 +163,7 @@ fn events_without_end_fill_a_bounded_queue_and_the_rest_is_counted() {
 }
 
 #[test]
-fn a_server_that_sends_events_for_ever_does_not_stretch_the_time_limit() {
+fn endless_events_do_not_extend_the_time_limit() {
     let (mut settings, server) = server(|mut peer| {
         let mut frames = Vec::new();
         for _ in 0..100 {
@@ -182,7 +182,7 @@ fn a_server_that_sends_events_for_ever_does_not_stretch_the_time_limit() {
 }
 
 #[test]
-fn a_server_that_reads_nothing_does_not_hold_the_client() {
+fn a_server_that_reads_nothing_does_not_block_the_client() {
     let (over, ends) = std::sync::mpsc::channel::<()>();
     let (mut settings, server) = server(move |peer| {
         let _ = ends.recv();
@@ -231,7 +231,7 @@ fn a_slow_server_gets_whole_frames_once_it_reads() {
 }
 
 #[test]
-fn a_reply_beyond_the_limit_is_refused_before_it_comes() {
+fn a_reply_over_the_limit_is_refused_by_its_header() {
     let (mut settings, server) = server(|mut peer| {
         let fence = peer.next().unwrap();
         let header = Header::new(0, fence.header.tag, 1 << 30).encode();
@@ -268,7 +268,7 @@ fn compressed(form: &PeerForm, claimed: u32, stream: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_compressed_string_becomes_no_more_than_is_allowed() {
+fn a_compressed_string_is_inflated_only_up_to_the_limit() {
     let text = vec![b'x'; 8 << 20];
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
     encoder.write_all(&text).unwrap();
@@ -302,7 +302,7 @@ fn a_compressed_string_becomes_no_more_than_is_allowed() {
 }
 
 #[test]
-fn a_compressed_string_of_4_mb_that_becomes_4_gb_is_not_inflated() {
+fn a_compressed_string_of_4_mb_that_inflates_to_4_gb_stays_within_the_limit() {
     // Parts of 16 MiB without an end of the stream.
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
     encoder.write_all(&vec![b'x'; 8 << 20]).unwrap();
@@ -385,7 +385,7 @@ fn init(told: Vec<Kval<'static>>) {
 }
 
 #[test]
-fn job_information_costs_in_proportion_whatever_it_is_made_of() {
+fn the_cost_of_job_information_is_proportional_to_its_size() {
     // The client must be able to read the blobs.
     let (settings, server) = server_of(vec![blob(0), blob(1)], drop);
     let mut client = Client::init(settings).unwrap();
@@ -406,7 +406,7 @@ fn job_information_costs_in_proportion_whatever_it_is_made_of() {
 }
 
 #[test]
-fn maps_that_stand_for_very_many_processes_take_little() {
+fn maps_of_134_million_processes_use_less_than_4_mib() {
     let ranks = "0-134217727";
     for map in [
         ranks.to_owned(),

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_outer_launcher_said_of_its_own_process_is_not_passed_on() {
+    fn process_variables_of_an_outer_launcher_are_not_passed_on() {
         let outer = vars(&[
             ("HOME", "/h"),
             ("PMIX_RANK", "3"),
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_user_set_is_passed_on() {
+    fn user_variables_are_passed_on() {
         let own = vars(&[
             ("OMPI_CC", "clang"),
             ("OMPI_MCA_btl", "self,sm"),
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_share_processors_are_told_to_yield_unless_a_user_says_otherwise() {
+    fn oversubscribed_processes_yield_unless_the_user_sets_the_variable() {
         let name = "OMPI_MCA_mpi_oversubscribe";
         assert_eq!(&*of_children(&[], &[], true)[OsStr::new(name)], "1");
         assert!(!of_children(&[], &[], false).contains_key(OsStr::new(name)));
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_joined_kept_and_taken_away() {
+    fn variables_are_prepended_appended_defaulted_and_unset() {
         let outer = vars(&[("PATH", "/bin"), ("A", "1"), ("U", "1")]);
         let text = |text: &str| Arc::<OsStr>::from(OsStr::new(text));
         let exports = [
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn exports_outrank_what_is_held_back() {
+    fn exports_override_withheld_variables() {
         let outer = vars(&[("PMIX_RANK", "3"), ("SLURM_PROCID", "3"), ("A", "1")]);
         let exports: Vec<_> = ["SLURM_*", "A=2", "B=x=y", "UNSET"]
             .iter()
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_no_program_can_have_is_refused_by_its_name() {
+    fn an_invalid_variable_is_refused_by_its_name() {
         let outer = vars(&[("THERE", "x")]);
         let value: Arc<OsStr> = OsStr::new(&"x".repeat(LONGEST - 6)).into();
         let name: Arc<OsStr> = OsStr::new("THERE").into();
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn environments_that_multiply_are_refused() {
+    fn environments_over_the_total_size_limit_are_refused() {
         let num = MOST_BYTES / ENTRY_BYTES / 1000;
         let many: Arc<[Export]> = (0..num)
             .map(|number| Export::set(format!("V{number}"), ""))

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn an_abort_is_told_in_the_words_of_who_asked_for_it() {
+    fn an_abort_is_reported_with_the_message_of_the_caller() {
         let aborted = |message: &str| {
             let cause = Cause::Aborted {
                 rank: Rank::new(3),

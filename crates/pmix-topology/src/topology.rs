@@ -207,7 +207,7 @@ impl Topology {
     ///
     /// DEVIATION: a filter with names only applies to all types, and a device without a valid
     /// address is omitted; 4.2.2 finds nothing then, or fails as a whole;
-    /// `what_is_asked_for_is_told`.
+    /// `device_distances_are_filtered_by_type_and_id`.
     ///
     /// # Errors
     /// `PMIX_ERR_NOT_FOUND`: there is no such device; `PMIX_ERR_NOT_AVAILABLE`: the processors

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_list_says_is_no_fault() {
+    fn listed_skips_are_no_faults() {
         let expected = Expected::parse(TEXT).expect("a list");
         let actor = skip("test", "actors::actor", "a process of other tests");
         let foreign = skip(
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_of_the_whole_form_is_not_missed_in_the_short_form() {
+    fn an_entry_of_the_form_all_is_not_required_in_the_short_form() {
         let entry =
             "[[skip]]\ntask = \"interop\"\nname = \"gds\"\nreason = \"r\"\nform = \"all\"\n";
         let expected = Expected::parse(entry).expect("a list");
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_any_text() {
+    fn a_star_matches_any_text() {
         assert!(like("gds: * as the model", "gds: 4.2.2 as the model"));
         assert!(like("*", "") && like("*", "a") && like("a*b*c", "a-b-b-c"));
         assert!(!like("a", "ab") && !like("a*", "b") && !like("*a", "b") && !like("a*b*c", "ac"));

@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_let_pass_and_nothing_beside_it() {
+    fn only_the_known_circle_is_allowed() {
         let capi = |names: &[&str]| -> bool {
             let files: Vec<_> = names
                 .iter()
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_and_comments_need_nothing() {
+    fn tests_and_comments_create_no_dependency() {
         let one =
             "pub struct First;\n// crate::Second\n#[cfg(test)]\nmod tests { use crate::Second; }\n";
         let two = "use crate::First;\npub struct Second(First);\n";
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_called_by_what_stands_behind_its_keywords() {
+    fn a_function_name_follows_its_keywords() {
         let text =
             "const A: u8 = 1;\npub const fn b() {}\nconst unsafe fn c() {}\nunsafe fn d() {}\n";
         let tree = Tree::of(&[("crates/a/src/lib.rs", text)]);

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_comments_and_literals_are_told_apart() {
+    fn code_comments_and_literals_are_distinguished() {
         let source = Source::parse(concat!(
             "let a = \"raw: // no comment\"; // unsafe in a comment\n",
             "/* nested /* unsafe */ still */ let b = b\"x\\\"y\";\n",

@@ -208,7 +208,7 @@ impl Chain {
     /// Adds the results of a handler: the status that it returned, under its name, and its infos.
     ///
     /// DEVIATION: OpenPMIx gives the code of the event in place of that status;
-    /// `a_program_makes_the_progress_itself`.
+    /// `a_program_drives_progress_itself`.
     unsafe fn keep(&mut self, status: Status, at: *const pmix_info_t, count: usize) {
         let name = self.name.take().unwrap_or_else(|| Text::from("UNKNOWN"));
         let key = Key::new(name.as_bytes().to_vec());

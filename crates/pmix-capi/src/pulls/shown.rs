@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_lines_stand_behind_a_tag_however_they_came() {
+    fn output_split_across_deliveries_is_tagged_once_per_line() {
         let pieces: [&[u8]; 4] = [b"one", b"\ntwo\nth", b"ree", b""];
         let rank = "[3]<stdout>: one\n[3]<stdout>: two\n[3]<stdout>: three\n";
         assert_eq!(shown(tagged(Tag::Rank), &pieces), rank);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_stands_in_front() {
+    fn a_timestamp_precedes_the_tag() {
         let timed = Form {
             has_time: true,
             ..tagged(Tag::Rank)
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_that_cannot_stand_in_xml_are_escaped() {
+    fn characters_that_xml_forbids_are_escaped() {
         let xml = |tag| Form {
             is_xml: true,
             ..tagged(tag)
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_takes_no_more_than_so_much() {
+    fn an_unterminated_line_is_buffered_only_up_to_its_limit() {
         let (source, mut lines) = (Proc::new("a", Rank::new(0)), Lines::default());
         let mut bytes = 0;
         for _ in 0..100 {

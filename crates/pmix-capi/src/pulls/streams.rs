@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_bytes_of_a_stream_are_handed_out_at_once() {
+    fn output_is_delivered_when_the_buffering_size_is_reached() {
         let size = Info::new(keys::IOF_BUFFERING_SIZE, 5_u32);
         let mut streams = streams(true, &[size]);
         assert_eq!(streams.take(from(0, OUT, "abc")), []);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gathered_waits_for_one_time() {
+    fn all_buffered_streams_share_one_buffering_timer() {
         let time = Info::new(keys::IOF_BUFFERING_TIME, 3_u32);
         let mut streams = streams(true, &[time]);
         assert_eq!(streams.timer(), None);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_streams_gather_is_bounded() {
+    fn the_output_buffered_for_all_streams_is_bounded() {
         let size = Info::new(keys::IOF_BUFFERING_SIZE, u32::MAX);
         let mut streams = streams(true, &[size]);
         let much = "x".repeat(1 << 19);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_goes_to_the_stream_that_is_meant() {
+    fn tagged_stderr_goes_to_stderr_unless_the_streams_are_merged() {
         let rank = Info::new(keys::IOF_RANK_OUTPUT, true);
         let merged = Info::new(keys::IOF_MERGE_STDERR_STDOUT, true);
         let mut apart = streams(false, std::slice::from_ref(&rank));

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_none_is_told_of() {
+    fn an_unusable_working_directory_is_reported() {
         let of = |wdir: &'static str| {
             let app = App {
                 cwd: Some(wdir.into()),
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launcher_connects_with_the_server_whose_address_it_is_told() {
+    fn a_launcher_connects_to_the_server_in_its_rendezvous_variable() {
         let of = |var: &'static str| {
             let app = App {
                 env: vec![var.into()],
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_started_so_is_refused() {
+    fn an_application_that_a_fork_cannot_start_is_refused() {
         let refused = |infos: &[Info<'static>], app: App<'static>| line(infos, app).err();
         let with = |maxprocs| App { maxprocs, ..app() };
         assert_eq!(refused(&[], with(0)), None);

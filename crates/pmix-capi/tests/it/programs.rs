@@ -150,7 +150,7 @@ fn serve_with(size: u32, more: Vec<Info<'static>>) -> Server {
 }
 
 #[test]
-fn a_caller_that_does_what_it_may_not_is_answered() {
+fn invalid_calls_return_a_status() {
     each("hostile.c", |program, folder| {
         let with = |command: &mut Command| {
             let said = must(command.env("LD_LIBRARY_PATH", folder));
@@ -244,7 +244,7 @@ fn serve_first_with(
 }
 
 #[test]
-fn threads_initialise_put_get_hear_and_finalize_at_once_while_others_fork() {
+fn threads_initialize_put_get_handle_events_and_finalize_while_others_fork() {
     each("threads.c", |program, folder| {
         let (server, environment) = serve_one(folder);
         let mut command = Command::new(program);
@@ -269,12 +269,12 @@ fn first_of(name: &str, size: u32) {
 }
 
 #[test]
-fn a_cancelled_thread_ends_behind_the_call_that_it_is_in() {
+fn a_cancelled_thread_ends_after_its_current_call() {
     first_of("cancelled", 2);
 }
 
 #[test]
-fn a_call_that_there_is_no_thread_for_is_refused_and_the_client_goes_on() {
+fn a_call_is_refused_when_no_thread_can_start_and_the_client_continues() {
     // A tool needs memory of its own.
     if !is_under_tool() {
         first_of("unthreaded", 1);
@@ -282,7 +282,7 @@ fn a_call_that_there_is_no_thread_for_is_refused_and_the_client_goes_on() {
 }
 
 #[test]
-fn a_call_that_there_is_no_memory_for_is_refused() {
+fn a_call_is_refused_when_memory_is_exhausted() {
     // A tool needs memory of its own, and ends a process that requests too much.
     if is_under_tool() {
         return;
@@ -300,7 +300,7 @@ fn a_call_that_there_is_no_memory_for_is_refused() {
 }
 
 #[test]
-fn what_no_message_can_carry_is_refused_and_freed() {
+fn values_too_large_for_a_message_are_refused_and_freed() {
     first_of("unsendable", 1);
 }
 
@@ -365,7 +365,7 @@ const MACHINE: &str = r#"<topology version="2.0">
 </topology>"#;
 
 #[test]
-fn a_program_learns_what_its_node_is_made_of() {
+fn a_program_gets_the_topology_of_its_node() {
     each("topology.c", |program, folder| {
         let with = |command: &mut Command| {
             let said = must(command.env("LD_LIBRARY_PATH", folder));
@@ -450,17 +450,17 @@ pub(crate) fn user_of(file: &Path) -> Credentials {
 }
 
 #[test]
-fn clients_exchange_what_they_put() {
+fn clients_exchange_the_values_that_they_put() {
     three_processes_hold("client.c");
 }
 
 #[test]
-fn a_process_knows_itself_and_handlers_hear_of_events_that_came_before_them() {
+fn a_process_knows_itself_and_new_handlers_receive_earlier_events() {
     three_processes_hold("itself.c");
 }
 
 #[test]
-fn a_program_makes_the_progress_itself() {
+fn a_program_drives_progress_itself() {
     three_processes_hold("driven.c");
 }
 

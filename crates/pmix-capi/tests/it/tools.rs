@@ -73,7 +73,7 @@ fn tool(program: &Path, library: &Path, what: &str) -> Command {
 }
 
 #[test]
-fn a_tool_may_be_without_a_server() {
+fn a_tool_initializes_without_a_server() {
     each("tool.c", |program, library| {
         let empty = folder();
         let said = must(tool(program, library, "alone").arg(empty.path()));
@@ -101,7 +101,7 @@ fn a_tool_has_several_servers_and_asks_the_primary_one() {
 }
 
 #[test]
-fn a_tool_finds_its_server_in_each_way_that_there_is() {
+fn a_tool_finds_its_server_by_every_attribute() {
     each("tool.c", |program, library| {
         let (first, second) = (folder(), folder());
         let one = offered(NoHost, "one", 1, first.path(), true);
@@ -210,7 +210,7 @@ fn a_tool_resolves_the_processes_of_its_own_node_without_naming_it() {
 }
 
 #[test]
-fn a_tool_that_loses_its_server_is_told_and_goes_on_with_another() {
+fn a_tool_that_loses_its_server_is_notified_and_uses_another() {
     each("tool.c", |program, library| {
         let (first, second) = (folder(), folder());
         let (one, two) = (server("one", first.path()), server("two", second.path()));

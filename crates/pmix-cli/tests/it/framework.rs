@@ -402,7 +402,7 @@ fn usage_errors_are_reported_in_json_too() {
 }
 
 #[test]
-fn json_members_stand_in_the_documented_order() {
+fn json_members_are_in_the_documented_order() {
     let nth = pmix(&["--json", "map", "nth", "0", "b"]).text();
     assert_eq!(nth, r#"{"index":0,"name":"b","count":1}"#);
     let fault = pmix(&["--json", "map", "count", "n[1-"]).text();

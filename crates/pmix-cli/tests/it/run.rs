@@ -208,7 +208,7 @@ fn the_first_failure_is_the_exit_code_and_ends_the_others() {
 }
 
 #[test]
-fn the_others_go_on_if_they_are_to() {
+fn other_processes_continue_with_keep_going() {
     let outcome = run(&[
         "--keep-going",
         "sh",

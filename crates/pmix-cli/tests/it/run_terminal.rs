@@ -348,7 +348,7 @@ fn signals_reach_every_process_and_its_children() {
 }
 
 #[test]
-fn the_second_signal_to_end_ends_whoever_ignores_it() {
+fn a_second_sigterm_kills_processes_that_ignore_the_first() {
     let stubborn = "trap 'echo told' TERM; echo ready; while :; do sleep 1000 & wait; done";
     let mut running = Running::start(&["--grace", "60", "sh", "-c", stubborn]);
     assert_eq!(running.line(), "ready");

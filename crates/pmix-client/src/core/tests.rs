@@ -182,7 +182,7 @@ fn brought(form: &PeerForm, of: &[(u32, u32)]) -> Vec<u8> {
 }
 
 #[test]
-fn answers_find_their_operations_in_any_order() {
+fn replies_complete_their_operations_in_any_order() {
     let mut side = Side::begun();
     let fence = side.core.fence(&Fence::new(), None).unwrap();
     let get = side.core.get(&peer(1), "card", &[], None).unwrap();
@@ -196,7 +196,7 @@ fn answers_find_their_operations_in_any_order() {
 }
 
 #[test]
-fn an_operation_that_is_late_or_cancelled_ends_once_and_its_answer_is_nobodys() {
+fn a_late_or_cancelled_operation_completes_once_and_its_reply_is_dropped() {
     let mut side = Side::begun();
     let end = side.end();
     let late = side.core.fence(&Fence::new(), end).unwrap();
@@ -216,7 +216,7 @@ fn an_operation_that_is_late_or_cancelled_ends_once_and_its_answer_is_nobodys() 
 }
 
 #[test]
-fn when_the_server_is_lost_everything_ends_and_nothing_begins() {
+fn a_lost_server_completes_all_operations_and_refuses_new_ones() {
     let mut side = Side::begun();
     let end = side.end();
     let fence = side.core.fence(&Fence::new(), end).unwrap();
@@ -236,7 +236,7 @@ fn when_the_server_is_lost_everything_ends_and_nothing_begins() {
 }
 
 #[test]
-fn init_ends_by_its_time_by_a_refusal_and_by_nonsense() {
+fn init_fails_on_a_timeout_a_refusal_and_a_malformed_reply() {
     let mut late = Side::new(Some(SECOND));
     late.pass(SECOND);
     assert_eq!(late.ended(), [(Core::INIT, Status::ERR_TIMEOUT)]);
@@ -259,7 +259,7 @@ fn init_ends_by_its_time_by_a_refusal_and_by_nonsense() {
 }
 
 #[test]
-fn data_that_came_unasked_go_when_the_server_says_anything_else() {
+fn prefetched_data_are_dropped_at_the_next_message_of_the_server() {
     for is_event in [true, false] {
         let mut side = Side::begun();
         let form = *side.core.form();
@@ -281,7 +281,7 @@ fn data_that_came_unasked_go_when_the_server_says_anything_else() {
 }
 
 #[test]
-fn who_joins_hears_of_events_first_and_may_decide() {
+fn a_join_registers_for_events_first_and_may_decide_on_a_lost_leader() {
     let mut side = Side::begun();
     let end = side.end();
     let join = side
@@ -313,7 +313,7 @@ fn who_joins_hears_of_events_first_and_may_decide() {
 }
 
 #[test]
-fn a_join_whose_time_is_over_tells_its_leader() {
+fn a_join_that_times_out_notifies_its_leader() {
     let mut side = Side::begun();
     let end = side.end();
     let early = side
@@ -350,7 +350,7 @@ fn only_a_request_with_a_reply_is_waited_for() {
 }
 
 #[test]
-fn output_is_handed_out_among_events_as_it_came_and_is_bounded() {
+fn forwarded_output_keeps_its_order_among_events_and_is_bounded() {
     let mut side = Side::begun();
     let data = vec![7; 1 << 15];
     let output = Output {
@@ -394,7 +394,7 @@ fn output_is_handed_out_among_events_as_it_came_and_is_bounded() {
 }
 
 #[test]
-fn an_answer_is_read_by_what_was_asked() {
+fn a_reply_is_decoded_by_its_request() {
     let mut side = Side::begun();
     let query = Query {
         keys: vec![keys::QUERY_NAMESPACES.into()],
@@ -425,7 +425,7 @@ fn an_answer_is_read_by_what_was_asked() {
 }
 
 #[test]
-fn joins_that_are_ended_or_cannot_hear_of_events_all_end() {
+fn aborted_joins_and_joins_without_event_registration_complete() {
     let mut side = Side::begun();
     let join = |side: &mut Side, name: &str| {
         let (now, leader) = (side.now, peer(1));
@@ -449,7 +449,7 @@ fn joins_that_are_ended_or_cannot_hear_of_events_all_end() {
 }
 
 #[test]
-fn a_fence_of_nobody_is_one_of_the_own_job() {
+fn a_fence_without_processes_is_a_fence_of_the_own_job() {
     let mut side = Side::begun();
     side.asked();
     side.core.ask(Ask::fence(vec![], vec![]), None).unwrap();

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stand_for_the_sorted_members_where_clients_resolve_them() {
+    fn clients_resolve_a_group_name_to_its_sorted_members() {
         let groups = groups(true);
         let whole = resolved(&groups, &[all("g"), proc("x", 1), all("g")]);
         let members = vec![proc("job", 2), proc("job", 7), all("other"), proc("x", 1)];
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn each_member_by_its_rank_in_the_group_is_found_without_counting_anew() {
+    fn resolving_every_group_rank_asks_for_a_job_size_once() {
         let groups = OwnGroups::new(true);
         let members: Vec<_> = (0..1000)
             .map(|rank| proc("job", rank))
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn names_go_as_they_are_to_a_server_that_resolves_them() {
+    fn group_names_are_sent_unresolved_to_a_server_that_resolves_them() {
         let groups = groups(false);
         assert_eq!(resolved(&groups, &[all("g")]), Ok(None));
         // The members keep the order of the server.

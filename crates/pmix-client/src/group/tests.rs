@@ -107,7 +107,7 @@ fn leaves(operations: &mut Operations) -> bool {
 }
 
 #[test]
-fn a_group_that_was_given_up_is_left_when_it_is_formed() {
+fn a_process_leaves_a_group_that_is_formed_after_its_join_failed() {
     let now = Instant::now();
     let failed = Info::new(keys::EVENT_AFFECTED_PROC, proc(0));
     let failed = heard(Status::GROUP_LEADER_FAILED, 9, vec![failed]);
@@ -139,7 +139,7 @@ fn a_group_that_was_given_up_is_left_when_it_is_formed() {
 }
 
 #[test]
-fn what_is_heard_before_the_answer_is_about_an_earlier_group() {
+fn events_before_the_acceptance_belong_to_an_earlier_group() {
     let mut operations = Operations::new(proc(1));
     operations.join(&name(), &proc(0), &[], None).unwrap();
     assert!(!operations.wants(&complete(&[0, 1])));
@@ -154,7 +154,7 @@ fn what_is_heard_before_the_answer_is_about_an_earlier_group() {
 }
 
 #[test]
-fn who_is_chosen_invites_the_others_anew_and_forms_the_group() {
+fn a_selected_leader_invites_the_others_again_and_forms_the_group() {
     let (mut operations, said) = leaderless(Some(Decision::Lead));
     let said = said.unwrap();
     assert_eq!(said.status, Status::GROUP_LEADER_FAILED);
@@ -174,7 +174,7 @@ fn who_is_chosen_invites_the_others_anew_and_forms_the_group() {
 }
 
 #[test]
-fn who_follows_accepts_the_new_leader_in_whatever_order_it_hears() {
+fn a_member_accepts_the_new_leader_whichever_event_arrives_first() {
     for is_overtaken in [false, true] {
         let (mut operations, _) = leaderless(None);
         let chosen = selected(0, Some(2), &[1, 2]);
@@ -201,7 +201,7 @@ fn who_follows_accepts_the_new_leader_in_whatever_order_it_hears() {
 }
 
 #[test]
-fn one_that_gives_up_without_a_leader_says_so_and_ends() {
+fn a_member_that_aborts_after_the_loss_of_the_leader_notifies_and_completes() {
     let (mut operations, said) = leaderless(Some(Decision::Abort));
     assert_eq!(said.unwrap().status, Status::GROUP_CONSTRUCT_ABORT);
     let aborted = Some(Status::GROUP_CONSTRUCT_ABORT);
@@ -232,7 +232,7 @@ fn a_directive_that_is_required_and_not_served_is_refused() {
 }
 
 #[test]
-fn who_hears_of_no_leader_waits_no_longer_than_was_said() {
+fn a_member_without_a_new_leader_fails_at_the_time_limit() {
     let now = Instant::now();
     let [at, later] = [30, 60].map(|seconds| now + Duration::from_secs(seconds));
     let (mut operations, _) = leaderless(None);
@@ -274,7 +274,7 @@ fn answered(assign: Info<'static>) -> (Operations, u64) {
 }
 
 #[test]
-fn a_context_id_is_waited_for_and_told_to_all() {
+fn the_leader_waits_for_a_context_id_and_sends_it_to_all_members() {
     let assign = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true);
     let (mut operations, op) = answered(assign.clone());
     operations.assigned(op, Ok(Some(7)));
@@ -303,7 +303,7 @@ fn a_context_id_is_waited_for_and_told_to_all() {
 }
 
 #[test]
-fn a_host_that_assigns_no_context_id_ends_what_needs_one() {
+fn a_host_without_context_ids_fails_constructs_that_require_one() {
     let assign = || Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true);
     let (mut operations, op) = answered(assign());
     operations.assigned(op, Ok(None));
@@ -321,7 +321,7 @@ fn a_host_that_assigns_no_context_id_ends_what_needs_one() {
 }
 
 #[test]
-fn one_that_declines_while_a_context_id_is_asked_for_ends_it() {
+fn a_decline_during_the_context_id_request_fails_the_construct() {
     let assign = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true);
     let (mut operations, op) = answered(assign);
     operations.hear(&heard(Status::GROUP_INVITE_DECLINED, 0, vec![]));
@@ -333,7 +333,7 @@ fn one_that_declines_while_a_context_id_is_asked_for_ends_it() {
 }
 
 #[test]
-fn who_leads_in_the_place_of_another_asks_for_what_that_one_wanted() {
+fn a_replacement_leader_requests_the_context_id_of_the_first_invitation() {
     let mut operations = Operations::new(proc(1));
     let assign = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true);
     operations.overhear(&heard(Status::GROUP_INVITED, 0, vec![assign]));
@@ -370,7 +370,7 @@ fn the_library_takes_acceptances_of_its_own_invitations_and_of_no_other() {
 }
 
 #[test]
-fn the_last_who_invited_and_was_not_answered_leads() {
+fn the_leader_is_the_latest_unanswered_inviter() {
     let mut operations = Operations::new(proc(1));
     let missing = operations.leader_of(&name()).unwrap_err();
     assert_eq!(missing.status(), Status::ERR_NOT_FOUND);
@@ -400,7 +400,7 @@ fn the_last_who_invited_and_was_not_answered_leads() {
 }
 
 #[test]
-fn the_next_choice_is_found_whatever_has_not_ended() {
+fn the_next_leader_deadline_is_found_in_constant_time() {
     const MANY: usize = 50_000;
     let now = Instant::now();
     let mut operations = Operations::new(proc(0));

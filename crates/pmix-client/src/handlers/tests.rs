@@ -90,7 +90,7 @@ fn a_named_handler_is_found_and_the_first_in_a_category_stays_first() {
 }
 
 #[test]
-fn codes_come_before_several_and_these_before_all() {
+fn single_code_handlers_precede_multi_code_and_default_handlers() {
     let mut all = Handlers::new();
     let mut add = |codes: &[Status]| all.register(handler(codes, HandlerOrder::Prepend), ());
     let [any, several, one, other] =
@@ -110,7 +110,7 @@ fn codes_come_before_several_and_these_before_all() {
 }
 
 #[test]
-fn ranges_and_affected_processes_limit_what_a_handler_hears() {
+fn ranges_and_affected_processes_limit_the_events_of_a_handler() {
     let mut all = Handlers::new();
     let mut add = |infos: &[Info<'_>]| {
         let handler = EventHandler::from_infos([ONE], infos).unwrap();
@@ -163,7 +163,7 @@ fn ranges_and_affected_processes_limit_what_a_handler_hears() {
 }
 
 #[test]
-fn a_handler_that_is_gone_has_no_turn_and_one_shot_has_one() {
+fn a_deregistered_handler_has_no_turn_and_a_oneshot_handler_has_one() {
     let mut all = Handlers::new();
     let once = EventHandler {
         is_oneshot: true,
@@ -182,7 +182,7 @@ fn a_handler_that_is_gone_has_no_turn_and_one_shot_has_one() {
 }
 
 #[test]
-fn kept_events_are_bounded_in_bytes() {
+fn cached_events_are_bounded_in_bytes() {
     let mut all = Handlers::new();
     for number in 0..9_u32 {
         let mut event = event(ONE);
@@ -204,7 +204,7 @@ fn kept_events_are_bounded_in_bytes() {
 }
 
 #[test]
-fn events_are_kept_for_handlers_that_come_later() {
+fn events_are_cached_for_handlers_registered_later() {
     let mut all = Handlers::new();
     for number in 0..600_i32 {
         let mut event = event(if number % 2 == 0 { ONE } else { TWO });
@@ -224,7 +224,7 @@ fn events_are_kept_for_handlers_that_come_later() {
 }
 
 #[test]
-fn turns_of_very_many_handlers_are_found_at_once() {
+fn turns_of_100_000_handlers_are_found_in_constant_time() {
     const MANY: usize = 100_000;
     let mut all = Handlers::new();
     for number in 0..MANY {
@@ -327,7 +327,7 @@ mod model {
 }
 
 #[test]
-fn random_registrations_stand_where_the_plainest_model_puts_them() {
+fn random_registrations_have_the_order_of_the_model() {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = |below: usize| {
         state ^= state << 13;
@@ -407,7 +407,7 @@ fn very_many_handlers_are_deregistered_in_any_order() {
 }
 
 #[test]
-fn there_is_always_room_between_two_handlers() {
+fn a_handler_can_always_be_placed_between_two_others() {
     const MANY: usize = 1_000;
     let mut all = Handlers::new();
     let named = |name: &'static str| EventHandler {

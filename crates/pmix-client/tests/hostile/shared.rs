@@ -46,7 +46,7 @@ fn in_time<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
 }
 
 #[test]
-fn callbacks_whose_replies_never_come_are_told_by_finalize() {
+fn finalize_completes_the_callbacks_that_got_no_reply() {
     const CALLS: usize = 20;
     for is_driven in [false, true] {
         let (settings, server) = server(|peer| answer_the_last(peer, CALLS));
@@ -77,7 +77,7 @@ fn callbacks_whose_replies_never_come_are_told_by_finalize() {
 }
 
 #[test]
-fn a_listener_that_finalizes_hears_the_rest_and_waits_for_nobody() {
+fn a_listener_can_finalize_and_still_receives_the_queued_events() {
     for is_driven in [false, true] {
         let (settings, server) = server(|mut peer| {
             let asked = peer.next().unwrap();
@@ -116,7 +116,7 @@ fn a_listener_that_finalizes_hears_the_rest_and_waits_for_nobody() {
 }
 
 #[test]
-fn who_waits_for_a_group_is_told_when_another_thread_finalizes() {
+fn finalize_in_another_thread_completes_a_waiting_group_join() {
     for is_driven in [false, true] {
         let (settings, server) = server(|mut peer| {
             // The server acknowledges everything, and no process answers the invitation.
@@ -144,7 +144,7 @@ fn who_waits_for_a_group_is_told_when_another_thread_finalizes() {
 }
 
 #[test]
-fn who_commits_while_another_does_is_not_told_that_refused_puts_are_stored() {
+fn a_concurrent_commit_does_not_report_refused_puts_as_stored() {
     for stored_at_last in [true, false] {
         let (sent, is_sent) = mpsc::channel();
         let (refuse, refused) = mpsc::channel::<()>();
@@ -190,7 +190,7 @@ fn who_commits_while_another_does_is_not_told_that_refused_puts_are_stored() {
 }
 
 #[test]
-fn two_threads_that_drive_at_once_are_both_free_to_wait_afterwards() {
+fn two_threads_that_drove_at_once_can_both_wait_afterwards() {
     let (settings, server) = server(|mut peer| {
         while let Some(asked) = peer.next() {
             peer.succeed(asked.header.tag);
@@ -318,7 +318,7 @@ fn a_server_that_waits_for_its_answers_to_be_read_gets_a_long_request() {
 }
 
 #[test]
-fn what_a_slow_listener_does_not_hear_is_bounded_and_counted() {
+fn events_dropped_for_a_slow_listener_are_counted() {
     const EVENTS: usize = 20_000;
     let (settings, server) = server(|mut peer| {
         let first = peer.next().unwrap();

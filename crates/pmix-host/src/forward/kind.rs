@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_pipes_and_devices_are_told_apart() {
+    fn files_pipes_and_devices_are_distinguished() {
         let (reader, _writer) = std::io::pipe().unwrap();
         let file = tempfile::tempfile().unwrap();
         let null = File::open("/dev/null").unwrap();

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stand_in_the_order_of_ranks() {
+    fn file_names_sort_in_rank_order() {
         let tmp = tempfile::tempdir().unwrap();
         let dir = tmp.path().join("a/b");
         let asked = asked(&dir);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn both_streams_in_one_file_lose_nothing_of_each_other() {
+    fn two_streams_in_one_file_do_not_overwrite_each_other() {
         let tmp = tempfile::tempdir().unwrap();
         let asked = OutputFiles {
             name: FilePattern::parse("%n/out.%r".as_ref()).unwrap(),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_nothing_needs_any_longer_are_not_made() {
+    fn output_files_of_a_canceled_job_are_not_created() {
         let tmp = tempfile::tempdir().unwrap();
         let asked = asked(&tmp.path().join("out"));
         let files = files(&asked, 2, false);

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_is_told_as_a_shell_does() {
+    fn a_signal_is_reported_like_in_a_shell() {
         let killed = Ending::Signalled {
             signal: 9,
             core: false,

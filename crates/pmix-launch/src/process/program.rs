@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_searched_for_and_a_path_is_taken_from_where_it_starts() {
+    fn a_name_is_searched_in_path_and_a_relative_path_in_the_directory() {
         let dir = tempfile::tempdir().unwrap();
         let (first, second) = (dir.path().join("a"), dir.path().join("b"));
         fs::create_dir(&first).unwrap();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interpreter_that_is_not_there_is_named() {
+    fn a_missing_interpreter_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let script = dir.path().join("script");
         for (line, missing) in [
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_run_is_told_apart_from_what_is_not_there() {
+    fn a_file_that_is_not_executable_differs_from_a_missing_file() {
         let dir = tempfile::tempdir().unwrap();
         put(&dir.path().join("text"), 0o644);
         for program in ["text", "./text", "./"] {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_many_applications_name_is_searched_for_once() {
+    fn a_program_of_many_applications_is_searched_for_once() {
         let dir = tempfile::tempdir().unwrap();
         put(&dir.path().join("prog"), 0o755);
         let mut path: OsString = "/no/such:".repeat(1000).into();

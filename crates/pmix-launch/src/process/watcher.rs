@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_waits_for_more_and_comes_in_its_order() {
+    fn lines_to_the_watcher_are_batched_and_keep_their_order() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("told");
         let words = ["/bin/sh", "-c", "exec cat > \"$0\""].map(OsString::from);

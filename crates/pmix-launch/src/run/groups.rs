@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_that_were_not_taken_apart_are_told_with_who_is_missing() {
+    fn groups_not_destructed_are_reported_with_their_missing_members() {
         let mut groups = Groups::default();
         for (name, members) in [("a", [0, 1, 2]), ("b", [2, 1, 3])] {
             groups.changed(name.into(), GroupChange::Formed(procs(&members)));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_could_not_be_made_or_taken_apart_is_told_with_who_did_not_come() {
+    fn a_failed_construct_or_destruct_is_reported_with_its_missing_members() {
         let mut groups = Groups::default();
         let failed = |operation| Failed {
             operation,
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_several_jobs_with_the_same_rank_are_told_apart() {
+    fn processes_with_the_same_rank_in_several_jobs_are_distinguished() {
         let of = |job: &'static str, rank| Proc::new(job, Rank::new(rank));
         let members = vec![of("a", 0), of("a", 1), of("b", 1), of("b", 2)];
         let mut groups = Groups::default();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_many_members_are_kept_by_their_bytes() {
+    fn the_groups_kept_are_bounded_in_bytes() {
         let mut groups = Groups::default();
         let members: Vec<_> = (0..30_000).collect();
         for number in 0..60 {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_groups_are_kept_than_a_report_can_say() {
+    fn the_groups_kept_are_bounded_in_number() {
         let mut groups = Groups::default();
         for number in 0..3000 {
             let name = Text::from(format!("g{number}"));

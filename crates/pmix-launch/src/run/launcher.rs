@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_as_the_tool_wants_it_and_else_as_the_command_line_says() {
+    fn directives_of_a_tool_override_the_command_line() {
         let envar = Envar {
             envar: Some("COLOUR".into()),
             value: Some("red".into()),
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_pass_through_the_launcher_is_refused_to_who_cannot_do_without() {
+    fn required_forwarding_is_refused_unless_io_passes_through_the_launcher() {
         for key in [
             keys::FWD_STDOUT,
             keys::FWD_STDERR,
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_do_not_outnumber_processors_where_the_tool_says_so() {
+    fn a_no_oversubscribe_directive_bounds_the_processes() {
         let most = super::super::node::num_processors();
         let of = |num_procs| {
             let mut plan = plan();
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_job_of_a_command_line_cannot_obey_is_refused_by_name() {
+    fn directives_unsupported_for_a_command_line_job_are_refused_by_name() {
         for (info, status) in [
             (Info::new(keys::PREFIX, "/opt"), Status::ERR_NOT_SUPPORTED),
             (

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_node_is_told_with_its_name_first_and_what_it_has() {
+    fn the_allocation_has_the_host_name_first_then_processors_and_memory() {
         let nodes = infos(&allocation(b"n1"));
         assert!(nodes.len() == 1 && nodes[0].key.is(keys::NODE_INFO));
         let node = infos(&nodes[0].value);

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn process_sets_are_bounded_by_number_and_size_and_may_be_defined_anew() {
+    fn process_sets_are_bounded_in_number_and_size_and_can_be_redefined() {
         let mut sets = DefinedSets::default();
         let name = |number: usize| Text::from(number.to_string());
         for number in 0..DefinedSets::MOST {

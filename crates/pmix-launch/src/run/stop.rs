@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_ends_the_job_and_is_the_one_that_counts() {
+    fn the_first_failure_ends_the_job_and_is_its_cause() {
         let (mut stop, now) = stop(None, false);
         assert_eq!(ended(&mut stop, 0, 0, Link::None, now), None);
         assert_eq!(ended(&mut stop, 1, 0, Link::Finalized, now), None);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_others_go_on_if_they_are_to() {
+    fn other_processes_continue_with_keep_going() {
         let (mut stop, now) = stop(None, true);
         assert_eq!(ended(&mut stop, 2, 3, Link::None, now), None);
         assert_eq!(stop.deadline(), None);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn exit_codes_alone_are_spared_where_they_do_not_end_a_job() {
+    fn tolerated_exit_codes_do_not_excuse_crashes_or_missing_finalize() {
         let crash = Ending::Signalled {
             signal: 11,
             core: false,
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn to_end_between_initialising_and_finalising_is_to_fail() {
+    fn a_process_that_exits_between_init_and_finalize_fails() {
         let (mut stop, now) = stop(None, false);
         let order = ended(&mut stop, 5, 0, Link::Connected, now);
         assert_eq!(order, Some(Order::Ask));
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn when_the_time_is_up_processes_are_asked_and_then_killed() {
+    fn at_the_time_limit_processes_are_terminated_and_then_killed() {
         let (mut stop, now) = stop(Some(10), false);
         let up = now + Duration::from_secs(10);
         assert_eq!(stop.tick(up - GRACE), None);
@@ -390,14 +390,14 @@ mod tests {
     }
 
     #[test]
-    fn an_impatient_user_kills_at_once() {
+    fn an_interrupted_job_is_killed_at_once() {
         let (mut stop, now) = stop(None, false);
         let cause = Cause::Interrupted { signal: 2 };
         assert_eq!(stop.fail(cause, now), Some(Order::Kill));
     }
 
     #[test]
-    fn a_signal_that_comes_twice_at_once_came_once() {
+    fn a_signal_repeated_within_the_interval_counts_once() {
         let (mut stop, now) = stop(None, false);
         assert_eq!(stop.interrupted(15, now), Interrupt::HandOn);
         assert_eq!(stop.interrupted(15, now), Interrupt::Same);
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_obey_a_signal_are_not_spoken_of() {
+    fn processes_that_obey_a_signal_are_not_reported() {
         let (mut stop, now) = stop(None, false);
         stop.interrupted(15, now);
         let order = ended(&mut stop, 0, 143, Link::None, now);
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grace_for_ever_is_a_time_of_the_clock() {
+    fn an_unlimited_grace_does_not_overflow_the_clock() {
         let plan = Plan {
             grace: Duration::MAX,
             ..Plan::of_test(&[1])
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_the_pipes_is_waited_for_then_killed_then_left_alone() {
+    fn holders_of_the_pipes_are_waited_for_then_killed_then_abandoned() {
         let (mut stop, now) = stop(Some(100), false);
         stop.all_ended(now);
         stop.all_ended(now + GRACE / 2);
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_have_all_the_time_unless_the_launcher_is_told_to_end() {
+    fn readers_that_make_progress_get_the_time_limit_again() {
         let (mut stop, now) = stop(Some(1), false);
         assert_eq!(stop.tick(now + GRACE), Some(Order::Ask));
         let killed = now + 2 * GRACE;
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_nothing_waits_for_no_reader() {
+    fn after_an_interrupt_readers_are_not_waited_for() {
         let (mut stop, now) = stop(None, false);
         let cause = Cause::Interrupted { signal: 2 };
         assert_eq!(stop.fail(cause, now), Some(Order::Kill));

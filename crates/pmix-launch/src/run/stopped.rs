@@ -122,7 +122,7 @@ mod tests {
     const IN_INIT: &[u8] = BREAKPOINT_IN_INIT.as_bytes();
 
     #[test]
-    fn all_have_come_when_the_last_has_or_has_ended_once_and_for_each_point() {
+    fn a_stop_point_is_ready_once_when_every_process_has_stopped_or_ended() {
         let ranks = |ranks: &[u32]| ranks.iter().copied().map(Rank::new).collect();
         let mut debugging = Debugging::new(&DebugStops {
             in_init: ranks(&[0, 1, 2]),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_does_so_until_it_is_released_even_before_or_has_ended() {
+    fn a_stopped_process_waits_until_it_is_released_or_ends() {
         let ranks: BTreeSet<_> = [0, 1, 2].map(Rank::new).into();
         let mut debugging = Debugging::new(&DebugStops {
             in_init: ranks,
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_ready_where_all_ended_before_they_came() {
+    fn a_stop_point_is_not_ready_when_all_processes_ended_first() {
         let mut debugging = Debugging::new(&DebugStops {
             in_init: [Rank::new(0)].into(),
             ..DebugStops::default()

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_query_answers_and_obeys_is_among_what_the_function_supports() {
+    fn query_keys_and_qualifiers_are_supported_attributes_of_the_function() {
         let rows = { SERVED.iter() }.filter(|(name, _)| *name == "PMIx_Query_info");
         let served: Vec<_> = rows.flat_map(|(_, names)| names.iter().copied()).collect();
         for (key, qualifiers) in QUERIES {
@@ -259,7 +259,7 @@ mod tests {
 
     /// The manual pages of these functions are generated from the documents.
     #[test]
-    fn what_is_obeyed_stands_in_the_tables_of_the_documents() {
+    fn supported_attributes_are_in_the_tables_of_the_documents() {
         let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/");
         let files = ["capi.md", "cli.md", "directives.md"];
         let texts = files.map(|file| std::fs::read_to_string(format!("{docs}{file}")).unwrap());

@@ -113,7 +113,7 @@ pub(crate) fn asks_for_much(mut client: Client) {
 }
 
 #[test]
-fn what_applications_multiply_is_refused_and_costs_little() {
+fn requests_multiplied_by_many_applications_are_refused_cheaply() {
     let played = play_plan("asks_for_much", 1, &[], |plan| plan.max_spawned = 1000);
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
     // The lines are sorted.
@@ -167,7 +167,7 @@ fn a_spawned_process_knows_its_parent_and_gets_its_variables() {
 }
 
 #[test]
-fn jobs_that_are_asked_for_at_one_time_run_at_one_time() {
+fn jobs_requested_together_run_concurrently() {
     let dir = tempfile::tempdir().unwrap();
     let fifo = dir.path().join("fifo").display().to_string();
     let made = std::process::Command::new("mkfifo").arg(&fifo).status();
@@ -181,7 +181,7 @@ fn jobs_that_are_asked_for_at_one_time_run_at_one_time() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_told_and_the_job_goes_on() {
+fn a_spawn_of_a_missing_program_fails_and_the_job_continues() {
     let played = play_with("spawn", 1, &[("CHILD", Path::new("/no/such/program"))]);
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
     assert_eq!(played.output, "PMIX_ERR_JOB_EXE_NOT_FOUND (-190)\n");
@@ -189,7 +189,7 @@ fn a_program_that_is_not_there_is_told_and_the_job_goes_on() {
 }
 
 #[test]
-fn a_job_that_fails_is_the_launchers_failure_and_its_parent_goes_on() {
+fn a_failed_child_job_fails_the_launcher_and_its_parent_continues() {
     let played = play_with("spawn", 1, &[("CHILD", Path::new("false"))]);
     assert!(
         played.output.starts_with("PMIX_SUCCESS"),
@@ -205,7 +205,7 @@ fn a_job_that_fails_is_the_launchers_failure_and_its_parent_goes_on() {
 }
 
 #[test]
-fn who_asks_without_end_is_refused_at_the_limit() {
+fn spawns_over_the_limit_are_refused() {
     // The jobs run until all requests were made, even on a busy machine.
     let vars = [
         ("CHILD", Path::new("sleep 6")),
@@ -234,7 +234,7 @@ fn a_request_of_more_applications_than_processes_may_be_is_refused_before_it_is_
 }
 
 #[test]
-fn who_registers_hears_of_the_start_and_the_end_of_processes_and_jobs() {
+fn registered_processes_are_notified_of_start_and_end_of_jobs_and_processes() {
     for (child, ended) in [
         (
             "false",
@@ -269,7 +269,7 @@ fn who_registers_hears_of_the_start_and_the_end_of_processes_and_jobs() {
 }
 
 #[test]
-fn who_crashes_is_told_apart_from_who_is_ended_because_of_it() {
+fn a_crashed_process_differs_from_one_terminated_because_of_it() {
     let dir = tempfile::tempdir().unwrap();
     let script = dir.path().join("crash");
     // The second process waits to be terminated; the first one crashes when the second has started.
@@ -295,7 +295,7 @@ fn who_crashes_is_told_apart_from_who_is_ended_because_of_it() {
 }
 
 #[test]
-fn a_job_that_is_not_started_is_told_to_who_listens() {
+fn registered_processes_are_notified_of_a_failed_launch() {
     for (child, size, expected) in [
         ("/no/such/program", "1", "PMIX_ERR_JOB_EXE_NOT_FOUND (-190)"),
         ("true", "0", "PMIX_ERR_JOB_FAILED_TO_LAUNCH (-181)"),
@@ -308,7 +308,7 @@ fn a_job_that_is_not_started_is_told_to_who_listens() {
 }
 
 #[test]
-fn a_job_that_who_is_being_ended_asks_for_is_canceled() {
+fn a_spawn_by_a_process_being_terminated_is_canceled() {
     let played = play_plan("asks_late", 2, &[], |plan| {
         // A program inherits the signals that the shell ignores.
         let app = &mut plan.apps[0];
@@ -323,7 +323,7 @@ fn a_job_that_who_is_being_ended_asks_for_is_canceled() {
 }
 
 #[test]
-fn what_is_asked_of_a_job_is_obeyed_or_refused_by_its_name() {
+fn directives_of_a_spawn_are_obeyed_or_refused_by_name() {
     let played = play_with("refused", 1, &[]);
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
     for line in [

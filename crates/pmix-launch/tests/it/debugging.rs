@@ -18,7 +18,7 @@ use crate::stage::{play, play_with};
 const LIMIT: Duration = Duration::from_secs(50);
 
 #[test]
-fn daemons_beside_a_job_are_told_of_it_and_release_the_rank_that_stops() {
+fn debugger_daemons_get_their_target_job_and_release_its_stopped_rank() {
     let played = play("debug", 1);
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
     // By default there is one daemon for each process.
@@ -28,7 +28,7 @@ fn daemons_beside_a_job_are_told_of_it_and_release_the_rank_that_stops() {
 }
 
 #[test]
-fn daemons_without_what_they_debug_are_refused() {
+fn debugger_daemons_without_a_target_are_refused() {
     for (how, status) in [
         ("nothing", "PMIX_ERR_BAD_PARAM"),
         ("absent", "PMIX_ERR_NOT_FOUND"),

@@ -373,7 +373,7 @@ fn well(act: &str) -> Played {
 }
 
 #[test]
-fn an_agent_runs_the_program_and_the_rank_stands_behind_its_name() {
+fn an_agent_runs_the_program_and_the_rank_follows_argv_0() {
     let played = well("commands");
     for line in ["agent yes\n", "sh-0 -c", "sh-1 -c"] {
         assert!(played.output.contains(line), "{line} in {}", played.output);
@@ -381,7 +381,7 @@ fn an_agent_runs_the_program_and_the_rank_stands_behind_its_name() {
 }
 
 #[test]
-fn what_is_asked_for_is_shown_and_a_job_that_is_only_prepared_is_not_started() {
+fn display_directives_are_obeyed_and_do_not_launch_starts_no_process() {
     let played = well("shown");
     assert!(!played.output.contains("never"), "{}", played.output);
     assert_eq!(played.outcome.num_spawned, 2);
@@ -404,13 +404,13 @@ fn what_is_asked_for_is_shown_and_a_job_that_is_only_prepared_is_not_started() {
 }
 
 #[test]
-fn processes_are_counted_by_processors_and_by_others_that_they_are_beside() {
+fn process_counts_obey_no_oversubscribe_and_colocation() {
     let played = well("counted");
     assert_eq!(played.output.matches("beside\n").count(), 3 + 6);
 }
 
 #[test]
-fn what_becomes_of_children_is_the_launchers_unless_it_is_reported_apart() {
+fn the_exit_code_of_children_is_the_launchers_unless_reported_separately() {
     let played = play("apart", 1);
     assert_eq!(played.outcome.exit_code(), 0, "{}", played.output);
     let codes: Vec<_> = played
@@ -426,7 +426,7 @@ fn what_becomes_of_children_is_the_launchers_unless_it_is_reported_apart() {
 }
 
 #[test]
-fn a_process_that_ends_badly_is_started_again_and_others_meet_it() {
+fn a_failed_process_is_restarted_and_reconnects_with_its_peers() {
     let dir = tempfile::tempdir().unwrap();
     let played = crate::stage::play_with("restarted", 1, &[("PLACE", dir.path())]);
     let output = &played.output;
@@ -472,7 +472,7 @@ fn a_process_that_ends_badly_is_started_again_and_others_meet_it() {
 }
 
 #[test]
-fn what_is_pushed_is_read_by_the_processes_that_it_is_for() {
+fn pushed_input_is_read_by_its_target_processes() {
     let played = well("fed");
     for (line, times) in [
         ("to the first\n", 1),
@@ -486,7 +486,7 @@ fn what_is_pushed_is_read_by_the_processes_that_it_is_for() {
 }
 
 #[test]
-fn a_job_that_went_on_when_it_failed_takes_its_children_with_it_when_it_is_ended() {
+fn a_job_with_keep_going_terminates_its_children_at_its_end() {
     let played = play_plan("fails_later", 3, &[], |plan| plan.keep_going = true);
     let [child] = &played.outcome.spawned[..] else {
         panic!("{:?}", played.outcome.spawned);
@@ -501,7 +501,7 @@ fn a_job_that_went_on_when_it_failed_takes_its_children_with_it_when_it_is_ended
 }
 
 #[test]
-fn processes_that_fail_again_and_again_are_ended_by_who_asks_meanwhile() {
+fn a_process_that_fails_repeatedly_can_be_terminated_during_restarts() {
     let played = play("restarted_for_ever", 1);
     let [job] = &played.outcome.spawned[..] else {
         panic!("{:?} {}", played.outcome, played.errors)

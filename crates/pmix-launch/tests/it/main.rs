@@ -38,7 +38,7 @@ fn an_abort_ends_the_job_with_its_status_and_reason() {
 }
 
 #[test]
-fn what_ended_before_an_abort_is_the_cause() {
+fn a_process_that_ended_before_an_abort_is_the_cause() {
     let played = play("bereft", 2);
     let expected = Cause::Failed {
         rank: Rank::new(0),
@@ -51,7 +51,7 @@ fn what_ended_before_an_abort_is_the_cause() {
 }
 
 #[test]
-fn to_end_without_finalising_ends_the_job() {
+fn an_exit_without_finalize_ends_the_job() {
     let played = play("vanish", 3);
     let rank = Rank::new(1);
     let cause = played.outcome.cause.clone();
@@ -66,19 +66,19 @@ fn to_end_without_finalising_ends_the_job() {
 }
 
 #[test]
-fn who_never_initialised_or_has_finalised_may_end() {
+fn a_process_outside_init_and_finalize_may_exit() {
     let played = play("leave", 3);
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
 }
 
 #[test]
-fn who_connects_has_a_directory_and_who_does_not_has_none() {
+fn only_connected_processes_have_a_directory() {
     let played = play("directories", 3);
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
 }
 
 #[test]
-fn what_one_publishes_another_finds_though_it_comes_later() {
+fn a_lookup_waits_for_data_that_are_published_later() {
     let played = play("publish", 2);
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
 }
@@ -95,13 +95,13 @@ fn the_table_of_processes_has_their_numbers() {
 }
 
 #[test]
-fn processes_find_the_sets_that_they_are_in() {
+fn processes_get_their_process_sets() {
     let played = play("sets", 3);
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
 }
 
 #[test]
-fn one_process_can_end_another() {
+fn a_process_can_terminate_another() {
     let played = play("control", 2);
     let killed = Ending::Signalled {
         signal: SIGTERM,
@@ -116,13 +116,13 @@ fn one_process_can_end_another() {
 }
 
 #[test]
-fn control_that_is_no_signal_is_done_or_refused_by_name() {
+fn job_control_directives_other_than_signals_are_obeyed_or_refused_by_name() {
     let played = play("controls", 1);
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
 }
 
 #[test]
-fn what_is_logged_comes_out_of_the_launcher() {
+fn logged_messages_appear_in_the_output_of_the_launcher() {
     let played = play("log", 2);
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
     assert_eq!(played.output, "to output of 0\nto output of 1\n");
@@ -130,7 +130,7 @@ fn what_is_logged_comes_out_of_the_launcher() {
 }
 
 #[test]
-fn what_is_logged_to_an_output_that_nobody_reads_waits_and_holds_up_no_fence() {
+fn a_log_to_an_unread_output_waits_and_does_not_block_fences() {
     let dir = tempfile::tempdir().unwrap();
     let fenced = dir.path().join("fenced");
     let (outcome, output) = play_unread("flood", 2, &[("PLACE", &fenced)], &fenced);
@@ -141,7 +141,7 @@ fn what_is_logged_to_an_output_that_nobody_reads_waits_and_holds_up_no_fence() {
 }
 
 #[test]
-fn what_is_registered_for_cleanup_goes_at_the_end_and_nothing_else() {
+fn only_paths_registered_for_cleanup_are_removed_at_the_end() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     std::fs::write(path("kept"), "").unwrap();
@@ -165,7 +165,7 @@ const MACHINE: &str = r#"<topology version="2.0">
 "#;
 
 #[test]
-fn processes_that_are_bound_are_told_of_the_machine_and_their_place() {
+fn bound_processes_get_the_topology_and_their_location() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("machine.xml");
     std::fs::write(&file, MACHINE).unwrap();
@@ -199,7 +199,7 @@ fn processes_that_are_bound_are_told_of_the_machine_and_their_place() {
 }
 
 #[test]
-fn output_is_pulled_and_input_pushed_where_they_pass_through_the_launcher() {
+fn output_pull_and_input_push_require_forwarding_by_the_launcher() {
     let played = play_plan("forward", 2, &[], |plan| plan.forward_io = true);
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
     let said = "copy: PMIX_SUCCESS (0)\npull: PMIX_SUCCESS (0)\npush to 0: PMIX_SUCCESS (0)\n\

@@ -15,7 +15,7 @@ use crate::stage::{play, play_with};
 const LIMIT: Duration = Duration::from_secs(50);
 
 #[test]
-fn a_file_that_stands_still_is_told_to_the_job() {
+fn a_stalled_file_is_reported_to_the_job() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("steps");
     std::fs::write(&file, "1").unwrap();
@@ -29,7 +29,7 @@ fn a_file_that_stands_still_is_told_to_the_job() {
 }
 
 #[test]
-fn what_processes_and_the_node_use_is_told_once_and_again() {
+fn resource_usage_of_processes_and_node_is_reported_once_and_periodically() {
     let played = play("used", 2);
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
     let ranks = played.outcome.ranks.iter();

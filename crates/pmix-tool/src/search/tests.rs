@@ -117,7 +117,7 @@ fn several_sessions_are_an_error_that_lists_them() {
 }
 
 #[test]
-fn servers_with_one_name_are_told_apart_by_their_addresses() {
+fn servers_with_the_same_name_are_distinguished_by_their_addresses() {
     let node = Node::new();
     node.live("a/pmix.n01.tool.77", "mine");
     // The same server, by its other file, and as that of the system.
@@ -133,7 +133,7 @@ fn servers_with_one_name_are_told_apart_by_their_addresses() {
 }
 
 #[test]
-fn files_of_dead_servers_are_seen_as_dead() {
+fn files_of_dead_servers_are_recognized() {
     let node = Node::new();
     let dead = node.file("a/pmix.n01.tool.77", &text("gone", DEAD));
     for target in [Target::Any, Target::Pid(77), Target::File(dead)] {
@@ -188,7 +188,7 @@ fn other_files_are_ignored() {
 }
 
 #[test]
-fn a_server_may_come_between_two_tries() {
+fn a_server_that_starts_between_two_attempts_is_found() {
     let node = Node::new();
     let search = node
         .search(Target::Any)

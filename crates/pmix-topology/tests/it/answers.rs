@@ -144,7 +144,7 @@ fn line(of: &DeviceDistance<'_>) -> String {
 }
 
 #[test]
-fn what_is_asked_for_is_told() {
+fn device_distances_are_filtered_by_type_and_id() {
     let [machines, _] = machines();
     let ask = |types: DeviceType, ids: &[&str], cpus: &str| {
         let ids = ids.iter().map(|id| (*id).to_owned()).collect();

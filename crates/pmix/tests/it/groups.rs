@@ -117,7 +117,7 @@ fn status<T: std::fmt::Debug>(outcome: &Result<T>) -> Status {
 }
 
 #[test]
-fn a_group_is_constructed_left_and_taken_apart() -> Result<()> {
+fn a_group_is_constructed_left_and_destructed() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (server, settings) = serve(folder.path(), 3)?;
     let act = |settings: Settings| -> Result<()> {
@@ -148,7 +148,7 @@ fn a_group_is_constructed_left_and_taken_apart() -> Result<()> {
 }
 
 #[test]
-fn those_who_are_invited_join_fence_and_part() -> Result<()> {
+fn invited_processes_join_fence_and_destruct() -> Result<()> {
     let (_folder, server, processes) = job(3, false)?;
     let [leader, first, second] = &processes[..] else {
         return Err("not three processes".into());
@@ -203,7 +203,7 @@ fn a_process_that_declines_ends_the_invitation_for_all() -> Result<()> {
 }
 
 #[test]
-fn a_group_that_may_be_smaller_is_formed_without_who_declines() -> Result<()> {
+fn an_optional_group_is_formed_without_a_process_that_declines() -> Result<()> {
     let (_folder, server, processes) = job(3, false)?;
     let optional = [Info::new(keys::GROUP_OPTIONAL, true)];
     let mut ended = all(vec![
@@ -219,7 +219,7 @@ fn a_group_that_may_be_smaller_is_formed_without_who_declines() -> Result<()> {
 }
 
 #[test]
-fn the_leader_invites_another_in_the_place_of_who_declines() -> Result<()> {
+fn the_leader_invites_a_replacement_for_a_process_that_declines() -> Result<()> {
     let (_folder, server, processes) = job(3, true)?;
     let decide = || -> Result<()> {
         let ClientEvent::Group(event, decision) = processes[0].heard()? else {
@@ -253,7 +253,7 @@ fn the_leader_invites_another_in_the_place_of_who_declines() -> Result<()> {
 }
 
 #[test]
-fn an_invitation_that_nobody_answers_runs_out_of_time() -> Result<()> {
+fn an_invitation_without_an_answer_times_out() -> Result<()> {
     let (_folder, server, processes) = job(3, false)?;
     let second = [Info::new(keys::TIMEOUT, 1)];
     let ended = all(vec![
@@ -265,7 +265,7 @@ fn an_invitation_that_nobody_answers_runs_out_of_time() -> Result<()> {
 }
 
 #[test]
-fn who_waits_too_long_for_the_group_is_not_a_member_of_it() -> Result<()> {
+fn a_process_whose_join_timed_out_is_not_a_member() -> Result<()> {
     let (_folder, server, processes) = job(3, true)?;
     let second = [Info::new(keys::TIMEOUT, 1)];
     let optional = [Info::new(keys::GROUP_OPTIONAL, true)];
@@ -321,7 +321,7 @@ fn blocking_clients_invite_and_join() -> Result<()> {
 }
 
 #[test]
-fn what_cannot_be_an_invitation_is_refused() -> Result<()> {
+fn an_invalid_invitation_is_refused() -> Result<()> {
     let (_folder, server, processes) = job(2, false)?;
     let client = &processes[0].client;
     let bad = |name: &str, ranks: &[u32]| {
@@ -348,7 +348,7 @@ fn what_cannot_be_an_invitation_is_refused() -> Result<()> {
 }
 
 #[test]
-fn a_library_that_does_not_say_which_group_it_joins_is_understood() -> Result<()> {
+fn an_acceptance_without_a_group_name_is_matched() -> Result<()> {
     let (_folder, server, processes) = job(2, false)?;
     let join = || -> Result<()> {
         let leader = processes[1].invited()?;
@@ -367,7 +367,7 @@ fn a_library_that_does_not_say_which_group_it_joins_is_understood() -> Result<()
 }
 
 #[test]
-fn another_leads_when_the_leader_is_lost() -> Result<()> {
+fn a_lost_leader_is_replaced_by_a_member() -> Result<()> {
     let (_folder, server, processes, leader) = job_with_one_to_lose(true)?;
     let decide = |rank: usize, decision: Decision| -> Result<()> {
         match processes[rank].heard()? {
@@ -444,7 +444,7 @@ fn job_with_one_to_lose(
 }
 
 #[test]
-fn the_loss_of_one_who_was_invited_ends_the_invitation() -> Result<()> {
+fn the_loss_of_an_invited_process_ends_the_invitation() -> Result<()> {
     let (_folder, server, processes, mut last) = job_with_one_to_lose(false)?;
     last.register_events(&[Status::GROUP_INVITED], &[])?;
     let lose = || -> Result<()> {
@@ -470,7 +470,7 @@ fn the_loss_of_one_who_was_invited_ends_the_invitation() -> Result<()> {
 }
 
 #[test]
-fn the_loss_of_the_leader_ends_the_wait_of_who_joined() -> Result<()> {
+fn the_loss_of_the_leader_ends_the_joins() -> Result<()> {
     let (_folder, server, processes, leader) = job_with_one_to_lose(false)?;
     let ended = all(vec![
         Box::new(|| status(&processes[0].join(&[]))),

@@ -27,7 +27,7 @@ fn status_of<T>(outcome: std::result::Result<T, pmix::client::Error>) -> Status 
 }
 
 #[test]
-fn a_group_of_two_nodes_is_constructed_left_and_taken_apart() -> Result<()> {
+fn a_group_of_two_nodes_is_constructed_left_and_destructed() -> Result<()> {
     let outcomes = run(|rank, mut client| {
         client.register_events(&[Status::GROUP_LEFT], &[])?;
         client.fence(&Fence::new())?;
@@ -93,7 +93,7 @@ fn invite_and_use(rank: u32, mut client: Client, infos: &[Info<'_>]) -> Result<G
 }
 
 #[test]
-fn those_who_are_invited_from_another_node_join() -> Result<()> {
+fn processes_invited_from_another_node_join() -> Result<()> {
     let outcomes = run(|rank, mut client| {
         client.register_events(&[Status::GROUP_INVITED], &[])?;
         client.fence(&Fence::new())?;
@@ -123,7 +123,7 @@ fn a_group_that_is_formed_by_invitation_has_the_context_id_that_its_leader_asks_
 }
 
 #[test]
-fn one_that_joins_need_not_say_who_leads() -> Result<()> {
+fn a_join_need_not_name_the_leader() -> Result<()> {
     let outcomes = run(|rank, mut client| {
         let nobody = None;
         client.register_events(&[Status::GROUP_INVITED], &[])?;
@@ -151,7 +151,7 @@ fn one_that_joins_need_not_say_who_leads() -> Result<()> {
 }
 
 #[test]
-fn who_is_lost_before_it_answers_another_node_is_done_without() -> Result<()> {
+fn an_optional_group_drops_a_process_lost_before_it_answers_another_node() -> Result<()> {
     let outcomes = run(|rank, mut client| {
         client.register_events(&[Status::GROUP_INVITED], &[])?;
         client.fence(&Fence::new())?;
@@ -217,7 +217,7 @@ fn lead_one_that_is_lost(decision: Option<Decision>) -> Result<Vec<Result<Option
 }
 
 #[test]
-fn the_leader_of_a_construction_goes_on_without_one_that_is_lost_on_another_node() -> Result<()> {
+fn the_leader_continues_without_a_process_lost_on_another_node() -> Result<()> {
     let outcomes = lead_one_that_is_lost(Some(Decision::GoOnWithout))?;
     let outcomes = outcomes.into_iter().collect::<Result<Vec<_>>>()?;
     let members = outcomes.into_iter().flatten();
@@ -228,7 +228,7 @@ fn the_leader_of_a_construction_goes_on_without_one_that_is_lost_on_another_node
 }
 
 #[test]
-fn a_leader_that_ends_it_ends_it_on_both_nodes() -> Result<()> {
+fn an_abort_by_the_leader_ends_the_construct_on_both_nodes() -> Result<()> {
     let outcomes = lead_one_that_is_lost(Some(Decision::Abort))?;
     let statuses = outcomes.into_iter().filter_map(|made| match made {
         Ok(None) => None,

@@ -70,7 +70,7 @@ fn look(client: &SharedClient, rank: u32, key: &'static str) -> Option<Value<'st
 }
 
 #[test]
-fn what_a_fence_collected_is_read_without_asking() -> Result<()> {
+fn data_collected_by_a_fence_are_read_without_a_request() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (server, settings) = serve(folder.path(), SIZE)?;
     assert!(
@@ -96,7 +96,7 @@ fn what_a_fence_collected_is_read_without_asking() -> Result<()> {
 }
 
 #[test]
-fn what_a_process_stores_itself_goes_before_what_is_shared() -> Result<()> {
+fn locally_stored_values_take_precedence_over_shared_data() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (server, settings) = serve(folder.path(), SIZE)?;
     let clients = join(settings)?;
@@ -175,7 +175,7 @@ fn job_info_and_collected_data_are_read_without_a_message() -> Result<()> {
 }
 
 #[test]
-fn what_was_put_again_is_never_read_as_it_was() -> Result<()> {
+fn a_value_put_again_is_never_read_with_its_old_value() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (server, settings) = serve(folder.path(), SIZE)?;
     let clients = join(settings)?;
@@ -206,7 +206,7 @@ fn what_was_put_again_is_never_read_as_it_was() -> Result<()> {
 }
 
 #[test]
-fn a_key_that_was_committed_is_taken_back() -> Result<()> {
+fn a_committed_key_is_removed() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (server, settings) = serve(folder.path(), SIZE)?;
     let clients = join(settings)?;
@@ -289,7 +289,7 @@ fn exchange(settings: Vec<Settings>, server: &Server) -> Result<()> {
 }
 
 #[test]
-fn whatever_is_wrong_with_what_is_shared_messages_say_the_same() -> Result<()> {
+fn unusable_shared_data_are_replaced_by_messages() -> Result<()> {
     // A function that changes the address of the table.
     type Change = fn(&str) -> Option<String>;
     let changes: [(&str, Change); 7] = [
@@ -328,7 +328,7 @@ fn whatever_is_wrong_with_what_is_shared_messages_say_the_same() -> Result<()> {
 }
 
 #[test]
-fn a_server_without_memory_to_share_or_with_too_little_says_the_same() -> Result<()> {
+fn a_server_with_little_or_no_shared_memory_replies_the_same() -> Result<()> {
     for bytes in ["0", "1", "100000", "-1"] {
         let folder = tempfile::tempdir()?;
         let environment = Environment {
@@ -350,7 +350,7 @@ fn a_server_without_memory_to_share_or_with_too_little_says_the_same() -> Result
 }
 
 #[test]
-fn nothing_is_read_of_a_job_that_is_gone() -> Result<()> {
+fn no_shared_data_of_a_deregistered_job_are_read() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (server, settings) = serve(folder.path(), SIZE)?;
     let clients = join(settings)?;
@@ -433,7 +433,7 @@ fn a_process_of_another_user_sends_messages() -> Result<()> {
 }
 
 #[test]
-fn a_look_for_a_value_waits_for_nothing() -> Result<()> {
+fn a_find_never_blocks() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (server, settings) = serve(folder.path(), SIZE)?;
     let clients = join(settings)?;

@@ -36,7 +36,7 @@ fn fence(client: &SharedClient) -> std::result::Result<(), pmix::client::Error> 
 }
 
 #[test]
-fn nobody_waits_for_a_thread_that_waits_in_a_fence() -> Result<()> {
+fn gets_do_not_wait_for_a_thread_in_a_fence() -> Result<()> {
     let _alone = alone();
     let folder = tempfile::tempdir()?;
     let (server, settings) = serve(folder.path(), SIZE)?;
@@ -118,7 +118,7 @@ fn nobody_waits_for_a_thread_that_waits_in_a_fence() -> Result<()> {
 }
 
 #[test]
-fn all_who_wait_are_told_that_the_server_is_lost() -> Result<()> {
+fn all_waiting_threads_get_the_lost_connection() -> Result<()> {
     let _alone = alone();
     let folder = tempfile::tempdir()?;
     let (server, settings) = serve(folder.path(), SIZE)?;

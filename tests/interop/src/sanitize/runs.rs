@@ -107,7 +107,7 @@ const LEFT_OUT: &[&str] = &[
 /// the thread sanitizer.
 fn left_out(kind: Kind) -> &'static [&'static str] {
     match kind {
-        Kind::Memcheck => &["random::", "threads_initialise"],
+        Kind::Memcheck => &["random::", "threads_initialize"],
         Kind::Address => &[],
         Kind::Thread => &["random::"],
     }
@@ -118,7 +118,7 @@ const LONG: &[&str] = &[
     "random::",
     "a_tool_has_several_servers",
     "a_tool_that_loses_its_server",
-    "a_program_makes_the_progress_itself",
+    "a_program_drives_progress_itself",
 ];
 
 /// Runs everything under a tool, or the short form.

@@ -115,7 +115,7 @@ fn contributions_of_real_servers_are_stored() {
 }
 
 #[test]
-fn jobs_of_a_fence_are_told_apart() {
+fn ranks_of_two_jobs_in_one_fence_are_distinguished() {
     let mut puts = [ModexStore::default(), ModexStore::default()];
     for (place, puts) in puts.iter_mut().enumerate() {
         puts.put(

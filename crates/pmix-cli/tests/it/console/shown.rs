@@ -213,7 +213,7 @@ fn a_variable_word_matches_and_the_rest_must_be_equal() {
 }
 
 #[test]
-fn dots_stand_for_any_lines_and_any_text() {
+fn an_ellipsis_matches_any_lines_or_any_text() {
     let marks = Marks::default();
     let fits = |made: &[&str]| marks.matches(&["a", "…", "b … c"], made).is_some();
     assert!(fits(&["a", "b 1 c"]));

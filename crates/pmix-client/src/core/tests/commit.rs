@@ -46,7 +46,7 @@ fn has(server: &ModexStore, key: &str) -> Option<u32> {
 }
 
 #[test]
-fn a_commit_sends_what_was_put_since_the_last_one() {
+fn a_commit_sends_the_values_put_since_the_last_one() {
     let (mut side, mut server) = (Side::begun(), ModexStore::default());
     let mut sent = Vec::new();
     for number in 0..200_u32 {
@@ -71,7 +71,7 @@ fn a_commit_sends_what_was_put_since_the_last_one() {
 }
 
 #[test]
-fn what_no_commit_can_say_is_refused_when_it_is_put() {
+fn a_value_that_no_commit_can_encode_is_refused_by_put() {
     let mut side = Side::begun();
     let deep = (0..65).fold(Value::from(1_u32), |value, _| {
         vec![Info::new("level", value)].into()
@@ -93,7 +93,7 @@ fn what_no_commit_can_say_is_refused_when_it_is_put() {
 }
 
 #[test]
-fn what_a_commit_that_fails_said_goes_with_the_next_one() {
+fn values_of_a_failed_commit_are_sent_with_the_next_one() {
     type End = fn(&mut Side, OperationId);
     let ends: [(End, Status); 3] = [
         (
@@ -155,7 +155,7 @@ fn a_commit_ends_when_all_its_messages_are_answered() {
 }
 
 #[test]
-fn what_is_asked_after_a_commit_comes_behind_all_its_messages() {
+fn requests_after_a_commit_follow_all_its_messages() {
     let (mut side, mut server) = (Side::begun(), ModexStore::default());
     for number in 0..20_000 {
         side.put(&format!("key.{number}"), number);
@@ -182,7 +182,7 @@ fn what_is_asked_after_a_commit_comes_behind_all_its_messages() {
 }
 
 #[test]
-fn a_server_that_removes_keys_is_told_which() {
+fn removed_keys_are_sent_only_to_a_server_that_supports_removal() {
     for (removes_keys, status) in [(true, Status::SUCCESS), (false, Status::ERR_NOT_SUPPORTED)] {
         let under = |settings: &mut Settings| settings.removes_keys = removes_keys;
         let (mut side, mut server) = (Side::with(None, under).begin(), ModexStore::default());

@@ -17,7 +17,7 @@ fn told(form: &PeerForm, key: &'static str, value: Value<'static>) -> Vec<u8> {
 }
 
 #[test]
-fn a_session_of_which_nothing_was_told_is_asked_for() {
+fn uncached_session_info_is_requested_from_the_server() {
     let job = Proc::new("job", Rank::WILDCARD);
     let key = keys::UNIV_SIZE;
     let of_session = Info::new(keys::SESSION_INFO, true);

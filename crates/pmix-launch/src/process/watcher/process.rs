@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_end_with_a_launcher_that_says_nothing_at_its_end() {
+    fn processes_are_killed_when_the_launcher_dies_without_a_final_line() {
         let mut child = sleeper();
         let said = format!("{}\n", child.id());
         assert_eq!(end_with_launcher(said.as_bytes()).unwrap(), 1);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_left_its_group_is_found_by_its_environment_and_nobody_else_is() {
+    fn processes_outside_their_group_are_found_by_their_session_variable() {
         let dir = tempfile::tempdir().unwrap();
         let session = dir.path().join("session").display().to_string();
         let start = |value: String| {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_killed_by_a_launcher_that_ends_itself_or_by_what_it_never_says() {
+    fn a_clean_exit_a_forgotten_process_and_a_malformed_line_kill_no_process() {
         let mut child = sleeper();
         let pid = child.id();
         assert_eq!(
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_a_killed_launcher_has_not_ended_is_not_read() {
+    fn an_incomplete_line_of_a_killed_launcher_is_ignored() {
         let mut child = sleeper();
         let said = format!("{}", child.id());
         assert_eq!(end_with_launcher(said.as_bytes()).unwrap(), 0);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_registered_for_removal_goes_with_a_killed_launcher_and_nothing_else() {
+    fn only_registered_paths_are_removed_after_a_killed_launcher() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let path = |name: &str| root.join(name);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_end_although_a_line_names_the_root_or_a_relative_path() {
+    fn a_line_with_the_root_or_a_relative_path_still_kills_the_processes() {
         let mut child = sleeper();
         let pid = child.id();
         let said = format!("session tmp/pmix\nkept /\nkept relative\n{pid}\n");
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn the_directory_of_a_session_goes_with_a_killed_launcher_if_it_is_one() {
+    fn only_a_session_directory_is_removed_after_a_killed_launcher() {
         let tmp = tempfile::tempdir().unwrap();
         let session = SessionDir::create(tmp.path()).unwrap();
         fs::write(session.path().join("left"), "x").unwrap();

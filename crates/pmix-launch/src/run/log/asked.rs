@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn time_and_tag_stand_in_front_where_they_are_wanted() {
+    fn a_requested_timestamp_and_tag_precede_the_message() {
         let time = Info::new(keys::LOG_TIMESTAMP, Value::Time(0));
         let plain = read(std::slice::from_ref(&time)).unwrap();
         assert_eq!(plain.write("stdout", b"x".to_vec()), b"x");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_log_directives_are_refused() {
         for priority in [Value::from("x"), Value::Int(-1), Value::Int(192)] {
             let refused = read(&[Info::new(keys::LOG_SYSLOG_PRI, priority)]);
             assert_eq!(refused.err(), Some(Status::ERR_BAD_PARAM));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_alike_by_key_and_value_if_that_is_wanted() {
+    fn messages_are_aggregated_by_key_and_value_on_request() {
         let (key, value) = (Info::new(keys::LOG_KEY, "k"), Info::new(keys::LOG_VAL, "v"));
         let agg = Info::new(keys::LOG_AGG, true);
         assert_eq!(read(&[key.clone(), value.clone()]).unwrap().kind, None);

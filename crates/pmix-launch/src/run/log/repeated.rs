@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_told_what_became_of_the_first() {
+    fn repeated_messages_get_the_status_of_the_first() {
         let (mut repeated, now) = (Repeated::default(), Instant::now());
         assert_eq!(repeated.count(&kind("a")), None);
         repeated.note(kind("a"), Status::ERR_NOT_AVAILABLE, now);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_does_not_grow_with_the_kinds() {
+    fn aggregation_memory_is_bounded() {
         let (mut repeated, now) = (Repeated::default(), Instant::now());
         for number in 0..1000 {
             assert!(!is_known(&mut repeated, kind(&number.to_string()), now));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_is_too_long_is_not_remembered() {
+    fn a_key_and_value_that_are_too_long_are_not_aggregated() {
         let (mut repeated, now) = (Repeated::default(), Instant::now());
         for (len, known) in [(LONGEST - "help".len(), true), (LONGEST, false)] {
             let long = "x".repeat(len);

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_is_a_datagram_of_who_logs() {
+    fn each_line_is_a_datagram_with_its_source() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         let daemon = UnixDatagram::bind(&path).unwrap();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_that_takes_nothing_holds_up_nobody() {
+    fn a_daemon_that_reads_nothing_does_not_block_the_launcher() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         let _daemon = UnixDatagram::bind(&path).unwrap();
