@@ -7,7 +7,7 @@
 //! corrupt the fuzzer.
 #![allow(
     clippy::disallowed_methods,
-    reason = "the peer is told by the environment"
+    reason = "the environment selects the peer"
 )]
 
 // The interop checks of the library use the rest of both modules.

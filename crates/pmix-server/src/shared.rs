@@ -113,7 +113,7 @@ impl SharedTables {
                         table.remove(&key);
                     }
                 }
-                other => tracing::debug!(?other, "a change that nobody makes"),
+                other => tracing::debug!(?other, "an unknown change of the shared data is ignored"),
             }
             next = engine.poll_shared();
         }

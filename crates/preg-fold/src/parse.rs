@@ -276,7 +276,7 @@ impl<'a, 'n> Parser<'a, 'n> {
     fn one_loop(&mut self, mark: u8, cursor: &mut Cursor) -> Result<Loop, Error> {
         let start = self.at;
         self.at += 1;
-        let count = self.number("a count behind the loop's mark")?;
+        let count = self.number("a count after the loop's mark")?;
         if count == 0 {
             return Err(Error::damaged(start + 1, "a loop of no rounds"));
         }

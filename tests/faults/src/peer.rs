@@ -212,7 +212,7 @@ fn unknown_names() -> Result<(), String> {
     let mut client = of_launcher()?;
     let own = client.proc().clone();
     let beyond = Proc::new(own.nspace.clone(), Rank::new(4_000));
-    let stranger = Proc::new("nobody", Rank::new(0));
+    let stranger = Proc::new("absent", Rank::new(0));
     for other in [beyond, stranger] {
         let both = [own.clone(), other.clone()];
         let fenced = client.fence(&Fence::new().of(both.clone()));

@@ -110,7 +110,7 @@ impl Server {
     /// # Errors
     /// Returns a message if the command fails or the server has exited.
     pub(super) fn tell(&mut self, line: &str) -> Result<String, String> {
-        let fault = |e: std::io::Error| format!("{line:?}: the server is gone: {e}");
+        let fault = |e: std::io::Error| format!("{line:?}: the server has exited: {e}");
         let input = self.input.as_mut().ok_or("the server was ended")?;
         writeln!(input, "{line}").map_err(fault)?;
         let mut answer = String::new();
@@ -188,7 +188,7 @@ impl Server {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         let stopped = pid.map(|pid| kill_process(pid, Signal::STOP));
         if stopped.is_none_or(|result| result.is_err()) {
-            return Err("the server is gone".to_owned());
+            return Err("the server has exited".to_owned());
         }
         // SIGSTOP stops the threads one after another; none may read a request after this function.
         let tasks = PathBuf::from(format!("/proc/{}/task", self.child.id()));
@@ -273,7 +273,7 @@ impl Figures {
     pub(super) fn of(pid: u32) -> Result<Self, String> {
         let proc = PathBuf::from(format!("/proc/{pid}"));
         let read = |name: &str| {
-            fs::read_to_string(proc.join(name)).map_err(|e| format!("the server is gone: {e}"))
+            fs::read_to_string(proc.join(name)).map_err(|e| format!("the server has exited: {e}"))
         };
         let status = read("status")?;
         let number = |name: &str| {

@@ -104,7 +104,7 @@ pub(super) fn foreign(field: &Field) -> Result<Verdict, String> {
     owner.finalize().map_err(|e| e.to_string())?;
     server.end()?;
     Ok(Verdict::Held(
-        "refused at one server; at the other it is told of its own job alone".to_owned(),
+        "refused at one server; at the other it gets its own job only".to_owned(),
     ))
 }
 

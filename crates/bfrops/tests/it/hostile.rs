@@ -128,10 +128,10 @@ fn rejects_packing_of_data_that_no_peer_unpacks() {
             let done = Encoder::new(module, &mut bytes).one::<wire_type::Value>(&nested);
             done.map(|()| bytes)
         };
-        let bytes = packed(most).expect("as deep as is allowed");
+        let bytes = packed(most).expect("nested to the limit");
         Decoder::new(module, &bytes)
             .one::<wire_type::Value>()
-            .expect("as deep as is allowed");
+            .expect("nested to the limit");
         for levels in [most + 1, 10 * most] {
             let error = packed(levels).expect_err("too deep");
             assert_eq!(error.status(), Status::ERR_BAD_PARAM);
@@ -146,10 +146,10 @@ fn nesting_has_a_configurable_limit() {
     for levels in [1, 2, most] {
         Decoder::new(V41, &towers(levels))
             .one::<wire_type::DataArray>()
-            .expect("as deep as is allowed");
+            .expect("nested to the limit");
         Decoder::new(V41, &infos(levels))
             .one::<wire_type::Info>()
-            .expect("as deep as is allowed");
+            .expect("nested to the limit");
     }
     for levels in [most + 1, 100_000] {
         let error = refused::<wire_type::DataArray>(V41, &towers(levels));

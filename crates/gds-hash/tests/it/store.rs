@@ -240,7 +240,7 @@ fn a_job_described_by_two_sessions_stays_until_both_are_removed() {
         let second = if first == "one" { "two" } else { "one" };
         store.deregister_nspace(&Nspace::from(first)).unwrap();
         let size = get(&store, "other", Rank::WILDCARD, keys::JOB_SIZE);
-        assert_eq!(size, Ok(Value::Uint32(3)), "{first} is gone");
+        assert_eq!(size, Ok(Value::Uint32(3)), "{first} was deregistered");
         store.deregister_nspace(&Nspace::from(second)).unwrap();
         assert!(store.nspaces().is_empty(), "{:?}", store.nspaces());
     }

@@ -183,7 +183,7 @@ fn print(context: &mut Context, report: &Report<'_>) -> Result<(), Failure> {
         )?;
     }
     if let Some(result) = &report.result {
-        writeln!(out, "{} {result}", style.green("stands for"))?;
+        writeln!(out, "{} {result}", style.green("denotes"))?;
     }
     out.flush()?;
     if let Some(fault) = &report.fault {

@@ -105,7 +105,7 @@ fn every_get_is_answered_like_a_real_library_or_as_listed() {
                 faults.insert(format!("{name}: {answer}, not {expected} ({reason})"));
             }
             (false, None) => {
-                faults.insert(format!("{name}: {answer} is nobody's answer"));
+                faults.insert(format!("{name}: no implementation answers {answer}"));
             }
             (true, Some(_)) => {
                 faults.insert(format!(

@@ -110,7 +110,7 @@ impl Trap {
         for args in COMMANDS {
             let without = self.without(args);
             let outcome = finish(self.command(args), b"");
-            assert!(!self.ran(), "{args:?}: code of somebody else ran");
+            assert!(!self.ran(), "{args:?}: code of another user ran");
             assert_eq!(outcome.code, without.code, "{args:?}: {}", outcome.stderr);
             assert_eq!(outcome.text(), without.text(), "{args:?}");
             let about = |line: &&str| line.starts_with("warning:") && line.contains("is not read");

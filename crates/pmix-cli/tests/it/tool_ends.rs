@@ -3,7 +3,7 @@
 //! take effect.
 #![allow(
     clippy::disallowed_methods,
-    reason = "what the processes do is told by the environment"
+    reason = "the environment selects what the processes do"
 )]
 
 use std::fs;

@@ -73,7 +73,7 @@ fn leaderless(decision: Option<Decision>) -> (Operations, Option<request::Notify
     let failed = heard(Status::GROUP_LEADER_FAILED, 9, vec![failed]);
     assert!(operations.hear(&failed));
     let Some(Step::Ask(question, _)) = operations.poll() else {
-        panic!("nobody is asked");
+        panic!("no decision is requested");
     };
     let invites = operations.check(&question, &Decision::Invite(vec![proc(5)]));
     assert_eq!(invites.unwrap_err().status(), Status::ERR_BAD_PARAM);

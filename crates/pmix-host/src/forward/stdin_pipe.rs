@@ -150,7 +150,7 @@ mod tests {
             let mut pipe = StdinPipe::new(poll.registry(), Token(number), pipe).unwrap();
             moves(&pipe);
             pipe.push_then(Arc::clone(&bytes), |_| {});
-            assert!(!pipe.is_drained(), "nobody reads");
+            assert!(!pipe.is_drained(), "the child reads nothing");
             children.push((child, pipe));
         }
         assert_eq!(Arc::strong_count(&bytes), 4);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The acts of the processes of the jobs.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "its part is told by the environment"
-)]
+#![allow(clippy::disallowed_methods, reason = "the environment selects the act")]
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A file system that hangs. It is simulated by a pipe without a reader, below a path at which the launcher opens
 //! files without checking them. Other processes must be served meanwhile.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "its place is told by the environment"
-)]
+#![allow(clippy::disallowed_methods, reason = "the environment has its path")]
 
 use std::fs::{self, File};
 use std::os::unix::fs::OpenOptionsExt as _;

@@ -35,13 +35,16 @@ pub(crate) fn listen(mut client: Client) {
             let info = event.infos.iter().find(|info| info.key.is(key));
             info.map_or_else(String::new, |info| format!(" {:?}", info.value))
         };
-        let (whom, code) = (about(keys::EVENT_AFFECTED_PROC), about(keys::EXIT_CODE));
+        let (affected, code) = (about(keys::EVENT_AFFECTED_PROC), about(keys::EXIT_CODE));
         let (status, why) = (event.status, about(keys::JOB_TERM_STATUS));
         let text = match event.status {
             Status::EVENT_JOB_END => String::new(),
             _ => about(keys::EVENT_TEXT_MESSAGE),
         };
-        println!("{status} of {}{whom}{code}{why}{text}", event.source.nspace);
+        println!(
+            "{status} of {}{affected}{code}{why}{text}",
+            event.source.nspace
+        );
         let is_end = [
             Status::EVENT_JOB_END,
             Status::ERR_JOB_EXE_NOT_FOUND,

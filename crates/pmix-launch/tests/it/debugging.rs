@@ -2,7 +2,7 @@
 //! Jobs that are debugged, and the debugger daemons.
 #![allow(
     clippy::disallowed_methods,
-    reason = "what it asks for is told by the environment"
+    reason = "the environment selects what it requests"
 )]
 
 use std::time::Duration;

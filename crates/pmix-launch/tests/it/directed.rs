@@ -2,7 +2,7 @@
 //! Spawns with directives, and their outcomes.
 #![allow(
     clippy::disallowed_methods,
-    reason = "what its processes do is told by the environment"
+    reason = "the environment selects what its processes do"
 )]
 
 use pmix_client::Client;

@@ -88,7 +88,7 @@ fn value<'i>(infos: &'i [Info<'static>], key: &str) -> Option<&'i Value<'static>
 /// Rank 0 monitors a file that no process writes, and both ranks receive the event.
 #[allow(
     clippy::disallowed_methods,
-    reason = "its part is told by the environment"
+    reason = "the environment has the path of the file"
 )]
 pub(crate) fn watch(mut client: Client) {
     let file = PathBuf::from(std::env::var_os("PLACE").unwrap());

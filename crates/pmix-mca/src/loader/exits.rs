@@ -39,7 +39,9 @@ impl ExitGuard {
         static REGISTERED: Once = Once::new();
         REGISTERED.call_once(|| {
             if atexit(at_exit) != 0 {
-                tracing::debug!("what a library makes of the exit code cannot be told");
+                tracing::debug!(
+                    "a changed exit code cannot be attributed to the library: atexit failed"
+                );
             }
         });
         if let Ok(mut name) = LIBRARY.lock() {

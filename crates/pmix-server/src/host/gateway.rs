@@ -78,6 +78,6 @@ mod tests {
         );
         assert_eq!(rest, [data[1].clone(), data[3].clone()]);
         let rest = not_written(data, &mut Gone, &mut errors);
-        assert_eq!(rest.len(), 3, "a stream that is gone took nothing");
+        assert_eq!(rest.len(), 3, "a closed stream accepts nothing");
     }
 }

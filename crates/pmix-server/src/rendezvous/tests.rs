@@ -285,9 +285,9 @@ fn a_replaced_file_is_kept() {
     )
     .unwrap();
     fs::remove_file(&path).unwrap();
-    fs::write(&path, "of somebody else").unwrap();
+    fs::write(&path, "of another server").unwrap();
     drop(files);
-    assert_eq!(fs::read_to_string(&path).unwrap(), "of somebody else");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "of another server");
 }
 
 #[test]

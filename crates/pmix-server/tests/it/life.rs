@@ -323,7 +323,7 @@ fn a_host_may_leave_its_waiting_to_the_server() {
     while !server.turn(None).unwrap() {}
     let (status, mut theirs) = client.join().unwrap();
     assert_eq!(status, Status::ERR_NOT_SUPPORTED);
-    assert!(!server.turn(soon()).unwrap(), "it is told once");
+    assert!(!server.turn(soon()).unwrap(), "it is reported once");
 
     // An event during a turn is reported in the next turn.
     theirs.write_all(b"x").unwrap();

@@ -112,7 +112,7 @@ fn a_credential_of_munge_is_good_once() {
     );
     let fresh = daemon.credential();
     drop(daemon);
-    assert!(connect(&fresh).is_err(), "nobody is there to ask");
+    assert!(connect(&fresh).is_err(), "no daemon is running");
 }
 
 #[test]

@@ -160,7 +160,7 @@ fn a_server_that_a_tool_leaves_is_not_lost() {
     tool.disconnect(&name.unwrap()).unwrap();
     assert!(
         news.recv().is_err(),
-        "the listener is gone and heard nothing"
+        "the listener was dropped without an event"
     );
     server.finalize().unwrap();
 }

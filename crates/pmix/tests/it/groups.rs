@@ -223,7 +223,7 @@ fn the_leader_invites_a_replacement_for_a_process_that_declines() -> Result<()> 
     let (_folder, server, processes) = job(3, true)?;
     let decide = || -> Result<()> {
         let ClientEvent::Group(event, decision) = processes[0].heard()? else {
-            return Err("nobody declined".into());
+            return Err("no process declined".into());
         };
         assert_eq!(event.status, Status::GROUP_INVITE_DECLINED);
         assert_eq!(event.source, proc(1));
@@ -424,7 +424,7 @@ fn lose_leader(mut leader: Client, invited: impl FnOnce()) -> Result<()> {
     ];
     leader.notify(Status::GROUP_INVITED, DataRange::CUSTOM, &infos)?;
     invited();
-    leader.next_event(LIMIT)?.ok_or("nobody accepts")?;
+    leader.next_event(LIMIT)?.ok_or("no process accepts")?;
     leader.next_event(LIMIT)?.ok_or("only one accepts")?;
     drop(leader);
     Ok(())

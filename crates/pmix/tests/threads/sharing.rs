@@ -159,7 +159,7 @@ fn all_waiting_threads_get_the_lost_connection() -> Result<()> {
         assert!(client.finalize().is_err());
     }
     assert_eq!(num_threads()?, 0);
-    assert!(lost.try_recv().is_err(), "each was told once");
+    assert!(lost.try_recv().is_err(), "each client is notified once");
     Ok(())
 }
 

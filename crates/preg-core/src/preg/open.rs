@@ -32,7 +32,7 @@ const PARAMS: &[ParamSpec] = &[
     ParamSpec {
         name: "preg_base_max_bytes",
         default: "2147483648",
-        help: "most bytes of the text that a map stands for, folded as it is; -1: no limit",
+        help: "most bytes of the text that a folded map denotes; -1: no limit",
     },
     ParamSpec {
         name: "preg_base_max_text",

@@ -163,7 +163,10 @@ fn life(uri: &Uri, rank: u32, in_place: &Barrier, act: Act) -> Result<Instant, S
     let mut client = client.map_err(|e| e.to_string())?;
     match act(uri, &mut client) {
         Err(error) if error.status() == Status::ERR_UNREACH => Ok(Instant::now()),
-        Err(error) => Err(format!("a client is told {error} ({})", error.status())),
-        Ok(()) => Err("a client is told that all is well".to_owned()),
+        Err(error) => Err(format!(
+            "a call of a client failed with {error} ({})",
+            error.status()
+        )),
+        Ok(()) => Err("a call of a client succeeded after the server was killed".to_owned()),
     }
 }

@@ -88,10 +88,10 @@ pub(crate) fn names(field: &Field) -> Result<Verdict, String> {
     let answers: Vec<_> = answers.lines().collect();
     let refused = answers.iter().filter(|line| line.contains("NOT_FOUND"));
     let refused = refused.count();
-    let named = said.contains("operation=fence nspace=nobody rank=0");
+    let named = said.contains("operation=fence nspace=absent rank=0");
     match code == Some(0) && refused == answers.len() && refused == 4 && named {
         true => Ok(Verdict::Held(format!(
-            "{refused} of {refused} fences and connects are refused, the job that nobody has is named"
+            "{refused} of {refused} fences and connects are refused, the unknown job is named"
         ))),
         false => Err(format!("exit code {code:?}, {answers:?}: {said}")),
     }

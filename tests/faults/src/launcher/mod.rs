@@ -148,8 +148,8 @@ impl Launcher {
     }
 
     fn signal(&self, signal: Signal) -> Result<(), String> {
-        let pid = self.pid().ok_or("the launcher is gone")?;
-        kill_process(pid, signal).map_err(|e| format!("the launcher is gone: {e}"))
+        let pid = self.pid().ok_or("the launcher has exited")?;
+        kill_process(pid, signal).map_err(|e| format!("the launcher has exited: {e}"))
     }
 
     /// Returns the processes of the job.
@@ -177,10 +177,10 @@ impl Launcher {
     /// Returns the peak memory of the launcher, in KiB.
     fn memory(&self) -> Result<u64, String> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
-        let status = status.map_err(|e| format!("the launcher is gone: {e}"))?;
+        let status = status.map_err(|e| format!("the launcher has exited: {e}"))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let number = line.and_then(|line| line.trim().split(' ').next()?.parse().ok());
-        number.ok_or_else(|| "no memory is told".to_owned())
+        number.ok_or_else(|| "no peak memory in its status".to_owned())
     }
 
     /// Returns the exit code, or `None` if a signal ended the launcher.

@@ -147,7 +147,7 @@ pub(crate) fn ignored(field: &Field) -> Result<Verdict, String> {
     let obeyed = begun.elapsed();
     is_empty(&sessions)?;
     let figures = format!(
-        "those that ignore it are gone {} after the grace, those that obey after {}, exit codes {} and {}",
+        "processes that ignore it ended {} after the grace, processes that obey after {}, exit codes {} and {}",
         shown(late),
         shown(obeyed),
         code.unwrap_or(-1),

@@ -49,7 +49,7 @@ fn loss(record: &Value, layout: Layout, peer: &Peer) -> Option<&'static str> {
         ),
         (
             is_rounded(&record["value"]),
-            "digits behind the sixth are not sent",
+            "digits after the sixth are not sent",
         ),
         (
             text.contains("\"type\":\"PMIX_DATA_TYPE\""),

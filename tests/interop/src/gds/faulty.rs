@@ -302,7 +302,7 @@ fn of_arrays() -> Vec<Faulty> {
             one(keys::APP_ARRAY, vec![size()]),
             BadParam,
             TAKEN,
-            "which application it is about cannot be told",
+            "its application is unknown",
         ),
         faulty(
             "an application whose number stands last",
@@ -323,7 +323,7 @@ fn of_arrays() -> Vec<Faulty> {
             one(unknown, vec![number("my.rack")]),
             BadParam,
             [BadParam, Taken],
-            "what it is about cannot be told; 5.0 keeps it as a value of the job",
+            "its subject is unknown; 5.0 keeps it as a value of the job",
         ),
         faulty(
             "an empty job array",

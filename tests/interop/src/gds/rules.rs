@@ -198,7 +198,7 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        name: "what an update says of a session, application or node stands behind what was said",
+        name: "an update of a session, application or node is appended to the earlier data",
         explains: |case| {
             let replaced = [
                 Level::Job,
@@ -329,7 +329,7 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        name: "what stands in a job array is not found",
+        name: "data in a job array are not found",
         explains: |case| {
             case.plan.in_array
                 && stated(&case.plan.job, case.question.key).is_some()

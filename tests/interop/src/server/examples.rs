@@ -166,7 +166,7 @@ fn left_out(name: &str, release: &str, launcher: &Launcher) -> Option<&'static s
             Some("the library of 5.0 answers nothing before it is initialised")
         }
         ("group_lcl_cid", _) if release.starts_with("5.") => {
-            Some("it takes the first result for the context id, which 5.0 gives behind the name")
+            Some("it takes the first result for the context id, which 5.0 gives after the name")
         }
         ("asyncgroup", _) if release.starts_with("5.") => {
             Some("the library of 5.0 cannot destruct a group that was formed by invitation")

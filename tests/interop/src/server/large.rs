@@ -50,7 +50,7 @@ pub(super) fn compare(peer: &Peer, ours: &Launcher, tally: &mut Tally) -> Result
 fn judge(what: &str, whole: &str, part: &str, tally: &mut Tally) {
     let found = whole.lines().filter(|line| line.contains(": 0 ")).count();
     if found < 60 {
-        let why = format!("{found} answers of a job that is told whole");
+        let why = format!("only {found} answers about a job that is registered as a whole");
         tally.fail(what, &why);
     }
     let (whole, part): (Vec<_>, Vec<_>) = (whole.lines().collect(), part.lines().collect());

@@ -215,7 +215,10 @@ fn the_number_of_processes_beside_others_follows_from_these() {
     assert_eq!(beside(Info::new(keys::COLOCATE_NPERPROC, 3u16)).unwrap(), 6);
     assert_eq!(beside(Info::new(keys::COLOCATE_NPERNODE, 3u16)).unwrap(), 3);
     let mut alone = taken(vec![Info::new(keys::COLOCATE_NPERPROC, 3u16)]).unwrap();
-    assert!(alone.count_beside(0).is_err(), "beside nobody");
+    assert!(
+        alone.count_beside(0).is_err(),
+        "no processes to colocate with"
+    );
     assert!(taken(vec![Info::new(keys::COLOCATE_PROCS, "a,0")]).is_err());
 }
 
