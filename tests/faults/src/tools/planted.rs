@@ -140,7 +140,7 @@ pub(crate) fn planted(field: &Field) -> Result<Verdict, String> {
         false => "; those of another user need root",
     };
     Ok(Verdict::Held(format!(
-        "{num} kinds passed over in {ways} ways, nobody connected{without}"
+        "{num} kinds passed over in {ways} ways, no connection to any of them{without}"
     )))
 }
 
