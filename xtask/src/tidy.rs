@@ -4,6 +4,7 @@
 mod circles;
 mod deviations;
 mod files;
+mod language;
 mod layers;
 mod licences;
 mod names;
@@ -29,6 +30,7 @@ const RULES: &[(&str, Rule)] = &[
     ("file sizes", files::sizes),
     ("machine paths", files::machine_paths),
     ("deviations", deviations::check),
+    ("plain language", language::check),
     ("named places of pages", pages::check),
 ];
 
