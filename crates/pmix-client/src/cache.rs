@@ -10,6 +10,7 @@ use gds_hash::{
 };
 use pmix_proto::PeerForm;
 use pmix_proto::reply::{JobInfo, Objects};
+use pmix_types::memory;
 use pmix_types::{
     DataArray, Info, IntoOwned as _, Kval, Nspace, Proc, Rank, Scope, Status, Value, keys,
 };
@@ -43,7 +44,7 @@ impl JobCache {
             );
             return Err(Error::new(Status::ERR_BAD_PARAM, message));
         }
-        let infos = infos(&form, info.kvals(&form, None)?);
+        let infos = infos(&form, info.kvals(&form, None)?)?;
         let host = host.map(|host| host.as_bytes().to_vec());
         let host = host.or_else(|| host_of(&infos, proc.rank));
         let known = Self::empty(form, proc, host, None);
@@ -143,7 +144,7 @@ impl JobCache {
 
     /// Stores the job info of the own job, for a process that did not request it at init.
     pub(crate) fn absorb_job_info(&self, info: &JobInfo<'_>) -> Result<(), Error> {
-        let infos = infos(&self.form, info.kvals(&self.form, None)?);
+        let infos = infos(&self.form, info.kvals(&self.form, None)?)?;
         self.register(&info.nspace, &infos)?;
         self.has_asked.store(true, Ordering::Relaxed);
         Ok(())
@@ -172,7 +173,7 @@ impl JobCache {
                 let of_procs = puts.entry(object.of.nspace).or_default();
                 of_procs.push((rank, object.kvals));
             } else {
-                let mut infos = infos(&self.form, object.kvals(&self.form, None)?);
+                let mut infos = infos(&self.form, object.kvals(&self.form, None)?)?;
                 if let Some(session) = session {
                     session.enclose(&mut infos);
                 }
@@ -208,7 +209,7 @@ impl JobCache {
         let mut told: BTreeMap<Nspace<'_>, Vec<Info<'_>>> = BTreeMap::new();
         for object in objects.jobs(&self.form, None) {
             let object = object?;
-            let infos = infos(&self.form, object.kvals(&self.form, None)?);
+            let infos = infos(&self.form, object.kvals(&self.form, None)?)?;
             told.entry(object.of).or_default().extend(infos);
         }
         for (nspace, infos) in told {
@@ -370,14 +371,25 @@ impl SessionKey<'_> {
 const MAX_WARNINGS: usize = 8;
 
 /// Converts job info from a server to the infos with which a host would register it.
-fn infos<'a>(form: &PeerForm, kvals: Vec<Kval<'a>>) -> Vec<Info<'a>> {
+///
+/// # Errors
+///
+/// Returns an error if the process has no memory for them.
+fn infos<'a>(form: &PeerForm, kvals: Vec<Kval<'a>>) -> Result<Vec<Info<'a>>, Error> {
     let codec = Codec::new(form.layout);
-    let read = job_infos(&codec, kvals);
-    let good = read.filter_map(|info| {
-        let warn = |error| tracing::warn!("ignoring data of a process from the server: {error}");
-        info.map_err(warn).ok()
-    });
-    good.collect()
+    let mut good = memory::list(kvals.len())?;
+    for info in job_infos(&codec, kvals) {
+        match info {
+            Ok(info) => {
+                memory::reserve(&mut good, 1)?;
+                good.push(info);
+            }
+            // Without this entry the job info would be incomplete from now on.
+            Err(error) if error.status() == Status::ERR_NOMEM => return Err(error.into()),
+            Err(error) => tracing::warn!("ignoring data of a process from the server: {error}"),
+        }
+    }
+    Ok(good)
 }
 
 /// Returns the node of a process if the job info has it.

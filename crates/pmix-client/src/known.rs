@@ -8,9 +8,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use gds_hash::{Codec, ModexStore, OwnPuts};
-use pmix_proto::reply::{JobInfo, Objects};
+use pmix_proto::reply::{self, JobInfo, Objects};
 use pmix_proto::{MAX_REQUEST_BYTES, PeerForm, Request, request};
-use pmix_types::{Info, IntoOwned as _, Key, Nspace, Proc, Rank, Scope, Value, keys};
+use pmix_types::{Info, IntoOwned as _, Key, Nspace, Proc, Rank, Scope, Status, Value, keys};
 
 use crate::cache::{Copied, JobCache, copied};
 use crate::commit::Commit;
@@ -24,6 +24,19 @@ use crate::inflate::inflated;
 use crate::obeyed::check_get;
 use crate::prefetch::Prefetch;
 use crate::{Error, Found, Settings};
+
+/// Decodes the job info in a reply.
+///
+/// # Errors
+///
+/// `PMIX_ERR_NOMEM` if the server had no memory for the job info, or this process none for the reply.
+pub(crate) fn read_job_info<'p>(form: &PeerForm, payload: &'p [u8]) -> Result<JobInfo<'p>, Error> {
+    // In both cases the payload is the status alone, as in replies to other requests.
+    if *payload == *reply::status(form, Status::ERR_NOMEM)? {
+        return Err(Error::answered(Status::ERR_NOMEM, "job info"));
+    }
+    Ok(JobInfo::decode(form, None, payload)?)
+}
 
 /// The local data of a process. Each part has its own lock, if any, and no thread waits while it holds one.
 pub(crate) struct Known {
@@ -179,9 +192,12 @@ impl Known {
     /// Stores the job info that a get requested, and repeats the search. Returns the value, its error, or the next
     /// request.
     pub(crate) fn learnt(&self, payload: &[u8], wanted: &Wanted) -> Found {
-        // The request that follows gets the error of its own reply.
-        if let Err(error) = self.learn(payload) {
-            tracing::debug!("cannot load the job info: {error}");
+        match self.learn(payload) {
+            // A new request would bring the same job info, for which there is no memory either.
+            Err(error) if error.status() == Status::ERR_NOMEM => return Found::Known(Err(error)),
+            // The request that follows gets the error of its own reply.
+            Err(error) => tracing::debug!("cannot load the job info: {error}"),
+            Ok(()) => {}
         }
         let Wanted {
             proc, key, infos, ..
@@ -196,7 +212,7 @@ impl Known {
     }
 
     fn learn(&self, payload: &[u8]) -> Result<(), Error> {
-        let info = JobInfo::decode(&self.form, None, payload)?;
+        let info = read_job_info(&self.form, payload)?;
         let cache = self.cache().ok_or_else(Error::not_begun)?;
         cache.absorb_job_info(&info)
     }

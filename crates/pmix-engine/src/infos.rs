@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use pmix_types::{Info, IntoOwned, Value, keys};
+use pmix_types::memory::{self, OutOfMemory};
+use pmix_types::{Info, IntoOwned, Measure, Value, keys};
 
 /// Returns the time limit of an operation (`PMIX_TIMEOUT`), or `None` without one. Zero seconds mean no limit.
 #[must_use]
@@ -24,6 +25,18 @@ pub fn is_set(infos: &[Info<'_>], key: &str) -> bool {
 pub fn value<'i>(infos: &'i [Info<'_>], key: &str) -> Option<&'i Value<'i>> {
     let found = infos.iter().find(|info| info.key.is(key));
     found.map(|info| &info.value)
+}
+
+/// Copies infos of the host.
+///
+/// # Errors
+///
+/// Returns an error if the process has no memory for the copies.
+pub(crate) fn try_to_owned(infos: &[Info<'_>]) -> Result<Vec<Info<'static>>, OutOfMemory> {
+    let each = infos.iter().map(|info| info.measure(Measure::All));
+    let bytes = each.fold(size_of_val(infos), usize::saturating_add);
+    memory::check(bytes)?;
+    Ok(infos.to_vec().into_owned())
 }
 
 /// Appends the user and group of a process to its infos, which the PMIx Standard (chapter "Server") requires for

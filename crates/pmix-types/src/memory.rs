@@ -108,11 +108,12 @@ pub const fn allocated(bytes: usize) -> usize {
 pub fn reserve<T>(list: &mut Vec<T>, additional: usize) -> Result<(), OutOfMemory> {
     match list.capacity() - list.len() >= additional {
         true => Ok(()),
-        // Double the capacity; if memory does not suffice for that, reserve only the requested
-        // items.
+        // Double the capacity. If memory does not suffice for that, grow by a small step: with room
+        // for the requested items only, a list that grows item by item would move each time.
         false => grow(list, additional, |list| {
+            let step = additional.max(SMALL / size_of::<T>().max(1));
             list.try_reserve(additional)
-                .or_else(|_| list.try_reserve_exact(additional))
+                .or_else(|_| list.try_reserve_exact(step))
         }),
     }
 }

@@ -194,6 +194,10 @@ impl Job {
     ///
     /// `PMIX_ERR_NOMEM` if the process has no memory for it.
     pub fn kvals(&self, codec: &Codec<'_>, release: Release) -> Result<Vec<u8>, Error> {
+        // Without the index and the table of repeated names, each lookup passes over all blocks.
+        if let Some(maps) = &self.nodes.maps {
+            maps.prepare()?;
+        }
         let mut out = Vec::new();
         self.writer(codec, release, Remote::Whole, ProcForm::Array, &mut out)
             .all()?;

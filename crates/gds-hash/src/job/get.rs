@@ -368,9 +368,15 @@ impl Job {
         let Some(rank) = rank else {
             return Ok(None);
         };
-        memory::check(self.procs.measure(key.as_bytes(), rank.as_raw()))?;
-        // They follow from all places of a node.
-        let is_of_node = matches!(key, keys::LOCAL_RANK | keys::NODE_RANK | keys::NODEID);
+        let stated = self.procs.measure(key.as_bytes(), rank.as_raw());
+        memory::check(stated)?;
+        // The maps give these values by the first place of the node. Without a table of repeated
+        // names and an index, the lookup takes quadratic time.
+        let is_of_node = stated == 0
+            && matches!(
+                key,
+                keys::HOSTNAME | keys::LOCAL_RANK | keys::NODE_RANK | keys::NODEID
+            );
         if let Some(maps) = self.nodes.maps.as_ref().filter(|_| is_of_node) {
             maps.prepare()?;
         }

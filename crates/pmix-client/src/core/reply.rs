@@ -2,7 +2,7 @@
 //! Decoding of replies for the operations that wait for them.
 
 use pmix_proto::reply::{
-    self, Credential, Distances, Done, Found, Infos, JobInfo, Objects, Pulled, Spawned,
+    self, Credential, Distances, Done, Found, Infos, Objects, Pulled, Spawned,
 };
 use pmix_proto::{Command, Request, Tag, request};
 use pmix_types::{IntoOwned as _, Status, memory};
@@ -10,6 +10,7 @@ use pmix_types::{IntoOwned as _, Status, memory};
 use super::operation::{Answer, OperationId, Waiting};
 use super::{Core, Link};
 use crate::cache::JobCache;
+use crate::known::read_job_info;
 use crate::{Error, Group};
 
 impl Core {
@@ -36,7 +37,7 @@ impl Core {
     fn read(&mut self, waiting: Waiting, payload: &[u8]) -> Result<Answer, Error> {
         match waiting {
             Waiting::JobInfo => {
-                let info = JobInfo::decode(&self.form, None, payload)?;
+                let info = read_job_info(&self.form, payload)?;
                 let host = self.settings.host.as_deref();
                 let cache = JobCache::new(self.form, &self.settings.proc, host, &info)?;
                 self.known.begin(cache);

@@ -4,6 +4,7 @@
 use pmix_types::{DataRange, Info, IntoOwned, Nspace, Proc, Status};
 
 use super::directives::{Directives, ONLY_USER, about, take_only_users};
+use crate::infos::try_to_owned;
 use crate::procs::Procs;
 use crate::{Error, PeerId, weight};
 
@@ -120,7 +121,7 @@ impl Notification {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`new`](Self::new).
+    /// Returns the errors of [`new`](Self::new), and `PMIX_ERR_NOMEM` if there is no memory for a copy of the infos.
     pub(crate) fn of_host(
         status: Status,
         source: EventSource<'_>,
@@ -132,7 +133,7 @@ impl Notification {
             EventSource::Observed(_) => Reporter::Observer,
         };
         let source = source.proc().clone().into_owned();
-        let infos = infos.to_vec().into_owned();
+        let infos = try_to_owned(infos)?;
         Self::new(reporter, status, source, range, infos)
     }
 

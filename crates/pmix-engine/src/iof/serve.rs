@@ -7,7 +7,7 @@ use pmix_types::{Bytes, Info, InfoFlags, IntoOwned, IofChannel, Nspace, Proc, Ra
 use super::{Addressed, Ended, Forwarding, Piece};
 use crate::cx::Cx;
 use crate::host::{Answer, IofPull, PushStdin};
-use crate::infos::with_user;
+use crate::infos::{try_to_owned, with_user};
 use crate::peers::{PeerId, Ticket};
 use crate::pending::Pending;
 use crate::{Error, obeyed, relay};
@@ -18,7 +18,8 @@ impl Forwarding {
     ///
     /// # Errors
     ///
-    /// Returns `PMIX_ERR_BAD_PARAM` if the channel is unknown or that of input.
+    /// Returns `PMIX_ERR_BAD_PARAM` if the channel is unknown or that of input, and `PMIX_ERR_NOMEM` if there is no
+    /// memory for a copy of the infos.
     pub(crate) fn handle_output(
         &mut self,
         cx: &mut Cx,
@@ -33,7 +34,7 @@ impl Forwarding {
         let piece = Piece {
             source: source.clone().into_owned(),
             channel,
-            infos: infos.to_vec().into_owned(),
+            infos: try_to_owned(infos)?,
             data,
         };
         let peers = self.deliver(piece, |peer, nspace| may_read(cx, peer, nspace));

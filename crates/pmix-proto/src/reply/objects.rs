@@ -243,6 +243,7 @@ impl<'a, T> Iterator for ObjectIter<'a, T> {
 fn kvals<'a>(reader: &mut Reader<'a>) -> Result<Vec<Kval<'a>>, Error> {
     let mut kvals = Vec::new();
     while !reader.is_empty() {
+        memory::reserve(&mut kvals, 1)?;
         kvals.push(reader.one::<wire_type::Kval>()?);
     }
     Ok(kvals)

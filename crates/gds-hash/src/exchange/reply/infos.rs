@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use bfrops::wire_type;
+use pmix_types::memory;
 use pmix_types::{DataArray, Info, Kval, Rank, Value, keys};
 
 use crate::{Codec, Error};
@@ -32,13 +33,18 @@ pub fn job_infos<'a>(
     )
 }
 
+/// The number of entries for which the array of a process has room at first.
+const FIRST_ENTRIES: usize = 4;
+
 /// Decodes a blob of a process: a call of its rank, then a call of `PMIX_KVAL` for each datum.
 fn proc_array<'a>(codec: &Codec<'a>, blob: &'a [u8]) -> Result<Info<'a>, Error> {
     let mut reader = codec.reader(blob);
     let rank: Rank = reader.one::<wire_type::Rank>()?;
-    let mut entries = vec![Info::new(keys::RANK, Value::Rank(rank))];
+    let mut entries = memory::list(FIRST_ENTRIES)?;
+    entries.push(Info::new(keys::RANK, Value::Rank(rank)));
     while !reader.is_empty() {
         let kval = reader.one::<wire_type::Kval>()?;
+        memory::reserve(&mut entries, 1)?;
         entries.push(Info::new(kval.key, kval.value));
     }
     let array = Value::DataArray(DataArray::Info(entries));
