@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Makes calls with large arguments while the process can allocate little memory. Each call must end with success
- * or an error; a signal ends the program with 1. Every call runs in a child of its own, whose limit (RLIMIT_AS) is
- * set after its init. Without a limit each call succeeds.
+ * Makes calls with large arguments while the process can allocate little memory; see shortage.h.
  *
  * The environment is that of the only process of a job whose job info has the key "app.large".
  */
@@ -10,53 +8,16 @@
 
 #include "pmix_server.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "check.h"
+#include "shortage.h"
 
 #define MIB ((size_t) 1 << 20)
 /* The size of a large argument in bytes, and the number of elements of a long one. */
 #define LARGE (4 * MIB)
 #define MANY 20000
-
-/* The memory in KiB that a child may allocate; RLIM_INFINITY comes last. */
-static const size_t ROOMS[] = {1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768};
-#define NUM_ROOMS (sizeof(ROOMS) / sizeof(ROOMS[0]))
-
-static struct rlimit before;
-
-/* Limits the memory that the process can still allocate to `room` bytes. */
-static void limit(size_t room)
-{
-    unsigned long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    struct rlimit small;
-    if (file == NULL || fscanf(file, "%lu", &pages) != 1) {
-        exit(2);
-    }
-    fclose(file);
-    small = before;
-    if (room != 0) {
-        small.rlim_cur = pages * (size_t) sysconf(_SC_PAGESIZE) + room;
-    }
-    if (setrlimit(RLIMIT_AS, &small) != 0) {
-        exit(2);
-    }
-}
-
-static void unlimited(void)
-{
-    setrlimit(RLIMIT_AS, &before);
-}
-
-static size_t room;
-static pmix_proc_t self;
 
 /* Arguments, which are made before the limit is set. */
 static char *text;
@@ -108,8 +69,6 @@ static void make(void)
     of_infos.data.darray = array;
     PMIX_DATA_BUFFER_CONSTRUCT(&packed);
 }
-
-typedef pmix_status_t (*call_t)(void);
 
 static pmix_status_t pack(void *data, int32_t count, pmix_data_type_t type)
 {
@@ -609,13 +568,7 @@ static pmix_status_t server_notify(void)
     return any(PMIx_Notify_event(-5000, &self, PMIX_RANGE_LOCAL, infos, MANY / 4, NULL, NULL));
 }
 
-enum role { NONE, CLIENT, SERVER };
-
-static const struct {
-    const char *name;
-    enum role role;
-    call_t call;
-} CALLS[] = {
+static const struct shortage CALLS[] = {
     {"pack a string", NONE, pack_text},
     {"pack strings", NONE, pack_words},
     {"pack a byte object", NONE, pack_object},
@@ -675,68 +628,12 @@ static const struct {
     {"store in the server", SERVER, own_store},
     {"notify from the server", SERVER, server_notify},
 };
-#define NUM_CALLS (sizeof(CALLS) / sizeof(CALLS[0]))
-
-static pmix_server_module_t module;
-
-/* Runs in the child. Returns 0 if the call succeeds, and 1 if it returns an error. */
-static int one(size_t at)
-{
-    pmix_status_t status;
-    alarm(60);
-    if (CALLS[at].role == CLIENT) {
-        IS(PMIX_SUCCESS, PMIx_Init(&self, NULL, 0));
-    } else if (CALLS[at].role == SERVER) {
-        unsetenv("PMIX_NAMESPACE");
-        unsetenv("PMIX_RANK");
-        IS(PMIX_SUCCESS, PMIx_server_init(&module, NULL, 0));
-        PMIX_LOAD_PROCID(&self, "short", 0);
-    }
-    status = CALLS[at].call();
-    if (CALLS[at].role == CLIENT) {
-        PMIx_Finalize(NULL, 0);
-    } else if (CALLS[at].role == SERVER) {
-        PMIx_server_finalize();
-    }
-    if (status != PMIX_SUCCESS && room == 0) {
-        fprintf(stderr, "%s: %s\n", CALLS[at].name, PMIx_Error_string(status));
-    }
-    return status == PMIX_SUCCESS ? 0 : 1;
-}
 
 int main(int argc, char **argv)
 {
-    size_t failures = 0, refused = 0, first = 0, last = NUM_CALLS;
-    if (argc > 1) {
-        first = (size_t) atoi(argv[1]);
-        last = first + 1;
-    }
     getrlimit(RLIMIT_AS, &before);
     make();
-    for (size_t at = first; at < last; at++) {
-        for (size_t place = 0; place <= NUM_ROOMS; place++) {
-            int status = 0;
-            pid_t child;
-            room = place < NUM_ROOMS ? ROOMS[place] << 10 : 0;
-            child = fork();
-            if (child == 0) {
-                struct rlimit none = {0, 0};
-                setrlimit(RLIMIT_CORE, &none);
-                _exit(one(at));
-            }
-            HOLDS(child > 0 && waitpid(child, &status, 0) == child);
-            if (!WIFEXITED(status) || WEXITSTATUS(status) > (room == 0 ? 0 : 1)) {
-                fprintf(stderr, "%zu: %s with %zu KiB: %s %d\n", at, CALLS[at].name, room >> 10,
-                        WIFEXITED(status) ? "status" : "signal",
-                        WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
-                failures++;
-            }
-            refused += WIFEXITED(status) && WEXITSTATUS(status) == 1;
-        }
-    }
-    /* Most calls must fail within some limit; otherwise the limits test nothing. */
-    HOLDS(argc > 1 || refused > NUM_CALLS);
-    HOLDS(failures == 0);
+    make_calls(CALLS, sizeof(CALLS) / sizeof(CALLS[0]), argc, argv);
     printf("shortage: ok\n");
     return 0;
 }

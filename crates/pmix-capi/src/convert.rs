@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void};
 use std::ptr;
 
 use pmix_client::Error;
-use pmix_types::{App, Info, InfoFlags, IntoOwned, Key, Measure, Proc, Query, Status, Text};
+use pmix_types::{App, Info, InfoFlags, Key, Proc, Query, Status, Text};
 
 use crate::abi::*;
 use crate::memory::{self, Result, slice};
@@ -45,17 +45,7 @@ pub(crate) unsafe fn infos_at(at: *const pmix_info_t, count: usize) -> Result<Ve
             Err(status) => return Err(status),
         }
     }
-    used(infos)
-}
-
-/// The number of copies that a call makes of its arguments after it has read them: the packed data, the message, and
-/// the copy kept or logged in this process.
-const COPIES: usize = 3;
-
-/// Checks that the process has memory for the copies that a call makes of an argument.
-fn used<T: IntoOwned>(argument: T) -> Result<T> {
-    memory::reserve(argument.measure(Measure::All).saturating_mul(COPIES))?;
-    Ok(argument)
+    Ok(infos)
 }
 
 /// Reads `count` processes from a C array.
@@ -64,7 +54,7 @@ fn used<T: IntoOwned>(argument: T) -> Result<T> {
 /// `at` is NULL or points to `count` valid elements.
 pub(crate) unsafe fn procs_at(at: *const pmix_proc_t, count: usize) -> Result<Vec<Proc<'static>>> {
     // SAFETY: the caller guarantees `count` valid elements at `at`, or NULL.
-    unsafe { many(at, count) }.and_then(used)
+    unsafe { many(at, count) }
 }
 
 /// Reads `count` queries from a C array.
@@ -76,7 +66,7 @@ pub(crate) unsafe fn queries_at(
     count: usize,
 ) -> Result<Vec<Query<'static>>> {
     // SAFETY: the caller guarantees `count` valid elements at `at`, or NULL.
-    unsafe { many(at, count) }.and_then(used)
+    unsafe { many(at, count) }
 }
 
 /// Reads `count` applications from a C array.
@@ -85,7 +75,7 @@ pub(crate) unsafe fn queries_at(
 /// `at` is NULL or points to `count` valid elements.
 pub(crate) unsafe fn apps_at(at: *const pmix_app_t, count: usize) -> Result<Vec<App<'static>>> {
     // SAFETY: the caller guarantees `count` valid elements at `at`, or NULL.
-    unsafe { many(at, count) }.and_then(used)
+    unsafe { many(at, count) }
 }
 
 /// Returns the keys of a NULL-terminated array.
@@ -97,7 +87,7 @@ pub(crate) unsafe fn keys_at(at: *mut *mut c_char) -> Result<Vec<Key<'static>>> 
     let texts = unsafe { memory::read_texts(at)? };
     let mut keys = memory::list_for(texts.len())?;
     keys.extend(texts.into_iter().map(Key::new));
-    used(keys)
+    Ok(keys)
 }
 
 /// Reads a key. NULL, an empty key and a key that is too long are errors.

@@ -16,7 +16,7 @@ use crate::callback::Callback;
 use crate::convert::{Data, fault, infos_at};
 use crate::guard::exported;
 use crate::later::later;
-use crate::memory::{Result, slice};
+use crate::memory::{Result, cloned, slice};
 use crate::names::proc_at;
 use crate::per_process::PerProcess;
 use crate::pulls;
@@ -57,11 +57,11 @@ pub(crate) struct Happened {
 }
 
 impl Happened {
-    fn as_event(&self) -> Event<'static> {
+    fn into_event(self) -> Event<'static> {
         Event {
             status: self.status,
-            source: self.source.clone(),
-            infos: self.infos.clone(),
+            source: self.source,
+            infos: self.infos,
             range: None,
         }
     }
@@ -80,17 +80,17 @@ fn tell_and_ask(event: Happened, decision: Option<GroupDecision>) {
         return;
     };
     let is_local = is_local(&event.source, &own);
+    let event = event.into_event();
     let told = {
         let mut handlers = handlers();
-        let happened = event.as_event();
-        let told = handlers.chain(&happened, &own, |_| is_local);
+        let told = handlers.chain(&event, &own, |_| is_local);
         if told.is_empty() && decision.is_none() {
-            handlers.keep(happened);
+            return handlers.keep(event);
         }
         told
     };
     // The lock is released before the handlers run, because a handler may register another one.
-    Chain::begin(event, told, decision);
+    Chain::begin(happened(event), told, decision);
 }
 
 /// Notifies a new handler of the events that were kept for it.
@@ -366,7 +366,7 @@ exported! {
             let (named, infos) = unsafe { (proc_at(source), infos_at(info, ninfo)?) };
             let own = crate::state::proc()?;
             let source = named.unwrap_or_else(|| own.clone());
-            let event = Happened { status, source: source.clone(), infos: infos.clone() };
+            let event = Happened { status, source: source.clone(), infos: cloned(&infos)? };
             let here = includes(range, &infos, &own);
             let tell_here = move || {
                 if here {
@@ -386,7 +386,7 @@ exported! {
                 client.later(tell_here).map_err(|error| fault(&error))?;
                 return answer_now(cbfunc, cbdata);
             }
-            let (aborting, infos_said) = (client.clone(), infos.clone());
+            let (aborting, infos_said) = (client.clone(), cloned(&infos)?);
             let ask = Ask::notify(status, range, infos);
             match cbfunc {
                 Some(_) => client.start(ask, op(cbfunc, cbdata)?),

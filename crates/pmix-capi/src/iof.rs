@@ -71,7 +71,8 @@ exported! {
             }
             (None, registered) => {
                 let pull = |client: pmix_client::SharedClient| {
-                    let ask = Ask::iof_pull(procs.clone(), infos.clone(), channels, id as u64);
+                    let (procs, infos) = (memory::cloned(&procs)?, memory::cloned(&infos)?);
+                    let ask = Ask::iof_pull(procs, infos, channels, id as u64);
                     match registered {
                         None => {
                             let answer = client.wait(ask).map(Some).map_err(|error| fault(&error));

@@ -9,25 +9,18 @@ use crate::abi::*;
 use crate::convert::{check_required, infos_at};
 use crate::encoders::of_all;
 use crate::guard::exported;
-use crate::memory::{Result, bytes, reserve, string, text};
+use crate::memory::{Result, bytes, string, text};
 use crate::model::Model;
 use crate::record::there;
 use crate::status::{code, make_at};
 
-/// The memory needed to encode or parse a list, at most: bytes for each byte of the list, and a constant.
-const MAP_FACTOR: usize = 16;
-const MAP_BYTES: usize = 1 << 20;
-
-/// Returns a list that a caller wants to encode, after a check that there is memory to encode it.
+/// Returns a list that a caller wants to encode.
 ///
 /// # Safety
 /// `at` is NULL, which is an error, or a string.
 unsafe fn list_at<'a>(at: *const c_char) -> Result<&'a [u8]> {
     // SAFETY: the caller guarantees NULL or a string.
-    let list = unsafe { text(at) }.ok_or(Status::ERR_BAD_PARAM)?;
-    let bytes = list.len().saturating_mul(MAP_FACTOR);
-    reserve(bytes.saturating_add(MAP_BYTES))?;
-    Ok(list)
+    unsafe { text(at) }.ok_or(Status::ERR_BAD_PARAM)
 }
 
 exported! {

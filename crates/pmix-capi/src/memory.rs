@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 
 use pmix_types::memory as heap;
-use pmix_types::{Status, Text};
+use pmix_types::{IntoOwned, Status, Text};
 
 unsafe extern "C" {
     fn calloc(count: usize, size: usize) -> *mut c_void;
@@ -36,6 +36,11 @@ pub(crate) fn reserve(bytes: usize) -> Result<()> {
 /// Copies data of a C program to memory of this library.
 pub(crate) fn copied<T: Copy>(from: &[T]) -> Result<Vec<T>> {
     heap::copy(from).map_err(|error| error.status())
+}
+
+/// Copies a value of the model.
+pub(crate) fn cloned<T: IntoOwned + Clone>(from: &T) -> Result<T> {
+    from.try_clone().map_err(|error| error.status())
 }
 
 /// Returns an empty vector with room for `count` elements.

@@ -16,7 +16,7 @@ use pmix_types::{Bytes, Info, IofChannel, Proc, Rank, Status};
 
 use crate::abi::*;
 use crate::later::later;
-use crate::memory::Result;
+use crate::memory::{self, Result};
 use crate::model::{Model, counted};
 use crate::per_process::PerProcess;
 use crate::record::{Record as _, empty_list};
@@ -164,7 +164,7 @@ fn flush_after(id: usize, time: Duration) {
 }
 
 /// Delivers output from the host to all pulls of this process that match it.
-fn delivered(source: &Proc<'static>, channel: IofChannel, data: &[u8], infos: &[Info<'static>]) {
+fn delivered(source: &Proc<'static>, channel: IofChannel, data: &[u8], infos: &Vec<Info<'static>>) {
     let named = |proc: &Proc<'_>| {
         proc.nspace == source.nspace && (proc.rank == source.rank || proc.rank == Rank::WILDCARD)
     };
@@ -175,15 +175,19 @@ fn delivered(source: &Proc<'static>, channel: IofChannel, data: &[u8], infos: &[
         all.map(|(id, _)| *id).collect()
     };
     for id in wanting {
-        take(
-            id,
-            Output {
-                source: source.clone(),
-                channel,
-                infos: infos.to_vec(),
-                data: data.to_vec(),
-            },
-        );
+        let copies = memory::copied(data).and_then(|data| Ok((data, memory::cloned(infos)?)));
+        let Ok((data, infos)) = copies else {
+            tracing::warn!("output is lost: the process has no memory for it");
+            return;
+        };
+        let source = source.clone();
+        let output = Output {
+            source,
+            channel,
+            infos,
+            data,
+        };
+        take(id, output);
     }
 }
 
@@ -289,17 +293,23 @@ pub(crate) fn added(
 
 /// Delivers output from the host to the pulls of this process, on the thread that runs callbacks.
 pub(crate) fn deliver_here(
-    source: Proc<'static>,
+    source: &Proc<'static>,
     channel: IofChannel,
-    data: Vec<u8>,
-    infos: Vec<Info<'static>>,
-) {
+    data: &[u8],
+    infos: &Vec<Info<'static>>,
+) -> Result<()> {
     if pulls().all.is_empty() {
-        return;
+        return Ok(());
     }
+    let (source, data, infos) = (
+        source.clone(),
+        memory::copied(data)?,
+        memory::cloned(infos)?,
+    );
     if later(move || delivered(&source, channel, &data, &infos)).is_err() {
         tracing::warn!("output is lost: cannot start a thread that delivers it");
     }
+    Ok(())
 }
 
 #[cfg(test)]

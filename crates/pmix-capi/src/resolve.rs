@@ -9,13 +9,17 @@ use std::ptr;
 
 use pmix_client::Ask;
 use pmix_server::Server;
-use pmix_types::{DataArray, Info, Key, Nspace, Proc, Query, Rank, Status, Text, Value, keys};
+use pmix_types::memory as heap;
+use pmix_types::{
+    DataArray, Info, IntoOwned as _, Key, Measure, Nspace, Proc, Query, Rank, Status, Text, Value,
+    keys,
+};
 
 use crate::abi::*;
 use crate::convert::{clear_out, fault, hand_out, text_at};
 use crate::gets::known_to_server;
 use crate::guard::exported;
-use crate::memory::{Result, string};
+use crate::memory::{self, Result, string};
 use crate::names::nspace_at;
 use crate::state::{client, state};
 use crate::status::{code, write_to};
@@ -55,6 +59,12 @@ exported! {
     }
 }
 
+/// The number of copies of a node name while all nodes are listed: the name, the set of names seen, and the list.
+const NAME_COPIES: usize = 3;
+
+/// The bytes that a name takes in addition to its text: an entry of a list that doubles as it grows, and one of a table.
+const NAME_OVERHEAD: usize = 256;
+
 /// Returns the server of this process if it is not connected to another server.
 fn own_server() -> Option<Server> {
     let state = state();
@@ -75,7 +85,9 @@ fn peers(
     {
         let mut procs = Vec::new();
         for nspace in server.nspaces().map_err(|error| error.status())? {
-            procs.extend(peers_of_job(&nspace, node)?);
+            let more = peers_of_job(&nspace, node)?;
+            memory::reserve(more.len().saturating_mul(2 * size_of::<Proc<'_>>()))?;
+            procs.extend(more);
         }
         return Ok(procs);
     }
@@ -83,6 +95,7 @@ fn peers(
     if let Some(found) = &by_query
         && !found.is_empty()
     {
+        memory::reserve(found.measure(Measure::All))?;
         return Ok(Proc::owned_list(found));
     }
     let of = if nspace.is_invalid() {
@@ -105,6 +118,8 @@ fn peers_of_job(nspace: &Nspace<'static>, node: &[Info<'static>]) -> Result<Vec<
         Err(Status::ERR_NOT_FOUND) if of_job(&job, keys::JOB_SIZE, &[]).is_ok() => Vec::new(),
         Err(status) => return Err(status),
     };
+    let name = heap::allocated(nspace.as_bytes().len());
+    memory::reserve(ranks.len().saturating_mul(size_of::<Proc<'_>>() + name))?;
     Ok(ranks
         .into_iter()
         .map(|rank| Proc::new(nspace.clone(), rank))
@@ -123,6 +138,14 @@ fn nodes(own: Proc<'static>, nspace: Nspace<'static>) -> Result<Option<Text<'sta
             let Ok(Value::String(Some(nodes))) = of_job(&job, keys::NODE_LIST, &[]) else {
                 continue;
             };
+            let count = nodes
+                .as_bytes()
+                .iter()
+                .filter(|byte| **byte == b',')
+                .count()
+                + 1;
+            let texts = nodes.as_bytes().len().saturating_mul(NAME_COPIES);
+            memory::reserve(texts.saturating_add(count.saturating_mul(NAME_OVERHEAD)))?;
             names.extend(
                 nodes
                     .as_bytes()
@@ -199,11 +222,12 @@ fn ranks_of(value: &Value<'_>) -> Result<Vec<Rank>> {
     let Value::String(Some(text)) = value else {
         return Err(Status::ERR_NOT_FOUND);
     };
-    let text = text.to_str_lossy();
-    let ranks = text
-        .split(',')
-        .map(|rank| rank.trim().parse().map(Rank::new));
-    ranks
-        .collect::<std::result::Result<_, _>>()
-        .map_err(|_| Status::ERR_NOT_FOUND)
+    let bytes = text.as_bytes();
+    let mut ranks = memory::list_for(bytes.iter().filter(|byte| **byte == b',').count() + 1)?;
+    for rank in bytes.split(|byte| *byte == b',') {
+        let rank = std::str::from_utf8(rank).ok();
+        let rank = rank.and_then(|rank| rank.trim().parse().ok());
+        ranks.push(Rank::new(rank.ok_or(Status::ERR_NOT_FOUND)?));
+    }
+    Ok(ranks)
 }

@@ -307,7 +307,7 @@ exported! {
             // SAFETY: the header requires `bo` to be NULL or a valid byte object, which has `size` bytes.
             let data = unsafe { there(bo).and_then(|bo| slice(bo.bytes.cast::<u8>(), bo.size)).and_then(memory::copied)? };
             let channel = IofChannel::from_raw(channel);
-            crate::pulls::deliver_here(source.clone(), channel, data.clone(), infos.clone());
+            crate::pulls::deliver_here(&source, channel, &data, &infos)?;
             let made = server.iof_deliver(&source, channel, data, &infos);
             answer(made.map_err(|error| refused(&error)), cbfunc, cbdata)
         })())

@@ -11,6 +11,7 @@ mod programs;
 mod pulls;
 mod random;
 mod required;
+mod shortage;
 mod symbols;
 mod tools;
 mod types;

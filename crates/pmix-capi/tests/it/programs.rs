@@ -12,7 +12,7 @@ use pmix_types::{Info, Proc, Rank, keys};
 use crate::build::{Linked, cc, ended, is_under_tool, library, must, root};
 
 /// Compiles a program with the headers and a library.
-fn program(name: &str, folder: &Path, linked: Linked) -> PathBuf {
+pub(crate) fn program(name: &str, folder: &Path, linked: Linked) -> PathBuf {
     let strict = [
         "-std=c11",
         "-D_DEFAULT_SOURCE",
@@ -226,7 +226,7 @@ pub(crate) fn serve_first(size: u32, folder: &Path) -> (Server, Vec<(OsString, O
 }
 
 /// Starts a server with a job of `size` processes and more job info, and returns the environment of the first.
-fn serve_first_with(
+pub(crate) fn serve_first_with(
     size: u32,
     folder: &Path,
     more: Vec<Info<'static>>,
@@ -279,24 +279,6 @@ fn a_call_is_refused_when_no_thread_can_start_and_the_client_continues() {
     if !is_under_tool() {
         first_of("unthreaded", 1);
     }
-}
-
-#[test]
-fn a_call_is_refused_when_memory_is_exhausted() {
-    // A tool needs memory of its own, and ends a process that requests too much.
-    if is_under_tool() {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = program("shortage.c", folder.path(), Linked::Shared);
-    let large = Info::new("app.large", "x".repeat(4 << 20));
-    let (server, environment) = serve_first_with(1, folder.path(), vec![large]);
-    let mut command = Command::new(program);
-    command
-        .envs(environment)
-        .env("LD_LIBRARY_PATH", folder.path());
-    assert_eq!(must(&mut command), "shortage: ok\n");
-    server.finalize().expect("the server ends");
 }
 
 #[test]
