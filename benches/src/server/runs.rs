@@ -123,7 +123,7 @@ impl Field {
         self.timed_within(command, LIMIT)
     }
 
-    /// Runs a command as [`Self::output`] does, for a launcher that does not always end.
+    /// Runs a command as [`Self::timed`] does, for a launcher that does not always end.
     ///
     /// # Errors
     /// Returns an error if the command fails or exceeds the time limit.

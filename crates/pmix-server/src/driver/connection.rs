@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A connection: its socket and its pending output.
 
-use std::io::{self, Read};
+use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
 
 use mio::net::TcpStream;
 use pmix_engine::{Chunk, PeerId};
+use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use super::outbox::{Outbox, Written};
 
@@ -34,6 +35,30 @@ pub(super) struct Connection {
     pub(super) is_ending: bool,
     /// `true` while the connection is not read because its messages have not been handled.
     pub(super) is_paused: bool,
+}
+
+/// A writer to a socket that never generates SIGPIPE. `writev(2)`, by which the standard library writes several slices,
+/// does where the peer has closed the connection, and the signal ends hosts in C.
+struct WithoutSignal<'a>(&'a TcpStream);
+
+impl Write for WithoutSignal<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(send(self.0, bytes, SendFlags::NOSIGNAL)?)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let mut ancillary = SendAncillaryBuffer::default();
+        Ok(sendmsg(
+            self.0,
+            slices,
+            &mut ancillary,
+            SendFlags::NOSIGNAL,
+        )?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The result of a read.
@@ -105,7 +130,7 @@ impl Connection {
     /// # Errors
     /// Returns an error if the connection is broken.
     pub(super) fn write(&mut self, most: usize) -> io::Result<Written> {
-        self.outbox.write(&mut self.stream, most)
+        self.outbox.write(&mut WithoutSignal(&self.stream), most)
     }
 
     /// Returns `true` if the kernel accepts the pending output at once because of its short length.
@@ -127,5 +152,39 @@ impl Connection {
     /// much output was pending.
     pub(super) fn resumes(&self) -> bool {
         self.readable && self.outbox.len() < HIGH_WATER
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn a_write_to_a_closed_connection_generates_no_signal() {
+        let is_signaled = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(signal_hook::consts::SIGPIPE, Arc::clone(&is_signaled))
+            .unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        drop(listener.accept().unwrap());
+        let stream = TcpStream::from_std(stream);
+        let bytes = [0; 4096];
+        // The kernel takes bytes until it knows that the peer has closed its socket.
+        let write = || {
+            let slices = [IoSlice::new(&bytes), IoSlice::new(&bytes)];
+            let vectored = WithoutSignal(&stream).write_vectored(&slices);
+            vectored.and_then(|_| WithoutSignal(&stream).write(&bytes))
+        };
+        let broken = (0..1000).find_map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            write()
+                .err()
+                .filter(|error| error.kind() == io::ErrorKind::BrokenPipe)
+        });
+        assert!(broken.is_some());
+        assert!(!is_signaled.load(Ordering::Relaxed));
     }
 }
