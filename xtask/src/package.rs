@@ -161,14 +161,14 @@ fn whole(one: &Published) -> Result<(), String> {
 /// The crate whose examples serve program authors, and the crate that they need besides it.
 const EXAMPLES: (&str, &str) = ("pmix", "rustix");
 
-/// Creates a program beside the packages as a user would: it has the dependencies that README shows, and consists of
-/// the examples that need no more.
+/// Creates a program beside the packages as a user would: it has the dependencies that `docs/programs.md` shows, and
+/// consists of the examples that need no more.
 fn program(published: &[Published], folder: &Path) -> Result<(), String> {
     let (of, beside) = EXAMPLES;
     let one = published.iter().find(|one| one.name == of);
     let one = one.ok_or_else(|| format!("{of} is not published"))?;
-    let readme = root().join("README.md");
-    let text = fs::read_to_string(&readme).map_err(|e| format!("{}: {e}", readme.display()))?;
+    let page = root().join("docs/programs.md");
+    let text = fs::read_to_string(&page).map_err(|e| format!("{}: {e}", page.display()))?;
     let line = format!("cargo add {beside} --features ");
     let features = text.split(&line).nth(1).unwrap_or_default();
     let features = features.split_whitespace().next().unwrap_or_default();
@@ -179,11 +179,13 @@ fn program(published: &[Published], folder: &Path) -> Result<(), String> {
     });
     let known = known.and_then(|known| known["features"].as_array());
     let known = known.into_iter().flatten().filter_map(Value::as_str);
-    // `std` is a default feature, which programs do not name.
-    let known: Vec<_> = known.filter(|feature| *feature != "std").collect();
+    // Programs need not name `std`, a default feature, nor the feature by which our programs run under valgrind.
+    let known: Vec<_> = known
+        .filter(|feature| !matches!(*feature, "std" | "use-libc-auxv"))
+        .collect();
     if features != known {
         return Err(format!(
-            "README has {beside} with {features:?}, {of} with {known:?}"
+            "docs/programs.md has {beside} with {features:?}, {of} with {known:?}"
         ));
     }
     let manifest = format!(
