@@ -136,6 +136,7 @@ impl Server {
     /// process (`PMIx_server_register_client`). The object is passed to every upcall about the process. A
     /// process that has connected must be registered again before it is restarted.
     ///
+    /// # Errors
     /// Returns
     ///
     /// - `PMIX_ERR_INIT` if the server is not running;

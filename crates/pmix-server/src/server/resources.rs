@@ -23,6 +23,7 @@ impl Server {
     /// node: its jobs are then known here until they are deregistered. Jobs that are registered here are not
     /// changed.
     ///
+    /// # Errors
     /// Returns `PMIX_ERR_INIT` if the server is not running. Returns `PMIX_ERR_NOT_SUPPORTED` for other infos about
     /// groups, which are supported only in the construct of a group. Returns `PMIX_ERR_BAD_PARAM` for job info of
     /// another type, and an unpack error for damaged job info.
