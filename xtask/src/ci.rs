@@ -25,6 +25,7 @@ const SHORT: &[&str] = &[
     "interop server --profile dev",
     "interop types --profile dev",
     "consumers programs --profile dev",
+    "consumers suite --profile dev",
     // The library and the tests are built by the earlier calls.
     "sanitize --only memcheck --short --profile dev",
 ];

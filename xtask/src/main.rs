@@ -52,7 +52,7 @@ enum Task {
     Matrix,
     /// Every fuzz target for some time, two at a time.
     Fuzz {
-        /// How long each target runs.
+        /// Seconds for which each target runs.
         seconds: u32,
         /// One target; every target without it.
         target: Option<String>,
@@ -100,7 +100,7 @@ enum Task {
     },
     /// Makes the documents a site by mdBook, with the documentation of the crates beside it, and looks at it.
     Book {
-        /// Where the site is made.
+        /// Directory of the site.
         folder: PathBuf,
         #[command(flatten)]
         install: Install,
@@ -110,7 +110,7 @@ enum Task {
     /// Makes a Debian package of the command, the C library, its headers and their pages, without root.
     /// Where packages may be installed, it is installed and removed beside Debian's own libpmix.
     Deb {
-        /// Where the package is written.
+        /// Directory of the package.
         folder: PathBuf,
         /// The cargo profile of the build.
         #[arg(long, default_value = "dist")]
@@ -132,7 +132,7 @@ enum Task {
     },
 }
 
-/// Whether a task may install something.
+/// `true` if a task may install something.
 #[derive(Args)]
 struct Install {
     /// Installs what is needed and missing.

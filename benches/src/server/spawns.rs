@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cost of a spawn for each of its applications: linear in their number, as the request of one process decides it.
+//! Measures the cost of a spawn per application. The cost must be linear, because one request decides the number.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,13 +11,13 @@ use super::runs::Field;
 use crate::Report;
 use crate::table::{Row, Verdict, factor};
 
-/// The number of runs of a job. The least figure counts: a thread that is woken more often has more turns.
+/// The number of runs of a job. The least figure is reported, because a thread that wakes more often runs more turns.
 const RUNS: usize = 3;
 
-/// Applications of the spawns that are compared, of one process of `true` each.
+/// The numbers of applications of the compared spawns, each with one process of `true`.
 const APPS: [u32; 3] = [1, 10, 100];
 
-/// The most that an application of a large spawn may take, in those of a small one.
+/// The limit of the cost of an application in a large spawn, as a multiple of the cost in a small one.
 const MOST: f64 = 1.3;
 
 /// Counts the instructions of the launcher's first thread, which serves all processes, for spawns of few and of many

@@ -26,7 +26,6 @@ mod collective;
 mod config;
 mod control;
 mod cx;
-mod election;
 mod engine;
 mod error;
 mod event;

@@ -28,42 +28,42 @@ pub(crate) struct Row {
 
 /// The rows; null if there are none.
 #[used]
-// SAFETY: no other part of a program has the name.
+// SAFETY: no other part of a program has this name of the MPIR interface.
 #[unsafe(no_mangle)]
 static MPIR_proctable: AtomicPtr<Row> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Number of rows of the table.
 #[used]
-// SAFETY: as above.
+// SAFETY: no other part of a program has this name of the MPIR interface.
 #[unsafe(no_mangle)]
 static MPIR_proctable_size: AtomicI32 = AtomicI32::new(0);
 
-/// Not 0 if a debugger, which sets it, debugs the processes.
+/// A number other than 0 if a debugger, which sets it, debugs the processes.
 #[used]
-// SAFETY: as above.
+// SAFETY: no other part of a program has this name of the MPIR interface.
 #[unsafe(no_mangle)]
 static MPIR_being_debugged: AtomicI32 = AtomicI32::new(0);
 
-/// Why the function was called at which the debugger stops.
+/// The reason for the call of the function at which the debugger stops.
 #[used]
-// SAFETY: as above.
+// SAFETY: no other part of a program has this name of the MPIR interface.
 #[unsafe(no_mangle)]
 static MPIR_debug_state: AtomicI32 = AtomicI32::new(0);
 
-/// Its presence says that this program is no process of the job.
+/// A symbol whose presence says that this program is not a process of the job.
 #[used]
-// SAFETY: as above.
+// SAFETY: no other part of a program has this name of the MPIR interface.
 #[unsafe(no_mangle)]
 static MPIR_i_am_starter: AtomicI32 = AtomicI32::new(1);
 
-/// Its presence says that a debugger need not attach to every process.
+/// A symbol whose presence says that a debugger need not attach to every process.
 #[used]
-// SAFETY: as above.
+// SAFETY: no other part of a program has this name of the MPIR interface.
 #[unsafe(no_mangle)]
 static MPIR_partial_attach_ok: AtomicI32 = AtomicI32::new(1);
 
 /// The function on which debuggers set a breakpoint.
-// SAFETY: as above.
+// SAFETY: no other part of a program has this name of the MPIR interface.
 #[unsafe(no_mangle)]
 #[inline(never)]
 #[allow(non_snake_case, reason = "as above")]

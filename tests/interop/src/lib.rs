@@ -74,13 +74,13 @@ pub struct Options {
     /// The seed of the random data.
     #[arg(long, default_value_t = SEED)]
     seed: u64,
-    /// How many random lists.
+    /// Number of random lists.
     #[arg(long, default_value_t = 320)]
     lists: usize,
-    /// How many data of each family of types.
+    /// Number of data of each family of types.
     #[arg(long, default_value_t = bfrops::DATA)]
     data: usize,
-    /// How many random jobs.
+    /// Number of random jobs.
     #[arg(long, default_value_t = gds::JOBS)]
     jobs: usize,
     /// Runs the example programs about groups so many times each, and nothing else of `server`.

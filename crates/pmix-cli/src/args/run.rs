@@ -35,7 +35,7 @@ pub(crate) struct Run {
     /// The name of this node in the maps, if it differs from the host name.
     #[arg(long, value_name = "NAME", help_heading = "Placement")]
     pub(crate) node_name: Option<String>,
-    /// How processes are mapped to the parts of the node: `PART` round-robin, `PART:pe=N` with N cores for
+    /// Mapping of processes to the parts of the node: `PART` round-robin, `PART:pe=N` with N cores for
     /// each process, or `ppr:N:PART` with N processes on each part. PART is slot, node, package, numa,
     /// l3cache, l2cache, l1cache, core or hwthread.
     #[arg(

@@ -23,7 +23,7 @@ use crate::style::Style;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Ok,
-    /// It works, but not for everything, or not for long.
+    /// The part works, but not for everything, or not for long.
     Warning,
     /// Something does not work.
     Fault,

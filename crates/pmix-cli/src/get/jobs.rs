@@ -29,9 +29,9 @@ struct NamedJob {
     registered: Registration,
 }
 
-/// Why a job is not registered.
+/// The reason for which a job is not registered.
 pub(super) enum Refusal {
-    /// It is no job.
+    /// The input is not a job.
     Json(String),
     /// The store refuses it.
     Job(gds_hash::Error),

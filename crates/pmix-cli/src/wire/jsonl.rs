@@ -72,7 +72,7 @@ struct OnlyId<'a> {
     id: Option<&'a RawValue>,
 }
 
-/// Why a request was not obeyed.
+/// The reason for which a request was not obeyed.
 struct Refusal {
     status: Status,
     message: String,

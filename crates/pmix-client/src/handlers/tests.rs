@@ -64,7 +64,7 @@ fn a_named_handler_is_found_and_the_first_in_a_category_stays_first() {
             "last is registered as last",
         ),
         (HandlerOrder::Before("front".into()), "has the name front"),
-        (HandlerOrder::After("nobody".into()), "has the name nobody"),
+        (HandlerOrder::After("absent".into()), "has the name absent"),
     ] {
         let error = add("none", order).unwrap_err();
         assert_eq!(error.status(), Status::ERR_EVENT_REGISTRATION);

@@ -12,13 +12,13 @@
 
 use pmix_types::{DataArray, Info, IntoOwned as _, Nspace, Proc, Rank, Status, Value, keys};
 
+use super::invitation::answers::Outcome;
 use super::invitation::table::{Invitation, Key};
 use super::known::Groups;
 use super::membership::event;
 use super::presence::{absent, concerns_us};
 use crate::collective::each;
 use crate::cx::Cx;
-use crate::election::Outcome;
 use crate::events::Notification;
 use crate::ids::ElectionId;
 use crate::infos::{is_set, value};

@@ -22,6 +22,7 @@
 //!
 //! Source: PMIx Standard, chapter "Process Sets and Groups".
 
+pub(super) mod answers;
 pub(super) mod table;
 
 use std::collections::HashSet;

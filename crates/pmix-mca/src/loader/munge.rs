@@ -79,9 +79,9 @@ impl Munge {
                 symbol::<Destroy>(&opened, c"munge_ctx_destroy")?,
             )
         };
-        // SAFETY: as above; munge(3) requires that credentials are freed by free(3), which is found
-        // among the dependencies of this library.
+        // SAFETY: `munge_encode` has this type in munge.h, the same in every library with this soname.
         let encode = unsafe { symbol::<Encode>(&opened, c"munge_encode") };
+        // munge(3) requires that credentials are freed by free(3), which is found among the dependencies of this library.
         // SAFETY: `free` has this type in every C library.
         let free = unsafe { symbol::<Free>(&opened, c"free") };
         let encode = encode.ok().zip(free.ok());

@@ -172,7 +172,8 @@ fn copy_header(header: *const abi::ComponentHeader) -> Result<abi::ComponentHead
     if magic != abi::MAGIC {
         return Err(LoadFault::Magic);
     }
-    // SAFETY: as above; these fields are within the first 16 bytes.
+    // SAFETY: the fields are within the first 16 bytes of a header, which are the same in every version; the magic number
+    // shows that the pointer, which is not NULL and aligned, leads to one.
     let (major, minor, size) = unsafe {
         (
             bytes

@@ -31,7 +31,7 @@ const SHORT_FENCE: Duration = Duration::from_millis(250);
 /// The limit from SIGTERM to the end in the short form, in which other threads of the launcher compete for processors.
 const SHORT_OBEYED: Duration = Duration::from_secs(2);
 
-/// How often a process maps the same memory, and its size in MiB. With these values the kernel needs seconds to report
+/// The number of times that a process maps the same memory, and its size in MiB. With these values the kernel needs seconds to report
 /// the memory of the process.
 const MAPPED: [&str; 2] = ["64", "256"];
 

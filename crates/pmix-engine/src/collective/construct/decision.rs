@@ -14,7 +14,7 @@ use crate::peers::Ticket;
 use crate::timer::Timer;
 
 /// The reply of a member to a question.
-pub(super) struct Said<'s> {
+pub(super) struct MemberDecision<'s> {
     source: &'s Proc<'static>,
     status: Status,
     about: Proc<'static>,
@@ -42,7 +42,7 @@ impl Collectives {
         let member = cx.member(ticket)?;
         let source = member.proc.clone();
         let found = self.asked(&source, status, infos);
-        let Some((id, said)) = found.filter(|_| member.client.is_some()) else {
+        let Some((id, decision)) = found.filter(|_| member.client.is_some()) else {
             return Ok(false);
         };
         if let Some(Value::DataArray(DataArray::Proc(procs))) =
@@ -52,7 +52,7 @@ impl Collectives {
             let is_here = |nspace: &Nspace<'_>, rank| cx.registry.find(nspace, rank).is_some();
             Participants::of(procs, &member.proc.nspace, size, is_here)?;
         }
-        self.decided(cx, id, &said);
+        self.decided(cx, id, &decision);
         Ok(true)
     }
 
@@ -62,7 +62,7 @@ impl Collectives {
         source: &'s Proc<'static>,
         status: Status,
         infos: &'s [Info<'s>],
-    ) -> Option<(TrackerId, Said<'s>)> {
+    ) -> Option<(TrackerId, MemberDecision<'s>)> {
         let concerns = [
             Status::GROUP_INVITE_FAILED,
             Status::GROUP_LEADER_FAILED,
@@ -85,33 +85,33 @@ impl Collectives {
             })
         };
         let id = self.led.of(name).find(is_it)?;
-        let said = Said {
+        let decision = MemberDecision {
             source,
             status,
             about,
             infos,
         };
-        Some((id, said))
+        Some((id, decision))
     }
 
     /// Applies a decision, if its source is entitled to it.
-    pub(super) fn decided(&mut self, cx: &mut Cx, id: TrackerId, said: &Said<'_>) {
-        let is_in = self.has_called(cx, id, said.source);
+    pub(super) fn decided(&mut self, cx: &mut Cx, id: TrackerId, decision: &MemberDecision<'_>) {
+        let is_in = self.has_called(cx, id, decision.source);
         let Some(leadership) = self.leadership_of(id) else {
             return;
         };
-        let leads = leadership.leader() == Some(said.source);
-        let is_old = leadership.lost_leader() == Some(&said.about);
-        match said.status {
+        let leads = leadership.leader() == Some(decision.source);
+        let is_old = leadership.lost_leader() == Some(&decision.about);
+        match decision.status {
             Status::GROUP_CONSTRUCT_ABORT if leads || (is_old && is_in) => {
-                self.aborted(cx, id, &said.about);
+                self.aborted(cx, id, &decision.about);
             }
-            Status::GROUP_INVITE_FAILED if leads => self.leader_decided(cx, id, said),
+            Status::GROUP_INVITE_FAILED if leads => self.leader_decided(cx, id, decision),
             Status::GROUP_LEADER_FAILED if is_old && is_in => {
-                if is_set(said.infos, keys::GROUP_LEADER) {
-                    return self.elected(cx, id, said.source);
+                if is_set(decision.infos, keys::GROUP_LEADER) {
+                    return self.elected(cx, id, decision.source);
                 }
-                leadership.election.answer(said.source, false);
+                leadership.declined.insert(decision.source.clone());
                 self.settle_leader(cx, id);
             }
             _ => {}
@@ -142,14 +142,14 @@ impl Collectives {
         // The host was called here, but a server that still gathers ends the construct.
         let to = tracker.key.1.to_procs();
         let more = vec![Info::new(keys::GROUP_LEADER, about.clone())];
-        self.tell(cx, id, status, to, about, more, false);
+        self.notify(cx, id, status, to, about, more, false);
         self.close_leadership(cx, id);
     }
 
     /// Applies the decision of the leader about a lost process.
-    fn leader_decided(&mut self, cx: &mut Cx, id: TrackerId, said: &Said<'_>) {
-        let added = procs_of_any(said.infos, keys::GROUP_ADD_MEMBERS);
-        if added.is_empty() && !is_set(said.infos, keys::GROUP_OPTIONAL) {
+    fn leader_decided(&mut self, cx: &mut Cx, id: TrackerId, decision: &MemberDecision<'_>) {
+        let added = procs_of_any(decision.infos, keys::GROUP_ADD_MEMBERS);
+        if added.is_empty() && !is_set(decision.infos, keys::GROUP_OPTIONAL) {
             return self.fail(cx, id, Status::ERR_LOST_CONNECTION);
         }
         if !added.is_empty()
@@ -158,9 +158,9 @@ impl Collectives {
             leadership.added.extend_from_slice(&added);
             let more = vec![Info::new(keys::GROUP_ADD_MEMBERS, added.clone())];
             let invited = Status::GROUP_INVITED;
-            self.tell(cx, id, invited, added, said.source, more, false);
+            self.notify(cx, id, invited, added, decision.source, more, false);
         }
-        self.is_decided(cx, id, &said.about);
+        self.is_decided(cx, id, &decision.about);
     }
 
     /// Drops a lost process from the construct, which continues once no decision is pending.

@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use pmix_types::{Info, Proc, Status, Text};
 
-use crate::election::Election;
 use crate::ids::{ClientId, TrackerId};
 
 /// The leader of a construct.
@@ -29,8 +28,8 @@ pub(in super::super) struct Leadership {
     pub(in super::super) leader: Leader,
     /// The lost processes without a decision.
     pub(in super::super) undecided: BTreeSet<Proc<'static>>,
-    /// The replies of callers to the loss of the leader.
-    pub(in super::super) election: Election,
+    /// The callers that declined to lead after the loss of the leader. The first that offers leads at once.
+    pub(in super::super) declined: HashSet<Proc<'static>>,
     /// The callers that were lost after their call.
     pub(in super::super) lost_callers: HashSet<ClientId>,
     /// The processes that leaders add as replacements for lost ones.
@@ -56,7 +55,7 @@ impl Leadership {
         }
     }
 
-    /// Returns the lost leader whose successor this server has elected.
+    /// Returns the lost leader whose successor this server elects.
     pub(in super::super) fn lost_leader(&self) -> Option<&Proc<'static>> {
         match &self.leader {
             Leader::Electing(old) => Some(old),
@@ -93,7 +92,7 @@ impl Leadership {
             self.leader = Leader::None;
         }
         self.undecided.clear();
-        self.election.clear();
+        self.declined.clear();
         self.is_held_back = false;
         self.until.take()
     }

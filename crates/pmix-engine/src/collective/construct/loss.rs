@@ -35,8 +35,8 @@ impl Collectives {
         if has_called && !leadership.lost_callers.insert(client) {
             return true;
         }
-        // A lost process cannot become the leader.
-        leadership.election.forget(proc);
+        // `settle_leader` compares the replies with the callers that remain.
+        leadership.declined.remove(proc);
         match &leadership.leader {
             Leader::Leads(leader) if leader == proc => self.leader_lost(cx, id, proc),
             Leader::Leads(_) if !leadership.is_held_back => self.ask_leader(cx, id, proc),
@@ -117,10 +117,10 @@ impl Collectives {
             return;
         };
         leadership.leader = Leader::Leads(leader.clone());
-        leadership.election.clear();
+        leadership.declined.clear();
         let more = vec![Info::new(keys::GROUP_LEADER, leader.clone())];
         let selected = Status::GROUP_LEADER_SELECTED;
-        self.tell(cx, id, selected, to, &old, more, false);
+        self.notify(cx, id, selected, to, &old, more, false);
         self.ask_about_lost(cx, id);
         self.is_decided(cx, id, &old);
     }
@@ -159,8 +159,7 @@ impl Collectives {
         };
         let num_callers = tracker.said.len() - leadership.lost_callers.len();
         let is_electing = leadership.lost_leader().is_some() && leadership.is_local;
-        let num_answers = leadership.election.num_answers();
-        if is_electing && tracker.is_complete() && num_answers >= num_callers {
+        if is_electing && tracker.is_complete() && leadership.declined.len() >= num_callers {
             self.leader_unreachable(cx, id);
         }
     }
@@ -177,7 +176,7 @@ impl Collectives {
         let (status, old) = (leadership.status(), leadership.lost_leader().cloned());
         if let Some(old) = old {
             let (to, selected) = (tracker.key.1.to_procs(), Status::GROUP_LEADER_SELECTED);
-            self.tell(cx, id, selected, to, &old, Vec::new(), false);
+            self.notify(cx, id, selected, to, &old, Vec::new(), false);
         }
         match phase {
             Phase::Gathering => self.fail(cx, id, status),

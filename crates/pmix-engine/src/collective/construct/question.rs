@@ -145,7 +145,7 @@ impl Collectives {
     ) {
         let until = cx.after(cx.config.leader_time);
         self.wait_until(cx, id, until);
-        self.tell(cx, id, status, to, about, more, true);
+        self.notify(cx, id, status, to, about, more, true);
     }
 
     /// Sets the time limit of a decision, unless one is set.
@@ -169,7 +169,7 @@ impl Collectives {
         clippy::too_many_arguments,
         reason = "each argument is a part of one event"
     )]
-    pub(in super::super) fn tell(
+    pub(in super::super) fn notify(
         &self,
         cx: &mut Cx,
         id: TrackerId,

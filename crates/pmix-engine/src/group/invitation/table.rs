@@ -8,7 +8,7 @@ use pmix_types::{IntoOwned as _, Nspace, Proc, Text};
 
 use super::super::index::ByProc;
 use super::super::members;
-use crate::election::{Election, Outcome};
+use super::answers::{Election, Outcome};
 use crate::ids::ElectionId;
 use crate::procs::Procs;
 use crate::recount::Recount;

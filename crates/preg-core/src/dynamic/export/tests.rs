@@ -115,7 +115,7 @@ fn loaded() -> pmix_mca::Loaded {
         enabled: header.flags & abi::OFF_BY_DEFAULT == 0,
         params: None,
         query: header.query,
-        // SAFETY: as above.
+        // SAFETY: an exported header points to operations that live as long as the program.
         operations: unsafe { *header.operations },
     }
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The election of a new leader of an invitation or of a group construct, after the loss of the previous one.
+//! The answers to the loss of the leader of an invitation, and the leader that they elect.
 //!
-//! Each process that is notified of the loss answers if it is willing to lead. The first willing process that
-//! participates becomes the leader. There is no leader if all participants have declined or the time has expired. The
-//! server of the lost leader decides, so that no two processes are elected.
+//! The first willing process that has joined becomes the leader. There is no leader if all processes that joined have
+//! declined. The server of the lost leader decides, so that no two processes are elected.
 //!
 //! Source: the draft "PMIx Groups", "Group construct"; PMIx Standard, chapter "Process Sets and Groups".
 
@@ -38,24 +37,6 @@ impl Election {
             self.candidates.push(proc.clone());
         }
         is_first
-    }
-
-    /// Removes the answer of a lost process, which does not participate any more.
-    pub(crate) fn forget(&mut self, proc: &Proc<'static>) {
-        if self.answered.remove(proc) {
-            self.candidates.retain(|candidate| candidate != proc);
-        }
-    }
-
-    /// Removes all answers.
-    pub(crate) fn clear(&mut self) {
-        self.answered.clear();
-        self.candidates.clear();
-    }
-
-    /// Returns the number of processes that have answered.
-    pub(crate) fn num_answers(&self) -> usize {
-        self.answered.len()
     }
 
     /// Returns the number of stored names.
@@ -154,11 +135,9 @@ mod tests {
         let mut election = Election::default();
         assert!(election.answer(&proc(1), false));
         assert!(!election.answer(&proc(1), true));
-        assert_eq!((election.num_answers(), election.len()), (1, 1));
-        election.forget(&proc(1));
-        assert!(election.answer(&proc(1), true));
-        assert_eq!(election.len(), 2);
-        election.clear();
-        assert_eq!(election.len(), 0);
+        assert_eq!(election.len(), 1);
+        let joined = [proc(1)].into();
+        let outcome = election.outcome(&joined, |_| false, |_| false);
+        assert_eq!(outcome, Outcome::NoLeader);
     }
 }
