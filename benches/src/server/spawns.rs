@@ -15,7 +15,7 @@ use crate::table::{Row, Verdict, factor};
 const RUNS: usize = 3;
 
 /// The numbers of applications of the compared spawns, each with one process of `true`.
-const APPS: [u32; 3] = [1, 10, 100];
+const APPS: [u32; 4] = [1, 10, 100, 1000];
 
 /// The limit of the cost of an application in a large spawn, as a multiple of the cost in a small one.
 const MOST: f64 = 1.3;
@@ -38,26 +38,38 @@ pub(super) fn apps(field: &Field, report: &mut Report) -> Result<(), String> {
         let mut runs = 0..RUNS;
         runs.try_fold(f64::MAX, |least, _| Ok::<_, String>(least.min(used(apps)?)))
     };
-    let each = |few: u32, many: u32| -> Result<f64, String> {
-        Ok((least(many)? - least(few)?) / f64::from(many - few))
-    };
-    let [few, some, many] = APPS;
-    let row = each(few, some).and_then(|small| {
-        let large = each(some, many)?;
-        let ratio = large / small;
-        Ok(Row {
-            figure: "instructions of the launcher's first thread for each application of a spawn"
-                .to_owned(),
-            input: format!("{few} to {some} and {some} to {many} applications of `true`"),
-            ours: format!("{small:.0} and {large:.0}"),
-            peer: String::new(),
-            ratio: factor(ratio),
-            bound: format!("at most {MOST}"),
-            verdict: Verdict::of(ratio <= MOST),
-        })
-    });
-    report.add("spawn of applications", row);
+    let counts = APPS.map(least);
+    report.add("spawn of a few applications", row(&counts, [0, 1, 2]));
+    report.add("spawn of applications", row(&counts, [1, 2, 3]));
     Ok(())
+}
+
+/// Returns the row of three sizes: the instructions for each application that the second has more than the first, and
+/// the third more than the second. The smallest sizes are not judged: the first thread itself starts a single process,
+/// and other threads start the processes of a larger spawn.
+fn row(counts: &[Result<f64, String>], sizes: [usize; 3]) -> Result<Row, String> {
+    let count = |size: usize| counts.get(size).cloned().ok_or("no such size")?;
+    let number = |size: usize| APPS.get(size).copied().unwrap_or_default();
+    let each = |few: usize, many: usize| -> Result<f64, String> {
+        Ok((count(many)? - count(few)?) / f64::from(number(many) - number(few)))
+    };
+    let [few, some, many] = sizes;
+    let (small, large) = (each(few, some)?, each(some, many)?);
+    let ratio = large / small;
+    let [from, to, last] = sizes.map(number);
+    Ok(Row {
+        figure: "instructions of the launcher's first thread for each application of a spawn"
+            .to_owned(),
+        input: format!("{from} to {to} and {to} to {last} applications of `true`"),
+        ours: format!("{small:.0} and {large:.0}"),
+        peer: String::new(),
+        ratio: factor(ratio),
+        bound: format!("at most {MOST}"),
+        verdict: match few {
+            0 => Verdict::NotJudged,
+            _ => Verdict::of(ratio <= MOST),
+        },
+    })
 }
 
 /// Returns a command that counts the instructions of each thread of `pmix run` into files whose names begin with `out`.
