@@ -73,7 +73,37 @@ static int only_cpu(pid_t thread)
     return found;
 }
 
-/* Counts the other threads, all of which must run on `cpu` only. With -1 they may run anywhere. */
+/* The threads that ran before init, such as the one that a sanitizer starts. */
+static pid_t earlier[16];
+static int num_earlier;
+
+static bool is_earlier(pid_t thread)
+{
+    for (int k = 0; k < num_earlier; k++) {
+        if (earlier[k] == thread) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void remember_threads(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    struct dirent *entry;
+
+    HOLDS(tasks != NULL);
+    while ((entry = readdir(tasks)) != NULL) {
+        pid_t thread = atoi(entry->d_name);
+        if (thread != 0) {
+            HOLDS(num_earlier < 16);
+            earlier[num_earlier++] = thread;
+        }
+    }
+    closedir(tasks);
+}
+
+/* Counts the threads of the library, all of which must run on `cpu` only. With -1 they may run anywhere. */
 static int threads_on(int cpu)
 {
     DIR *tasks = opendir("/proc/self/task");
@@ -83,7 +113,7 @@ static int threads_on(int cpu)
     HOLDS(tasks != NULL);
     while ((entry = readdir(tasks)) != NULL) {
         pid_t thread = atoi(entry->d_name);
-        if (thread == 0 || thread == (pid_t)syscall(SYS_gettid)) {
+        if (thread == 0 || thread == (pid_t)syscall(SYS_gettid) || is_earlier(thread)) {
             continue;
         }
         count++;
@@ -116,6 +146,7 @@ int main(int argc, char **argv)
     alarm(120);
     HOLDS(argc == 2);
     role = argv[1];
+    remember_threads();
     HOLDS(sched_getaffinity(0, sizeof before, &before) == 0);
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         last = CPU_ISSET(cpu, &before) ? cpu : last;
