@@ -70,8 +70,10 @@ impl Admission {
         let until = now + cx.config.handshake_time;
         let inbox = Inbox::of_server(cx.config.max_message);
         let peer = cx.peers.add(Peer::new(origin, inbox, until));
+        // A peer that never sends its hello would otherwise keep its memory and descriptor.
         cx.timers.set(until, Timer::Handshake(peer));
         let most = cx.config.handshakes_per_user;
+        // The oldest handshake has had the most time, so it is the likeliest to hang.
         if let Some(oldest) = self.handshaking.add(origin.uid, peer, most) {
             let message = "its user has too many connections that have not completed the handshake";
             cx.refuse(oldest, Error::new(Status::ERR_OUT_OF_RESOURCE, message));
@@ -94,6 +96,7 @@ impl Admission {
         let hello = match Hello::decode(&frame.payload) {
             Ok(hello) => hello,
             Err(error) => {
+                // Without a hello, the role of the peer and so the form of a refusal are unknown.
                 return cx.refuse(peer, error.into());
             }
         };
@@ -124,6 +127,7 @@ impl Admission {
         if let Some(found) = cx.peers.get_mut(peer)
             && let Phase::Handshake(until) = found.phase
         {
+            // The deadline of the handshake stays: a module that never replies must not keep the connection.
             found.phase = Phase::Verifying(until, Box::new(frame.clone()));
         }
         Ok(())
@@ -166,6 +170,8 @@ impl Admission {
 
     /// Returns `true` if a refused peer reads the status.
     fn is_told_why(hello: &Hello<'_>) -> bool {
+        // Tools read the status of a refusal. A client of 4.2 ignores it and would wait; the closed connection ends its
+        // init.
         hello.role.says_ids() && hello.role != Role::SINGLETON
     }
 
@@ -190,6 +196,7 @@ impl Admission {
         }
         let gds = &hello.gds;
         let mut modules = gds.as_bytes().split(|byte| *byte == b',');
+        // The peer is admitted nevertheless: only job info has a form that it cannot read.
         if !modules.any(|name| name == b"hash") {
             tracing::info!(%peer, %gds, "the peer does not support the hash component of gds, so it cannot \
             read the job info");

@@ -25,6 +25,7 @@ impl<T: Ord> ByPeer<T> {
     pub(crate) fn remove(&mut self, peer: PeerId, name: &T) {
         if let Some(own) = self.0.get_mut(&peer) {
             own.remove(name);
+            // Otherwise the table would grow with every peer that ever connected.
             if own.is_empty() {
                 self.0.remove(&peer);
             }

@@ -101,6 +101,7 @@ impl Cx {
                 tracing::error!(%error, "cannot pack a status");
                 let peer = ticket.peer();
                 self.peers.settle(ticket);
+                // A client without a reply waits for ever; the closed connection ends its wait.
                 self.refuse(peer, error.into());
             }
         }
@@ -174,6 +175,7 @@ impl Cx {
 
     /// Starts a turn of long messages if a message waits for room.
     pub(crate) fn watch_input(&mut self) {
+        // Turns exist only while messages wait, so an idle server has no timer.
         if self.intake_due.is_none() && self.peers.any_input_waits() {
             self.intake_due = self.after(self.config.input_turn);
             if let Some(at) = self.intake_due {
@@ -221,6 +223,7 @@ impl Cx {
         match self.peers.next_frame(peer) {
             Ok(frame) => frame,
             Err(error) => {
+                // After a damaged header, the beginning of the next message is unknown.
                 self.refuse(peer, error.into());
                 None
             }
@@ -278,6 +281,7 @@ impl Cx {
     /// when the peer disconnects.
     pub(crate) fn call_host(&mut self, upcall: impl Into<Upcall>, pending: Pending) {
         let mut upcall = upcall.into();
+        // A required directive that this server has processed must not make the host fail (`PMIX_INFO_REQD_PROCESSED`).
         obeyed::mark(&mut upcall);
         let until = pending.deadline();
         let id = self.host.push(upcall, pending);
@@ -344,6 +348,7 @@ impl Cx {
             Some(owner) if owner != reader => Err(Error::denied(format!(
                 "user {reader} is not permitted to read job {nspace} of user {owner}"
             ))),
+            // Without a known owner there is no other user to protect: some hosts register none.
             _ => Ok(()),
         }
     }
@@ -421,6 +426,7 @@ impl Cx {
 
     /// Removes the data that a process put from the datastore.
     pub(crate) fn forget_puts(&mut self, proc: &Proc<'_>) {
+        // A client that finds the shared entry sends no request, so the entry must go first.
         self.shared.puts_changed(proc);
         let forgotten = self.store.update_modex(&proc.nspace, |puts| {
             puts.forget(proc.rank);

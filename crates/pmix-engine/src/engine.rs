@@ -112,6 +112,7 @@ impl Engine {
     pub fn give_up(&mut self, proc: &Proc<'_>, now: Instant) -> Option<(PeerId, PeerForm)> {
         self.cx.now = Some(now);
         let (peer, form) = Finalizing::leave_to_host(&mut self.cx, proc)?;
+        // There is no `Close` event: the host goes on using the socket.
         self.forget(peer);
         self.close_refused();
         Some((peer, form))
@@ -144,6 +145,7 @@ impl Engine {
     pub fn handle_queued(&mut self, now: Instant) -> Option<PeerId> {
         let peer = self.cx.peers.next_ready()?;
         self.handle_message(peer, now);
+        // The peer may have more messages; the others have their turn before the next one.
         self.cx.peers.enqueue(peer);
         Some(peer)
     }
@@ -172,6 +174,7 @@ impl Engine {
     pub fn handle_input(&mut self, peer: PeerId, bytes: &[u8], now: Instant) {
         self.cx.peers.push(peer, bytes);
         self.cx.watch_input();
+        // Replies to a peer that does not read them would fill the memory, so its further requests wait.
         while self.cx.peers.has_room(peer) && !self.cx.peers.is_drained(peer) {
             self.handle_message(peer, now);
         }
@@ -196,6 +199,7 @@ impl Engine {
     pub fn handle_written(&mut self, peer: PeerId, num_bytes: usize) {
         self.cx.peers.written(peer, num_bytes);
         self.subsystems.peer_read(&mut self.cx, peer);
+        // A request of the peer may have waited for room in its window.
         self.cx.peers.enqueue(peer);
         self.close_refused();
     }
@@ -223,6 +227,7 @@ impl Engine {
         self.cx.now = Some(now);
         while let Some(timer) = self.cx.timers.due(now) {
             self.subsystems.handle_timer(&mut self.cx, timer);
+            // The next timer finds the state after the disconnections that this one caused.
             self.close_refused();
         }
     }

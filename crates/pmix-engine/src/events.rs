@@ -134,6 +134,7 @@ impl Events {
         let Some(listener) = registry.listener(peer) else {
             return Vec::new();
         };
+        // No timer removes old events, so they are removed before they could be delivered.
         cache.expire(now);
         cache.replay(peer, &listener.proc, |notification| {
             registry.is_interested(peer, notification)

@@ -91,6 +91,7 @@ impl Finalizing {
         };
         let object = cx.host_object(Some(id));
         Self::client_finalized(cx, id, peer);
+        // A host that never replies must not keep the process from exiting.
         cx.timers.set(until, Timer::Finalize(peer));
         self.0.insert(peer, PendingFinalize { ticket, until });
         let call = ClientFinalized { proc, object };

@@ -87,6 +87,8 @@ impl Answer {
             Self::Tool(answer) => failure(answer),
         };
         match status {
+            // A host in C returns it for a request that it completed within the call (PMIx Standard, "Server-Specific
+            // Interfaces").
             Status::OPERATION_SUCCEEDED => Status::SUCCESS,
             other => other,
         }

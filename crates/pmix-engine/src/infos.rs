@@ -35,6 +35,7 @@ pub fn value<'i>(infos: &'i [Info<'_>], key: &str) -> Option<&'i Value<'i>> {
 pub(crate) fn try_to_owned(infos: &[Info<'_>]) -> Result<Vec<Info<'static>>, OutOfMemory> {
     let each = infos.iter().map(|info| info.measure(Measure::All));
     let bytes = each.fold(size_of_val(infos), usize::saturating_add);
+    // A failed allocation in the copy itself would abort the process of the host.
     memory::check(bytes)?;
     Ok(infos.to_vec().into_owned())
 }

@@ -183,6 +183,7 @@ impl Forwarding {
                 peers.push(pull.peer);
             }
         }
+        // A process may print before its tool has pulled; the first pull gets this output.
         if peers.is_empty() {
             self.kept.keep(&piece, &self.limits);
         }
@@ -195,6 +196,7 @@ impl Forwarding {
         let mut sent = Vec::new();
         let open = |pull: &&mut Pull| pull.peer == peer && pull.is_open;
         for pull in self.pulls.values_mut().filter(open) {
+            // A piece may exceed the room that is left: one longer than the window would never be sent otherwise.
             while room > 0
                 && let Some(piece) = pull.line.pop_for_peer()
             {
@@ -222,6 +224,7 @@ impl Forwarding {
         let Some(mut pull) = own.then(|| self.pulls.remove(&number)).flatten() else {
             return Err(Error::not_found(format!("the peer has no pull {number}")));
         };
+        // The window does not apply: no later event would send the rest.
         let held = std::iter::from_fn(|| pull.line.pop_for_peer());
         let held = held.map(|piece| (pull.local_id, piece)).collect();
         Ok((Ended::of(pull), held))
@@ -276,6 +279,7 @@ impl Pull {
         let channel = self.channels.as_raw() & piece.channel.as_raw() != 0;
         channel
             && match piece.source.rank {
+                // The host may deliver output of a job as a whole, which concerns a pull of any of its processes.
                 Rank::WILDCARD => self.wanted.names_job(&piece.source.nspace),
                 _ => self.wanted.has(&piece.source),
             }
@@ -289,6 +293,7 @@ fn queue(infos: &[Info<'_>], limits: &OutputLimits, room: usize) -> OutputQueue 
     let asked = find(keys::IOF_CACHE_SIZE).and_then(|info| info.value.to_number::<u32>().ok());
     let asked = asked.and_then(|size| usize::try_from(size).ok());
     let size = asked.unwrap_or(limits.held);
+    // The peer chooses the size, but the memory is the server's.
     let size = size.min(limits.most_held).min(room);
     match says(keys::IOF_DROP_OLDEST) && !says(keys::IOF_DROP_NEWEST) {
         true => OutputQueue::new(size, Overflow::DropOldest),

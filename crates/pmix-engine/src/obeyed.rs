@@ -149,12 +149,14 @@ pub(crate) fn check(function: &str, infos: &[Info<'_>]) -> Result<(), Error> {
 pub(crate) fn check_request(request: &Request<'_>, watches_heartbeats: bool) -> Result<(), Error> {
     match request {
         Request::Get(get) => {
+            // A qualifier selects one of several values. It is not a directive.
             let mut directives = get.infos.iter().filter(|info| !info.is_qualifier());
             directives.try_for_each(|info| check("PMIx_Get", std::slice::from_ref(info)))
         }
         Request::GroupLeave(leave) => check("PMIx_Group_leave", &leave.infos),
         Request::IofDeregister(end) => check("PMIx_IOF_deregister", &end.infos),
         Request::Monitor(monitor) if watches_heartbeats => match &monitor.monitor.key {
+            // The host receives all other monitors with their infos, and checks these itself.
             key if key.is(keys::MONITOR_HEARTBEAT) || key.is(keys::SEND_HEARTBEAT) => {
                 check("PMIx_Process_monitor", &monitor.infos)
             }
@@ -180,6 +182,7 @@ pub(crate) fn mark(upcall: &mut Upcall) {
         Upcall::Monitor(call) => ("PMIx_Process_monitor", &mut call.directives),
         Upcall::NotifyEvent(call) => ("PMIx_Notify_event", &mut call.infos),
         Upcall::RegisterEvents(call) => ("PMIx_Register_event_handler", &mut call.infos),
+        // The server processes no attribute of the other requests.
         _ => return,
     };
     mark_processed(function, SUPPORTED, infos);

@@ -223,6 +223,7 @@ impl HostCalls {
             peer: open.pending.peer(),
         });
         let mut calls: Vec<_> = calls.collect();
+        // The table is unordered, but identifiers increase.
         calls.sort_unstable_by_key(|call| call.id);
         calls
     }

@@ -33,6 +33,7 @@ impl Procs {
     pub fn extend(&mut self, procs: &[Proc<'_>]) {
         for run in procs.chunk_by(|a, b| a.nspace == b.nspace) {
             let Some(first) = run.first() else { continue };
+            // The name is copied once: a list has few jobs and many ranks.
             if !self.0.contains_key(first.nspace.as_bytes()) {
                 let nspace = first.nspace.clone().into_owned();
                 self.0.insert(nspace, Ranks::Some(HashSet::new()));
@@ -77,6 +78,7 @@ impl Procs {
 
     /// Returns `true` if the sets have a common process.
     pub(crate) fn meets(&self, others: &Self) -> bool {
+        // Either set may be a peer's long list, so the smaller one is traversed.
         let (few, many) = match self.0.len() <= others.0.len() {
             true => (self, others),
             false => (others, self),

@@ -114,6 +114,8 @@ impl Registry {
         let job = self.jobs.get_mut(nspace.as_bytes());
         let removed = job.and_then(|job| {
             let id = job.clients.remove(&rank)?;
+            // The rank stays known as local: its data keep their scope, and later reports are not those of a remote
+            // process.
             job.gone.insert(rank);
             Some((id, self.clients.remove(&id)?))
         });
@@ -126,6 +128,7 @@ impl Registry {
         let client = member.client.and_then(|id| self.client_mut(id));
         match client {
             Some(client) => client.disconnect(peer),
+            // A tool has no registration; only its finalize distinguishes an orderly end from a loss.
             None => !member.is_finalized,
         }
     }
@@ -176,6 +179,7 @@ impl Registry {
         job.num_told += 1;
         let is_last = job.num_local.is_some_and(|all| job.num_told >= all);
         if is_last {
+            // Restarted processes request the job info again, which is another round.
             job.num_told = 0;
         }
         is_last

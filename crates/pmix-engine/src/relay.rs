@@ -69,6 +69,7 @@ fn spawn(cx: &mut Cx, ticket: Ticket, request: &request::Spawn<'_>) {
     let Some((ticket, (proc, user))) = requestor(cx, ticket) else {
         return;
     };
+    // The engine forwards the output itself, but the name of the job is known only after the host has replied.
     let channels = forwarded(&request.infos);
     let call = Spawn {
         proc,
@@ -205,6 +206,7 @@ fn control_session(cx: &mut Cx, ticket: Ticket, request: &request::SessionContro
 fn device_distances(cx: &mut Cx, ticket: Ticket, request: &request::DeviceDistances<'_>) {
     if let Some((ticket, (proc, user))) = requestor(cx, ticket) {
         let named = request.cpuset.bitmap.clone().map(IntoOwned::into_owned);
+        // The server cannot see the binding of another process, so the host's registration counts.
         let cpus = named.or_else(|| bound(cx, &proc));
         let call = DeviceDistances {
             proc,

@@ -113,6 +113,7 @@ impl Resources {
             let node = self.nodes.entry(name.clone().into_owned()).or_default();
             let about = about.to_vec().into_owned();
             let new: HashSet<_> = about.iter().map(|info| &info.key).collect();
+            // A host may deliver the inventory of a node in parts, so other keys stay.
             node.retain(|known| !new.contains(&known.key));
             node.extend(about);
         }
@@ -127,6 +128,7 @@ impl Resources {
         qualifiers: &[Info<'_>],
     ) -> Option<(Subject, Cow<'_, Value<'static>>)> {
         let Some(Value::String(Some(name))) = value(qualifiers, keys::HOSTNAME) else {
+            // These arrays describe other objects than the job, so none of them is a value of it.
             if ARRAYS.contains(&key) {
                 return None;
             }

@@ -105,6 +105,7 @@ impl SharedData {
         let Some(job) = self.jobs.get_mut(proc.nspace.as_bytes()) else {
             return;
         };
+        // Data without room would be packed after each fence, only to be left out again.
         if job.takes_puts_of(proc.rank) {
             job.changed.insert(proc.rank);
         }
@@ -140,6 +141,7 @@ impl SharedData {
                 job.places.remove(&rank);
             }
             None => {
+                // Without room for the job info, the driver removes the whole table (docs/decisions/0023).
                 *job = SharedJob {
                     room: Room::None,
                     ..SharedJob::default()
@@ -172,6 +174,7 @@ impl SharedData {
         let Some(job) = self.jobs.get_mut(nspace.as_bytes()) else {
             return;
         };
+        // An updated job may lack earlier keys, which clients must not find any more.
         let mut outdated = std::mem::take(&mut job.infos);
         for (key, value) in infos {
             let (nspace, key) = (nspace.clone(), key.to_bytes());

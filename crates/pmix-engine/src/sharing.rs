@@ -22,6 +22,7 @@ impl Cx {
             return;
         }
         let puts = self.store.job(nspace).map(|job| job.modex_store());
+        // Data of earlier fences count as changed, so that the next fence shares them.
         let ranks = puts.iter().flat_map(|puts| puts.others_after(Rank::UNDEF));
         self.shared.begin(nspace.clone(), ranks.collect());
         self.share_infos(nspace);
@@ -51,6 +52,7 @@ impl Cx {
         let described = answers.described.iter();
         let described = described.filter(|rank| !left_out.contains(rank));
         let described = described.map(|rank| (SharedKey::Described(*rank), Vec::new()));
+        // The mark comes last: a client that finds it finds all values.
         let there = std::iter::once((SharedKey::Job, nspace.as_bytes().to_vec()));
         let infos = infos.into_iter().chain(described).chain(there);
         self.shared.set_infos(nspace, infos);

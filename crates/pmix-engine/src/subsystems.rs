@@ -82,6 +82,7 @@ impl Subsystems {
         let tag = frame.header.tag;
         match cx.peers.get(peer).map(|peer| &peer.phase) {
             Some(Phase::Handshake(_)) => self.admission.handle_hello(cx, peer, frame),
+            // A peer must wait for its welcome, so a request before it breaks the protocol.
             Some(Phase::Verifying(..) | Phase::PendingTool(_)) => {
                 cx.refuse(peer, Error::bad("a message before the handshake completed"));
             }
@@ -98,6 +99,7 @@ impl Subsystems {
 
     /// Decodes a request of an admitted peer and passes it to its subsystem.
     fn handle_request(&mut self, cx: &mut Cx, peer: PeerId, tag: Tag, payload: &[u8]) {
+        // The request borrows the framer of the store while subsystems change the context.
         let store = Arc::clone(&cx.store);
         match requests::take_in(cx, peer, tag, payload, store.maps()) {
             Some(Incoming::Answered(ticket, request)) => self.dispatch(cx, ticket, request),
@@ -393,6 +395,7 @@ impl Subsystems {
                 let follow = self.groups.lose_invited(cx, proc);
                 self.raise_all(cx, follow);
                 self.exchange.lost_elsewhere(cx, proc);
+                // Contributions in flight may contain data of the lost incarnation.
                 self.collectives.mark_stale(proc);
             }
         }

@@ -59,6 +59,8 @@ impl Admission {
             cx.share_job(&proc.nspace);
         }
         self.let_in(cx, peer, member);
+        // The welcome does not wait for the host, which may reply late or never. Its refusal disconnects the client
+        // later.
         let infos = hello.infos.clone().into_owned();
         let call = ClientConnected {
             proc,
@@ -75,6 +77,7 @@ impl Admission {
         let status = answer.status();
         if !status.is_success()
             && !matches!(answer, Answer::NotSupported)
+            // A host that drops its completion has not decided against the client.
             && *answer != Answer::DROPPED
         {
             cx.refuse(peer, Error::new(status, "the host rejected the client"));

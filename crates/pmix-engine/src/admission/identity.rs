@@ -44,6 +44,7 @@ impl Identity {
         origin: Origin,
     ) -> Result<Self, Error> {
         let (claimed_uid, claimed_gid) = hello.ids.unzip();
+        // The kernel reports the owner of the socket, so a credential of another user is stolen or forged.
         agree("the user", "its socket", uid, origin.uid)?;
         agree("the group", "its socket", gid, origin.gid)?;
         let shown = Self {
@@ -54,6 +55,7 @@ impl Identity {
         let said = |key| number(&hello.infos, key);
         shown.check("its infos", said(keys::USERID)?, said(keys::GRPID)?)?;
         Ok(Self {
+            // Without evidence the claim is compared with the registration, or with the user of the server.
             uid: shown.uid.or(claimed_uid),
             gid: shown.gid.or(claimed_gid),
         })

@@ -59,6 +59,7 @@ impl Admission {
         let Origin { uid, gid, .. } = origin;
         let user = Self::tool_user(cx, Identity { uid, gid })?;
         Self::check_tool_name(cx, &proc)?;
+        // No hello follows: the host made this connection and knows the tool.
         let inbox = Inbox::new(cx.config.max_message);
         let member = Member {
             proc,
@@ -134,6 +135,7 @@ impl Admission {
         answer: Answer,
     ) {
         let status = answer.status();
+        // The host may give a name to a tool, but a name that the tool chose is checked again below.
         let is_of_host =
             matches!(&answer, Answer::Tool(Ok(name)) if tool.proc.as_ref() != Some(name));
         let named = match (answer, tool.proc) {
@@ -206,6 +208,7 @@ fn about(
     proc: Option<&Proc<'static>>,
 ) -> Vec<Info<'static>> {
     let mut infos = hello.infos.clone().into_owned();
+    // The host decides by the verified user, not by the one that the tool claims.
     infos.retain(|info| !info.key.is(keys::USERID) && !info.key.is(keys::GRPID));
     let version = Text::new(hello.version.as_bytes().to_vec());
     infos.push(Info::new(keys::VERSION_INFO, Value::String(Some(version))));

@@ -64,11 +64,14 @@ impl Collectives {
 
     /// Handles the call of a process for the construct or destruct of a group.
     pub(crate) fn take_part_in_group(&mut self, cx: &mut Cx, call: GroupCall) {
+        // A call that others wait for joins them. If it were refused alone, they would wait for it until their time
+        // limit.
         if let Some(error) = &call.refusal
             && !self.has_begun(cx, &call)
         {
             return cx.reply_error(call.ticket, error);
         }
+        // Departed members are dropped before the call joins, or the destruct would wait for them.
         self.begin_without(cx, &call);
         self.take_part(cx, call.ticket, call.what, &call.procs, &call.infos);
     }
@@ -96,6 +99,7 @@ impl Collectives {
             Err(error) => return cx.reply_error(ticket, &error),
         };
         let infos = infos.to_vec().into_owned();
+        // Before all local processes are registered, a list of ranks and a wildcard cannot be compared.
         if Self::is_early(cx, &participants) {
             return self.came_early(cx, ticket, client, (kind, participants, group), infos);
         }
@@ -246,6 +250,7 @@ impl Collectives {
                 .into_iter()
                 .for_each(|ticket| cx.reply_status(ticket, status));
         }
+        // A process may list processes of other users, so the users are compared when they call (docs/decisions/0017).
         if is_of_other_user {
             tracing::warn!("group construction failed: its members belong to different users");
             return self.fail(cx, id, Status::ERR_NO_PERMISSIONS);
@@ -264,6 +269,7 @@ impl Collectives {
             }
             cx.timers.set(until, Timer::Collective(id));
         }
+        // The call shows that the announced construct has not ended on this node.
         self.ask_held_back(cx, id);
         if leads {
             self.add_leader(cx, id, client);
@@ -279,6 +285,7 @@ impl Collectives {
         if tracker.phase != Phase::Gathering || tracker.is_undecided() {
             return;
         }
+        // The lost participant will not call, so the others would wait for ever.
         if tracker.has_lost_participant && !tracker.is_tolerant {
             self.fail(cx, id, Status::ERR_LOST_CONNECTION);
         } else if tracker.is_complete() {
@@ -298,6 +305,7 @@ impl Collectives {
         is_so: impl Fn(&Proc<'static>) -> bool,
     ) -> bool {
         let mut jobs = participants.local_jobs(&cx.registry).into_iter();
+        // A deregistered process has no client any more; only its rank is left.
         let is_gone = jobs.any(|(nspace, ranks, job)| {
             let mut gone = job.gone.iter().filter(|rank| ranks.has(**rank));
             gone.any(|rank| is_so(&Proc::new(nspace.clone(), *rank)))
@@ -322,8 +330,10 @@ impl Collectives {
         let Some(tracker) = self.get_mut(id) else {
             return;
         };
+        // The host must not get the directives of callers that were dropped.
         tracker.take_decisions();
         if tracker.key.0 == Collective::GroupConstruct {
+            // The host passes these members to all servers. A process that is registered later is no absent one.
             tracker.absent = absent(cx, tracker);
         }
         let tracker = &*tracker;
@@ -341,6 +351,7 @@ impl Collectives {
         }
         let data = match tracker.key.0 {
             Collective::Fence => contribution(cx, tracker),
+            // Callers of this node that disagree fail the construct everywhere, so the host is called with the failure.
             Collective::GroupConstruct => wanted_order(&tracker.said).map(|_| Vec::new()),
             _ => Ok(Vec::new()),
         };
@@ -389,6 +400,7 @@ impl Collectives {
         let Some(tracker) = self.get_mut(id) else {
             return;
         };
+        // From here on a loss does not end the collective: other servers may already have its success.
         tracker.phase = Phase::Hosting;
         let call = tracker.call(infos, data, None);
         self.queue_upcall(cx, id, Some(call));
@@ -405,6 +417,7 @@ impl Collectives {
             return infos;
         };
         let left = until.saturating_duration_since(now);
+        // `PMIX_TIMEOUT` has whole seconds, and 0 means no limit, so the rest is rounded up.
         let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
         let seconds = u32::try_from(seconds.max(1)).unwrap_or(u32::MAX);
         infos.retain(|info| !info.key.is(keys::TIMEOUT));

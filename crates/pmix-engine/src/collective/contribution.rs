@@ -78,6 +78,7 @@ pub(super) fn absorb_contributions(
     });
     cx.store.absorb(&modex);
     for (nspace, rank) in modex.procs() {
+        // The shared entry still has the data of an earlier fence.
         cx.shared.puts_changed(&Proc::new(nspace.clone(), rank));
     }
     Ok(())
@@ -89,6 +90,7 @@ fn modex_members<'m>(cx: &Cx, members: &'m Participants) -> Vec<Participant<'m>>
     let size = |nspace, ranks: &Ranks| {
         let last = ranks.listed().and_then(<[_]>::last);
         let listed = last.map(|last| last.as_raw().saturating_add(1));
+        // A bound that is too low would reject valid data, so a job of unknown size has none.
         cx.job_size(nspace).or(listed).unwrap_or(u32::MAX)
     };
     jobs.map(|(nspace, ranks)| Participant {
@@ -142,6 +144,7 @@ fn with_data(form: &PeerForm, fence_form: ModexForm, bytes: &[u8]) -> Result<Vec
                 let len = before.len() - decoder.rest().len();
                 data.extend_from_slice(before.get(..len).unwrap_or_default());
             }
+            // The host returns contributions in any order, but all servers must report the same status.
             Contribution::Failed(status) => failed = Some(failed.map_or(status, |f| f.min(status))),
         }
     }
@@ -183,6 +186,7 @@ fn flagged(decoder: &mut Decoder<'_>) -> Result<Contribution, Error> {
     Ok(match decoder.one::<wire_type::Byte>()? {
         NOTHING => Contribution::Nothing,
         FAILED => match decoder.one::<wire_type::Status>()? {
+            // Without a failure status, this node would succeed and the others fail.
             status if status.is_success() => Contribution::Failed(Status::ERROR),
             status => Contribution::Failed(status),
         },

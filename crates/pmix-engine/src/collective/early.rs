@@ -42,8 +42,10 @@ impl Collectives {
         if let Err(error) = self.check_room(&job) {
             return cx.reply_error(ticket, &error);
         }
+        // Early calls count as active. Otherwise a process could make any number before the registration.
         self.begins(&job);
         let limit = Self::limit(cx, &infos);
+        // The host may never register the job, so a call without a limit of its own ends, too.
         let until = limit.or_else(|| cx.after(cx.config.registration_time));
         let has_lost_participant = Self::has_lost(cx, &key.1);
         let id = self.early.add(EarlyCall {
@@ -132,6 +134,7 @@ impl Collectives {
     /// Processes an early call as if it arrived now.
     fn take_early(&mut self, cx: &mut Cx, call: EarlyCall) {
         let (kind, participants, group) = call.key;
+        // The permission of the caller was checked when its call arrived.
         let size = |nspace: &Nspace<'_>| Ok(cx.job_size(nspace));
         let is_here = |nspace: &Nspace<'_>, rank| cx.registry.find(nspace, rank).is_some();
         let known = Participants::of(&participants.to_procs(), &call.job, size, is_here);
@@ -165,6 +168,7 @@ impl Collectives {
         let Ok(id) = self.tracker_of(cx, client, key) else {
             return;
         };
+        // The failed call counts: the next call of this process belongs to a later collective.
         self.join(id, client);
         let Some(tracker) = self.get_mut(id) else {
             return;

@@ -34,6 +34,7 @@ impl Collectives {
     ) {
         // The upcall counted as active even if its tracker has failed in the meantime.
         self.end_one(job);
+        // With local participants only, this server knows every order of the members that a caller has set.
         let is_local = { self.get(id) }.is_some_and(|open| {
             open.key.0 == Collective::GroupConstruct && Self::is_local(cx, &open.key.1)
         });
@@ -47,6 +48,7 @@ impl Collectives {
                 tracker.infos = infos;
                 tracker.check_gathered(is_local)
             }
+            // A host may return no infos; then the members are those that the callers listed.
             (Collective::GroupConstruct, other) if other.status().is_success() => {
                 tracker.infos = Vec::new();
                 tracker.check_gathered(is_local)
@@ -193,6 +195,7 @@ impl Collectives {
         };
         let was_gathering = tracker.phase == Phase::Gathering;
         tracker.phase = Phase::Failed(status);
+        // The leader's announcement may arrive late and must not begin the construct again.
         self.note_ended(cx, id);
         self.stop_asking(cx, id, status);
         let Some(tracker) = self.get_mut(id) else {
@@ -207,6 +210,7 @@ impl Collectives {
             self.tell_servers(cx, id, status);
         }
         self.destruct_failed(cx, id, &tickets);
+        // The calls of late participants must find this tracker, or they would begin the next collective.
         self.keep_failed(id);
         for ticket in tickets {
             cx.reply_status(ticket, status);
@@ -264,6 +268,7 @@ impl Collectives {
         }
         missing.sort_unstable();
         missing.dedup();
+        // The names of all processes of a large job would fill the log.
         let named = missing.iter().take(MAX_NAMED);
         let named: Vec<_> = named
             .map(|proc| format!("{}:{}", proc.nspace, proc.rank))
@@ -319,6 +324,7 @@ impl Collectives {
         };
         for DueUpcall { id, job, call } in self.upcalls.end(&key, id, call) {
             let Some(call) = call else {
+                // Without an upcall the collective stops counting now, otherwise when the host replies.
                 self.end_one(&job);
                 continue;
             };

@@ -208,14 +208,17 @@ fn merge_directives(directives: &mut Vec<Info<'static>>, said: &Said) {
     let is_own =
         |info: &&Info<'_>| !info.key.is(keys::GROUP_MEMBERSHIP) && !info.key.is(keys::TIMEOUT);
     let places = directives.iter().enumerate();
+    // In reverse order, so that the table has the first of several infos with one key.
     let mut places: HashMap<_, _> = { places.rev() }
         .map(|(place, info)| (info.key.as_bytes().to_vec(), place))
         .collect();
     for info in said.iter().flat_map(|(_, infos)| infos).filter(is_own) {
         let place = places.get(info.key.as_bytes()).copied();
+        // The lists of all callers are merged into one, which `upcall` has added.
         if info.key.is(keys::GROUP_ADD_MEMBERS) {
             continue;
         }
+        // Each member shares infos of its own, so they do not replace each other.
         match place.filter(|_| !info.key.is(keys::GROUP_INFO)) {
             Some(place) if info.truth().is_true() => {
                 if let Some(known) = directives.get_mut(place) {

@@ -81,6 +81,7 @@ pub(crate) fn each(cx: &Cx, list: &[Proc<'_>]) -> Vec<Proc<'static>> {
     let mut each = Vec::with_capacity(list.len());
     for proc in list {
         let nspace = &proc.nspace;
+        // One copy of the name serves all ranks of a large job.
         let shared = nspace.to_shared();
         let of = |rank| Proc::new(shared.clone(), rank);
         match (proc.rank, cx.job_size(nspace)) {

@@ -40,6 +40,7 @@ impl Collectives {
             Collective::Disconnect,
         ] {
             for id in self.of_key(&(kind, before.clone(), None)) {
+                // Other callers wait for the departed member until their time limit, and an upcall cannot be changed.
                 let may =
                     |tracker: &Tracker| tracker.is_tolerant && tracker.phase == Phase::Gathering;
                 if self.get(id).is_some_and(may) {
@@ -68,6 +69,7 @@ impl Collectives {
         let Ok((client, participants)) = found else {
             return;
         };
+        // The participants are not known yet, so no tracker can begin for them.
         if Self::is_early(cx, &participants) {
             return;
         }
@@ -125,6 +127,7 @@ impl Collectives {
         let key: Key = (Collective::GroupDestruct, members, Some(group.name));
         let is_open = |tracker: &Tracker| !matches!(tracker.phase, Phase::Failed(_));
         let is_begun = self.first(&key, is_open).is_some();
+        // No other node waits for a local group, and a destruct that has begun calls the host anyway.
         if is_begun || Self::is_early(cx, &key.1) || Self::is_local(cx, &key.1) {
             return;
         }

@@ -74,6 +74,7 @@ impl OrderedUpcalls {
         while let Some(turn) = turns.pop_front() {
             let call = match turn.state {
                 State::Open => {
+                    // The host matches collectives by their order, so a later upcall must not overtake this one.
                     turns.push_front(turn);
                     break;
                 }

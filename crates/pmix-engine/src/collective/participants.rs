@@ -27,6 +27,7 @@ static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 impl PartialEq for Participants {
     fn eq(&self, other: &Self) -> bool {
+        // The hash settles most comparisons without a walk through long lists.
         self.hash == other.hash && self.jobs == other.jobs
     }
 }
@@ -113,6 +114,7 @@ impl Participants {
             Some((nspace, ranks, job))
         });
         let mut named: Vec<_> = named.collect();
+        // The registry has no order, but results must not depend on which set was traversed.
         named.sort_unstable_by_key(|(nspace, ..)| *nspace);
         named
     }
@@ -198,6 +200,7 @@ struct OfJob<'a, 'p> {
 impl Ranks {
     /// Returns the processes that ranks of a job select. `size` is the number of its processes.
     fn of(mut ranks: impl Iterator<Item = Rank> + Clone, size: Option<u32>) -> Result<Self, Error> {
+        // A wildcard covers all other ranks of the list.
         let has_wildcard = ranks.clone().any(|rank| rank == Rank::WILDCARD);
         if has_wildcard {
             return Ok(Self::All);

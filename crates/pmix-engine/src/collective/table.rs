@@ -121,6 +121,7 @@ impl Collectives {
     pub(super) fn find(&self, key: &Key, client: ClientId) -> Option<TrackerId> {
         let queue = self.by_key.get(key)?;
         let last = queue.joined.get(&client);
+        // A process calls the collectives of the same participants in their order, so earlier ones are not searched.
         let next = last.map_or(0, |last| queue.trackers.partition_point(|id| id <= last));
         let mut later = queue.trackers.range(next..);
         let expects = |id: &TrackerId| self.get(*id).is_some_and(|t| t.expects(client));
@@ -148,6 +149,7 @@ impl Collectives {
         let id = TrackerId(self.last);
         let queue = self.by_key.entry(tracker.key.clone()).or_default();
         queue.trackers.push_back(id);
+        // The turn of its upcall is taken now, because later collectives may end first.
         self.upcalls.begin(&tracker.key, &tracker.job, id);
         self.begins(&tracker.job);
         self.trackers.insert(id, tracker);
@@ -197,6 +199,7 @@ impl Collectives {
             self.led.remove(name, id);
         }
         if let Some(queue) = self.by_key.get_mut(&tracker.key) {
+            // Identifiers increase, so the queue is sorted.
             if let Ok(place) = queue.trackers.binary_search(&id) {
                 queue.trackers.remove(place);
             }
@@ -233,6 +236,7 @@ impl Collectives {
         let known = self.own_calls.get(&tracker.job);
         let (count, num_bytes) = known.copied().unwrap_or_default();
         let num_bytes = num_bytes + tracker.weight;
+        // No process waits for these calls, so nothing else bounds their number if the host never replies.
         if count >= MAX_FAILED || num_bytes > MAX_FAILED_BYTES {
             return None;
         }

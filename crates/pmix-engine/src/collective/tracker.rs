@@ -142,10 +142,13 @@ impl Tracker {
         if self.key.0.is_of_group() {
             self.is_tolerant |= group_call::is_tolerant(&infos);
             self.user = self.user.or_else(|| self.user_of(&infos));
+            // Members pass different infos: their own data, or an order of the members that all must agree on.
             self.said.push((client, infos));
             return;
         }
+        // One caller decides for all, since all get the same result.
         self.is_tolerant |= is_set(&infos, keys::GROUP_FT_COLLECTIVE);
+        // The host gets one list, so that of the first caller applies to all.
         if self.infos.is_empty() {
             self.infos = infos;
             return;

@@ -198,6 +198,7 @@ impl Cleanups {
     /// Removes and returns the cleanups of a process that has ended.
     pub(super) fn proc_ended(&mut self, proc: &Proc<'_>) -> Vec<(CleanupKey, Cleanup)> {
         let proc = proc.clone().into_owned();
+        // Several users may have registered cleanups for the same process.
         let last = (proc.clone(), (u32::MAX, u32::MAX));
         self.take((proc, (0, 0))..=last)
     }
@@ -206,6 +207,7 @@ impl Cleanups {
     pub(super) fn job_ended(&mut self, nspace: &Nspace<'_>) -> Vec<(CleanupKey, Cleanup)> {
         let nspace = nspace.clone().into_owned();
         let first = (Proc::new(nspace.clone(), Rank::new(0)), (0, 0));
+        // The range includes the wildcard rank, under which the cleanups of the job itself are stored.
         let last = Proc::new(nspace, Rank::new(u32::MAX));
         self.take(first..=(last, (u32::MAX, u32::MAX)))
     }

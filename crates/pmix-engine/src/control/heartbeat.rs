@@ -68,6 +68,7 @@ impl HeartbeatMonitor {
             let message = "missing pmix.monitor.btime, the time between heartbeats";
             return Err(Error::bad(message));
         }
+        // Both factors have 32 bits, so the product fits.
         let seconds = u64::from(seconds) * (u64::from(drops) + 1);
         monitor.window = Duration::from_secs(seconds);
         Ok(monitor)
@@ -197,6 +198,7 @@ impl HeartbeatMonitors {
         let mut missed = Vec::new();
         for watch in &mut monitored.monitors {
             if watch.due(monitored.last).is_some_and(|due| due <= now) {
+                // One alert for one silence; the next heartbeat starts the monitor again.
                 watch.is_missed = true;
                 missed.push(watch.monitor.clone());
             }

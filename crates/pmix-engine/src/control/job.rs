@@ -38,6 +38,7 @@ impl Control {
         let mut directives = with_user(&request.infos, member.user);
         for info in &mut directives {
             if is_about_cleanup(info) {
+                // The host must not remove the paths a second time.
                 info.set_processed();
             }
         }

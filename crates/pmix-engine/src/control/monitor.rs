@@ -133,6 +133,7 @@ impl Control {
 
     /// Returns a notification to the job of a peer for each of its expired monitors.
     pub(crate) fn heartbeat_due(&mut self, cx: &mut Cx, peer: PeerId) -> Vec<Notification> {
+        // The timer has expired, so there is none to cancel.
         self.watched.remove(&peer);
         let Some(now) = cx.now else {
             return Vec::new();
@@ -148,6 +149,7 @@ impl Control {
     /// Creates the notification of missing heartbeats of a peer.
     fn missed(cx: &Cx, peer: PeerId, monitor: HeartbeatMonitor) -> Option<Notification> {
         let member = cx.peers.member(peer)?;
+        // The server raises the alert for the process, so it reaches no user that the process could not notify itself.
         let only = cx.only_user(member);
         let source = member.proc.clone();
         let mut infos = vec![Info::new(keys::EVENT_AFFECTED_PROC, source.clone())];
@@ -176,6 +178,7 @@ impl Control {
 /// report of the server.
 fn check_alert(request: &request::Monitor<'_>) -> Result<(), Error> {
     let alert = request.error;
+    // These two requests raise no alert, so their code has no effect.
     let adds = ![keys::SEND_HEARTBEAT, keys::MONITOR_CANCEL]
         .iter()
         .any(|key| request.monitor.key.is(key));

@@ -272,6 +272,7 @@ impl Engine {
         self.subsystems.process_group_outcomes(&mut self.cx);
         // Without `follow`, the local processes have already received the event.
         if let Some(follow) = follow {
+            // The server of the lost process waits for the leader, which cannot answer without a handler.
             self.subsystems.ask_for_other(&mut self.cx, &notification);
             self.subsystems.events.raise(&mut self.cx, notification);
             self.subsystems.raise_all(&mut self.cx, follow);

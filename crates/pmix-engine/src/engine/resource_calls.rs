@@ -29,6 +29,7 @@ impl Engine {
             let has_own = |nspace: &Nspace<'_>| self.cx.registry.job(nspace).is_some();
             let told = self.cx.store.absorb_collected(&codec, packed, has_own);
             for (nspace, refused) in told.unwrap_or_else(|error| {
+                // The values above are registered already, so the other jobs are read as well.
                 outcome = Err(error.into());
                 Vec::new()
             }) {

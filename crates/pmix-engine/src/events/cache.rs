@@ -68,6 +68,7 @@ impl Cache {
         if notification.directives.do_not_cache || !fits {
             return;
         }
+        // Expired events must not displace others.
         self.expire(now);
         self.make_room(&notification.source, bytes);
         let slot = self.free.pop().unwrap_or(self.kept.len());
@@ -107,6 +108,7 @@ impl Cache {
         };
         self.bytes -= gone.bytes;
         self.free.push(gone.slot);
+        // The next event in this slot has been received by no peer.
         for had in self.had.values_mut() {
             if let Some(word) = had.get_mut(gone.slot / 64) {
                 *word &= !bit(gone.slot);

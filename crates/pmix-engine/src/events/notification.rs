@@ -187,6 +187,7 @@ impl Notification {
     pub(crate) fn is_for(&self, peer: PeerId, listener: &Listener, sessions: Sessions<'_>) -> bool {
         let has_seen = match self.reporter {
             Reporter::Peer(own) => own == peer,
+            // The host may return an event to all servers, including that of its source.
             Reporter::Host => self.source == listener.proc,
             Reporter::Server | Reporter::Observer => false,
         };

@@ -21,6 +21,7 @@ impl Events {
     ) -> Result<(), Error> {
         let members = Proc::owned_list(members);
         (cx.process_sets).define(name.clone().into_owned(), members.clone())?;
+        // The set is defined first: a process that receives the event may query it at once.
         let users = owners(cx, &members);
         self.tell_of_set(cx, Status::PROCESS_SET_DEFINE, name, Some(members), users);
         Ok(())

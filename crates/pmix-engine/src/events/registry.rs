@@ -198,6 +198,7 @@ impl Registry {
         let named = self.codes.get(&notification.status);
         let default = self.codes.get(&DEFAULT);
         let default = default.filter(|_| !notification.directives.non_default);
+        // A peer with a handler for the code and one for all events is notified once.
         let peers: BTreeSet<PeerId> = [named, default]
             .into_iter()
             .flatten()
@@ -226,6 +227,7 @@ impl Registry {
             .copied()
             .filter(|code| self.hosted.insert(*code))
             .collect();
+        // The registration follows and may fail; until then no peer wants these codes.
         let unwanted = |code: &Status| !self.codes.contains_key(code);
         self.unwanted.extend(new.iter().copied().filter(unwanted));
         new

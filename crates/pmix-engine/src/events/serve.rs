@@ -162,6 +162,7 @@ impl Events {
         };
         if let Err(error) = self.register(peer, &listener, codes, infos) {
             cx.reply_error(ticket, &error);
+            // The host was asked to report these codes before the registration failed.
             return self.release_events(cx);
         }
         cx.reply_status(ticket, Status::SUCCESS);
@@ -169,6 +170,7 @@ impl Events {
             return;
         };
         let sessions = sessions(&cx.store);
+        // Cached events follow the reply: the client has no handler for them before.
         let missed = self.replay(peer, &sessions, now);
         for notification in missed {
             Self::tell(cx, &[peer], &notification);

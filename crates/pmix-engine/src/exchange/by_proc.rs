@@ -154,6 +154,7 @@ impl<T: Wanted> ByProc<T> {
     }
 
     fn range(&self, nspace: &Nspace<'static>) -> impl Iterator<Item = (&Proc<'static>, &Names)> {
+        // Processes are ordered by nspace, then by rank, so the processes of a job are consecutive.
         let first = Proc::new(nspace.clone(), Rank::new(0));
         let procs = self.by_proc.range(first..);
         procs.take_while(move |(proc, _)| proc.nspace == *nspace)

@@ -29,6 +29,7 @@ impl Exchange {
     ) {
         let mut get = GetRequest::of_get(request);
         if let Some(proc) = named {
+            // The reply must have the name in the request, under which the client stores the data.
             get.named = Some(std::mem::replace(&mut get.proc, proc));
         }
         self.answer(cx, ticket, get);
@@ -58,6 +59,7 @@ impl Exchange {
             Err(error) => {
                 let peer = pending.ticket.peer();
                 cx.reply_error(pending.ticket, &error);
+                // The client gets only the status; the log has the reason.
                 let denied = EngineEvent::Denied {
                     peer,
                     reason: error,
@@ -198,6 +200,7 @@ impl Exchange {
     fn fail_gets_of_job(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
         let waiting = self.gets.of_job(nspace).into_iter();
         let mut failed: Vec<_> = waiting.filter_map(|id| self.take_pending(cx, id)).collect();
+        // These gets wait for room in their windows and hold no data yet.
         for due in self.due.values_mut() {
             let of_job = |pending: &PendingGet| pending.request.proc.nspace == *nspace;
             let (gone, left) = std::mem::take(due).into_iter().partition(of_job);

@@ -30,6 +30,7 @@ impl Exchange {
             let form = cx.config.modex_form();
             let kvals = job.job().kvals(&cx.codec(&form), form.release)?;
             let (key, until) = (None, None);
+            // The request is stored even though it ends at once, so that its identifier is unique.
             let id = DirectModexId(self.inbound.add(proc, PendingDmodex { key, until }));
             self.bring(cx, id, Ok(kvals));
             return Ok(id);

@@ -18,6 +18,8 @@ impl Exchange {
             Ok(payload) => {
                 let peer = cx.peers.get_mut(ticket.peer());
                 if let Some(member) = peer.and_then(Peer::member_mut) {
+                    // A tool may take over the connection of its launcher only after this request
+                    // (docs/decisions/0028).
                     member.has_job_info = true;
                 }
                 cx.reply(ticket, payload);
@@ -54,6 +56,7 @@ impl Exchange {
             }
             return Ok(reply.into());
         }
+        // A tool has no registered job, but its init waits for this reply.
         let alone = reply::JobInfo {
             nspace: nspace.clone(),
             kvals: &[],

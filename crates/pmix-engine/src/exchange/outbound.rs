@@ -118,6 +118,7 @@ impl Exchange {
         let wire = cx.codec(&cx.config.modex_form());
         let is_kept = !self.outbound.lost.contains(proc);
         if is_kept && cx.store.job(&proc.nspace).is_some() {
+            // Job info comes from the host's registration, never from another server's reply.
             if proc.rank.is_valid() {
                 cx.store.update_modex(&proc.nspace, |puts| {
                     puts.absorb_direct(&wire, proc.rank, data)

@@ -42,6 +42,7 @@ impl Exchange {
         }
         for rank in puts.others_after(request.proc.rank).take(MAX_RANKS) {
             let of = Proc::new(nspace.clone(), rank);
+            // A client has its own data, and a get for an incomplete process would wait.
             if rank == member.proc.rank || !cx.is_complete(&of) {
                 continue;
             }

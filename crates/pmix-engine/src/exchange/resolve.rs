@@ -39,6 +39,7 @@ impl Exchange {
         if request.key.is_none() && !request.is_of_proc() {
             let form = cx.member(&pending.ticket)?.form;
             let object = self.job_infos.whole_job(cx, nspace, &job, &form)?;
+            // The client caches this reply, so later ones need not repeat the job info.
             cx.peers.knows_job(pending.ticket.peer(), nspace);
             return Ok(Resolution::Ready(
                 answer::success(&form, &[&object])?.into(),
@@ -164,6 +165,7 @@ impl Exchange {
             let (rank, nspace) = (proc.rank, &proc.nspace);
             return Err(Error::not_found(format!("{nspace} has no rank {rank}")));
         }
+        // The host has replied about this key; another call would return the same.
         match pending.was_asked {
             true => Err(Error::not_found("the process has not put the key")),
             false => Ok(Resolution::WaitFor(WaitFor::Host)),

@@ -177,10 +177,12 @@ impl OutboundDmodex {
             false => {
                 self.lost_before.push_back(proc.clone().into_owned());
                 if self.lost_before.len() > MAX_LOST_BEFORE {
+                    // The host may report losses in jobs that it never registers here.
                     self.lost_before.pop_front();
                 }
             }
         }
+        // The reply in flight may have data of the lost incarnation.
         if let Some(asked) = self.asked.get_mut(&proc.clone().into_owned()) {
             asked.is_stale = true;
         }

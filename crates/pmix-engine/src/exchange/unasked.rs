@@ -53,6 +53,7 @@ impl Exchange {
         let room = room.min(cx.config.reply_window.saturating_sub(len));
         // A client with several open requests requests everything that it needs itself.
         let is_pending = self.due.get(&peer).is_some_and(|due| !due.is_empty());
+        // Once a value was replaced, data without a request could be outdated (docs/decisions/0024).
         if room == 0 || puts.has_changed() || is_pending || cx.peers.has_more(peer) {
             return Ok(());
         }

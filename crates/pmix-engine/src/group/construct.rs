@@ -49,6 +49,7 @@ pub(crate) fn undecided(cx: &Cx, asked: &Notification) -> Option<NotifyEvent> {
     let Value::Proc(lost) = &about else {
         return None;
     };
+    // Only the server of the leader knows the leader's handlers.
     cx.registry.find(&leader.nspace, leader.rank)?;
     let to = vec![lost.clone()];
     Some(NotifyEvent {

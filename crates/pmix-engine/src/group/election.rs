@@ -36,6 +36,7 @@ impl Groups {
         let invitation = self.invitations.remove(key)?;
         self.note_over(key.clone());
         let list = invitation.list.clone();
+        // No process could lead, or an earlier loss of a leader of this name is still being settled.
         if invitation.joined.is_empty() || self.invitations.electing(key).is_some() {
             self.take_bytes(&key.1.nspace, invitation.bytes);
             return Some((list, Vec::new()));
@@ -98,6 +99,7 @@ impl Groups {
         let decides = invitation.decides();
         let mut list = invitation.list.clone();
         if !decides {
+            // The deciding server notifies the other nodes; this one only ends the wait of its own processes.
             list.retain(|to| to.rank == Rank::WILDCARD || cx.registry.was_here(to));
         }
         let (name, old) = &invitation.key;

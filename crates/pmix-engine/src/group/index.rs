@@ -21,6 +21,7 @@ impl ByProc {
     ) {
         for proc in procs {
             self.named.entry(proc.clone()).or_default().insert(id);
+            // The name is copied only for a new job.
             if let Some(ids) = self.of_jobs.get_mut(proc.nspace.as_bytes()) {
                 ids.insert(id);
                 continue;

@@ -149,6 +149,7 @@ impl Groups {
         source: &Proc<'_>,
         infos: &[Info<'_>],
     ) -> Result<(), Error> {
+        // Without a single recipient, the answer names no leader whose invitation could be checked.
         let [leader] = targets(infos) else {
             return Ok(());
         };
@@ -426,6 +427,7 @@ impl Groups {
                 }
                 if status == Status::GROUP_INVITE_DECLINED {
                     known.joined.remove(source);
+                    // A decline is final. Between servers, an earlier acceptance may arrive after it.
                     known.declined.insert(source.clone());
                 } else if !known.declined.contains(source) {
                     known.joined.insert(source.clone());

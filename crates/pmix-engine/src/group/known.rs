@@ -164,6 +164,7 @@ impl Groups {
         self.check_memberships(cx, group.members.list())?;
         let members = group.members.list().to_vec();
         changed(cx, &group.name, GroupChange::Formed(members));
+        // No process of this node could use its name or end it.
         if !group.members.any_local(cx) {
             return Ok(());
         }
@@ -221,6 +222,7 @@ impl Groups {
     pub(super) fn of(&self, name: &[u8], member: &Proc<'_>) -> Option<(u64, &Known)> {
         let ids = self.named(name).iter();
         let mut groups = ids.filter_map(|id| Some((*id, self.groups.get(id)?)));
+        // Groups of one name have no common member, so the first match is the only one.
         groups.find(|(_, group)| group.members.has(member))
     }
 }

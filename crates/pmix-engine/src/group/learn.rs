@@ -53,6 +53,7 @@ impl Groups {
         };
         if request.status == Status::GROUP_LEFT {
             let about = affected(&request.infos).unwrap_or(source);
+            // A process can report only its own departure.
             if about == source {
                 let source = source.clone();
                 self.leaves(cx, name, &source, Status::GROUP_LEFT);
@@ -75,6 +76,7 @@ impl Groups {
         self.check_free(name, list)?;
         for run in list.chunk_by(|a, b| a.nspace == b.nspace) {
             if let Some(proc) = run.first() {
+                // Members are notified of each other's losses, which a process may learn only of jobs that it may read.
                 cx.check_reads(member, &proc.nspace)?;
             }
         }
@@ -86,6 +88,7 @@ impl Groups {
         self.add(cx, group)?;
         self.invitation_ended(name, &leader);
         let (name, list) = (name.clone().into_owned(), Proc::owned_list(list));
+        // A member may have been lost between its acceptance and this report.
         let gone = gone_of(cx, &list, Vec::new());
         Ok(self.gone_already(cx, &name, &list, notifies, &gone))
     }

@@ -81,6 +81,7 @@ impl Groups {
         if is_over {
             return done.update.into_iter().collect();
         }
+        // A further reply to the same construct concerns its own callers; losses of the others were reported before.
         let among = if done.is_new { &done.members } else { &called };
         let gone = gone_of(cx, among, lost);
         let mut told: Vec<_> = done.update.into_iter().collect();
@@ -137,6 +138,7 @@ impl Groups {
         members: &[Proc<'static>],
         (job, fails): (&Nspace<'static>, bool),
     ) {
+        // Each server answers for the members of its own node.
         if !members.iter().any(|proc| was_here(cx, proc)) {
             return;
         }
@@ -303,6 +305,7 @@ impl Groups {
         }
         let is_told = status == Status::GROUP_LEFT || group.notifies;
         let told = is_told.then(|| event(cx, status, &group.name, group.members.present(cx), proc));
+        // No local process is left that could destruct the group.
         if !group.members.any_local(cx)
             && let Some(group) = self.remove(id)
             && !group.destruct_failed

@@ -123,6 +123,7 @@ impl Groups {
     /// Replaces the names of the caller's groups by the members. Returns the ticket, or replies with an error and
     /// returns `None`.
     fn resolve(&self, cx: &mut Cx, ticket: Ticket, procs: &mut Vec<Proc<'_>>) -> Option<Ticket> {
+        // Most servers have no group, so that most requests are not searched.
         if self.groups.is_empty() {
             return Some(ticket);
         }
@@ -148,6 +149,7 @@ impl Groups {
         let is_named =
             |nspace: &Nspace<'_>| !self.named(nspace.as_bytes()).is_empty() && !is_job(cx, nspace);
         let runs = || procs.chunk_by(|a, b| a.nspace == b.nspace);
+        // A list without a group name, the usual one, is not copied.
         if !runs().any(|run| run.first().is_some_and(|proc| is_named(&proc.nspace))) {
             return Ok(None);
         }
@@ -179,6 +181,7 @@ impl Groups {
         if let Value::Proc(proc) = &info.value
             && is_named(proc)
         {
+            // The name may expand to many processes, which only a list can hold.
             info.value = Value::from(vec![proc.clone()]);
         }
         match &mut info.value {
@@ -225,6 +228,7 @@ fn resolve_one(
         }
         return Ok(());
     }
+    // A walk through the whole jobs for each rank in a list would take too long.
     if members.has_jobs() {
         let each = match &mut found.each {
             Some(each) => each,

@@ -40,6 +40,7 @@ impl Groups {
             Ok((name, caller, user)) => {
                 let room = self.check_room(cx, &caller.nspace, &name, &request.procs);
                 let own = std::slice::from_ref(&caller);
+                // A limit does not refuse a call that others wait for, because they would never get a reply.
                 let refusal = room.and_then(|()| self.check_memberships(cx, own));
                 let mut infos = with_user(&request.infos, user);
                 let own = OF_SERVER;
@@ -50,6 +51,7 @@ impl Groups {
                 }
                 let role = role(request);
                 if role == Role::Added {
+                    // Processes under libraries up to 5.0 pass it only because these reject an empty list.
                     infos.retain(|info| !info.key.is(keys::GROUP_BOOTSTRAP));
                 } else {
                     let list = Value::DataArray(DataArray::Proc(Proc::owned_list(&request.procs)));
@@ -227,6 +229,7 @@ fn name_member(info: &mut Info<'static>, member: &Proc<'static>) {
     if let Value::DataArray(DataArray::Info(infos)) = &mut info.value
         && info.key.is(keys::GROUP_INFO)
     {
+        // A process must not share infos in the name of another member.
         infos.retain(|info| !info.key.is(keys::PROCID));
         infos.insert(0, Info::new(keys::PROCID, member.clone()));
     }

@@ -251,6 +251,7 @@ pub(super) fn unpack<T>(
         return Err(Error::bad(format!("{name} is not the name of {kind}")));
     };
     let found = found?;
+    // Further bytes would be fields of another version.
     decoder.finish()?;
     Ok(found)
 }

@@ -108,6 +108,7 @@ impl Forwarding {
                 waiting.is_under_way = true;
                 cx.call_host(call, Pending::PushStdin(ticket));
             }
+            // Without an entry, later input goes to the host directly.
             None => _ = self.suspended.0.remove(&peer),
         }
     }

@@ -89,6 +89,7 @@ impl Forwarding {
         let member = cx.member(ticket)?;
         let user = member.user;
         for proc in &request.procs {
+            // The owner of a job may become known later, so each piece of output is checked again.
             cx.check_reads(member, &proc.nspace)?;
         }
         let procs = Proc::owned_list(&request.procs);

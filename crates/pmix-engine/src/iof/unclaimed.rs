@@ -26,6 +26,7 @@ impl UnclaimedOutput {
         let stream = (piece.source.clone(), piece.channel);
         let before = self.streams.get(&stream).copied().unwrap_or(0);
         let fits = before + weight <= limits.kept_per_stream;
+        // The end of a stream is kept beyond the limit, because a tool may wait for it.
         if !(fits || piece.is_end()) || weight > limits.kept {
             return;
         }

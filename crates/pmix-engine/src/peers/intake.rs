@@ -131,6 +131,7 @@ impl Intake {
         received: usize,
         num_peers: usize,
     ) {
+        // Short messages are always read, so they need no room.
         if len <= SHORT {
             return;
         }
@@ -243,6 +244,7 @@ impl Intake {
                 class.admit(self.most, &mut self.paused, &mut self.resumed);
             }
         }
+        // The room is free at once, although the connections close only after the current subsystem has returned.
         for peer in &refused {
             self.ended(*peer, usize::MAX);
         }
@@ -252,6 +254,7 @@ impl Intake {
     /// Returns `true` if there is room for the received bytes of a message to be paused. Disconnects paused peers that
     /// have used up their patience to make room.
     fn make_room(&mut self, patience: u64, received: usize, refused: &mut Vec<PeerId>) -> bool {
+        // A beginning is always allowed and does not count.
         if received <= SHORT || received > self.most {
             return received <= SHORT;
         }

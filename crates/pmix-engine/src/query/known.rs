@@ -274,6 +274,7 @@ fn pset_members(cx: &Cx, member: &Member, qualifiers: &[Info<'_>]) -> Option<Val
 fn job_status(cx: &Cx, member: &Member, jobs: &[Nspace<'static>]) -> Option<Value<'static>> {
     let seen = jobs.iter().filter(|nspace| may_see(cx, member, nspace));
     let mut known = seen.filter_map(|nspace| cx.registry.job(nspace)).peekable();
+    // Without local processes there are no connections to judge by; only the host knows.
     known.peek()?;
     let mut clients = known
         .flat_map(|job| job.clients.values())

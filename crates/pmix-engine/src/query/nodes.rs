@@ -66,6 +66,7 @@ impl<'q> Nodes<'q> {
         let mut qualifiers: Vec<Info<'q>> =
             std::iter::once(*first).chain(others).cloned().collect();
         let one = |node: &&Info<'q>| {
+            // One list serves all nodes: a query may name thousands.
             if let Some(place) = qualifiers.first_mut() {
                 *place = (*node).clone();
             }

@@ -46,6 +46,7 @@ pub(super) fn procs_on(cx: &Cx, nspace: &Nspace<'static>, nodes: &Nodes<'_>) -> 
     };
     let mut seen = HashSet::new();
     let procs = nodes.ask(on_one).into_iter().flatten();
+    // One query may select a node both by its name and by its number.
     procs.filter(|proc| seen.insert(proc.rank)).collect()
 }
 

@@ -110,6 +110,7 @@ impl QueryResults {
             }
             LocalAnswer::Unknown => open.num_unknown += 1,
         }
+        // The host may have a better answer than a tentative one.
         open.keys.push(key);
         Ok(())
     }

@@ -60,6 +60,7 @@ fn row(cx: &Cx, known: &Registered, rank: Rank) -> ProcInfo<'static> {
         hostname: text(keys::HOSTNAME),
         executable_name: text(keys::APP_ARGV).map(|argv| first_word(&argv)),
         pid: pid.unwrap_or_default(),
+        // The server observes connections; only the host learns exit codes.
         exit_code: 0,
         state: state_of(cx, nspace, rank),
     }
@@ -81,6 +82,7 @@ pub(super) fn proc_state(
 fn state_of(cx: &Cx, nspace: &Nspace<'static>, rank: Rank) -> ProcState {
     let client = cx.registry.find(nspace, rank);
     match client.and_then(|id| cx.registry.client(id)) {
+        // A host deregisters a client after its end.
         None if cx.registry.was_here(&Proc::new(nspace.clone(), rank)) => ProcState::TERMINATED,
         None => ProcState::UNDEF,
         Some(client) => match client.state {

@@ -97,6 +97,7 @@ impl Client {
 
     /// Records the end of a connection. Returns `true` if the incarnation ended without a finalize.
     pub(crate) fn disconnect(&mut self, peer: PeerId) -> bool {
+        // A connection of an earlier incarnation is not in the list; its end concerns no one.
         let is_known = self.peers.contains(&peer);
         self.peers.retain(|known| *known != peer);
         let is_lost = is_known && self.peers.is_empty() && self.state == ClientState::Connected;

@@ -94,6 +94,7 @@ impl Collectives {
     ) -> bool {
         let source = Proc::new(source.nspace.to_shared(), source.rank);
         let is_announcement = Self::is_announcement(status, infos);
+        // The host may return an event to its origin, where a local decision has been handled already.
         if cx.registry.was_here(&source) {
             return is_announcement;
         }
@@ -118,6 +119,7 @@ impl Collectives {
         let Ok(participants) = Participants::of(list, own, size, |_, _| true) else {
             return;
         };
+        // Only a participant can lead; the server of any other process would not announce it.
         if !participants.has(&said.leader) {
             return;
         }
@@ -150,9 +152,11 @@ impl Collectives {
             !Self::local(cx, participants).is_empty() || !Self::lost_of(cx, participants).is_empty()
         };
         let known = self.first(&key, is_next);
+        // The host may have ended this construct before it delivered the announcement.
         let has_ended = known.is_none() && self.take_recent(&key);
         let id = match known {
             Some(id) => id,
+            // Without a participant here, lost or not, this server never has to ask the leader.
             None if !has_part(cx, &key.1) => return,
             None => match self.begin(cx, key, leader.nspace.clone()) {
                 Ok(id) => id,
@@ -201,6 +205,7 @@ impl Collectives {
         let Some(id) = self.first(key, is_it) else {
             return;
         };
+        // No local process waits for a reply.
         if self.get(id).is_some_and(Tracker::is_without_calls) {
             return self.drop_led(cx, id);
         }
@@ -231,6 +236,7 @@ impl Collectives {
     /// Stores an announcement until its jobs are registered.
     fn announced_early(&mut self, cx: &Cx, said: Announcement) {
         let early = &mut self.early_announcements;
+        // Beginning and end cancel out; the construct needs nothing of this server any more.
         if said.ended.is_some() {
             let is_it = |(_, other): &(_, Announcement)| {
                 other.leader == said.leader && other.name == said.name
@@ -240,6 +246,7 @@ impl Collectives {
             }
             return;
         }
+        // Other servers send these events, so their number is bounded here.
         while early.len() >= MAX_EARLY {
             early.pop_front();
         }
@@ -250,6 +257,7 @@ impl Collectives {
     pub(in super::super) fn take_announcements(&mut self, cx: &mut Cx) {
         for (at, said) in std::mem::take(&mut self.early_announcements) {
             let age = { cx.now.zip(at) }.map(|(now, at)| now.saturating_duration_since(at));
+            // The calls of processes do not wait longer for the registration either.
             if age.is_none_or(|age| age < cx.config.registration_time) {
                 self.announced(cx, said);
             }

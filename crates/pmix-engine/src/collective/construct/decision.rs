@@ -50,6 +50,7 @@ impl Collectives {
         {
             let size = |nspace: &Nspace<'_>| cx.readable_size(member, nspace);
             let is_here = |nspace: &Nspace<'_>, rank| cx.registry.find(nspace, rank).is_some();
+            // Only this server knows the user of the leader, and so which jobs it may add.
             Participants::of(procs, &member.proc.nspace, size, is_here)?;
         }
         self.decided(cx, id, &decision);
@@ -103,6 +104,7 @@ impl Collectives {
         let leads = leadership.leader() == Some(decision.source);
         let is_old = leadership.lost_leader() == Some(&decision.about);
         match decision.status {
+            // During an election no process leads, so any caller may abort.
             Status::GROUP_CONSTRUCT_ABORT if leads || (is_old && is_in) => {
                 self.aborted(cx, id, &decision.about);
             }

@@ -88,6 +88,7 @@ impl Leadership {
 
     /// Ends all decisions. A leader that is not lost remains the leader. Returns the time limit of the decisions.
     pub(in super::super) fn close(&mut self) -> Option<Instant> {
+        // An undecided election would keep a later loss from being handled.
         if self.leader().is_none() {
             self.leader = Leader::None;
         }

@@ -83,11 +83,13 @@ impl Collectives {
 
     /// Begins to wait for the election of the successor of a leader on another node, which its server decides.
     pub(super) fn leader_lost_elsewhere(&mut self, cx: &mut Cx, id: TrackerId, old: Proc<'static>) {
+        // The election shows that the construct has not ended.
         self.ask_held_back(cx, id);
         let Some(leadership) = self.leadership_of(id) else {
             return;
         };
         leadership.leader = Leader::ElectingElsewhere(old);
+        // This limit was for a decision of the lost leader.
         let until = leadership.until.take();
         let waits = leadership.is_open();
         if let Some(until) = until {

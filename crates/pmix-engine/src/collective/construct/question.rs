@@ -39,6 +39,8 @@ impl Collectives {
             return;
         };
         let known = tracker.leadership.as_ref();
+        // Servers learn of each other's leaders at different times, so names decide between nodes
+        // (docs/decisions/0017).
         let may_lead = known.is_none_or(|known| {
             let other = known.leader();
             other.is_some_and(|other| !cx.registry.was_here(other) && leader < *other)
@@ -229,6 +231,7 @@ impl Collectives {
             self.led.remove(&name, id);
         }
         self.close_leadership(cx, id);
+        // The other servers must not wait for decisions of its leader any more.
         self.announce_end(cx, id, status);
     }
 }

@@ -24,6 +24,7 @@ impl Collectives {
         let Some(tracker) = self.get(id) else {
             return;
         };
+        // Once the leader is known here, no late announcement follows.
         let is_heard = { tracker.leadership.as_ref() }.is_some_and(|led| !led.heard_of.is_empty());
         if tracker.key.0 != Collective::GroupConstruct
             || is_heard
@@ -31,6 +32,7 @@ impl Collectives {
         {
             return;
         }
+        // A hash suffices, because a false match only delays the questions.
         let hash = self.by_key.hasher().hash_one(&tracker.key);
         while self.recent.len() >= MAX_RECENT {
             self.recent.pop_front();

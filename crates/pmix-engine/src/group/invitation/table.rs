@@ -171,6 +171,7 @@ impl Invitations {
             None => {
                 self.last += 1;
                 self.open.insert(key.clone(), self.last);
+                // The leader is indexed like the invited processes, because its loss concerns the invitation, too.
                 self.by_proc.insert(self.last, [&key.1]);
                 *self.num_led.entry(key.1.clone()).or_default() += 1;
                 self.all.insert(self.last, Invitation::new(key.clone()));
@@ -238,6 +239,7 @@ impl Invitations {
         let State::Electing { until, .. } = &mut invitation.state else {
             return None;
         };
+        // The timer has expired, so that the end of the election must not cancel it.
         *until = None;
         Some(invitation.key.clone())
     }
