@@ -36,6 +36,7 @@ impl ProtectedPaths {
     pub fn new(kept: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut all = Vec::new();
         for path in kept {
+            // A process may register the directory under another name that leads to it.
             all.extend(std::fs::canonicalize(&path).ok());
             all.push(path);
         }
@@ -142,6 +143,7 @@ impl Removal<'_> {
 
     fn file(&self, path: &Path) -> Result<(), Errno> {
         let (parent, name) = open_parent(path)?;
+        // A link itself is removed: the process could have changed its target since the request.
         let about = statat(&parent, &name, AtFlags::SYMLINK_NOFOLLOW)?;
         match FileType::from_raw_mode(about.st_mode) {
             FileType::Directory => Err(Errno::ISDIR),
@@ -157,6 +159,7 @@ impl Removal<'_> {
         }
         let dir = open_dir(parent.as_fd(), &name)?;
         let owner = fstat(&dir)?.st_uid;
+        // In a shared directory such as /tmp, another user may have taken this name.
         if owner != self.uid {
             return Err(Errno::PERM);
         }
@@ -175,6 +178,7 @@ impl Removal<'_> {
         how: &CleanupDirectory,
         depth: usize,
     ) -> Result<(), Errno> {
+        // Each level takes a descriptor and a stack frame, and the process chooses the depth.
         if depth == DEEPEST {
             return Err(Errno::LOOP);
         }
@@ -209,6 +213,7 @@ impl Removal<'_> {
                 false => self.unlink(dir, name, about.st_uid, AtFlags::empty()),
             };
         }
+        // A directory of another user stays with all of its contents.
         if how.recursive && about.st_uid == self.uid {
             self.empty(&open_dir(dir.as_fd(), name)?, path, how, depth + 1)?;
         }
@@ -219,6 +224,7 @@ impl Removal<'_> {
     }
 
     fn unlink(&self, dir: &OwnedFd, name: &CStr, owner: u32, flags: AtFlags) -> Result<(), Errno> {
+        // The kernel refuses nothing to a host that runs as root.
         match owner == self.uid {
             true => unlinkat(dir, name, flags),
             false => Err(Errno::PERM),
@@ -256,6 +262,7 @@ fn open_parent(path: &Path) -> Result<(OwnedFd, CString), Errno> {
     let name = names.pop().ok_or(Errno::INVAL)?;
     let mut dir = open_dir(rustix::fs::CWD, c"/")?;
     for name in &names {
+        // Each step starts from an open directory, so a rename or a link in the meantime does not redirect it.
         dir = open_dir(dir.as_fd(), name)?;
     }
     Ok((dir, name))

@@ -148,6 +148,7 @@ impl<T> GroupAssembler<T> {
         if let Some(proc) = &call.proc
             && self.index.has_called(&group.id, proc)
         {
+            // Two open calls of one process with one name could not be distinguished.
             return vec![failed(vec![call.token], Status::ERR_BAD_PARAM)];
         }
         if group.procs.is_empty() {
@@ -166,6 +167,7 @@ impl<T> GroupAssembler<T> {
         let is_of = |construct: &GroupConstruct<T>| {
             construct.name == group.id && construct.takes(server, &leaders, &call)
         };
+        // A server may call after the construct has failed for the others; it gets their status.
         if let Some(id) = self.first_failed(is_of) {
             return self.answer_late_leader(id, server, call, group, processes);
         }
@@ -182,6 +184,7 @@ impl<T> GroupAssembler<T> {
         };
         self.add_leader_call(id, call, server, group, &leaders, processes);
         let mut ended = self.end_if_complete(id);
+        // The caller may be the last process that could be one of the counted leaders.
         ended.extend(self.end_deserted(&[id], processes));
         ended
     }
@@ -215,6 +218,7 @@ impl<T> GroupAssembler<T> {
         let Some(construct) = self.open.get_mut(&id) else {
             return;
         };
+        // The index has the old limit, and the call may bring a shorter one.
         let before = construct.until;
         if let Some(proc) = &call.proc {
             self.index.add_call(&group.id, proc);
@@ -288,6 +292,7 @@ impl<T> GroupAssembler<T> {
         let mut known = known.into_iter();
         let mut ended = Vec::new();
         let Some(id) = known.find(|id| self.open.get(id).is_some_and(is_of)) else {
+            // Leaders of another user would otherwise wait for a process that must not join them.
             ended.extend(self.refuse_to_add(&early));
             let id = self.index.number();
             self.index.limit(id, None, early.call.until);
@@ -345,6 +350,7 @@ impl<T> GroupAssembler<T> {
             };
             let was_awaited = construct.handle_proc_ended(proc, processes);
             let owned = proc.clone().into_owned();
+            // The process may be started again and call with the same name.
             if !construct.has_called(&owned) {
                 self.index.remove_calls(&construct.name, [&owned]);
             }
@@ -454,6 +460,7 @@ impl<T> GroupAssembler<T> {
         };
         construct.failed = Some(status);
         let tokens = construct.take_tokens();
+        // Later callers must find the failed construct, or they would begin another one and wait.
         if !construct.is_complete() {
             if self.failed.len() >= MAX_FAILED
                 && let Some((id, oldest)) = self.failed.pop_first()

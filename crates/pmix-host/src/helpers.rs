@@ -161,6 +161,7 @@ impl Helpers {
         let name = self.shared.name;
         let mut state = self.shared.state();
         if state.queue.len() >= MOST_QUEUED {
+            // The results of cancelled work are not wanted, so it makes room.
             state.queue.retain(|work| !work.cancel.is_cancelled());
         }
         if state.queue.len() >= MOST_QUEUED {
@@ -188,6 +189,7 @@ impl Helpers {
             }
         }
         state.queue.push_back(work);
+        // The woken thread needs the lock at once.
         drop(state);
         self.shared.has_work.notify_one();
         Ok(())
@@ -198,6 +200,7 @@ impl Drop for Helpers {
     fn drop(&mut self) {
         let mut state = self.shared.state();
         state.is_closed = true;
+        // Queued work is dropped, and running work does not delay the end of the host.
         state.queue.clear();
         drop(state);
         self.shared.has_work.notify_all();
@@ -217,6 +220,7 @@ impl fmt::Debug for Helpers {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
+        // Work runs without the lock, so a panic in it leaves the state intact.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -236,6 +240,7 @@ impl Shared {
                 return;
             };
             drop(state);
+            // The task was dropped while its work was queued.
             if work.cancel.is_cancelled() {
                 continue;
             }

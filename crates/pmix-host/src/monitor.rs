@@ -136,6 +136,7 @@ impl MonitorService {
         if call.monitor.key.is(keys::MONITOR_CANCEL) {
             return self.cancel(&call.proc, &call.monitor).map(|()| Vec::new());
         }
+        // A cancellation, above, concerns only monitors of the caller, so it needs no permission.
         permit(&call.directives, user)?;
         let common = Common::read(&call.directives)?;
         let (period, kind, found) = if call.monitor.key.is(keys::MONITOR_FILE) {
@@ -163,6 +164,7 @@ impl MonitorService {
                 },
                 now,
             );
+            // The first look may have started a thread for a process that now has no monitor.
             if !self.owners.contains_key(&call.proc) {
                 self.looks.forget(&call.proc);
             }
@@ -216,6 +218,7 @@ impl MonitorService {
             }
             all_due.push((number, entry));
         }
+        // All due files are requested before the wait, so that one short wait serves all of them.
         self.looks.wait(asked);
         let mut events = Vec::new();
         for (number, mut entry) in all_due {
@@ -337,6 +340,7 @@ impl Entry {
         let (range, target) = match self.range {
             // Usage goes only to the requester; an alert goes to its whole job.
             None if self.sends() => (DataRange::CUSTOM, Some(self.owner.clone())),
+            // The source of the event may be the server, whose namespace is another one.
             None | Some(DataRange::NAMESPACE) => {
                 (DataRange::CUSTOM, Some(Proc::new(nspace, Rank::WILDCARD)))
             }
@@ -345,6 +349,7 @@ impl Entry {
         let mut infos = Vec::new();
         infos.extend(target.map(|target| Info::new(keys::EVENT_CUSTOM_RANGE, target)));
         if self.sends() {
+            // Figures are only for the handler that their requester registered, and they age quickly.
             infos.push(Info::new(keys::EVENT_NON_DEFAULT, true));
             infos.push(Info::new(keys::EVENT_DO_NOT_CACHE, true));
         }

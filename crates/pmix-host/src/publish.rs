@@ -82,6 +82,7 @@ impl PublishService {
             .lookup(self.last, &caller, &call.keys, &call.infos, now)
         {
             Ok(looked) => {
+                // A result may be there already, and is passed to the completion of its token below.
                 self.waiting.insert(self.last, done);
                 looked.into_iter().for_each(|looked| self.tell(looked));
             }
@@ -126,6 +127,7 @@ impl PublishService {
     fn drop_lookups(&mut self, tokens: Vec<u64>) {
         for token in tokens {
             if let Some(done) = self.waiting.remove(&token) {
+                // The process has ended; the reply only releases the request in the server.
                 done.fail(Status::ERR_LOST_CONNECTION);
             }
         }

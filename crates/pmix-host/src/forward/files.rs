@@ -97,6 +97,7 @@ impl Files {
         let mut queues = self.queues.iter_mut().enumerate();
         let same = queues.find_map(|(place, queue)| {
             let queue = queue.as_mut()?;
+            // Clones of a file share one offset, so their bytes need one order.
             Arc::ptr_eq(&queue.file, &file).then_some((place, queue))
         });
         if let Some((place, queue)) = same {
@@ -156,6 +157,7 @@ impl Files {
             let Some(queue) = &mut self.queues[place] else {
                 continue;
             };
+            // No thread was free for a file before this one, so none is free now.
             if are_threads_taken && queue.is_refused {
                 continue;
             }
@@ -193,6 +195,7 @@ impl Files {
     pub(super) fn deadline(&self) -> Option<Instant> {
         let is_retried = |queue: &Queue| match queue.way {
             WriteMethod::NonBlocking => !queue.is_empty(),
+            // A thread wakes the host itself when its write ends.
             WriteMethod::Blocking => queue.is_refused,
         };
         let mut queues = self.queues.iter().flatten();
@@ -338,6 +341,7 @@ impl Queue {
         self.waiting.drain(..written);
         self.stuck_since = match self.waiting.is_empty() {
             true => None,
+            // A slow reader that accepts some bytes is not stuck.
             false if written > 0 => Some(now),
             false => self.stuck_since.or(Some(now)),
         };

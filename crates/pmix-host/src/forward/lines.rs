@@ -47,6 +47,7 @@ impl Lines {
                 out.extend_from_slice(piece);
             } else {
                 self.rest.extend_from_slice(piece);
+                // A line without an end must not fill the memory of the host.
                 if self.rest.len() >= LONGEST {
                     self.finish(out);
                 }

@@ -279,6 +279,7 @@ impl<'a> OutputForwarder<'a> {
 
     /// Reads and writes without waiting, at most 256 KiB of each pipe.
     pub fn turn(&mut self, registry: &Registry) {
+        // A file that has room again after this lets its streams be read in the same turn.
         let failures = self.files.turn(Instant::now());
         self.stop_writing(failures);
         for index in std::mem::take(&mut self.unread) {
@@ -319,6 +320,7 @@ impl<'a> OutputForwarder<'a> {
             }
             self.flush(kind, registry);
         }
+        // Text of the host and released lines do not belong to a stream that was read.
         for kind in 0..2 {
             self.flush(kind, registry);
         }
@@ -395,6 +397,7 @@ impl<'a> OutputForwarder<'a> {
                 continue;
             }
             if stream.is_held() {
+                // The holder may write for ever, so only the bytes that are in the pipe now are awaited.
                 let num_bytes = stream.num_unread();
                 stream.left = Some(num_bytes);
                 held.push(HeldStream {
@@ -532,6 +535,7 @@ impl Stream {
 
     /// Returns `true` if a process may still have the pipe open for writing.
     fn is_held(&self) -> bool {
+        // The kernel reports a hang-up once no process has the pipe open for writing.
         let mut fds = [PollFd::new(&self.pipe, PollFlags::IN)];
         let now = Timespec::default();
         poll(&mut fds, Some(&now)).is_ok() && !fds[0].revents().contains(PollFlags::HUP)

@@ -75,6 +75,7 @@ impl<'a> Sink<'a> {
     /// Appends bytes to the pending ones. Large pieces are written immediately as far as possible; the rest
     /// stays pending. A closed reader is detected by the next flush.
     pub(super) fn push(&mut self, mut bytes: &[u8]) {
+        // Pending bytes are written first, to keep the order.
         if bytes.len() >= DIRECT && !self.gone && self.write_waiting().is_ok() {
             while !bytes.is_empty() {
                 match self.way.write(self.fd, bytes) {
@@ -128,6 +129,7 @@ impl<'a> Sink<'a> {
             && let Err(e) = self.write_waiting()
             && e != Errno::AGAIN
         {
+            // A reader that wants no more output, such as `head`, is not an error.
             if e != Errno::PIPE {
                 tracing::error!("output is lost: {}", io::Error::from(e));
             }
@@ -159,6 +161,7 @@ impl<'a> Sink<'a> {
             self.waiting.clear();
             self.written = 0;
         } else if self.written >= FULL {
+            // A removal moves all bytes after it, so it waits until it removes many.
             self.waiting.drain(..self.written);
             self.written = 0;
         }
@@ -179,6 +182,7 @@ impl WriteMethod {
 
     /// Reopens the file of a descriptor. A pipe without a reader cannot be opened.
     fn again(fd: BorrowedFd<'_>) -> Self {
+        // A duplicate of the descriptor would share its flags with other processes.
         let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         match rustix::fs::open(path, flags, Mode::empty()) {
@@ -201,6 +205,7 @@ impl WriteMethod {
             }
             Self::File => rustix::io::write(shared, piece),
             Self::Asked if has_room(shared) => {
+                // The poll promises room for this number of bytes only.
                 rustix::io::write(shared, &piece[..piece.len().min(SMALL)])
             }
             Self::Asked => Err(Errno::AGAIN),

@@ -110,6 +110,7 @@ impl StdinPipe {
                 Err(_) => self.pipe = None,
             }
         }
+        // The process must read all bytes before the end of its input.
         if self.ends {
             self.pipe = None;
         }

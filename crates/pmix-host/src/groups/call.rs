@@ -43,6 +43,7 @@ impl<T> ConstructCall<T> {
             Some(Value::Proc(proc)) => Some(proc.clone().into_owned()),
             _ => None,
         };
+        // A server that leaves lost processes out lists only the others here.
         let listed = procs_of(infos, keys::GROUP_MEMBERSHIP).unwrap_or(&group.procs);
         let user = value(infos, keys::USERID).and_then(|user| user.to_number().ok());
         Self {

@@ -184,12 +184,14 @@ impl<T> GroupConstruct<T> {
         if !self.accepts_user(&call) {
             self.fail_with(Status::ERR_NO_PERMISSIONS);
         }
+        // A server that calls only for lost processes gives no user.
         self.user = self.user.or(call.user);
         self.leader_calls.push(call);
         let number = |leaders: &Leaders| match leaders {
             Leaders::Counted(count) => Some(*count),
             Leaders::Listed(_) => None,
         };
+        // 0 is the number of a process that waits to be added, not of a leader.
         if number(leaders) != number(&self.leaders) || number(leaders) == Some(0) {
             self.fail_with(Status::ERR_BAD_PARAM);
         }
@@ -213,6 +215,7 @@ impl<T> GroupConstruct<T> {
         if !self.may_lack_members && !self.lost_leaders.is_empty() {
             self.fail_with(Status::ERR_LOST_CONNECTION);
         }
+        // The directives above decide if an added process may have ended.
         self.add_all(infos, processes);
     }
 
@@ -249,11 +252,13 @@ impl<T> GroupConstruct<T> {
                 rank => rank.as_raw()..rank.as_raw().saturating_add(1),
             };
             let nspace = proc.nspace.to_shared();
+            // All processes of this job are leaders.
             if self.jobs.contains_key(&nspace) {
                 continue;
             }
             for rank in ranks {
                 let proc = Proc::new(nspace.clone(), Rank::new(rank));
+                // A process that has called stays a member, even if it has ended since.
                 match self.called.contains(&proc) || !processes.has_ended(&proc) {
                     _ if self.leads.contains(&proc) => {}
                     true => self.add_member(proc),
@@ -281,6 +286,7 @@ impl<T> GroupConstruct<T> {
         }
         for proc in call.listed.iter().chain(&call.proc) {
             if proc.rank != Rank::WILDCARD {
+                // Another leader may have added this one before its call arrived.
                 self.added.remove(proc);
                 self.missing.remove(proc);
                 self.leads.insert(proc.clone());
@@ -461,6 +467,7 @@ impl<T> GroupConstruct<T> {
 
     /// Returns `true` if unknown leaders are awaited, but all of the `num_running` processes have called.
     pub(super) fn is_deserted(&self, num_running: usize, processes: &impl Processes) -> bool {
+        // The count of callers settles most cases without a search for ended ones.
         self.waits_for_unknown() && num_running <= self.called.len() && {
             let called = self.called();
             called.filter(|proc| !processes.has_ended(proc)).count() >= num_running
@@ -483,6 +490,7 @@ impl<T> GroupConstruct<T> {
     }
 
     pub(super) fn take_tokens(&mut self) -> Vec<T> {
+        // No open call is left that a restarted process could replace.
         self.lost.clear();
         let calls = std::mem::take(&mut self.leader_calls).into_iter();
         let calls = calls.chain(std::mem::take(&mut self.participant_calls));
@@ -497,6 +505,7 @@ impl<T> GroupConstruct<T> {
             members.retain(|proc| !self.lost_leaders.contains(proc));
         }
         let mut added: Vec<_> = self.added.drain().collect();
+        // The set has no order, but all servers must assign the same ranks.
         added.sort_unstable();
         members.extend(added);
         if let Some(order) = &self.order {

@@ -96,6 +96,7 @@ impl Index {
     /// Returns the constructs and early calls that the end of a process affects, oldest first.
     pub(super) fn of_proc(&self, proc: &Proc<'_>) -> BTreeSet<Id> {
         let proc = proc.clone().into_owned();
+        // A construct of a whole job has one entry for all of its processes.
         let job = Proc::new(proc.nspace.clone(), Rank::WILDCARD);
         let found = [proc, job].map(|proc| self.concerned.get(&proc));
         found.into_iter().flatten().flatten().copied().collect()

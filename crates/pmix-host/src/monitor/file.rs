@@ -108,6 +108,7 @@ impl FileMonitor {
         let (before, will_end) = (looks.last(), looks.is_idle(owner));
         let look = looks.ask(owner, &self.path)?;
         self.look = Some(look);
+        // A thread with open checks may be blocked by a file system, and the request must not wait for it.
         if will_end {
             looks.wait(before);
             self.seen = looks.take(owner, look).flatten();
@@ -142,7 +143,9 @@ impl FileMonitor {
     ) -> Option<Text<'static>> {
         let late = self.late.take();
         let look = self.look.and_then(|look| looks.take(owner, look));
+        // A result that came late shows a change as well.
         let look = look.or(late);
+        // The check could not be requested, which says nothing about the file.
         if look.is_none() && !self.is_late {
             return None;
         }
@@ -164,6 +167,7 @@ impl FileMonitor {
             self.missed = 0;
             return None;
         }
+        // One silence causes one alert.
         let is_told = self.missed > self.drops;
         self.missed = self.missed.saturating_add(1);
         let is_due = !is_told && self.missed > self.drops;

@@ -103,6 +103,7 @@ impl Looks {
                 self.threads.entry(owner.clone()).or_insert(thread)
             }
         };
+        // Checks of a blocked file system would collect without end.
         if thread.open.len() >= MOST_OF_ONE {
             let message = format!(
                 "{MOST_OF_ONE} checks of monitored files of the process have not completed"
@@ -152,6 +153,7 @@ impl Looks {
             let Ok((id, seen)) = self.answers.recv_timeout(left) else {
                 break;
             };
+            // Results of earlier checks may arrive, too.
             if self.keep(id, seen) && id > after {
                 num_left -= 1;
             }
@@ -205,6 +207,7 @@ impl Looks {
                     break;
                 }
             }
+            // The clone counts the thread until its end, even if no monitor needs it any more.
             drop(running);
         });
         begun.map_err(|error| {

@@ -37,10 +37,12 @@ impl Samples {
         now: Instant,
     ) -> Vec<ProcStats<'static>> {
         let is_fresh = |sample: &Sample| now.saturating_duration_since(sample.at) < FRESH;
+        // Only samples of the last quarter of a second stay, so the table needs no other bound.
         self.processes.retain(|_, sample| is_fresh(sample));
         let mut measured = Vec::with_capacity(procs.len());
         for (proc, pid) in procs {
             let known = self.processes.get(pid);
+            // The kernel may have given the number of an ended process to another one.
             let known = known.filter(|known| known.stats.proc == *proc);
             if let Some(known) = known.filter(|known| known.detail >= detail) {
                 measured.push(known.stats.clone());

@@ -99,6 +99,7 @@ impl UsageMonitor {
         }
         if self.kind == Kind::Processes {
             let procs = self.targets.processes(node);
+            // A node may have no processes, but a named process must exist.
             if procs.is_empty() && self.targets.names_processes() {
                 let message = "none of the named processes runs on this node";
                 return Err(error(Status::ERR_NOT_FOUND, message));
@@ -113,6 +114,7 @@ impl UsageMonitor {
                 return Err(error(Status::ERR_OUT_OF_RESOURCE, message));
             }
             let detail = match Detail::of(&self.wanted) {
+                // The kernel walks all pages of a process for this figure, and the request does not name it.
                 Detail::Proportional if !is_small => Detail::Memory,
                 detail => detail,
             };

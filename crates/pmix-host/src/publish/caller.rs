@@ -79,6 +79,7 @@ impl Range {
                 caller.proc.nspace.as_text().clone(),
                 Rank::WILDCARD,
             )),
+            // The session is the default range of the Standard.
             DataRange::UNDEF | DataRange::SESSION => Self::Session(caller.session),
             DataRange::GLOBAL => Self::All,
             DataRange::CUSTOM => {
@@ -151,6 +152,7 @@ impl Item {
             Some(access) => access.lets(caller.uid, caller.gid),
             None => caller.uid == self.publisher.uid,
         };
+        // A publisher reads its own data, whichever readers it permits.
         let own = caller.proc == self.publisher.proc && caller.uid == self.publisher.uid;
         match allowed || own || caller.is_host {
             true => Visibility::Open,

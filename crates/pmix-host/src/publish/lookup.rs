@@ -52,6 +52,7 @@ impl<T> PubSub<T> {
         };
         let until = directives.timeout.and_then(|time| now.checked_add(time));
         let mut waiting = PendingLookup::new(token, wanted, enough, until);
+        // A lookup that does not wait is completed below with whatever is there.
         if enough > 0 {
             let keys = waiting.keys();
             let there = keys.filter(|key| !self.lacks(key, &waiting.wanted));
@@ -100,6 +101,7 @@ impl<T> PubSub<T> {
     fn find_key(&self, key: &Key<'_>, wanted: &Search) -> Seen<'_> {
         let mut is_denied = false;
         let mut items = self.under(key.as_bytes());
+        // The Standard leaves the choice open; the oldest readable data are returned.
         let open = items.find(|(_, item)| {
             let visibility = item.seen_by(&wanted.caller, &wanted.among);
             is_denied |= visibility == Visibility::Denied;
@@ -133,6 +135,7 @@ impl<T> PubSub<T> {
     /// Completes a lookup with the published values; values for the first reader are removed.
     fn answer(&mut self, waiting: PendingLookup<T>) -> LookupResult<T> {
         let (found, numbers) = self.find(&waiting.wanted);
+        // Data for the first reader go after the search, so that a repeated key finds them each time.
         for number in numbers {
             let item = self.items.get(&number);
             if item.is_some_and(|item| item.persistence == Persistence::FIRST_READ) {
@@ -150,6 +153,7 @@ impl<T> PubSub<T> {
     /// these keys are searched.
     pub(super) fn settle(&mut self, keys: &[Key<'static>]) -> Vec<LookupResult<T>> {
         let naming = keys.iter().flat_map(|key| self.key_changed(key));
+        // The order of arrival decides which lookup is the first reader.
         let naming: BTreeSet<_> = naming.collect();
         let mut answered = Vec::new();
         for id in naming {

@@ -168,6 +168,7 @@ impl<T> PendingLookups<T> {
 
     /// Removes the lookups of a job, and returns their tokens.
     pub(super) fn stop_job(&mut self, nspace: &Nspace<'_>) -> Vec<T> {
+        // Processes are ordered by nspace, then by rank, so those of a job are consecutive.
         let first = Proc::new(nspace.clone().into_owned(), Rank::new(0));
         let own = self.by_proc.range(first..);
         let own = own.take_while(|(proc, _)| proc.nspace == *nspace);
@@ -184,6 +185,7 @@ impl<T> PendingLookups<T> {
     pub(super) fn expired(&mut self, now: Instant) -> Vec<PendingLookup<T>> {
         let over = self.deadlines.iter();
         let over = over.take_while(|(until, _)| *until <= now);
+        // The index has the order of time; the results have the order of arrival.
         let over: BTreeSet<_> = over.map(|(_, id)| *id).collect();
         over.into_iter().filter_map(|id| self.take(id)).collect()
     }

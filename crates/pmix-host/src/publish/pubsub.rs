@@ -114,6 +114,7 @@ impl<T> PubSub<T> {
             weight: weight::infos(std::slice::from_ref(*info)) + names * NAME_BYTES,
         };
         let items: Vec<_> = data.iter().map(item).collect();
+        // All items are checked before the first is stored: data are published all or none.
         self.check(&items)?;
         let keys: Vec<_> = items.iter().map(|item| item.key().clone()).collect();
         for item in items {
@@ -202,6 +203,7 @@ impl<T> PubSub<T> {
                 self.weights.remove(nspace.as_bytes());
             }
         }
+        // Lookups that wait for several keys may have counted this value.
         self.key_changed(item.key());
     }
 

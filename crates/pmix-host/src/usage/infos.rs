@@ -110,6 +110,7 @@ pub fn of_node(stats: &NodeStats<'_>, wanted: &Wanted) -> Info<'static> {
     }
     let at = stats.sample_time.tv_sec;
     figures.add(keys::NODE_SAMPLE_TIME, Value::Time(at));
+    // A request for a node names figures of the node; its parts have all of theirs.
     let all = Wanted::default();
     let parts = [
         (

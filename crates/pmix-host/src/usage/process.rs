@@ -82,6 +82,7 @@ pub fn process(pid: i32, detail: Detail) -> Result<ProcStats<'static>, Error> {
         smaps_rollup: &smaps_rollup,
         cmdline: &cmdline,
     };
+    // The kernel counts the start of a process from the boot, with the time that the node was suspended.
     let since_boot = clock_gettime(ClockId::Boottime);
     let since_boot = since_boot.try_into().unwrap_or_default();
     let ticks = rustix::param::clock_ticks_per_second();
@@ -149,6 +150,7 @@ const FIELDS: usize = PROCESSOR - FIRST + 1;
 
 /// Returns the words of the command line joined by spaces, or the name of the program.
 fn command(cmdline: &[u8], program: &str) -> Text<'static> {
+    // Programs that set their own title leave NULs at its end.
     let end = cmdline.iter().rposition(|byte| *byte != 0);
     let words = end.and_then(|end| cmdline.get(..=end)).unwrap_or_default();
     let words = match words {
