@@ -22,6 +22,7 @@ pub(crate) struct Devices {
 
 impl Devices {
     pub(crate) fn new(hostname: String, described: Option<Topology>) -> Self {
+        // A topology of processors only would hide the devices of this node.
         let described = described.filter(Topology::has_devices);
         Self {
             hostname,

@@ -139,6 +139,7 @@ impl EngineHandle {
         all.push(wanted);
         self.num_wanted.store(all.len(), Ordering::SeqCst);
         drop(all);
+        // The entry is there before the flag, so a thread that sees the flag finds the entry.
         self.has_new_wanted.store(true, Ordering::SeqCst);
         self.wake();
     }
@@ -148,6 +149,7 @@ impl EngineHandle {
         &self,
         mut find: impl FnMut(&Proc<'static>) -> Option<T>,
     ) -> Vec<(T, Taker)> {
+        // Without a request, the usual case, no lock is taken.
         if self.num_wanted.load(Ordering::SeqCst) == 0 {
             return Vec::new();
         }
@@ -194,6 +196,7 @@ impl EngineHandle {
         let mut core = self.lock();
         let state = std::mem::replace(&mut core.state, State::Finalized);
         let left = std::mem::take(&mut core.modexes);
+        // No change reaches the tables any more, so clients must not find them.
         core.shared.close_all();
         drop(core);
         if matches!(state, State::Finalized) {
@@ -236,6 +239,7 @@ impl EngineHandle {
         let mut core = self.lock();
         let now = core.at(Instant::now());
         let id = request(core.engine()?, now).map_err(Into::into)?;
+        // The data may be there already. `release` matches them with the callback.
         core.modexes.insert(id, callback);
         self.release(core);
         Ok(())
@@ -330,6 +334,7 @@ impl EngineHandle {
 
     /// Wakes the progress thread, if it waits.
     pub(crate) fn wake(&self) {
+        // Of several callers, only the first one writes to the waker.
         if self.waits.swap(false, Ordering::SeqCst)
             && let Err(error) = self.waker.wake()
         {

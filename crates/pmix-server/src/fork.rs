@@ -89,6 +89,7 @@ impl Fork {
             // Open MPI detects only this launcher by a variable alone.
             all.push(("JSM_JSRUN_PORT", OsStr::new("1")));
         }
+        // This takes no lock: the caller may be a forked child.
         let shared = self.shared.address(&proc.nspace);
         let shared = shared.map(|address| format!("{} {address}", self.name()));
         if let Some(shared) = &shared {

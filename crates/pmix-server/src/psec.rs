@@ -140,6 +140,7 @@ pub(crate) struct LateAnswers(Arc<OnceLock<Weak<EngineHandle>>>);
 impl LateAnswers {
     /// Sets the engine that gets the results.
     pub(crate) fn connect(&self, handle: &Arc<EngineHandle>) {
+        // The thread of a security module must not keep a dropped server alive.
         self.0.get_or_init(|| Arc::downgrade(handle));
     }
 

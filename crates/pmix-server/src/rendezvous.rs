@@ -84,9 +84,11 @@ impl Rendezvous {
             (tools, format!("pmix.{host}.tool.{nspace}")),
         ]
         .into();
+        // A failure drops `files`, which removes those that exist already, so a tool does not find half a server.
         files.place_all(places.system_dir, in_system, contact, places.mode)?;
         files.place_all(places.server_dir, in_server, contact, places.mode)?;
         if let Some(placed) = files.0.last().filter(|_| tools) {
+            // Servers that were killed leave files with names that no later server takes.
             stale::remove(placed.directory(), &format!("pmix.{host}.tool."));
         }
         Ok(files)

@@ -84,6 +84,7 @@ impl Server {
     ) -> Result<Self, Error> {
         let fd = driver.fd()?;
         let handle = Arc::clone(driver.handle());
+        // No `start` follows, and the host may register jobs from now on.
         if modes.external_progress {
             handle.start();
         }
@@ -257,11 +258,13 @@ impl Inner {
         self.handle.finish()?;
         let thread = lock(&self.thread).take();
         if let Some(thread) = thread
+            // A method of the host runs in the progress thread, which cannot wait for itself.
             && thread.thread().id() != thread::current().id()
             && thread.join().is_err()
         {
             tracing::error!("the progress thread panicked");
         }
+        // With external progress, or before `start`, no thread has the driver.
         let driver = lock(&self.driver).take();
         if let Some(driver) = driver {
             driver.finish_output();

@@ -75,6 +75,7 @@ impl SharedTables {
 
     /// Applies the changes of an engine, and reports the entries without room to it.
     pub(crate) fn apply(&self, engine: &mut Engine) {
+        // Most calls change nothing, and then no lock is taken.
         let Some(first) = engine.poll_shared() else {
             return;
         };
@@ -85,6 +86,7 @@ impl SharedTables {
             match change {
                 SharedChange::Put { nspace, key, value } => {
                     let Some(table) = tables.get_mut(nspace.as_bytes()) else {
+                        // Without a table, the engine need not pack data for this job.
                         engine.shared_left_out(&nspace, &key);
                         next = engine.poll_shared();
                         continue;

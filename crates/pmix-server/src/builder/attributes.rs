@@ -54,6 +54,8 @@ impl Builder {
             keys::SERVER_SHARE_TOPOLOGY => self.share_topology(flag(value)?),
             keys::EXTERNAL_PROGRESS => self.external_progress(flag(value)?),
             keys::BIND_PROGRESS_THREAD => {
+                // A required directive and `PMIX_BIND_REQUIRED` mean the same here, and their order in the list must
+                // not matter.
                 let is_required = self.bind_required || info.must_be_obeyed();
                 self.bind_progress_thread(cpus(value)?)
                     .bind_required(is_required)
@@ -78,6 +80,8 @@ impl Builder {
                 flag(&info.value).map(drop)
             }
             keys::EVENT_BASE => {
+                // The host expects that its own loop runs the server. A server that ignored the attribute would never
+                // be driven.
                 refused("the server has no event base; use external progress and its descriptor")
             }
             // The host handles signals and the exits of children, so the server does not use this event base.

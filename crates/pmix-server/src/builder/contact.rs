@@ -105,6 +105,7 @@ fn report(
         Some("-") => io::stdout().write_all(line.as_bytes()),
         Some("+") => io::stderr().write_all(line.as_bytes()),
         Some(number) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            // The descriptor belongs to the caller, so its file is opened again and only this copy is closed.
             let path = Path::new("/dev/fd").join(number);
             let open = File::options().write(true).open(path);
             open.and_then(|mut file| file.write_all(line.as_bytes()))

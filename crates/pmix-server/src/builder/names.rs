@@ -36,6 +36,7 @@ impl Place {
             Some(name) => (name, None),
             None => without_domain(&system),
         };
+        // The name becomes a part of file names and of lines in files.
         if hostname.is_empty() || hostname.contains(['/', '\n']) {
             let why = format!("invalid name of a node: {hostname:?}");
             return Err(Error::new(Status::ERR_BAD_PARAM, why));
@@ -84,6 +85,7 @@ fn directory(environment: &Environment, variable: &str) -> PathBuf {
 pub(super) fn own_nspace(given: Option<Nspace<'static>>) -> Result<Nspace<'static>, Error> {
     let nspace = given.unwrap_or_else(|| format!("pmix-server:{}", std::process::id()).into());
     let name = nspace.as_bytes();
+    // A semicolon ends the name in a URI, and a slash would leave the directory of the files.
     let legal = |byte: &u8| byte.is_ascii_graphic() && !b";/".contains(byte);
     if name.is_empty() || name.len() > Nspace::MAX_LEN || !name.iter().all(legal) {
         let why = format!(

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use gds_hash::Store;
 use pmix_engine::{Config, Engine, Psec};
-use pmix_mca::Environment;
+use pmix_mca::{Environment, Params};
 use pmix_topology::{Cpuset, Topology};
 use pmix_types::{Status, Text};
 
@@ -39,17 +39,14 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
     let described_topology = topology.as_ref().map(xml);
     let late = LateAnswers::default();
     let psec = psec::open(&params, &late)?;
-    limit_replies(&mut settings.config, &params)?;
     let preg = match settings.preg.take() {
         Some(preg) => preg,
         None => Arc::new(pmix_builtin::open_preg(&params)?),
     };
-    settings.config.server.nspace = own_nspace(settings.nspace.take())?;
-    settings.config.user = Some(user());
     let started = SystemTime::now();
-    settings.config.started = Some(started);
-    limit_greetings(&mut settings.config);
+    complete_config(&mut settings, &params, started)?;
     let place = Place::new(&mut settings, &environment)?;
+    // The files contain the address, so the socket is opened before they are written.
     let (listener, address) = settings.listening.open()?;
     let server = settings.config.server.clone();
     let uri = uri(&server, address);
@@ -58,10 +55,7 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
     let files = rendezvous.paths();
     let mut fork = fork(uri, &psec, &place, environment);
     fork.open_mpi_4 = settings.open_mpi_4;
-    fork.shared = Arc::new(SharedTables::new(shared_bytes(
-        &params,
-        settings.share_data,
-    )?));
+    fork.shared = shared_tables(&settings, &params)?;
     let store = Arc::new(Store::new(preg.clone(), place.node()));
     let own = OwnUpcalls {
         is_gateway: settings.gateway,
@@ -77,6 +71,7 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
         rendezvous,
         observer: settings.observer,
     })?;
+    // The modules exist before the engine that gets their results.
     late.connect(driver.handle());
     let modes = Modes {
         external_progress: settings.external_progress,
@@ -86,6 +81,21 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
         shared_topology,
     };
     Server::new(driver, fork, server, preg, files, modes)
+}
+
+/// Completes the configuration of the engine with the name and user of this process and with the parameters.
+fn complete_config(
+    settings: &mut Builder,
+    params: &Params,
+    started: SystemTime,
+) -> Result<(), Error> {
+    let config = &mut settings.config;
+    limit_replies(config, params)?;
+    config.server.nspace = own_nspace(settings.nspace.take())?;
+    config.user = Some(user());
+    config.started = Some(started);
+    limit_handshakes(config);
+    Ok(())
 }
 
 /// Returns the processors for the progress thread, after a check that it can be bound to them.
@@ -143,15 +153,18 @@ fn xml(topology: &Topology) -> Text<'static> {
 }
 
 /// Limits the connections in the handshake to a part of the descriptors, so that other connections remain possible.
-fn limit_greetings(config: &mut Config) {
+fn limit_handshakes(config: &mut Config) {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     if let Some(limit) = limit.and_then(|limit| usize::try_from(limit).ok()) {
+        // Any local user can open connections that never finish their handshake. The other three quarters stay for
+        // clients.
         config.handshakes_per_user = config.handshakes_per_user.min((limit / 4).max(4));
     }
 }
 
 /// Returns the directories and permissions of the rendezvous files.
 fn places<'p>(settings: &Builder, place: &'p Place) -> Locations<'p> {
+    // A tool of another user can connect only if it can read the file with the address.
     let readable = if settings.config.foreign_tools {
         0o044
     } else {
@@ -165,6 +178,12 @@ fn places<'p>(settings: &Builder, place: &'p Place) -> Locations<'p> {
         nspace: nspace.to_str_lossy().into_owned(),
         mode: settings.socket_mode | readable,
     }
+}
+
+/// Returns the tables of job info in memory that the server shares with its clients.
+fn shared_tables(settings: &Builder, params: &Params) -> Result<Arc<SharedTables>, Error> {
+    let most = shared_bytes(params, settings.share_data)?;
+    Ok(Arc::new(SharedTables::new(most)))
 }
 
 /// Returns the environment variables that are common to all clients.

@@ -123,6 +123,7 @@ impl Acceptor {
             let uid = match owner {
                 Owner::User(uid) => Some(uid),
                 Owner::Unknown => None,
+                // The kernel reports such a socket as one of root, so it must not be served.
                 Owner::Gone => return None,
             };
             let same_node = ends.same_node();

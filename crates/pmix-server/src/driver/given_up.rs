@@ -18,6 +18,7 @@ impl Driver {
     /// output is pending.
     pub(super) fn give_up(&mut self, engine: &mut Engine, now: Instant) {
         let handle = Arc::clone(&self.handle);
+        // The engine is locked, so no input arrives between its check and the removal of the socket.
         let found = handle.take_wanted(|proc| engine.give_up(proc, now));
         for ((peer, form), take) in found {
             let token = self.connections.token(peer);
@@ -47,6 +48,7 @@ impl Driver {
     fn socket(&self, mut connection: Connection) -> io::Result<TcpStream> {
         self.poll.registry().deregister(&mut connection.stream)?;
         let stream = TcpStream::from(connection.stream.as_fd().try_clone_to_owned()?);
+        // The new owner expects a socket as the standard library opens it.
         stream.set_nonblocking(false)?;
         Ok(stream)
     }

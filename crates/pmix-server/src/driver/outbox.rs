@@ -59,11 +59,13 @@ impl Outbox {
                 });
             }
             match self.write_once(to) {
+                // A socket takes at least one byte or reports `WouldBlock`; a repeated call could loop forever.
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => {
                     self.advance(written);
                     num_bytes += written;
                 }
+                // The poll reports an event when the socket takes bytes again.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -89,6 +91,7 @@ impl Outbox {
                 if rest.is_empty() {
                     continue;
                 }
+                // The next call sends the chunks for which this one has no slices.
                 let Some(slice) = slices.get_mut(used) else {
                     break 'full;
                 };
@@ -118,6 +121,7 @@ impl Outbox {
         self.len = self.len.saturating_sub(written);
         self.written += written;
         while let Some(first) = self.chunks.front() {
+            // The first chunk is not written completely, so it stays.
             let Some(over) = self.written.checked_sub(first.len()) else {
                 break;
             };

@@ -25,6 +25,7 @@ pub(super) struct RefusalLog {
 impl RefusalLog {
     /// Counts a rejection. Returns `true` if it is to be logged in full.
     pub(super) fn count(&mut self, uid: Option<u32>, status: Status, now: Instant) -> bool {
+        // A server without rejections has no period, so it does not wake up to end one.
         self.until.get_or_insert_with(|| now + PERIOD);
         let count = self.counts.entry((uid, status.as_raw())).or_default();
         *count += 1;

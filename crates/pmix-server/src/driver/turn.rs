@@ -48,6 +48,7 @@ impl Driver {
     pub(super) fn serve(&mut self, now: Instant) {
         let handle = Arc::clone(&self.handle);
         let mut work = std::mem::take(&mut self.work);
+        // The kernel is asked for the users of new connections before the engine is locked.
         let arrivals = self.acceptor.accept(now, self.connections.len());
         let input = |engine: &mut Engine, now| {
             self.tell(engine, now);
@@ -91,6 +92,7 @@ impl Driver {
         for peer in self.broken.drain(..) {
             engine.handle_closed(peer, now);
         }
+        // A connection is idle only after its written bytes were reported.
         self.give_up(engine, now);
         self.resume_all(engine);
         self.is_behind = engine.has_queued();
@@ -204,6 +206,7 @@ impl Driver {
                 tracing::debug!(%peer, "a message kept the server busy for {} ms", took.as_millis());
             }
             engine.charge(peer, took.min(MOST_CHARGED));
+            // The end of a message is the beginning of the next one, so each costs one look at the clock.
             last = done;
             if engine.wants_input(peer) {
                 self.resume(peer);
@@ -337,68 +340,28 @@ impl Driver {
     }
 
     fn handle_event(&mut self, event: EngineEvent) {
-        let notice = match event {
+        match event {
             EngineEvent::Close(peer) => {
                 if let Some(token) = self.connections.token(peer) {
+                    // The engine has dropped the peer, so no later turn writes the rest.
                     self.write_to(token, usize::MAX);
                     self.close(token);
                 }
-                return;
             }
             EngineEvent::Refused { peer, reason } => {
                 self.log_refusal(peer, &reason, "a connection was rejected");
-                ServerEvent::Refused {
-                    reason: reason.into(),
-                }
+                let reason = reason.into();
+                host::server_event(&*self.host, ServerEvent::Refused { reason });
             }
             EngineEvent::Denied { peer, reason } => {
-                return self.log_refusal(peer, &reason, "a request was rejected");
+                self.log_refusal(peer, &reason, "a request was rejected");
             }
-            EngineEvent::ProcessLost {
-                proc,
-                incarnation,
-                is_tool,
-            } => ServerEvent::ProcessLost {
-                proc,
-                incarnation,
-                is_tool,
-            },
-            EngineEvent::CleanupRegistered {
-                target,
-                user,
-                cleanup,
-            } => ServerEvent::CleanupRegistered {
-                target,
-                user,
-                cleanup,
-            },
-            EngineEvent::ToolFinalized { proc } => ServerEvent::ToolFinalized { proc },
-            EngineEvent::Cleanup {
-                target,
-                user,
-                cleanup,
-            } => ServerEvent::Cleanup {
-                target,
-                user,
-                cleanup,
-            },
-            EngineEvent::Group { name, change } => ServerEvent::Group { name, change },
-            EngineEvent::FenceMissing {
-                operation,
-                group,
-                procs,
-                missing,
-                status,
-            } => ServerEvent::FenceMissing {
-                operation,
-                group,
-                procs,
-                missing,
-                status,
-            },
-            other => return tracing::debug!(event = ?other, "no handler for an event"),
-        };
-        host::server_event(&*self.host, notice);
+            other => {
+                if let Some(event) = server_event(other) {
+                    host::server_event(&*self.host, event);
+                }
+            }
+        }
     }
 
     fn log_refusal(&mut self, peer: PeerId, reason: &pmix_engine::Error, what: &str) {
@@ -478,4 +441,56 @@ impl Driver {
 /// Returns `true` for an upcall that reports the connection of a client.
 fn is_of_client(upcall: &Upcall) -> bool {
     matches!(upcall, Upcall::ClientConnected(_))
+}
+
+/// Returns the event for the host, unless the driver itself handles it.
+fn server_event(event: EngineEvent) -> Option<ServerEvent> {
+    Some(match event {
+        EngineEvent::ProcessLost {
+            proc,
+            incarnation,
+            is_tool,
+        } => ServerEvent::ProcessLost {
+            proc,
+            incarnation,
+            is_tool,
+        },
+        EngineEvent::CleanupRegistered {
+            target,
+            user,
+            cleanup,
+        } => ServerEvent::CleanupRegistered {
+            target,
+            user,
+            cleanup,
+        },
+        EngineEvent::ToolFinalized { proc } => ServerEvent::ToolFinalized { proc },
+        EngineEvent::Cleanup {
+            target,
+            user,
+            cleanup,
+        } => ServerEvent::Cleanup {
+            target,
+            user,
+            cleanup,
+        },
+        EngineEvent::Group { name, change } => ServerEvent::Group { name, change },
+        EngineEvent::FenceMissing {
+            operation,
+            group,
+            procs,
+            missing,
+            status,
+        } => ServerEvent::FenceMissing {
+            operation,
+            group,
+            procs,
+            missing,
+            status,
+        },
+        other => {
+            tracing::debug!(event = ?other, "no handler for an event");
+            return None;
+        }
+    })
 }

@@ -56,6 +56,7 @@ impl LocalSupport {
         let directives: Result<Vec<_>, _> = infos.iter().filter_map(directive).collect();
         let directives = directives?;
         let nspace = nspace.clone().into_owned();
+        // The map is replaced as a whole, so that a forked child reads either version without a lock.
         self.0.rcu(|jobs| {
             let mut jobs = HashMap::clone(jobs);
             let job = jobs.entry(nspace.clone()).or_default();
@@ -93,6 +94,7 @@ impl Directive {
         let place = environment.iter().position(|(name, _)| *name == self.name);
         let own = place.and_then(|place| environment.get(place));
         let outer = || inherited.vars.iter().find(|(name, _)| *name == self.name);
+        // The process inherits the outer environment, so a change applies to the value there.
         let known = own.or_else(outer).map(|(_, value)| value.as_os_str());
         let value = match (self.change, known) {
             (Change::Add, Some(_)) => return,

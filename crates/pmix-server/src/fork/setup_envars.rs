@@ -34,6 +34,8 @@ pub(crate) fn setup_envars(environment: &Environment, infos: &[Info<'_>]) -> Vec
         .collect();
     let wanted = |name: &[u8]| {
         let begins = |prefix: &str| name.starts_with(prefix.as_bytes());
+        // The rest of the environment is that of the submitter's shell, which may contain secrets and paths of its own
+        // node.
         begins(OWN) || prefixes.iter().any(|prefix| begins(prefix))
     };
     let vars = environment.vars.iter();
@@ -42,6 +44,7 @@ pub(crate) fn setup_envars(environment: &Environment, infos: &[Info<'_>]) -> Vec
         let envar = Envar {
             envar: Some(Text::new(name)),
             value: Some(Text::new(value)),
+            // The value replaces another one; a separator would have meaning only where values are joined.
             separator: 0,
         };
         Info::new(keys::SET_ENVAR, Value::Envar(Box::new(envar))).into_owned()

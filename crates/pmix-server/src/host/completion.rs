@@ -69,6 +69,7 @@ impl<T: Reply> Completion<T> {
     /// Converts to a completion without the type of its result. It is for a host that gets results as [`Answer`]s, for
     /// example from another process ([`Answer::unpack`]).
     pub fn untyped(mut self) -> UntypedCompletion {
+        // Without a handle, dropping `self` does not complete the upcall.
         let (call, handle) = (self.call, self.handle.take());
         let answer = std::marker::PhantomData;
         UntypedCompletion(Completion {

@@ -18,6 +18,7 @@ pub(super) fn log(host: &dyn Host, mut call: Log, done: Completion<()>) {
         &mut io::stdout().lock(),
         &mut io::stderr().lock(),
     );
+    // The host decides about a request without data.
     match had_any && call.data.is_empty() {
         true => done.succeed(()),
         false => host.log(call, done),

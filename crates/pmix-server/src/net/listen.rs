@@ -133,6 +133,7 @@ fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
     if address.is_ipv6() {
+        // The socket would accept IPv4 as well, which the settings may disable.
         socket.set_only_v6(true)?;
     }
     // Each message is written at once, so a delay cannot merge it with others. Connections inherit this and the next

@@ -63,9 +63,11 @@ impl Netlink {
             let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
             let (_, len, from) = recvfrom(&self.socket, &mut self.buffer[..], flags)?;
             let from = from.and_then(|address| SocketAddrNetlink::try_from(address).ok());
+            // Any process may send to this socket, but only the kernel has port 0.
             if from.is_none_or(|from| from.pid() != 0) {
                 continue;
             }
+            // With `TRUNC` this is the length of the datagram, which may exceed the buffer.
             let received = self.buffer.get(..len).ok_or_else(|| damaged("truncated"))?;
             if read(received, self.sequence, &mut take)? {
                 return Ok(());

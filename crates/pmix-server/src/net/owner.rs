@@ -94,6 +94,7 @@ impl Owners {
                 tracing::debug!(
                     "inet_diag failed: {error}; reading the owners of sockets from /proc/net from now on"
                 );
+                // A kernel without support would fail again for each connection.
                 self.diag = None;
                 None
             }
@@ -108,6 +109,7 @@ pub(crate) fn is_listened_at(address: SocketAddr, uid: u32) -> bool {
 
 /// Returns the owner of a socket in the tables of the kernel.
 fn owner(uid: u32, inode: u64) -> Owner {
+    // A socket without a process is reported with user 0, but also without an inode.
     if inode == 0 {
         Owner::Gone
     } else {

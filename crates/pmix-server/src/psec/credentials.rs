@@ -93,6 +93,7 @@ impl CredentialService {
             Err(status) => return done.fail(status),
         };
         let module = match wanted {
+            // Without a preference of the requester (`PMIX_CRED_TYPE`), the order of the configuration decides.
             None => self.modules.first().copied(),
             Some(names) => names.into_iter().find_map(|name| self.module(name)),
         };
@@ -101,6 +102,7 @@ impl CredentialService {
                 let credential = [uid.to_ne_bytes(), gid.to_ne_bytes()].concat();
                 done.succeed(made("native", credential));
             }
+            // The daemon certifies the user of this process, so it cannot create credentials of another one.
             (Some("munge"), Some((uid, _))) if uid == self.user.0 => {
                 self.ask(Question::Make(done));
             }
@@ -115,6 +117,7 @@ impl CredentialService {
     /// It fails with `PMIX_ERR_INVALID_CRED` if it is not valid, and with `PMIX_ERR_NOT_SUPPORTED` if the module for
     /// its form is not active.
     pub fn validate(&self, call: &ValidateCredential, done: Completion<Vec<Info<'static>>>) {
+        // The daemon would copy it, and no module creates one of this length.
         if call.credential.len() > LONGEST {
             return done.fail(Status::ERR_INVALID_CRED);
         }
@@ -128,12 +131,14 @@ impl CredentialService {
             bytes if bytes.starts_with(MUNGE) => "munge",
             _ => "native",
         };
+        // The requester rules out the module that the form needs, so another module must not accept the credential.
         if named.is_some_and(|names| !names.contains(&form)) {
             return done.fail(Status::ERR_INVALID_CRED);
         }
         match self.module(form) {
             Some("native") => {
                 let read = native(credential);
+                // A native credential proves nothing by itself, so only users that are known otherwise are accepted.
                 let known = [Some(self.user), user_of(&call.directives)];
                 match read.filter(|read| known.contains(&Some(*read))) {
                     Some((uid, gid)) => done.succeed(proven("native", uid, gid)),
@@ -166,6 +171,7 @@ impl CredentialService {
         };
         match questions.try_send(question) {
             Ok(()) => {}
+            // The daemon hangs. A longer queue would only delay the error and occupy memory.
             Err(TrySendError::Full(question)) => question.fail(Status::ERR_OUT_OF_RESOURCE),
             Err(TrySendError::Disconnected(question)) => question.fail(Status::ERR_NOT_AVAILABLE),
         }

@@ -36,6 +36,7 @@ impl Munge {
         answered: impl Fn(PeerId, Answer) + Send + 'static,
     ) -> Result<Self, Error> {
         let mut munge = pmix_mca::Munge::open(library, socket)?;
+        // The channel is bounded, since any local process can connect and send a credential.
         let (questions, asked) = mpsc::sync_channel::<(PeerId, Vec<u8>)>(MAX_WAITING);
         let ask = move || {
             for (peer, credential) in asked {
@@ -72,6 +73,7 @@ impl Psec for Munge {
                 "munge: a credential of {len} bytes exceeds the limit of {MAX_CREDENTIAL}"
             )));
         }
+        // The engine is locked during this call, so a full queue must not block it.
         let sent = self.questions.try_send((claim.peer, credential.to_vec()));
         sent.map_err(|error| match error {
             TrySendError::Full(_) => refuse(format!(

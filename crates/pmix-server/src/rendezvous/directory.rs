@@ -40,6 +40,7 @@ impl Directory {
             made: Vec::new(),
         };
         let descriptor = walk.to(path)?;
+        // The innermost directory is removed first.
         walk.made.reverse();
         let directory = Self {
             descriptor,
@@ -132,6 +133,7 @@ impl Walk {
                             enter(from, OsStr::new(".")).map_err(|e| failed(&self.at, e))?;
                         self.made.push((parent, name.into()));
                     }
+                    // Another server has just created it; its owner is checked like that of any other directory.
                     Err(Errno::EXIST) => {}
                     Err(error) => return Err(failed(&self.at, error)),
                 }

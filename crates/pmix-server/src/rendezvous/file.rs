@@ -176,6 +176,7 @@ fn is_stale(directory: &Directory, name: &str, path: &Path) -> Result<bool, Erro
         return Err(refused(Status::ERR_EXISTS, why));
     }
     let text = read(file);
+    // A process that is younger than the file has only got the number of the dead server.
     let written = UNIX_EPOCH + Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or(0));
     let live = holder(&text).filter(|(uri, pid)| {
         was_there(*pid, written) && (!is_planted(stat.st_uid) || serves(*pid, uri, stat.st_uid))
@@ -260,6 +261,7 @@ impl<'d> Temporary<'d> {
         };
         let written = (&file).write_all(contact.text().as_bytes());
         written.map_err(|e| Error::io(&path.display().to_string(), e))?;
+        // Other users may read the file only when it is complete.
         fchmod(&file, mode).map_err(|e| failed(&path, e))?;
         Ok(temporary)
     }

@@ -57,6 +57,7 @@ impl Server {
         };
         handle
             .request(|engine, _| engine.register_nspace(nspace, num_local_procs, registration))?;
+        // Only processes of this node can map the memory.
         if num_local_procs > 0 {
             self.0.fork.shared.open(nspace);
         }
@@ -66,6 +67,7 @@ impl Server {
     /// Adds the topology of this node to the infos of a job. Returns `None` if it is not shared or the host passes one.
     fn with_topology<'i>(&self, infos: &[Info<'i>]) -> Option<Vec<Info<'i>>> {
         let shared = self.0.modes.shared_topology.as_ref()?;
+        // The host may describe the node differently for one job, for example with fewer processors.
         if infos.iter().any(|info| info.key.is(keys::HWLOC_XML_V2)) {
             return None;
         }
@@ -83,6 +85,7 @@ impl Server {
     pub fn deregister_nspace(&self, nspace: &Nspace<'_>) -> Result<(), Error> {
         self.0.fork.local_support.forget(nspace);
         let (handle, shared) = (&self.0.handle, &self.0.fork.shared);
+        // A callback for a process of this job must not get the connection of a later job with the same name.
         handle.forget_wanted(|proc| proc.nspace == *nspace);
         handle.request(|engine, _| {
             let removed = engine.deregister_nspace(nspace);
@@ -180,6 +183,7 @@ impl Server {
     /// # Errors
     /// Returns `PMIX_ERR_INIT` if the server is not running.
     pub fn setup_fork(&self, proc: &Proc<'_>) -> Result<Vec<(OsString, OsString)>, Error> {
+        // The request only checks that the server is running.
         self.0.handle.request(|_, _| Ok::<_, Error>(()))?;
         Ok(self.0.fork.environment(proc))
     }

@@ -67,6 +67,7 @@ impl Server {
             Info::new(keys::HWLOC_XML_V2, text(&topology.to_xml())),
         ];
         let system;
+        // A host may describe processors only; the devices are then those of the system.
         let devices = match topology.has_devices() {
             true => &topology,
             false => {
@@ -156,6 +157,7 @@ impl Server {
     /// Returns the topology of this node, as described by the host or as detected.
     fn topology(&self) -> Topology {
         let described = self.0.modes.described_topology.as_ref();
+        // The inventory must describe the node as the clients see it in their job info.
         let described = described.or(self.0.modes.shared_topology.as_ref());
         let described = described.map(|xml| Topology::of_xml(xml.to_string()));
         let told = || {

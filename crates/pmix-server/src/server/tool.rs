@@ -46,6 +46,7 @@ impl Server {
             local: stream.local_addr().map_err(fault)?,
             peer: stream.peer_addr().map_err(fault)?,
         };
+        // The tool sends no credential on this connection, so only the kernel can identify its user.
         let owner = Owners::new().look_up(&[ends]).first().copied();
         let from = ends.peer;
         let uid = match owner {
@@ -66,6 +67,7 @@ impl Server {
         };
         self.0.handle.give(|engine, now| {
             let peer = engine.add_tool(origin, name, form, now)?;
+            // The tool may have sent requests before the launcher got its job info (docs/decisions/0027).
             if !unread.is_empty() {
                 engine.queue_input(peer, &unread);
             }

@@ -68,6 +68,7 @@ fn request(ends: &Ends) -> Vec<u8> {
         IpAddr::V6(_) => INET6,
     };
     let mut request = vec![family, TCP, 0, 0];
+    // All states: the other end may have closed its socket after its hello.
     request.extend(u32::MAX.to_ne_bytes());
     request.extend(from.port().to_be_bytes());
     request.extend(to.port().to_be_bytes());

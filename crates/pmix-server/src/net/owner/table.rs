@@ -24,6 +24,7 @@ pub(super) fn look_up(connections: &[Ends]) -> Vec<Owner> {
         }
     }
     if !read_any {
+        // Without a table, a missing socket proves nothing.
         owners.fill(Owner::Unknown);
     }
     owners
