@@ -35,7 +35,7 @@ exported! {
             }
             let able = Abilities { has_function: cbfunc.is_some(), has_timers: own_host().is_none() };
             let directives = Directives::of(&mut infos, able)?;
-            Ok((added(&procs, channels, cbfunc, directives), procs, infos, channels))
+            Ok((added(&procs, channels, cbfunc, directives)?, procs, infos, channels))
         })();
         let (id, procs, infos, channels) = match asked {
             Ok(asked) => asked,

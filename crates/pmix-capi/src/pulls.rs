@@ -270,25 +270,31 @@ pub(crate) fn removed(id: usize, is_own: bool) -> Result<Pull> {
 }
 
 /// Adds a pull. Must be called before the request, so that no output arrives earlier.
+///
+/// # Errors
+///
+/// Returns `PMIX_ERR_NOMEM` if there is no memory for the list of processes.
 pub(crate) fn added(
     procs: &[Proc<'static>],
     channels: IofChannel,
     function: pmix_iof_cbfunc_t,
     directives: Directives,
-) -> usize {
+) -> Result<usize> {
+    let mut own = memory::list_for(procs.len())?;
+    own.extend_from_slice(procs);
     let mut pulls = pulls();
     pulls.last += 1;
     let id = pulls.last;
     let pull = Pull {
         remote: None,
-        procs: procs.to_vec(),
+        procs: own,
         channels,
         function,
         streams: Streams::new(directives),
         losses: Losses::default(),
     };
     pulls.all.insert(id, pull);
-    id
+    Ok(id)
 }
 
 /// Delivers output from the host to the pulls of this process, on the thread that runs callbacks.
@@ -352,7 +358,8 @@ mod tests {
             IofChannel::STDOUT_CHANNEL,
             None,
             Directives::default(),
-        );
+        )
+        .unwrap();
         let refused = removed(id, false).map(|pull| pull.remote);
         assert_eq!(refused, Err(Status::ERR_NOT_AVAILABLE));
         answered(id, &Ok(Some(7)));
@@ -365,7 +372,8 @@ mod tests {
             IofChannel::STDOUT_CHANNEL,
             None,
             Directives::default(),
-        );
+        )
+        .unwrap();
         assert_eq!(removed(id, true).map(|pull| pull.remote), Ok(None));
     }
 }

@@ -311,6 +311,10 @@ impl JobCache {
         );
         match self.jobs.register_understood(nspace, infos) {
             Ok(refused) => {
+                // An entry that memory has no room for is not one that this release does not understand.
+                if let Some(short) = refused.iter().find(|e| e.status() == Status::ERR_NOMEM) {
+                    return Err(Error::new(Status::ERR_NOMEM, short.to_string()));
+                }
                 for error in refused.iter().take(MAX_WARNINGS) {
                     tracing::warn!("ignoring an entry about {nspace} from the server: {error}");
                 }
@@ -318,6 +322,7 @@ impl JobCache {
                     tracing::warn!("ignoring {more} more entries about {nspace} from the server");
                 }
             }
+            Err(error) if error.status() == Status::ERR_NOMEM => return Err(error.into()),
             Err(error) => {
                 tracing::warn!("ignoring an entry about {nspace} from the server: {error}")
             }
