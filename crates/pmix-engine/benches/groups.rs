@@ -11,7 +11,7 @@ use std::time::Instant;
 use bfrops::BufferKind;
 use gds_hash::{LocalNode, Store};
 use pmix_engine::{
-    Answer, Claim, Config, Credentials, Engine, HostObject, Origin, PeerId, Psec, Verification,
+    Claim, Config, Credentials, Engine, HostObject, HostReply, Origin, PeerId, Psec, Verification,
     Verified,
 };
 use pmix_proto::{Header, Hello, Request, Role, Tag, request};
@@ -128,7 +128,7 @@ fn drain(engine: &mut Engine, now: Instant) {
             moved = true;
         }
         while let Some(call) = engine.poll_host_call() {
-            engine.handle_host(call.id, Answer::Done(Status::SUCCESS), now);
+            engine.handle_host(call.id, HostReply::Done(Status::SUCCESS), now);
             moved = true;
         }
         while engine.poll_shared().is_some() {}

@@ -138,7 +138,7 @@ impl Admission {
         &mut self,
         cx: &mut Cx,
         peer: PeerId,
-        answer: Result<Verified, Error>,
+        verified: Result<Verified, Error>,
     ) {
         let Some(found) = cx.peers.get_mut(peer) else {
             return;
@@ -155,7 +155,7 @@ impl Admission {
             Ok(hello) => hello,
             Err(error) => return cx.refuse(peer, error.into()),
         };
-        if let Err(reason) = answer.and_then(|verified| self.consider(cx, peer, &hello, verified)) {
+        if let Err(reason) = verified.and_then(|user| self.consider(cx, peer, &hello, user)) {
             Self::turn_down(cx, peer, &hello, reason);
         }
     }

@@ -19,7 +19,7 @@ use pmix_types::{Nspace, Proc};
 use crate::admission::Admission;
 use crate::cx::Cx;
 use crate::finalize::Finalizing;
-use crate::host::{Answer, CallId, HostCall};
+use crate::host::{CallId, HostCall, HostReply};
 use crate::peers::{Origin, PeerId, Transmit};
 use crate::pending::PendingCall;
 use crate::recount::Recount;
@@ -205,20 +205,26 @@ impl Engine {
     }
 
     /// Processes the host's reply to an upcall. A reply to an unknown upcall is ignored.
-    pub fn handle_host(&mut self, call: CallId, answer: Answer, now: Instant) {
+    pub fn handle_host(&mut self, call: CallId, reply: HostReply, now: Instant) {
         self.cx.now = Some(now);
         if let Some(pending) = self.cx.take_call(call) {
-            self.subsystems.handle_answer(&mut self.cx, pending, answer);
+            self.subsystems
+                .handle_host_reply(&mut self.cx, pending, reply);
         }
         self.close_refused();
     }
 
     /// Processes the result of a security module that returned [`Verification::Pending`](crate::Verification::Pending).
     /// A result for a disconnected peer is ignored.
-    pub fn handle_verified(&mut self, peer: PeerId, answer: Result<Verified, Error>, now: Instant) {
+    pub fn handle_verified(
+        &mut self,
+        peer: PeerId,
+        verified: Result<Verified, Error>,
+        now: Instant,
+    ) {
         self.cx.now = Some(now);
         let admission = &mut self.subsystems.admission;
-        admission.handle_verified(&mut self.cx, peer, answer);
+        admission.handle_verified(&mut self.cx, peer, verified);
         self.close_refused();
     }
 

@@ -47,7 +47,7 @@ pub struct HostObject(pub u64);
 /// the other replies that it accepts.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Answer {
+pub enum HostReply {
     /// Success, or the status of a failure.
     Done(Status),
     /// The host does not support the request.
@@ -68,7 +68,7 @@ pub enum Answer {
     Tool(Result<Proc<'static>, Status>),
 }
 
-impl Answer {
+impl HostReply {
     /// The reply for a host that dropped its completion handle and will never reply.
     pub const DROPPED: Self = Self::Done(Status::ERR_COMM_FAILURE);
 
@@ -81,10 +81,10 @@ impl Answer {
             | Self::Found(status, _)
             | Self::Spawned(status, _)
             | Self::Infos(status, _) => *status,
-            Self::Data(answer) => failure(answer),
-            Self::Credential(answer, _) => failure(answer),
-            Self::Distances(answer) => failure(answer),
-            Self::Tool(answer) => failure(answer),
+            Self::Data(reply) => failure(reply),
+            Self::Credential(reply, _) => failure(reply),
+            Self::Distances(reply) => failure(reply),
+            Self::Tool(reply) => failure(reply),
         };
         match status {
             // A host in C returns it for a request that it completed within the call (PMIx Standard, "Server-Specific
@@ -95,8 +95,8 @@ impl Answer {
     }
 }
 
-fn failure<T>(answer: &Result<T, Status>) -> Status {
-    answer.as_ref().err().copied().unwrap_or(Status::SUCCESS)
+fn failure<T>(reply: &Result<T, Status>) -> Status {
+    reply.as_ref().err().copied().unwrap_or(Status::SUCCESS)
 }
 
 /// The user id and group id of a process on this node.

@@ -65,7 +65,7 @@ pub use error::Error;
 pub use event::{EngineEvent, GroupChange};
 pub use events::EventSource;
 pub use gds_hash::{ModexForm, Registration};
-pub use host::{Answer, CallId, Credentials, HostCall, HostObject, Upcall};
+pub use host::{CallId, Credentials, HostCall, HostObject, HostReply, Upcall};
 pub use ids::DirectModexId;
 pub use peers::{Chunk, Origin, PeerId, Transmit};
 pub use pending::PendingCall;

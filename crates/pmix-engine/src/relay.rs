@@ -10,7 +10,7 @@ use pmix_types::{
 
 use crate::cx::Cx;
 use crate::host::{
-    Abort, Alloc, Answer, DeviceDistances, Fabric, GetCredential, Log, Lookup, Publish,
+    Abort, Alloc, DeviceDistances, Fabric, GetCredential, HostReply, Log, Lookup, Publish,
     ResourceBlock, SessionControl, Spawn, Unpublish, ValidateCredential,
 };
 use crate::infos::with_user;
@@ -56,10 +56,10 @@ pub(crate) fn relay(cx: &mut Cx, ticket: Ticket, request: Request<'_>) {
 }
 
 /// Replies to a request with the infos of the host.
-pub(crate) fn answer_infos(cx: &mut Cx, ticket: Ticket, answer: Answer) {
-    let status = answer.status();
-    let infos = match answer {
-        Answer::Infos(_, infos) => infos,
+pub(crate) fn reply_infos(cx: &mut Cx, ticket: Ticket, reply: HostReply) {
+    let status = reply.status();
+    let infos = match reply {
+        HostReply::Infos(_, infos) => infos,
         _ => Vec::new(),
     };
     cx.reply_infos(ticket, status, infos);
@@ -80,11 +80,11 @@ fn spawn(cx: &mut Cx, ticket: Ticket, request: &request::Spawn<'_>) {
 }
 
 /// Replies to a spawn. Returns the job if it was started.
-pub(crate) fn spawned(cx: &mut Cx, ticket: Ticket, answer: Answer) -> Option<Nspace<'static>> {
+pub(crate) fn spawned(cx: &mut Cx, ticket: Ticket, reply: HostReply) -> Option<Nspace<'static>> {
     let peer = ticket.peer();
-    let status = answer.status();
-    let nspace = match answer {
-        Answer::Spawned(_, nspace) if status.is_success() => nspace,
+    let status = reply.status();
+    let nspace = match reply {
+        HostReply::Spawned(_, nspace) if status.is_success() => nspace,
         _ => {
             cx.reply_status(ticket, refusal(status));
             return None;
@@ -142,12 +142,12 @@ fn get_credential(cx: &mut Cx, ticket: Ticket, request: &request::GetCredential<
 }
 
 /// Replies to a request with the credential of the host.
-pub(crate) fn answer_credential(cx: &mut Cx, ticket: Ticket, answer: Answer) {
-    let status = answer.status();
+pub(crate) fn reply_credential(cx: &mut Cx, ticket: Ticket, reply: HostReply) {
+    let status = reply.status();
     let Some(form) = cx.form(ticket.peer()) else {
         return cx.reply_status(ticket, status);
     };
-    let Answer::Credential(Ok(credential), infos) = answer else {
+    let HostReply::Credential(Ok(credential), infos) = reply else {
         return cx.reply_status(ticket, refusal(status));
     };
     let reply = reply::Credential {
@@ -227,12 +227,12 @@ fn bound(cx: &Cx, proc: &Proc<'_>) -> Option<Text<'static>> {
 }
 
 /// Replies to a request with the distances of devices.
-pub(crate) fn answer_distances(cx: &mut Cx, ticket: Ticket, answer: Answer) {
-    let status = answer.status();
+pub(crate) fn reply_distances(cx: &mut Cx, ticket: Ticket, reply: HostReply) {
+    let status = reply.status();
     let Some(form) = cx.form(ticket.peer()) else {
         return cx.reply_status(ticket, status);
     };
-    let Answer::Distances(Ok(distances)) = answer else {
+    let HostReply::Distances(Ok(distances)) = reply else {
         return cx.reply_status(ticket, refusal(status));
     };
     let reply = reply::Distances {
@@ -288,13 +288,13 @@ fn lookup(cx: &mut Cx, ticket: Ticket, request: &request::Lookup<'_>) {
 ///
 /// DEVIATION: OpenPMIx sends only the status with a partial success, and its clients do not read further;
 /// `published_data_is_found_until_unpublished`.
-pub(crate) fn looked_up(cx: &mut Cx, ticket: Ticket, answer: Answer) {
-    let status = answer.status();
+pub(crate) fn looked_up(cx: &mut Cx, ticket: Ticket, reply: HostReply) {
+    let status = reply.status();
     let Some(form) = cx.form(ticket.peer()) else {
         return cx.reply_status(ticket, status);
     };
-    let found = match answer {
-        Answer::Found(_, data) => data,
+    let found = match reply {
+        HostReply::Found(_, data) => data,
         // A host that returns success without data has found nothing.
         _ if status.is_success() => {
             return cx.reply_status(ticket, Status::ERR_NOT_FOUND);

@@ -14,7 +14,7 @@ use crate::events::{Events, Notification};
 use crate::exchange::Exchange;
 use crate::finalize::Finalizing;
 use crate::group::{self, Groups};
-use crate::host::Answer;
+use crate::host::HostReply;
 use crate::ids::ClientId;
 use crate::iof::Forwarding;
 use crate::obeyed;
@@ -177,21 +177,21 @@ impl Subsystems {
     }
 
     /// Passes a host reply to the subsystem that made the upcall.
-    pub(crate) fn handle_answer(&mut self, cx: &mut Cx, pending: Pending, answer: Answer) {
-        let status = answer.status();
+    pub(crate) fn handle_host_reply(&mut self, cx: &mut Cx, pending: Pending, reply: HostReply) {
+        let status = reply.status();
         match pending {
             Pending::Status(ticket) => cx.reply_status(ticket, status),
-            Pending::Infos(ticket) => relay::answer_infos(cx, ticket, answer),
-            Pending::Lookup(ticket) => relay::looked_up(cx, ticket, answer),
+            Pending::Infos(ticket) => relay::reply_infos(cx, ticket, reply),
+            Pending::Lookup(ticket) => relay::looked_up(cx, ticket, reply),
             Pending::Spawn(ticket, channels) => {
-                self.forwarding.spawned(cx, ticket, channels, answer);
+                self.forwarding.spawned(cx, ticket, channels, reply);
             }
-            Pending::Credential(ticket) => relay::answer_credential(cx, ticket, answer),
-            Pending::Distances(ticket) => relay::answer_distances(cx, ticket, answer),
+            Pending::Credential(ticket) => relay::reply_credential(cx, ticket, reply),
+            Pending::Distances(ticket) => relay::reply_distances(cx, ticket, reply),
             Pending::Query(ticket, results) => {
-                query::reply_results(cx, ticket, *results, Some(answer));
+                query::reply_results(cx, ticket, *results, Some(reply));
             }
-            Pending::Resolve(ticket, key) => query::host_resolved(cx, ticket, key, answer),
+            Pending::Resolve(ticket, key) => query::host_resolved(cx, ticket, key, reply),
             Pending::PushStdin(ticket) => self.forwarding.pushed(cx, ticket, status),
             Pending::IofPull(ticket, number) => self.forwarding.pulled(cx, ticket, number, status),
             Pending::RegisterEvents(ticket, registration) => {
@@ -199,13 +199,13 @@ impl Subsystems {
                     .host_registered(cx, ticket, &registration, status);
             }
             Pending::HostedEvents(codes) => self.events.host_answered(&codes, status),
-            Pending::ClientConnected(peer) => Admission::host_took_client(cx, peer, &answer),
+            Pending::ClientConnected(peer) => Admission::handle_client_reply(cx, peer, &reply),
             Pending::ToolConnected(peer, tool) => {
-                self.admission.host_took_tool(cx, peer, *tool, answer);
+                self.admission.handle_tool_reply(cx, peer, *tool, reply);
             }
             Pending::Finalize(peer) => self.finalizing.finalized(cx, peer),
-            Pending::Collective(id, job) => self.collectives.host_ended(cx, id, &job, answer),
-            Pending::DirectModex(proc) => self.exchange.handle_dmodex_reply(cx, &proc, answer),
+            Pending::Collective(id, job) => self.collectives.host_ended(cx, id, &job, reply),
+            Pending::DirectModex(proc) => self.exchange.handle_dmodex_reply(cx, &proc, reply),
             Pending::Informed => tracing::debug!(%status, "the host completed a notification"),
         }
     }
@@ -236,7 +236,7 @@ impl Subsystems {
             Timer::Query(call) => {
                 // A later reply of the host finds no pending call and is dropped.
                 if let Some(pending) = cx.take_call(call) {
-                    self.handle_answer(cx, pending, Answer::Done(Status::ERR_TIMEOUT));
+                    self.handle_host_reply(cx, pending, HostReply::Done(Status::ERR_TIMEOUT));
                 }
             }
             Timer::Intake => cx.end_input_turn(),
@@ -296,10 +296,10 @@ impl Subsystems {
     /// Answers for a leader of this node, asked by another server about a lost process. If the leader has no handler
     /// registered, no decision is taken.
     pub(crate) fn ask_for_other(&mut self, cx: &mut Cx, asked: &Notification) {
-        if let Some(answer) = group::undecided(cx, asked)
+        if let Some(reply) = group::undecided(cx, asked)
             && !self.events.hears(cx, asked)
         {
-            cx.call_host(answer, Pending::Informed);
+            cx.call_host(reply, Pending::Informed);
         }
     }
 

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use mio::Waker;
 use pmix_engine::{
-    Answer, CallId, DirectModexId, Engine, EngineEvent, HostCall, PeerId, Transmit, Verified,
+    CallId, DirectModexId, Engine, EngineEvent, HostCall, HostReply, PeerId, Transmit, Verified,
 };
 use pmix_proto::PeerForm;
 use pmix_types::{Proc, Status};
@@ -263,21 +263,21 @@ impl EngineHandle {
     }
 
     /// Passes the reply of the host to the engine.
-    pub(crate) fn answer(&self, call: CallId, answer: Answer) {
+    pub(crate) fn reply(&self, call: CallId, reply: HostReply) {
         let mut core = self.lock();
         let now = core.at(Instant::now());
         if let State::Running(engine) = &mut core.state {
-            engine.handle_host(call, answer, now);
+            engine.handle_host(call, reply, now);
         }
         self.release(core);
     }
 
     /// Passes the result of a security module about the credential of a peer to the engine.
-    pub(crate) fn verified(&self, peer: PeerId, answer: Result<Verified, pmix_engine::Error>) {
+    pub(crate) fn verified(&self, peer: PeerId, verified: Result<Verified, pmix_engine::Error>) {
         let mut core = self.lock();
         let now = core.at(Instant::now());
         if let State::Running(engine) = &mut core.state {
-            engine.handle_verified(peer, answer, now);
+            engine.handle_verified(peer, verified, now);
         }
         self.release(core);
     }

@@ -19,7 +19,7 @@ pub use completion::{Completion, Credential, Reply, UntypedCompletion};
 pub(crate) use dispatch::{OwnUpcalls, call, guarded, server_event};
 
 macro_rules! host {
-    ($($(#[$doc:meta])* $name:ident($call:ident) -> $answer:ty;)*) => {
+    ($($(#[$doc:meta])* $name:ident($call:ident) -> $result:ty;)*) => {
         /// The host of a server, that is, a resource manager or launcher. It has one method for each function of
         /// `pmix_server_module_t` (PMIx Standard, chapter "Server", "Server function pointers").
         ///
@@ -31,7 +31,7 @@ macro_rules! host {
         pub trait Host: Send + Sync {
             $(
                 $(#[$doc])*
-                fn $name(&self, call: $call, done: Completion<$answer>) {
+                fn $name(&self, call: $call, done: Completion<$result>) {
                     let _ = call;
                     done.not_supported();
                 }

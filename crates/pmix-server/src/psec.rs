@@ -48,7 +48,7 @@ type Module = Box<dyn Psec>;
 struct Component {
     header: Header<'static>,
     params: &'static [ParamSpec],
-    make: fn(&Params, &LateAnswers) -> Result<Module, Error>,
+    make: fn(&Params, &VerifyResults) -> Result<Module, Error>,
 }
 
 static COMPONENTS: [Component; 3] = [
@@ -70,13 +70,13 @@ static COMPONENTS: [Component; 3] = [
                 help: "the socket of the daemon; empty: the default of the library",
             },
         ],
-        make: |params, late| {
+        make: |params, results| {
             let library = OsStr::new(params.text("psec_munge_library", "libmunge.so.2"));
             let socket = params.text("psec_munge_socket", "");
             let socket = (!socket.is_empty()).then(|| Path::new(socket));
-            let late = late.clone();
-            let answered = move |peer, answer| late.hand(peer, answer);
-            Ok(Box::new(munge::Munge::open(library, socket, answered)?))
+            let results = results.clone();
+            let report = move |peer, verified| results.report(peer, verified);
+            Ok(Box::new(munge::Munge::open(library, socket, report)?))
         },
     },
     Component {
@@ -120,13 +120,13 @@ pub fn psec_parameters() -> Catalog {
 ///
 /// # Errors
 /// Returns an error for an invalid setting, if no component is left, or if a component does not work here.
-pub(crate) fn open(params: &Params, late: &LateAnswers) -> Result<Vec<Module>, Error> {
+pub(crate) fn open(params: &Params, results: &VerifyResults) -> Result<Vec<Module>, Error> {
     psec_parameters().check(params)?;
     let headers: Vec<_> = COMPONENTS.iter().map(|one| one.header.clone()).collect();
     let selection = pmix_mca::select(FRAMEWORK, &headers, params)?;
     let make = |index: usize| {
         let component = &COMPONENTS[index];
-        let module = (component.make)(params, late);
+        let module = (component.make)(params, results);
         module.map_err(|e| e.of(&format!("component {} of psec", component.header.name)))
     };
     selection.active.into_iter().map(make).collect()
@@ -135,9 +135,9 @@ pub(crate) fn open(params: &Params, late: &LateAnswers) -> Result<Vec<Module>, E
 /// The way of delayed results from a security module to the engine. Results before the server is opened and
 /// after it is dropped are ignored.
 #[derive(Clone, Default)]
-pub(crate) struct LateAnswers(Arc<OnceLock<Weak<EngineHandle>>>);
+pub(crate) struct VerifyResults(Arc<OnceLock<Weak<EngineHandle>>>);
 
-impl LateAnswers {
+impl VerifyResults {
     /// Sets the engine that gets the results.
     pub(crate) fn connect(&self, handle: &Arc<EngineHandle>) {
         // The thread of a security module must not keep a dropped server alive.
@@ -145,9 +145,9 @@ impl LateAnswers {
     }
 
     /// Passes the verified user of a credential, or the error, to the engine.
-    fn hand(&self, peer: PeerId, answer: Result<Verified, pmix_engine::Error>) {
+    fn report(&self, peer: PeerId, verified: Result<Verified, pmix_engine::Error>) {
         if let Some(handle) = self.0.get().and_then(Weak::upgrade) {
-            handle.verified(peer, answer);
+            handle.verified(peer, verified);
         }
     }
 }
@@ -180,7 +180,7 @@ mod tests {
             .fold(Params::builder(), set)
             .build()
             .unwrap();
-        let modules = open(&params, &LateAnswers::default())?;
+        let modules = open(&params, &VerifyResults::default())?;
         Ok(modules.iter().map(|m| m.name().to_owned()).collect())
     }
 

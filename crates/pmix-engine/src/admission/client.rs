@@ -9,7 +9,7 @@ use pmix_types::{IntoOwned, Status};
 use super::Admission;
 use super::identity::Identity;
 use crate::cx::Cx;
-use crate::host::{Answer, ClientConnected};
+use crate::host::{ClientConnected, HostReply};
 use crate::ids::ClientId;
 use crate::peers::{Member, PeerId};
 use crate::pending::Pending;
@@ -73,12 +73,12 @@ impl Admission {
 
     /// Handles the host's reply about a client, which was admitted without waiting for it. A host without an
     /// implementation admits every client; a client that the host rejects is disconnected.
-    pub(crate) fn host_took_client(cx: &mut Cx, peer: PeerId, answer: &Answer) {
-        let status = answer.status();
+    pub(crate) fn handle_client_reply(cx: &mut Cx, peer: PeerId, reply: &HostReply) {
+        let status = reply.status();
         if !status.is_success()
-            && !matches!(answer, Answer::NotSupported)
+            && !matches!(reply, HostReply::NotSupported)
             // A host that drops its completion has not decided against the client.
-            && *answer != Answer::DROPPED
+            && *reply != HostReply::DROPPED
         {
             cx.refuse(peer, Error::new(status, "the host rejected the client"));
         }

@@ -9,7 +9,7 @@ use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys}
 use super::Admission;
 use super::identity::Identity;
 use crate::cx::Cx;
-use crate::host::{Answer, ToolConnected};
+use crate::host::{HostReply, ToolConnected};
 use crate::peers::{Member, Peer, PeerId, Phase};
 use crate::pending::{Pending, PendingTool};
 use crate::timer::Timer;
@@ -127,20 +127,20 @@ impl Admission {
     ///
     /// DEVIATION: the engine names a tool without a name; OpenPMIx refuses it;
     /// `a_tool_is_given_an_unused_name`.
-    pub(crate) fn host_took_tool(
+    pub(crate) fn handle_tool_reply(
         &mut self,
         cx: &mut Cx,
         peer: PeerId,
         tool: PendingTool,
-        answer: Answer,
+        reply: HostReply,
     ) {
-        let status = answer.status();
+        let status = reply.status();
         // The host may give a name to a tool, but a name that the tool chose is checked again below.
         let is_of_host =
-            matches!(&answer, Answer::Tool(Ok(name)) if tool.proc.as_ref() != Some(name));
-        let named = match (answer, tool.proc) {
-            (Answer::Tool(Ok(proc)), _) => Some(proc),
-            (Answer::NotSupported, proc) => proc.or_else(|| Some(self.name_tool(cx))),
+            matches!(&reply, HostReply::Tool(Ok(name)) if tool.proc.as_ref() != Some(name));
+        let named = match (reply, tool.proc) {
+            (HostReply::Tool(Ok(proc)), _) => Some(proc),
+            (HostReply::NotSupported, proc) => proc.or_else(|| Some(self.name_tool(cx))),
             (_, proc) if status.is_success() => proc.or_else(|| Some(self.name_tool(cx))),
             _ => None,
         };

@@ -12,7 +12,7 @@ use super::ordered_upcalls::DueUpcall;
 use super::table::Collectives;
 use super::tracker::{Key, Phase, Tracker};
 use crate::cx::Cx;
-use crate::host::{Answer, Upcall};
+use crate::host::{HostReply, Upcall};
 use crate::ids::{ClientId, TrackerId};
 use crate::peers::Ticket;
 use crate::pending::Pending;
@@ -30,7 +30,7 @@ impl Collectives {
         cx: &mut Cx,
         id: TrackerId,
         job: &Nspace<'static>,
-        answer: Answer,
+        reply: HostReply,
     ) {
         // The upcall counted as active even if its tracker has failed in the meantime.
         self.end_one(job);
@@ -43,8 +43,10 @@ impl Collectives {
         let Some(tracker) = tracker.filter(|tracker| tracker.phase == Phase::Hosting) else {
             return;
         };
-        let result = match (tracker.key.0, answer) {
-            (kind, Answer::Infos(status, infos)) if kind.is_of_group() && status.is_success() => {
+        let result = match (tracker.key.0, reply) {
+            (kind, HostReply::Infos(status, infos))
+                if kind.is_of_group() && status.is_success() =>
+            {
                 tracker.infos = infos;
                 tracker.check_gathered(is_local)
             }
@@ -53,7 +55,9 @@ impl Collectives {
                 tracker.infos = Vec::new();
                 tracker.check_gathered(is_local)
             }
-            (Collective::Fence, Answer::Data(Ok(data))) => absorb_contributions(cx, tracker, &data),
+            (Collective::Fence, HostReply::Data(Ok(data))) => {
+                absorb_contributions(cx, tracker, &data)
+            }
             (_, other) => match other.status() {
                 status if status.is_success() => Ok(()),
                 status => Err(Error::new(

@@ -7,7 +7,7 @@ use pmix_types::{Info, Proc, Scope, Status, Text, Value, keys};
 use super::state::{DmodexCall, Exchange, PendingGet, WaitFor};
 use crate::Error;
 use crate::cx::Cx;
-use crate::host::{Answer, DirectModex};
+use crate::host::{DirectModex, HostReply};
 use crate::pending::Pending;
 
 impl Exchange {
@@ -64,7 +64,7 @@ impl Exchange {
         &mut self,
         cx: &mut Cx,
         proc: &Proc<'static>,
-        answer: Answer,
+        reply: HostReply,
     ) {
         let Some(DmodexCall {
             key,
@@ -79,9 +79,9 @@ impl Exchange {
             // The data may belong to the lost incarnation; waiting gets request them again.
             return self.settle_all(cx, self.gets.of_proc(proc));
         }
-        let status = answer.status();
-        let data = match answer {
-            Answer::Data(Ok(data)) => data,
+        let status = reply.status();
+        let data = match reply {
+            HostReply::Data(Ok(data)) => data,
             // Some hosts register the job instead and return no data.
             _ => Vec::new(),
         };

@@ -3,14 +3,14 @@
 //!
 //! ```text
 //! node: Host::group ── Upcall::pack ──> controller: Upcall::unpack, GroupAssembler::take
-//! node: Completion  <── Answer::unpack ── controller: Answer::pack
+//! node: Completion  <── HostReply::unpack ── controller: HostReply::pack
 //! ```
 //!
 //! | part | form |
 //! | --- | --- |
 //! | version | `PMIX_BYTE`: 1 |
 //! | name of the upcall, or kind of the answer | `PMIX_STRING` |
-//! | fields, in the order of [`Upcall`] or [`Answer`] | a pack call for each; an optional field has a `PMIX_BOOL` before it, a result a `PMIX_STATUS` |
+//! | fields, in the order of [`Upcall`] or [`HostReply`] | a pack call for each; an optional field has a `PMIX_BOOL` before it, a result a `PMIX_STATUS` |
 //!
 //! All processes of a host run one version of this crate: another version is refused.
 //!
@@ -26,7 +26,7 @@ use pmix_types::{
     Status, Text,
 };
 
-use super::{Answer, HostObject};
+use super::{HostObject, HostReply};
 use crate::Error;
 
 /// The version of the form.
@@ -256,10 +256,10 @@ pub(super) fn unpack<T>(
     Ok(found)
 }
 
-/// Declares the packed fields of each variant of [`Answer`].
+/// Declares the packed fields of each variant of [`HostReply`].
 macro_rules! answers {
     ($($variant:ident($($field:ident),*);)*) => {
-        impl Answer {
+        impl HostReply {
             /// Packs the reply, for the node that holds the completion handle.
             ///
             /// # Errors
@@ -379,18 +379,18 @@ mod tests {
         ]
     }
 
-    fn answers() -> Vec<Answer> {
+    fn answers() -> Vec<HostReply> {
         vec![
-            Answer::Done(Status::ERR_NOT_FOUND),
-            Answer::NotSupported,
-            Answer::Data(Ok(vec![1, 2])),
-            Answer::Data(Err(Status::ERR_TIMEOUT)),
-            Answer::Found(Status::SUCCESS, vec![Arc::new(Pdata::default())]),
-            Answer::Spawned(Status::SUCCESS, "job@2".into()),
-            Answer::Infos(Status::ERR_PARTIAL_SUCCESS, infos()),
-            Answer::Credential(Ok(b"c".to_vec()), infos()),
-            Answer::Distances(Ok(vec![])),
-            Answer::Tool(Ok(proc(0))),
+            HostReply::Done(Status::ERR_NOT_FOUND),
+            HostReply::NotSupported,
+            HostReply::Data(Ok(vec![1, 2])),
+            HostReply::Data(Err(Status::ERR_TIMEOUT)),
+            HostReply::Found(Status::SUCCESS, vec![Arc::new(Pdata::default())]),
+            HostReply::Spawned(Status::SUCCESS, "job@2".into()),
+            HostReply::Infos(Status::ERR_PARTIAL_SUCCESS, infos()),
+            HostReply::Credential(Ok(b"c".to_vec()), infos()),
+            HostReply::Distances(Ok(vec![])),
+            HostReply::Tool(Ok(proc(0))),
         ]
     }
 
@@ -402,7 +402,7 @@ mod tests {
         }
         for answer in answers() {
             let bytes = answer.pack().unwrap();
-            assert_eq!(Answer::unpack(&bytes).unwrap(), answer);
+            assert_eq!(HostReply::unpack(&bytes).unwrap(), answer);
         }
     }
 
@@ -429,7 +429,7 @@ mod tests {
 
     #[test]
     fn an_error_names_another_version_or_kind() {
-        let mut bytes = Answer::NotSupported.pack().unwrap();
+        let mut bytes = HostReply::NotSupported.pack().unwrap();
         let error = Upcall::unpack(&bytes).unwrap_err();
         assert_eq!(error.status(), Status::ERR_BAD_PARAM);
         assert_eq!(
@@ -438,7 +438,7 @@ mod tests {
         );
         // The count of the pack call precedes the version.
         bytes[1] = 2;
-        let error = Answer::unpack(&bytes).unwrap_err();
+        let error = HostReply::unpack(&bytes).unwrap_err();
         assert!(
             error
                 .to_string()

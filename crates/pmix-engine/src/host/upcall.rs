@@ -129,7 +129,7 @@ upcalls! {
         targets: Vec<Proc<'static>>,
     }
 
-    /// All local participants of a fence have called (`fence_nb`). [`Data`](super::Answer::Data) returns the
+    /// All local participants of a fence have called (`fence_nb`). [`Data`](super::HostReply::Data) returns the
     /// concatenated contributions of all servers, including this one, in any order.
     Fence {
         /// The participants, identical on all servers.
@@ -140,7 +140,7 @@ upcalls! {
         data: Vec<u8>,
     }
 
-    /// A client requests data of a process on another node (`direct_modex`). [`Data`](super::Answer::Data) returns the
+    /// A client requests data of a process on another node (`direct_modex`). [`Data`](super::HostReply::Data) returns the
     /// result of `dmodex_request` on the server of that node.
     DirectModex {
         /// The process.
@@ -157,7 +157,7 @@ upcalls! {
         infos: Vec<Info<'static>>,
     }
 
-    /// A process looks up published data (`lookup`): [`Found`](super::Answer::Found).
+    /// A process looks up published data (`lookup`): [`Found`](super::HostReply::Found).
     Lookup {
         /// The process.
         proc: Proc<'static>,
@@ -177,7 +177,7 @@ upcalls! {
         infos: Vec<Info<'static>>,
     }
 
-    /// A process requests the start of a job (`spawn`): [`Spawned`](super::Answer::Spawned).
+    /// A process requests the start of a job (`spawn`): [`Spawned`](super::HostReply::Spawned).
     Spawn {
         /// The process.
         proc: Proc<'static>,
@@ -234,7 +234,7 @@ upcalls! {
         infos: Vec<Info<'static>>,
     }
 
-    /// A process requests information that this server does not have (`query`): [`Infos`](super::Answer::Infos).
+    /// A process requests information that this server does not have (`query`): [`Infos`](super::HostReply::Infos).
     Query {
         /// The process.
         proc: Proc<'static>,
@@ -242,7 +242,7 @@ upcalls! {
         queries: Vec<pmix_types::Query<'static>>,
     }
 
-    /// A tool connected (`tool_connected2`): [`Tool`](super::Answer::Tool).
+    /// A tool connected (`tool_connected2`): [`Tool`](super::HostReply::Tool).
     ToolConnected {
         /// Infos of the tool about itself: its user and group, its current or requested name.
         infos: Vec<Info<'static>>,
@@ -258,7 +258,7 @@ upcalls! {
         directives: Vec<Info<'static>>,
     }
 
-    /// A process requests a change of an allocation (`allocate`): [`Infos`](super::Answer::Infos).
+    /// A process requests a change of an allocation (`allocate`): [`Infos`](super::HostReply::Infos).
     Alloc {
         /// The process.
         proc: Proc<'static>,
@@ -268,7 +268,7 @@ upcalls! {
         infos: Vec<Info<'static>>,
     }
 
-    /// A process requests control of processes (`job_control`): [`Infos`](super::Answer::Infos).
+    /// A process requests control of processes (`job_control`): [`Infos`](super::HostReply::Infos).
     JobControl {
         /// The process.
         proc: Proc<'static>,
@@ -278,7 +278,7 @@ upcalls! {
         directives: Vec<Info<'static>>,
     }
 
-    /// A process requests monitoring (`monitor`): [`Infos`](super::Answer::Infos).
+    /// A process requests monitoring (`monitor`): [`Infos`](super::HostReply::Infos).
     Monitor {
         /// The process.
         proc: Proc<'static>,
@@ -290,7 +290,7 @@ upcalls! {
         directives: Vec<Info<'static>>,
     }
 
-    /// A process requests a credential (`get_credential`): [`Credential`](super::Answer::Credential).
+    /// A process requests a credential (`get_credential`): [`Credential`](super::HostReply::Credential).
     GetCredential {
         /// The process.
         proc: Proc<'static>,
@@ -298,7 +298,7 @@ upcalls! {
         directives: Vec<Info<'static>>,
     }
 
-    /// A process requests the validation of a credential (`validate_credential`): [`Infos`](super::Answer::Infos).
+    /// A process requests the validation of a credential (`validate_credential`): [`Infos`](super::HostReply::Infos).
     ValidateCredential {
         /// The process.
         proc: Proc<'static>,
@@ -331,7 +331,7 @@ upcalls! {
     }
 
     /// All local members of a group have called its construct or destruct, or that failed here (`group`):
-    /// [`Infos`](super::Answer::Infos). The reply to a construct has infos, each merged from all servers: the context
+    /// [`Infos`](super::HostReply::Infos). The reply to a construct has infos, each merged from all servers: the context
     /// id (`pmix.grp.ctxid`) if one is requested, the ordered members (`pmix.grp.mbrs`), their shared infos
     /// (`pmix.grp.info`), and the termination notification (`pmix.grp.notterm`) if any server requests it.
     ///
@@ -352,7 +352,7 @@ upcalls! {
         directives: Vec<Info<'static>>,
     }
 
-    /// A process requests the description of a fabric (`fabric`): [`Infos`](super::Answer::Infos).
+    /// A process requests the description of a fabric (`fabric`): [`Infos`](super::HostReply::Infos).
     Fabric {
         /// The process.
         proc: Proc<'static>,
@@ -362,7 +362,7 @@ upcalls! {
         directives: Vec<Info<'static>>,
     }
 
-    /// A process requests control of a session (`session_control`): [`Infos`](super::Answer::Infos).
+    /// A process requests control of a session (`session_control`): [`Infos`](super::HostReply::Infos).
     SessionControl {
         /// The process.
         proc: Proc<'static>,
@@ -387,7 +387,7 @@ upcalls! {
     }
 
     /// A process requests the distances of devices of this node from some CPUs (`PMIx_Compute_distances`):
-    /// [`Distances`](super::Answer::Distances). The host has no function for it; the driver of the engine has access to
+    /// [`Distances`](super::HostReply::Distances). The host has no function for it; the driver of the engine has access to
     /// the hardware and replies.
     DeviceDistances {
         /// The process.

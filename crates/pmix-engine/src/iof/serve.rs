@@ -6,7 +6,7 @@ use pmix_types::{Bytes, Info, InfoFlags, IntoOwned, IofChannel, Nspace, Proc, Ra
 
 use super::{Addressed, Ended, Forwarding, Piece};
 use crate::cx::Cx;
-use crate::host::{Answer, IofPull, PushStdin};
+use crate::host::{HostReply, IofPull, PushStdin};
 use crate::infos::{try_to_owned, with_user};
 use crate::peers::{PeerId, Ticket};
 use crate::pending::Pending;
@@ -132,10 +132,10 @@ impl Forwarding {
         cx: &mut Cx,
         ticket: Ticket,
         channels: IofChannel,
-        answer: Answer,
+        reply: HostReply,
     ) {
         let peer = ticket.peer();
-        if let Some(nspace) = relay::spawned(cx, ticket, answer) {
+        if let Some(nspace) = relay::spawned(cx, ticket, reply) {
             self.forward_spawned(cx, peer, &nspace, channels);
         }
     }

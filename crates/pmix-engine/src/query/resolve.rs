@@ -11,7 +11,7 @@ use super::jobs::{procs_of, visible};
 use super::nodes::Nodes;
 use crate::Error;
 use crate::cx::Cx;
-use crate::host::{Answer, Query};
+use crate::host::{HostReply, Query};
 use crate::peers::{Member, Ticket};
 use crate::pending::Pending;
 
@@ -148,10 +148,10 @@ fn ask_host_to_resolve(
     cx.call_host(call, Pending::Resolve(ticket, key));
 }
 
-pub(crate) fn host_resolved(cx: &mut Cx, ticket: Ticket, key: &str, answer: Answer) {
+pub(crate) fn host_resolved(cx: &mut Cx, ticket: Ticket, key: &str, reply: HostReply) {
     let unknown = Status::ERR_INVALID_NAMESPACE;
-    let infos = match answer {
-        Answer::Infos(status, infos) if status.is_success() => infos,
+    let infos = match reply {
+        HostReply::Infos(status, infos) if status.is_success() => infos,
         _ => return cx.reply_status(ticket, unknown),
     };
     let found = infos.into_iter().find(|info| info.key.is(key));

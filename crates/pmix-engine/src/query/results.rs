@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pmix_types::{Info, IntoOwned, Key, Query, Status, Text, Value, keys};
 
 use crate::error::Error;
-use crate::host::Answer;
+use crate::host::HostReply;
 use crate::infos::timeout;
 use crate::weight;
 
@@ -168,10 +168,10 @@ impl QueryResults {
     }
 
     /// Returns the merged results and their status.
-    pub(super) fn with(self, answer: Option<Answer>) -> (Status, Vec<Info<'static>>) {
-        let said = answer.as_ref().map(Answer::status);
-        let mut more = match answer {
-            Some(Answer::Infos(status, infos)) if has_infos(status) => infos,
+    pub(super) fn with(self, reply: Option<HostReply>) -> (Status, Vec<Info<'static>>) {
+        let said = reply.as_ref().map(HostReply::status);
+        let mut more = match reply {
+            Some(HostReply::Infos(status, infos)) if has_infos(status) => infos,
             _ => Vec::new(),
         };
         // A host may return an error status although it found all keys of its queries, so only success with infos
@@ -304,9 +304,9 @@ mod tests {
 
     fn told(
         results: QueryResults,
-        answer: Option<Answer>,
+        reply: Option<HostReply>,
     ) -> (Status, Vec<(String, Value<'static>)>) {
-        let (status, infos) = results.with(answer);
+        let (status, infos) = results.with(reply);
         let infos = infos
             .into_iter()
             .map(|info| (info.key.to_string(), info.value));
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn results_of_the_server_and_the_host_are_merged() {
-        let host = Answer::Infos(Status::SUCCESS, vec![info("c", 3)]);
+        let host = HostReply::Infos(Status::SUCCESS, vec![info("c", 3)]);
         let told = told(results(&["a"], &["b"], 1), Some(host));
         let expected = values(&[("a", 1), ("b", 2), ("c", 3)]);
         assert_eq!(told, (Status::SUCCESS, expected));
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn results_of_the_host_take_precedence() {
-        let host = Answer::Infos(Status::SUCCESS, vec![info("b", 3)]);
+        let host = HostReply::Infos(Status::SUCCESS, vec![info("b", 3)]);
         let told = told(results(&[], &["b"], 0), Some(host));
         assert_eq!(told, (Status::SUCCESS, values(&[("b", 3)])));
     }
@@ -354,10 +354,10 @@ mod tests {
             ..QueryResults::default()
         };
         for refusal in [Status::ERR_NOT_SUPPORTED, Status::ERR_NOT_FOUND] {
-            let told = told(results(), Some(Answer::Done(refusal)));
+            let told = told(results(), Some(HostReply::Done(refusal)));
             assert_eq!(told, (Status::ERR_NOT_SUPPORTED, Vec::new()));
         }
-        let host = Answer::Infos(Status::SUCCESS, vec![info("c", 3)]);
+        let host = HostReply::Infos(Status::SUCCESS, vec![info("c", 3)]);
         let told = told(results(), Some(host));
         assert_eq!(told, (Status::SUCCESS, values(&[("b", 2), ("c", 3)])));
     }
@@ -371,7 +371,7 @@ mod tests {
                 tentative: list("a,b").into_iter().map(holds).collect(),
                 ..QueryResults::default()
             };
-            told(results, Some(Answer::Infos(Status::SUCCESS, host))).1
+            told(results, Some(HostReply::Infos(Status::SUCCESS, host))).1
         };
         for (host, all) in [
             (list("c,b"), "a,b,c"),
@@ -396,7 +396,7 @@ mod tests {
                 tentative: vec![holds(Info::new(key, own))],
                 ..QueryResults::default()
             };
-            let host = Answer::Infos(Status::SUCCESS, vec![Info::new(key, host)]);
+            let host = HostReply::Infos(Status::SUCCESS, vec![Info::new(key, host)]);
             told(results, Some(host))
         };
         let key = keys::QUERY_NAMESPACES;
@@ -415,10 +415,10 @@ mod tests {
     #[test]
     fn missing_keys_are_a_partial_success_or_not_found() {
         let partial = Status::ERR_PARTIAL_SUCCESS;
-        let some = Answer::Infos(partial, vec![info("c", 3)]);
+        let some = HostReply::Infos(partial, vec![info("c", 3)]);
         let all = values(&[("a", 1), ("c", 3)]);
         assert_eq!(told(results(&["a"], &[], 2), Some(some)), (partial, all));
-        let none = Answer::Infos(Status::SUCCESS, vec![]);
+        let none = HostReply::Infos(Status::SUCCESS, vec![]);
         assert_eq!(told(results(&["a"], &[], 1), Some(none.clone())).0, partial);
         let nothing = told(results(&[], &[], 1), Some(none));
         assert_eq!(nothing, (Status::ERR_NOT_FOUND, vec![]));
@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn a_failure_of_the_host_keeps_the_results_of_the_server() {
-        for host in [Answer::NotSupported, Answer::DROPPED] {
+        for host in [HostReply::NotSupported, HostReply::DROPPED] {
             let status = host.status();
             let known = told(results(&[], &["b"], 0), Some(host.clone()));
             assert_eq!(known, (Status::SUCCESS, values(&[("b", 2)])));

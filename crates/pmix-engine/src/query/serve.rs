@@ -10,7 +10,7 @@ use super::results::{Open, QueryResults};
 use super::support::supported;
 use super::target::QueryTarget;
 use crate::cx::Cx;
-use crate::host::{self, Answer};
+use crate::host::{self, HostReply};
 use crate::infos::with_user;
 use crate::peers::Ticket;
 use crate::pending::Pending;
@@ -98,9 +98,9 @@ pub(crate) fn reply_results(
     cx: &mut Cx,
     ticket: Ticket,
     results: QueryResults,
-    answer: Option<Answer>,
+    reply: Option<HostReply>,
 ) {
-    let (status, infos) = results.with(answer);
+    let (status, infos) = results.with(reply);
     match infos.is_empty() {
         true => cx.reply_status(ticket, status),
         false => cx.reply_infos(ticket, status, infos),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_engine::{Answer, ClonePolicy, Config, Error, Origin, Stats, Upcall, Verified};
+use pmix_engine::{ClonePolicy, Config, Error, HostReply, Origin, Stats, Upcall, Verified};
 use pmix_proto::{Hello, Request, Role, Welcome, reply};
 use pmix_types::{Info, Proc, Rank, Status, keys};
 
@@ -310,9 +310,9 @@ fn the_host_can_name_and_refuse_tools() {
                 .unwrap();
             assert_eq!(uid.value.to_number(), Ok(UID));
             let brings = call.infos.iter().any(|info| info.key.is(keys::NSPACE));
-            Reaction::Answer(match brings {
-                true => Answer::Tool(Err(Status::ERR_NO_PERMISSIONS)),
-                false => Answer::Tool(Ok(Proc::new("tools", Rank::new(4)))),
+            Reaction::HostReply(match brings {
+                true => HostReply::Tool(Err(Status::ERR_NO_PERMISSIONS)),
+                false => HostReply::Tool(Ok(Proc::new("tools", Rank::new(4)))),
             })
         }
         _ => Reaction::Usual,
@@ -453,8 +453,8 @@ fn a_client_does_not_wait_for_the_host() {
     world.job("job", &[3]);
     let reactions = [
         None,
-        Some(Answer::DROPPED),
-        Some(Answer::Done(Status::ERR_NO_PERMISSIONS)),
+        Some(HostReply::DROPPED),
+        Some(HostReply::Done(Status::ERR_NO_PERMISSIONS)),
     ];
     world.rule(move |_, call| match call {
         Upcall::ClientConnected(call) => {
@@ -462,7 +462,7 @@ fn a_client_does_not_wait_for_the_host() {
             assert_eq!(call.object.0, u64::from(call.proc.rank.as_raw()));
             match reactions[rank].clone() {
                 None => Reaction::Silence,
-                Some(answer) => Reaction::Answer(answer),
+                Some(answer) => Reaction::HostReply(answer),
             }
         }
         _ => Reaction::Usual,

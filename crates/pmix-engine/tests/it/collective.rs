@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_engine::{Answer, Config, EngineEvent, HostObject, Upcall};
+use pmix_engine::{Config, EngineEvent, HostObject, HostReply, Upcall};
 use pmix_proto::{Request, Tag, reply, request};
 use pmix_types::{Info, Proc, Rank, Scope, Status, Value, keys};
 
@@ -375,20 +375,26 @@ fn the_timeout_of_the_host_exceeds_that_of_the_participants() {
 #[test]
 fn every_status_of_the_host_reaches_the_participants() {
     for (answer, expected) in [
-        (Answer::NotSupported, Status::ERR_NOT_SUPPORTED),
-        (Answer::DROPPED, Status::ERR_COMM_FAILURE),
-        (Answer::Done(Status::SUCCESS), Status::SUCCESS),
-        (Answer::Done(Status::OPERATION_SUCCEEDED), Status::SUCCESS),
-        (Answer::Data(Ok(vec![])), Status::SUCCESS),
-        (Answer::Data(Err(Status::ERR_TIMEOUT)), Status::ERR_TIMEOUT),
-        (Answer::Data(Ok(vec![1])), Status::ERR_UNPACK_FAILURE),
+        (HostReply::NotSupported, Status::ERR_NOT_SUPPORTED),
+        (HostReply::DROPPED, Status::ERR_COMM_FAILURE),
+        (HostReply::Done(Status::SUCCESS), Status::SUCCESS),
+        (
+            HostReply::Done(Status::OPERATION_SUCCEEDED),
+            Status::SUCCESS,
+        ),
+        (HostReply::Data(Ok(vec![])), Status::SUCCESS),
+        (
+            HostReply::Data(Err(Status::ERR_TIMEOUT)),
+            Status::ERR_TIMEOUT,
+        ),
+        (HostReply::Data(Ok(vec![1])), Status::ERR_UNPACK_FAILURE),
     ] {
         let mut world = World::new(2);
         world.job("job", &[2, 1]);
         let all = world.join_all("job", &[2, 1]);
         let told = answer.clone();
         world.rule(move |_, call| match call {
-            Upcall::Fence(_) => Reaction::Answer(told.clone()),
+            Upcall::Fence(_) => Reaction::HostReply(told.clone()),
             _ => Reaction::Usual,
         });
         let tags = ask_all(&mut world, &all[..2], &fence(collect()));

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_engine::{Answer, Cleanup, Config, EngineEvent, Upcall};
+use pmix_engine::{Cleanup, Config, EngineEvent, HostReply, Upcall};
 use pmix_proto::{Hello, Request, reply, request};
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys};
 
@@ -92,7 +92,7 @@ pub(crate) fn infos(
 #[test]
 fn cleanups_are_stored_and_returned_at_the_end() {
     let (mut world, all) = job(3);
-    let ledger = Ledger::answering(&mut world, Answer::NotSupported);
+    let ledger = Ledger::answering(&mut world, HostReply::NotSupported);
     let asked = [
         (0, vec![proc(0)], "/t/own"),
         (1, vec![proc(2)], "/t/other"),
@@ -203,7 +203,7 @@ fn cleanups_for_other_users_and_nodes_are_refused() {
 fn other_job_controls_are_forwarded_to_the_host() {
     let (mut world, all) = job(1);
     let told = vec![Info::new("said", 7_u32)];
-    let answer = Answer::Infos(Status::SUCCESS, told.clone());
+    let answer = HostReply::Infos(Status::SUCCESS, told.clone());
     let ledger = Ledger::answering(&mut world, answer);
     let asked = [cleanup("/t/x"), vec![Info::new(keys::JOB_CTRL_PAUSE, true)]].concat();
     let request = control(vec![], asked);
@@ -218,7 +218,7 @@ fn other_job_controls_are_forwarded_to_the_host() {
         [true, false, false, false],
         "the user of the requester follows the directives"
     );
-    Ledger::answering(&mut world, Answer::NotSupported);
+    Ledger::answering(&mut world, HostReply::NotSupported);
     let refused = infos(&mut world, all[0], &request);
     assert_eq!(refused, (Status::ERR_NOT_SUPPORTED, vec![]));
 }
@@ -235,7 +235,7 @@ fn missed_heartbeats_are_reported_to_the_job_and_the_process() {
         };
         world.status_of(*who, &Request::RegisterEvents(register));
     }
-    let ledger = Ledger::answering(&mut world, Answer::NotSupported);
+    let ledger = Ledger::answering(&mut world, HostReply::NotSupported);
     let promise = monitor(
         keys::MONITOR_HEARTBEAT,
         Value::Pointer(()),
@@ -300,7 +300,7 @@ fn missed_heartbeats_are_reported_to_the_job_and_the_process() {
 #[test]
 fn an_alert_with_a_code_of_the_server_is_refused() {
     let (mut world, all) = job(1);
-    let ledger = Ledger::answering(&mut world, Answer::NotSupported);
+    let ledger = Ledger::answering(&mut world, HostReply::NotSupported);
     let with = |key, error| {
         let monitor = Info::new(key, "/file");
         let infos = vec![Info::new(keys::MONITOR_HEARTBEAT_TIME, 5_u32)];
@@ -344,7 +344,7 @@ fn an_alert_with_a_code_of_the_server_is_refused() {
 #[test]
 fn cancelling_all_monitors_includes_those_of_the_host() {
     let (mut world, all) = job(1);
-    let ledger = Ledger::answering(&mut world, Answer::NotSupported);
+    let ledger = Ledger::answering(&mut world, HostReply::NotSupported);
     let time = vec![Info::new(keys::MONITOR_HEARTBEAT_TIME, 5_u32)];
     let promise = monitor(keys::MONITOR_HEARTBEAT, Value::Undef, time);
     assert_eq!(world.status_of(all[0], &promise), Some(Status::SUCCESS));
@@ -368,7 +368,7 @@ fn monitors_of_an_exited_process_are_removed() {
 #[test]
 fn other_monitors_are_forwarded_to_the_host() {
     let (mut world, all) = job(1);
-    let ledger = Ledger::answering(&mut world, Answer::NotSupported);
+    let ledger = Ledger::answering(&mut world, HostReply::NotSupported);
     let file = monitor(keys::MONITOR_FILE, Value::from("/t/x"), vec![]);
     let status = world.status_of(all[0], &file);
     assert_eq!(status, Some(Status::ERR_NOT_SUPPORTED));
@@ -389,7 +389,7 @@ fn heartbeats_without_a_local_monitor_are_forwarded_to_the_host() {
     let mut world = World::with(1, &config);
     world.job("job", &[1]);
     let all = world.join_all("job", &[1]);
-    let ledger = Ledger::answering(&mut world, Answer::Infos(Status::SUCCESS, vec![]));
+    let ledger = Ledger::answering(&mut world, HostReply::Infos(Status::SUCCESS, vec![]));
     let time = vec![Info::new(keys::MONITOR_HEARTBEAT_TIME, 5_u32)];
     for (key, infos) in [
         (keys::MONITOR_HEARTBEAT, time),

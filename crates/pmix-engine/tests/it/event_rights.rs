@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The users whose processes receive events, on the node of the source and on others.
 
-use pmix_engine::{Answer, Config, Upcall};
+use pmix_engine::{Config, HostReply, Upcall};
 use pmix_proto::{Hello, Request, Role, request};
 use pmix_types::{DataRange, Info, Proc, Rank, Status, keys};
 
@@ -73,7 +73,7 @@ fn an_event_keeps_its_user_across_nodes() {
     let foreign = listens(&mut world, 1, FOREIGN, &hello("foreign", 0));
     let foreign_tool = tool(&mut world, 1, FOREIGN);
     let tools = [tool(&mut world, 1, 0), tool(&mut world, 1, UID)];
-    let ledger = Ledger::answering(&mut world, Answer::Done(Status::SUCCESS));
+    let ledger = Ledger::answering(&mut world, HostReply::Done(Status::SUCCESS));
     // A process cannot set the permitted user itself.
     let lie = Info::new(ONLY_USER, FOREIGN);
     world.ask(source, &notify(vec![lie, Info::new("why", "because")]));

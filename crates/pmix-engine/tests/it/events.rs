@@ -2,7 +2,7 @@
 //! Events between processes and the host.
 
 use bfrops::BufferKind;
-use pmix_engine::{Answer, Config, Upcall};
+use pmix_engine::{Config, HostReply, Upcall};
 use pmix_proto::{Hello, Request, request};
 use pmix_types::{
     DataArray, DataRange, Info, Nspace, Proc, Rank, Regex2, Status, Text, Value, keys,
@@ -77,7 +77,7 @@ fn an_event_of_a_process_reaches_others_with_all_infos() {
 #[test]
 fn a_local_event_is_not_forwarded_to_the_host() {
     let (mut world, all) = listening(2, &[CODE]);
-    let ledger = Ledger::answering(&mut world, Answer::NotSupported);
+    let ledger = Ledger::answering(&mut world, HostReply::NotSupported);
     for (range, told) in [(DataRange::LOCAL, 1), (DataRange::PROC_LOCAL, 0)] {
         let status = world.status_of(all[0], &notify(CODE, range, vec![]));
         assert_eq!(status, Some(Status::SUCCESS), "{range}");
@@ -89,7 +89,7 @@ fn a_local_event_is_not_forwarded_to_the_host() {
 #[test]
 fn an_event_for_the_host_reaches_no_process() {
     let (mut world, all) = listening(2, &[]);
-    let ledger = Ledger::answering(&mut world, Answer::Done(Status::SUCCESS));
+    let ledger = Ledger::answering(&mut world, HostReply::Done(Status::SUCCESS));
     let request = notify(CODE, DataRange::RM, vec![]);
     assert_eq!(world.status_of(all[0], &request), Some(Status::SUCCESS));
     assert_eq!(codes(&mut world, all[1]), []);
@@ -199,14 +199,14 @@ fn environment_events_come_from_the_host() {
     let mut world = World::new(1);
     world.job("job", &[3]);
     let all = world.join_all("job", &[3]);
-    let refused = Ledger::answering(&mut world, Answer::NotSupported);
+    let refused = Ledger::answering(&mut world, HostReply::NotSupported);
     let status = world.status_of(all[0], &register(&[CODE, down]));
     assert_eq!(status, Some(Status::ERR_NOT_SUPPORTED));
     refused.one("RegisterEvents");
 
     let asked = Ledger::open(&mut world, |call| match call {
         Upcall::RegisterEvents(_) => Reaction::Later,
-        _ => Reaction::Answer(Answer::NotSupported),
+        _ => Reaction::HostReply(HostReply::NotSupported),
     });
     let tag = world.ask(all[0], &register(&[CODE, down]));
     world.run();
@@ -220,7 +220,7 @@ fn environment_events_come_from_the_host() {
         "other codes need no registration with the host"
     );
     assert!(call.infos.iter().any(|info| info.key.is(keys::USERID)));
-    world.answer("RegisterEvents", Answer::Done(Status::SUCCESS));
+    world.answer("RegisterEvents", HostReply::Done(Status::SUCCESS));
     assert_eq!(world.clients[all[0]].status(tag), Some(Status::SUCCESS));
     let status = world.status_of(all[1], &register(&[down]));
     assert_eq!(status, Some(Status::SUCCESS));
@@ -280,13 +280,13 @@ fn a_process_that_leaves_during_the_upcall_leaves_no_state() {
     let who = world.join(0, "job", 0);
     let asked = Ledger::open(&mut world, |call| match call {
         Upcall::RegisterEvents(_) => Reaction::Later,
-        _ => Reaction::Answer(Answer::NotSupported),
+        _ => Reaction::HostReply(HostReply::NotSupported),
     });
     world.ask(who, &register(&[down]));
     world.run();
     world.kill(who);
     asked.one("DeregisterEvents");
-    world.answer("RegisterEvents", Answer::Done(Status::SUCCESS));
+    world.answer("RegisterEvents", HostReply::Done(Status::SUCCESS));
     let back = world.join(0, "job", 0);
     world.ask(back, &register(&[down]));
     world.run();
@@ -299,7 +299,7 @@ fn a_process_that_leaves_during_the_upcall_leaves_no_state() {
 #[test]
 fn an_event_of_the_host_is_not_returned_to_it() {
     let (mut world, all) = listening(2, &[]);
-    let ledger = Ledger::answering(&mut world, Answer::NotSupported);
+    let ledger = Ledger::answering(&mut world, HostReply::NotSupported);
     let source = Proc::new("rm", Rank::UNDEF);
     tell(&mut world, CODE, &source, vec![Info::new("n", 7_u32)]);
     let expected = Told {
@@ -316,7 +316,7 @@ fn an_event_of_the_host_is_not_returned_to_it() {
 #[test]
 fn a_relayed_event_is_not_relayed_again() {
     let (mut world, all) = listening(3, &[]);
-    let ledger = Ledger::answering(&mut world, Answer::NotSupported);
+    let ledger = Ledger::answering(&mut world, HostReply::NotSupported);
     world.ask(all[0], &notify(CODE, DataRange::GLOBAL, vec![]));
     world.run();
     let heard = events(&mut world, all[1]).remove(0);
@@ -338,7 +338,7 @@ fn the_loss_of_a_process_reaches_registered_peers() {
     world.ask(default, &deregister(&[lost]));
     world.ask(default, &register(&[]));
     world.run();
-    let ledger = Ledger::answering(&mut world, Answer::NotSupported);
+    let ledger = Ledger::answering(&mut world, HostReply::NotSupported);
     world.kill(all[0]);
     let told = events(&mut world, all[1]);
     assert_eq!(told.len(), 1);

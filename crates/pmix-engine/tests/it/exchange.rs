@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use gds_hash::{Codec, ModexStore};
-use pmix_engine::{Answer, Upcall};
+use pmix_engine::{HostReply, Upcall};
 use pmix_proto::{Request, Tag, request};
 use pmix_types::{DataArray, Info, Key, Rank, Scope, Status, Value, keys};
 
@@ -287,18 +287,24 @@ fn a_get_for_another_key_of_the_same_process_completes() {
 #[test]
 fn a_failed_direct_modex_completes_the_get() {
     for (answer, expected) in [
-        (Answer::NotSupported, Status::ERR_NOT_FOUND),
-        (Answer::DROPPED, Status::ERR_COMM_FAILURE),
-        (Answer::Data(Err(Status::ERR_TIMEOUT)), Status::ERR_TIMEOUT),
-        (Answer::Data(Ok(vec![9, 9, 9])), Status::ERR_UNPACK_FAILURE),
-        (Answer::Done(Status::SUCCESS), Status::ERR_NOT_FOUND),
+        (HostReply::NotSupported, Status::ERR_NOT_FOUND),
+        (HostReply::DROPPED, Status::ERR_COMM_FAILURE),
+        (
+            HostReply::Data(Err(Status::ERR_TIMEOUT)),
+            Status::ERR_TIMEOUT,
+        ),
+        (
+            HostReply::Data(Ok(vec![9, 9, 9])),
+            Status::ERR_UNPACK_FAILURE,
+        ),
+        (HostReply::Done(Status::SUCCESS), Status::ERR_NOT_FOUND),
     ] {
         let mut world = World::new(2);
         world.job("job", &[1, 1]);
         let who = world.join(0, "job", 0);
         let told = answer.clone();
         world.rule(move |_, call| match call {
-            Upcall::DirectModex(_) => Reaction::Answer(told.clone()),
+            Upcall::DirectModex(_) => Reaction::HostReply(told.clone()),
             _ => Reaction::Usual,
         });
         let status = world.status_of(who, &get("job", 1, "nic"));
@@ -309,7 +315,7 @@ fn a_failed_direct_modex_completes_the_get() {
 /// Makes the host reply that direct modex is not supported.
 fn no_direct_modex(world: &mut World) {
     world.rule(|_, call| match call {
-        Upcall::DirectModex(_) => Reaction::Answer(Answer::NotSupported),
+        Upcall::DirectModex(_) => Reaction::HostReply(HostReply::NotSupported),
         _ => Reaction::Usual,
     });
 }
@@ -321,7 +327,7 @@ fn the_status_of_the_host_for_an_unknown_job_is_returned_at_once() {
         world.job("job", &[1]);
         let who = world.join(0, "job", 0);
         world.rule(move |_, call| match call {
-            Upcall::DirectModex(_) => Reaction::Answer(Answer::Data(Err(status))),
+            Upcall::DirectModex(_) => Reaction::HostReply(HostReply::Data(Err(status))),
             _ => Reaction::Usual,
         });
         let told = world.status_of(who, &get("unknown", 0, "card"));

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use pmix_engine::{Answer, Config, EngineEvent, GroupChange, Upcall};
+use pmix_engine::{Config, EngineEvent, GroupChange, HostReply, Upcall};
 use pmix_proto::{Event, Request, reply, request};
 use pmix_types::{DataRange, GroupOperation, Info, Proc, Rank, Scope, Status, Text, Value, keys};
 
@@ -304,7 +304,7 @@ fn a_construct_times_out() {
 fn an_unsupported_group_request_is_answered_at_once() {
     let (mut world, all) = world(&[2]);
     world.rule(|_, call| match call {
-        Upcall::Group(_) => Reaction::Answer(Answer::NotSupported),
+        Upcall::Group(_) => Reaction::HostReply(HostReply::NotSupported),
         _ => Reaction::Usual,
     });
     let tags = ask_all(&mut world, &all, &construct("g", &[0, 1], vec![]));
@@ -328,7 +328,7 @@ fn an_error_of_the_host_with_a_context_id_creates_no_group() {
     world.rule(|_, call| match call {
         Upcall::Group(_) => {
             let context = Info::new(keys::GROUP_CONTEXT_ID, Value::Size(1));
-            Reaction::Answer(Answer::Infos(Status::ERR_OUT_OF_RESOURCE, vec![context]))
+            Reaction::HostReply(HostReply::Infos(Status::ERR_OUT_OF_RESOURCE, vec![context]))
         }
         _ => Reaction::Usual,
     });

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use pmix_engine::{Answer, Credentials, HostObject, Upcall};
+use pmix_engine::{Credentials, HostObject, HostReply, Upcall};
 use pmix_proto::{Request, Tag, reply};
 use pmix_types::{GroupOperation, Info, Proc, Rank, Status, Value, keys};
 
@@ -317,7 +317,7 @@ fn a_restarted_leader_or_added_member_can_call_again() {
 fn a_host_reply_without_members_cannot_add_members() {
     let (mut world, all) = world(&[2]);
     world.rule(|_, call| match call {
-        Upcall::Group(_) => Reaction::Answer(Answer::Infos(Status::SUCCESS, vec![])),
+        Upcall::Group(_) => Reaction::HostReply(HostReply::Infos(Status::SUCCESS, vec![])),
         _ => Reaction::Usual,
     });
     let not_supported = Some(Status::ERR_NOT_SUPPORTED);
@@ -370,7 +370,7 @@ fn a_group_is_stored_once_if_an_added_member_is_answered_first() {
     world.run();
     let members = vec![Info::new(keys::GROUP_MEMBERSHIP, ranks(&[0, 2, 1]))];
     for _ in 0..2 {
-        world.answer("Group", Answer::Infos(Status::SUCCESS, members.clone()));
+        world.answer("Group", HostReply::Infos(Status::SUCCESS, members.clone()));
         assert_eq!(num_groups(&world), 1);
     }
     for (rank, tag) in [(1, added), (2, led)] {

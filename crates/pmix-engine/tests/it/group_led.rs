@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use pmix_engine::{Answer, Config, Credentials, HostObject, Upcall};
+use pmix_engine::{Config, Credentials, HostObject, HostReply, Upcall};
 use pmix_types::{DataArray, Info, Proc, Rank, Status, Value, keys};
 
 use crate::collective::{DONE, procs, statuses};
@@ -96,7 +96,7 @@ fn a_caller_registered_again_during_the_upcall_is_a_member() {
         let named = procs(&[("job", 0), ("job", 1), ("job", 2), ("job", 3)]);
         let named = is_named.then(|| Info::new(keys::GROUP_MEMBERSHIP, named));
         let infos = named.into_iter().collect();
-        world.answer("Group", Answer::Infos(Status::SUCCESS, infos));
+        world.answer("Group", HostReply::Infos(Status::SUCCESS, infos));
         let expected = if is_lost {
             &[0, 1, 2][..]
         } else {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_engine::{Answer, Config, HostObject, Upcall};
+use pmix_engine::{Config, HostObject, HostReply, Upcall};
 use pmix_proto::{Request, Tag, request};
 use pmix_types::{DataRange, Info, Proc, Rank, Status, keys};
 
@@ -186,7 +186,7 @@ fn a_server_drops_a_leader_reported_after_the_end() {
     world.rule(move |_, upcall| match upcall {
         Upcall::NotifyEvent(event) => {
             held.borrow_mut().push(event.clone());
-            Reaction::Answer(Answer::Done(Status::SUCCESS))
+            Reaction::HostReply(HostReply::Done(Status::SUCCESS))
         }
         _ => Reaction::Usual,
     });
@@ -209,7 +209,7 @@ fn a_leader_is_not_asked_about_a_loss_reported_too_late() {
     world.rule(move |node, upcall| match upcall {
         Upcall::NotifyEvent(event) if node == 0 => {
             held.borrow_mut().push(event.clone());
-            Reaction::Answer(Answer::Done(Status::SUCCESS))
+            Reaction::HostReply(HostReply::Done(Status::SUCCESS))
         }
         _ => Reaction::Usual,
     });

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_engine::{Answer, Credentials, HostObject, Upcall};
+use pmix_engine::{Credentials, HostObject, HostReply, Upcall};
 use pmix_proto::{Request, request};
 use pmix_types::{DataRange, Info, Proc, Rank, Status, keys};
 
@@ -186,7 +186,7 @@ fn members_lost_between_replies_are_reported_once() {
     world.run();
     let members = procs(&[("job", 0), ("job", 1), ("job", 2)]);
     let infos = vec![Info::new(keys::GROUP_MEMBERSHIP, members)];
-    let answer = Answer::Infos(Status::SUCCESS, infos);
+    let answer = HostReply::Infos(Status::SUCCESS, infos);
     world.answer("Group", answer.clone());
     assert_eq!(num_groups(&world), 1);
     world.kill(all[1]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Requests that the host serves: each reaches the host, and the peer receives the reply of the host.
 
-use pmix_engine::{Answer, Upcall};
+use pmix_engine::{HostReply, Upcall};
 use pmix_proto::{Request, reply, request};
 use pmix_types::{
     AllocDirective, App, Bytes, Cpuset, DeviceDistance, FabricOperation, Info, Nspace,
@@ -90,9 +90,9 @@ fn handed_on() -> Vec<(Request<'static>, &'static str)> {
 #[test]
 fn an_unsupported_upcall_has_one_status() {
     for (answer, status) in [
-        (Answer::NotSupported, Status::ERR_NOT_SUPPORTED),
-        (Answer::Done(Status::ERR_TIMEOUT), Status::ERR_TIMEOUT),
-        (Answer::DROPPED, Answer::DROPPED.status()),
+        (HostReply::NotSupported, Status::ERR_NOT_SUPPORTED),
+        (HostReply::Done(Status::ERR_TIMEOUT), Status::ERR_TIMEOUT),
+        (HostReply::DROPPED, HostReply::DROPPED.status()),
     ] {
         let (mut world, who) = newest();
         let ledger = Ledger::answering(&mut world, answer);
@@ -107,7 +107,7 @@ fn an_unsupported_upcall_has_one_status() {
 #[test]
 fn the_host_gets_the_requester_and_the_request() {
     let (mut world, who) = newest();
-    let ledger = Ledger::answering(&mut world, Answer::NotSupported);
+    let ledger = Ledger::answering(&mut world, HostReply::NotSupported);
     let user = [Info::new(keys::USERID, UID), Info::new(keys::GRPID, UID)];
     for (request, name) in handed_on() {
         world.status_of(who, &request);
@@ -160,7 +160,7 @@ fn the_host_gets_the_requester_and_the_request() {
 fn the_reply_of_the_host_is_returned() {
     let (mut world, who) = newest();
     let said = vec![Info::new(keys::ALLOC_ID, "alloc-1")];
-    Ledger::answering(&mut world, Answer::Infos(Status::SUCCESS, said.clone()));
+    Ledger::answering(&mut world, HostReply::Infos(Status::SUCCESS, said.clone()));
     let with_infos = ["Alloc", "ValidateCredential", "Fabric", "SessionControl"];
     for (request, name) in handed_on() {
         if with_infos.contains(&name) {
@@ -168,7 +168,7 @@ fn the_reply_of_the_host_is_returned() {
             assert_eq!(told, (Status::SUCCESS, said.clone()), "{name}");
         }
     }
-    let credential = Answer::Credential(Ok(b"CRED".to_vec()), said.clone());
+    let credential = HostReply::Credential(Ok(b"CRED".to_vec()), said.clone());
     Ledger::answering(&mut world, credential);
     let request = Request::GetCredential(request::GetCredential { infos: vec![] });
     let tag = world.ask(who, &request);
@@ -178,7 +178,7 @@ fn the_reply_of_the_host_is_returned() {
     let reply = reply::Credential::decode(client.session.form(), None, payload).unwrap();
     assert_eq!(reply.credential.as_deref(), Some(&b"CRED"[..]));
     assert_eq!(reply.infos, Some(said));
-    let spawned = Answer::Spawned(Status::OPERATION_SUCCEEDED, Nspace::new("child"));
+    let spawned = HostReply::Spawned(Status::OPERATION_SUCCEEDED, Nspace::new("child"));
     Ledger::answering(&mut world, spawned);
     let (spawn, _) = handed_on().remove(0);
     let tag = world.ask(who, &spawn);
@@ -192,7 +192,7 @@ fn the_reply_of_the_host_is_returned() {
         osname: Some("eth0".into()),
         ..DeviceDistance::default()
     };
-    let distances = Answer::Distances(Ok(vec![near.clone()]));
+    let distances = HostReply::Distances(Ok(vec![near.clone()]));
     Ledger::answering(&mut world, distances);
     let (asked, _) = handed_on().pop().unwrap();
     let tag = world.ask(who, &asked);
@@ -207,7 +207,7 @@ fn the_reply_of_the_host_is_returned() {
 #[test]
 fn a_success_without_the_requested_data_is_a_failure() {
     let (mut world, who) = newest();
-    Ledger::answering(&mut world, Answer::Done(Status::SUCCESS));
+    Ledger::answering(&mut world, HostReply::Done(Status::SUCCESS));
     for (request, name) in handed_on() {
         let status = world.status_of(who, &request);
         let expected = match name {

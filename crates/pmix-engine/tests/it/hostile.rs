@@ -46,7 +46,7 @@ fn every_command_gets_one_reply_with_any_trailing_bytes() {
                 replies.push(transmit.bytes.payload().to_vec());
             }
             while let Some(call) = engine.poll_host_call() {
-                engine.handle_host(call.id, pmix_engine::Answer::NotSupported, world.now);
+                engine.handle_host(call.id, pmix_engine::HostReply::NotSupported, world.now);
                 while let Some(transmit) = engine.poll_transmit() {
                     replies.push(transmit.bytes.payload().to_vec());
                 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_engine::{Answer, Config, EngineEvent, HostObject, Upcall};
+use pmix_engine::{Config, EngineEvent, HostObject, HostReply, Upcall};
 use pmix_proto::{Request, request};
 use pmix_types::{DataRange, Info, Proc, Rank, Scope, Status, Value, keys};
 
@@ -21,15 +21,15 @@ fn num_lost(world: &World) -> usize {
 #[test]
 fn a_finalize_completes_when_the_host_acknowledges_it() {
     for answer in [
-        Answer::Done(Status::SUCCESS),
-        Answer::NotSupported,
-        Answer::DROPPED,
+        HostReply::Done(Status::SUCCESS),
+        HostReply::NotSupported,
+        HostReply::DROPPED,
     ] {
         let mut world = World::new(1);
         world.job("job", &[1]);
         let who = world.join(0, "job", 0);
         world.rule(move |_, call| match call {
-            Upcall::ClientFinalized(_) => Reaction::Answer(answer.clone()),
+            Upcall::ClientFinalized(_) => Reaction::HostReply(answer.clone()),
             _ => Reaction::Usual,
         });
         assert_eq!(
@@ -191,7 +191,7 @@ fn an_abort_is_for_the_host() {
             assert_eq!(call.status.as_raw(), 17);
             assert_eq!(call.message, Some("out of cheese".into()));
             assert_eq!(call.targets, [Proc::new("job", Rank::new(0))]);
-            Reaction::Answer(Answer::Done(Status::OPERATION_SUCCEEDED))
+            Reaction::HostReply(HostReply::Done(Status::OPERATION_SUCCEEDED))
         }
         _ => Reaction::Usual,
     });

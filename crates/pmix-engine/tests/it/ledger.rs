@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use pmix_engine::{Answer, Upcall};
+use pmix_engine::{HostReply, Upcall};
 use pmix_proto::{Event, Hello, Output, Role, Tag};
 use pmix_types::{Info, IntoOwned, Proc, Status};
 
@@ -30,8 +30,8 @@ impl Ledger {
     }
 
     /// Records all upcalls; the host sends the same reply to each.
-    pub(crate) fn answering(world: &mut World, answer: Answer) -> Self {
-        Self::open(world, move |_| Reaction::Answer(answer.clone()))
+    pub(crate) fn answering(world: &mut World, answer: HostReply) -> Self {
+        Self::open(world, move |_| Reaction::HostReply(answer.clone()))
     }
 
     /// Removes and returns the upcalls with a name.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_engine::{Answer, Config};
+use pmix_engine::{Config, HostReply};
 use pmix_proto::{Event, Request, request};
 use pmix_types::{DataRange, Info, Proc, Rank, Status, Value, keys};
 
@@ -170,7 +170,7 @@ fn an_election_without_replies_ends_after_the_leader_time() {
 fn a_server_without_an_election_result_ends_the_wait_of_its_clients() {
     let (mut world, all) = leaderless(&[1, 3]);
     world.rule(|_, upcall| match upcall.name() {
-        "NotifyEvent" => Reaction::Answer(Answer::Done(Status::SUCCESS)),
+        "NotifyEvent" => Reaction::HostReply(HostReply::Done(Status::SUCCESS)),
         _ => Reaction::Usual,
     });
     let answer = answer(Status::GROUP_LEADER_FAILED, 0, true);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Forwarded output and input.
 
-use pmix_engine::{Answer, Config, OutputLimits, Upcall};
+use pmix_engine::{Config, HostReply, OutputLimits, Upcall};
 use pmix_proto::{Hello, Request, reply, request};
 use pmix_types::{App, Bytes, Info, InfoFlags, IofChannel, Nspace, Proc, Rank, Status, keys};
 
@@ -62,7 +62,7 @@ fn forwarding() -> (World, Who, Ledger) {
     let mut world = World::new(1);
     world.job("job", &[2]);
     let who = tool(&mut world, 0);
-    let ledger = Ledger::answering(&mut world, Answer::Done(Status::SUCCESS));
+    let ledger = Ledger::answering(&mut world, HostReply::Done(Status::SUCCESS));
     (world, who, ledger)
 }
 
@@ -123,7 +123,7 @@ fn earlier_output_follows_the_reply_to_the_pull() {
     world.run();
     deliver(&mut world, 0, OUT, b"late");
     assert_eq!(output(&mut world, who), []);
-    world.answer("IofPull", Answer::Done(Status::SUCCESS));
+    world.answer("IofPull", HostReply::Done(Status::SUCCESS));
     assert_eq!(world.clients[who].status(tag), Some(Status::SUCCESS));
     let expected = [(7, 0, b"early".to_vec()), (7, 0, b"late".to_vec())];
     assert_eq!(output(&mut world, who), expected);
@@ -132,7 +132,7 @@ fn earlier_output_follows_the_reply_to_the_pull() {
 #[test]
 fn a_host_without_forwarding_refuses_a_pull() {
     let (mut world, who, _) = forwarding();
-    Ledger::answering(&mut world, Answer::NotSupported);
+    Ledger::answering(&mut world, HostReply::NotSupported);
     let refused = pulled(&mut world, who, &pull(7, OUT));
     assert_eq!(refused, (Status::ERR_NOT_SUPPORTED, None));
     deliver(&mut world, 0, OUT, b"x");
@@ -188,7 +188,7 @@ fn a_stalled_tool_loses_output_but_stays_connected() {
     let mut world = World::with(1, &config);
     world.job("job", &[1]);
     let who = tool(&mut world, 0);
-    Ledger::answering(&mut world, Answer::Done(Status::SUCCESS));
+    Ledger::answering(&mut world, HostReply::Done(Status::SUCCESS));
     pulled(&mut world, who, &pull(7, OUT));
     let peer = world.clients[who].peer.unwrap();
     let line = vec![b'x'; 1000];
@@ -228,7 +228,7 @@ fn held_output_of_a_stalled_peer_is_bounded() {
     let mut world = World::with(1, &config);
     world.job("job", &[1]);
     let who = tool(&mut world, 0);
-    Ledger::answering(&mut world, Answer::Done(Status::SUCCESS));
+    Ledger::answering(&mut world, HostReply::Done(Status::SUCCESS));
     let numbers = [7, 8].map(|number| pulled(&mut world, who, &pull(number, OUT)).1);
     assert!(numbers.iter().all(Option::is_some));
     let engine = &mut world.nodes[0].engine;
@@ -298,7 +298,7 @@ fn output_and_input_of_other_users_are_refused() {
 #[test]
 fn a_tool_gets_output_of_its_spawned_jobs_without_a_pull() {
     let (mut world, who, _) = forwarding();
-    let spawned = Answer::Spawned(Status::SUCCESS, Nspace::new("job"));
+    let spawned = HostReply::Spawned(Status::SUCCESS, Nspace::new("job"));
     Ledger::answering(&mut world, spawned);
     let spawn = Request::Spawn(request::Spawn {
         infos: vec![
@@ -340,7 +340,7 @@ fn a_described_tool_reads_output_too() {
         },
     );
     world.run();
-    Ledger::answering(&mut world, Answer::Done(Status::SUCCESS));
+    Ledger::answering(&mut world, HostReply::Done(Status::SUCCESS));
     pulled(&mut world, who, &pull(3, OUT));
     deliver(&mut world, 0, OUT, b"x");
     assert_eq!(output(&mut world, who), [(3, 0, b"x".to_vec())]);
@@ -391,7 +391,7 @@ fn suspended_input_waits_and_keeps_its_order() {
 #[test]
 fn the_host_can_accept_input_and_suspend_its_source() {
     let (mut world, who, _) = forwarding();
-    let ledger = Ledger::answering(&mut world, Answer::Done(Status::ERR_IOF_XOFF));
+    let ledger = Ledger::answering(&mut world, HostReply::Done(Status::ERR_IOF_XOFF));
     let all = Proc::new("", Rank::WILDCARD);
     let first = world.status_of(who, &push(Some(b"1"), vec![]));
     assert_eq!(first, Some(Status::SUCCESS), "the request succeeds");

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
 
-use pmix_engine::{Answer, Upcall};
+use pmix_engine::{HostReply, Upcall};
 use pmix_host::publish::{Caller, PubSub};
 use pmix_proto::{Hello, Request, reply, request};
 use pmix_types::{Info, IntoOwned, Key, Pdata, Proc, Rank, Status, Value, keys};
@@ -48,10 +48,10 @@ fn with_pubsub(num_procs: u32) -> (World, Vec<Who>) {
 
 fn serve(pubsub: &mut PubSub<u32>, call: &Upcall, now: Instant) -> Reaction {
     let done = |result: Result<(), pmix_host::Error>| match result {
-        Ok(()) => Answer::Done(Status::SUCCESS),
-        Err(error) => Answer::Done(error.status()),
+        Ok(()) => HostReply::Done(Status::SUCCESS),
+        Err(error) => HostReply::Done(error.status()),
     };
-    Reaction::Answer(match call {
+    Reaction::HostReply(match call {
         Upcall::Publish(call) => {
             let caller = Caller::of_upcall(&call.proc, &call.infos);
             done(pubsub.publish(&caller, &call.infos).map(|_| ()))
@@ -63,9 +63,9 @@ fn serve(pubsub: &mut PubSub<u32>, call: &Upcall, now: Instant) -> Reaction {
         Upcall::Lookup(call) => {
             let caller = Caller::of_upcall(&call.proc, &call.infos);
             match pubsub.lookup(0, &caller, &call.keys, &call.infos, now) {
-                Ok(Some(looked)) => Answer::Found(looked.status, looked.data),
+                Ok(Some(looked)) => HostReply::Found(looked.status, looked.data),
                 Ok(None) => return Reaction::Silence,
-                Err(error) => Answer::Done(error.status()),
+                Err(error) => HostReply::Done(error.status()),
             }
         }
         _ => return Reaction::Usual,
@@ -124,7 +124,7 @@ fn the_host_gets_the_requester_from_the_engine() {
     let mut world = World::new(1);
     world.job("job", &[1]);
     let who = world.join(0, "job", 0);
-    let ledger = Ledger::answering(&mut world, Answer::NotSupported);
+    let ledger = Ledger::answering(&mut world, HostReply::NotSupported);
     let claimed = || {
         vec![
             Info::new(keys::USERID, 0_u32),
@@ -162,11 +162,11 @@ fn a_lookup_is_answered_when_the_host_answers() {
     let tag = world.ask(who, &lookup(&["k"], vec![Info::new(keys::WAIT, 0)]));
     world.run();
     assert_eq!(world.clients[who].status(tag), None);
-    world.answer("Lookup", Answer::DROPPED);
+    world.answer("Lookup", HostReply::DROPPED);
     let status = world.clients[who].status(tag);
     assert_eq!(
         status,
-        Some(Answer::DROPPED.status()),
+        Some(HostReply::DROPPED.status()),
         "the lookup completes"
     );
 }
@@ -176,7 +176,7 @@ fn an_empty_success_of_a_lookup_is_not_found() {
     let mut world = World::new(1);
     world.job("job", &[1]);
     let who = world.join(0, "job", 0);
-    Ledger::answering(&mut world, Answer::Done(Status::SUCCESS));
+    Ledger::answering(&mut world, HostReply::Done(Status::SUCCESS));
     let found = look_up(&mut world, who, &["k"]);
     assert_eq!(found, (Status::ERR_NOT_FOUND, None));
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_engine::{Answer, Upcall};
+use pmix_engine::{HostReply, Upcall};
 use pmix_proto::{Hello, Request, reply, request};
 use pmix_types::{
     DataArray, Info, IntoOwned, Nspace, Proc, ProcState, Query, Rank, Status, Text, Value, keys,
@@ -81,7 +81,7 @@ fn the_host_adds_its_jobs_with_and_without_a_refresh() {
     for refreshed in [vec![], vec![Info::new(keys::QUERY_REFRESH_CACHE, true)]] {
         let (mut world, who) = two_jobs();
         let theirs = Info::new(keys::QUERY_NAMESPACES, "b,c");
-        let answer = Answer::Infos(Status::SUCCESS, vec![theirs]);
+        let answer = HostReply::Infos(Status::SUCCESS, vec![theirs]);
         let ledger = Ledger::answering(&mut world, answer);
         let names = value(&mut world, who, keys::QUERY_NAMESPACES, refreshed.clone());
         assert_eq!(names, Value::from("a,b,c"));
@@ -92,7 +92,7 @@ fn the_host_adds_its_jobs_with_and_without_a_refresh() {
         ];
         let about = vec![Info::new(keys::JOB_INFO_ARRAY, about)];
         let theirs = Info::new(keys::QUERY_NAMESPACE_INFO, about);
-        let answer = Answer::Infos(Status::SUCCESS, vec![theirs]);
+        let answer = HostReply::Infos(Status::SUCCESS, vec![theirs]);
         let ledger = Ledger::answering(&mut world, answer);
         let jobs = value(&mut world, who, keys::QUERY_NAMESPACE_INFO, refreshed);
         assert_eq!(jobs.as_infos().unwrap().len(), 3);
@@ -181,7 +181,7 @@ fn the_process_table_follows_the_connections() {
 fn the_host_answers_the_rest_and_replies_are_merged() {
     let (mut world, who) = two_jobs();
     let queues = Info::new(keys::QUERY_QUEUE_LIST, "short,long");
-    let answer = Answer::Infos(Status::SUCCESS, vec![queues.clone()]);
+    let answer = HostReply::Infos(Status::SUCCESS, vec![queues.clone()]);
     let ledger = Ledger::answering(&mut world, answer);
     let names = [keys::QUERY_NAMESPACES, keys::QUERY_QUEUE_LIST];
     let (status, infos) = asked(&mut world, who, vec![query(&names, vec![])]);
@@ -213,7 +213,7 @@ fn the_host_is_not_asked_for_known_keys() {
 #[test]
 fn without_a_host_missing_keys_are_a_partial_success_or_its_status() {
     let (mut world, who) = two_jobs();
-    for answer in [Answer::NotSupported, Answer::DROPPED] {
+    for answer in [HostReply::NotSupported, HostReply::DROPPED] {
         let status = answer.status();
         Ledger::answering(&mut world, answer);
         let names = [keys::QUERY_NAMESPACES, keys::QUERY_QUEUE_LIST];
@@ -260,7 +260,7 @@ fn supported_attributes_have_the_form_that_tools_read() {
         panic!();
     };
     assert_eq!(attributes[0].string, keys::REGISTER_CLEANUP);
-    let ledger = Ledger::answering(&mut world, Answer::NotSupported);
+    let ledger = Ledger::answering(&mut world, HostReply::NotSupported);
     let level = vec![Info::new(keys::HOST_FUNCTIONS, Value::Undef)];
     let host = query(&[keys::QUERY_ATTRIBUTE_SUPPORT], level);
     let refused = asked(&mut world, who, vec![host]);
@@ -408,12 +408,12 @@ fn the_host_is_asked_about_unknown_jobs() {
     let ledger = Ledger::open(&mut world, |call| match call {
         Upcall::Query(call) if call.queries[0].keys == [keys::QUERY_RESOLVE_NODE] => {
             let nodes = Info::new(keys::QUERY_RESOLVE_NODE, "n8,n9");
-            Reaction::Answer(Answer::Infos(Status::SUCCESS, vec![nodes]))
+            Reaction::HostReply(HostReply::Infos(Status::SUCCESS, vec![nodes]))
         }
         _ => {
             let procs = vec![Proc::new("far", Rank::new(5))];
             let procs = Info::new(keys::QUERY_RESOLVE_PEERS, procs);
-            Reaction::Answer(Answer::Infos(Status::SUCCESS, vec![procs]))
+            Reaction::HostReply(HostReply::Infos(Status::SUCCESS, vec![procs]))
         }
     });
     let told = nodes(&mut world, who, "far");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Queries about several nodes, about all jobs, and about the server.
 
-use pmix_engine::{Answer, Upcall};
+use pmix_engine::{HostReply, Upcall};
 use pmix_types::{DataArray, Info, Proc, Rank, Status, Value, keys};
 
 use crate::ledger::Ledger;
@@ -132,9 +132,9 @@ fn a_query_that_refreshes_the_cache_is_answered_by_the_host() {
     let ledger = Ledger::open(&mut world, |call| match call {
         Upcall::Query(call) if call.queries[0].keys == [keys::JOB_SIZE] => {
             let size = vec![Info::new(keys::JOB_SIZE, 9_u32)];
-            Reaction::Answer(Answer::Infos(Status::SUCCESS, size))
+            Reaction::HostReply(HostReply::Infos(Status::SUCCESS, size))
         }
-        _ => Reaction::Answer(Answer::NotSupported),
+        _ => Reaction::HostReply(HostReply::NotSupported),
     });
     let size = value(&mut world, who, keys::JOB_SIZE, now("b"));
     assert_eq!(size, Value::Uint32(9));

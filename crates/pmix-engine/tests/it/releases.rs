@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Fences with servers of releases on other nodes.
 
-use pmix_engine::{Answer, Config, ModexForm, Upcall};
+use pmix_engine::{Config, HostReply, ModexForm, Upcall};
 use pmix_types::{Scope, Status, Value};
 
 use crate::collective::{DONE, ask_all, collect, fence, statuses};
@@ -35,13 +35,13 @@ fn a_server_of_a_release_can_run_on_the_other_node() {
                 fence.data, b"",
                 "a release contributes nothing, not even a flag"
             );
-            Reaction::Answer(Answer::Data(Ok(Vec::new())))
+            Reaction::HostReply(HostReply::Data(Ok(Vec::new())))
         }
         Upcall::Fence(fence) => {
             // Flag 1, then rank 2 with one named key, as a release decodes it.
             let expected = b"\x02\x0e\x02\x01\x02\x0a\x02\x02\x02\x08nic\0\x0e\x07";
             assert_eq!(fence.data, expected);
-            Reaction::Answer(Answer::Data(Ok([OF_A_RELEASE, &fence.data].concat())))
+            Reaction::HostReply(HostReply::Data(Ok([OF_A_RELEASE, &fence.data].concat())))
         }
         _ => panic!("a direct modex was requested for data of the fence"),
     });

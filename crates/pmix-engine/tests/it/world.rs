@@ -57,7 +57,7 @@ impl World {
     }
 
     /// Sends the host's reply to the first postponed upcall with a name.
-    pub(crate) fn answer(&mut self, name: &str, answer: pmix_engine::Answer) {
+    pub(crate) fn answer(&mut self, name: &str, answer: pmix_engine::HostReply) {
         self.host.answer(name, answer);
         self.run();
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pmix_client::{Decision, OperationId};
-use pmix_engine::Answer;
+use pmix_engine::HostReply;
 use pmix_engine::host::Group;
 use pmix_host::groups::{EndedConstruct, GroupAssembler, Processes};
 use pmix_proto::Event;
@@ -383,21 +383,21 @@ impl World {
         for one in ended {
             let is_faulty = one.outcome.is_ok() && self.strikes(Fault::HostError, 8);
             let answer = match one.outcome {
-                Ok(_) if is_faulty => Answer::Done(Status::ERR_OUT_OF_RESOURCE),
+                Ok(_) if is_faulty => HostReply::Done(Status::ERR_OUT_OF_RESOURCE),
                 Ok(mut infos) => {
                     let constructions = &mut self.host.constructions;
                     constructions.last_context += 1;
                     let context = Value::Size(constructions.last_context);
                     assert!(one.wants_context_id, "every call requests a context id");
                     infos.push(Info::new(keys::GROUP_CONTEXT_ID, context));
-                    Answer::Infos(Status::SUCCESS, infos)
+                    HostReply::Infos(Status::SUCCESS, infos)
                 }
-                Err(status) => Answer::Done(status),
+                Err(status) => HostReply::Done(status),
             };
             for call in one.tokens {
                 let number = self.host.constructions.open.remove(&call);
                 let number = number.expect("a call is answered once");
-                if let Answer::Infos(_, infos) = &answer {
+                if let HostReply::Infos(_, infos) = &answer {
                     self.host_formed(number, infos);
                 }
                 let fate = self.fate();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pmix_client::OperationId;
-use pmix_engine::{Answer, CallId, Error, PeerId, Verified};
+use pmix_engine::{CallId, Error, HostReply, PeerId, Verified};
 use pmix_proto::Tag;
 
 use crate::client::{HandlerResult, Who};
@@ -34,7 +34,7 @@ pub(crate) enum Event {
     /// The next timer of an engine.
     Alarm(usize),
     /// The host's reply to a server, if that server still runs.
-    Answer(Call, Answer),
+    HostReply(Call, HostReply),
     /// The security module's result for a peer of this incarnation of a server.
     Verified(usize, u32, PeerId, Result<Verified, Error>),
     /// The end of a collective by the host's time limit.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use pmix_engine::host::{DirectModex, NotifyEvent};
-use pmix_engine::{Answer, DirectModexId, HostCall, Upcall};
+use pmix_engine::{DirectModexId, HostCall, HostReply, Upcall};
 use pmix_host::publish::{Caller, LookupResult, PubSub};
 use pmix_types::{DataArray, DataRange, GroupOperation, Info, Proc, Status, Value, keys};
 
@@ -143,7 +143,7 @@ impl World {
                     .as_ref()
                     .err()
                     .map_or(Status::SUCCESS, |e| e.status());
-                self.answer(id, Answer::Done(status));
+                self.answer(id, HostReply::Done(status));
                 self.looked(published.unwrap_or_default());
             }
             Upcall::Lookup(call) => {
@@ -153,24 +153,24 @@ impl World {
                 match board.lookup(id, &caller, &call.keys, &call.infos, now) {
                     Ok(Some(looked)) => self.looked(vec![looked]),
                     Ok(None) => self.set_board(),
-                    Err(error) => self.answer(id, Answer::Done(error.status())),
+                    Err(error) => self.answer(id, HostReply::Done(error.status())),
                 }
             }
             Upcall::Unpublish(call) => {
                 let caller = Caller::of_upcall(&call.proc, &call.infos);
                 let done = self.host.board.unpublish(&caller, &call.keys, &call.infos);
                 let status = done.err().map_or(Status::SUCCESS, |error| error.status());
-                self.answer(id, Answer::Done(status));
+                self.answer(id, HostReply::Done(status));
             }
             Upcall::ToolConnected(call) => {
                 let tool = self.check_tool_call(&call);
                 let answer = match (&self.tools[tool].name, self.random.below(3)) {
-                    (_, 0) => Answer::NotSupported,
-                    (_, 1) => Answer::Done(Status::SUCCESS),
-                    (Some(name), _) => Answer::Tool(Ok(name.clone())),
+                    (_, 0) => HostReply::NotSupported,
+                    (_, 1) => HostReply::Done(Status::SUCCESS),
+                    (Some(name), _) => HostReply::Tool(Ok(name.clone())),
                     (None, _) => {
                         self.host.num_tools += 1;
-                        Answer::Tool(Ok(name_of(self.host.num_tools)))
+                        HostReply::Tool(Ok(name_of(self.host.num_tools)))
                     }
                 };
                 self.answer(id, answer);
@@ -180,9 +180,9 @@ impl World {
             | Upcall::ClientFinalized(_)
             | Upcall::IofPull(_)
             | Upcall::RegisterEvents(_) => {
-                self.answer(id, Answer::Done(Status::SUCCESS));
+                self.answer(id, HostReply::Done(Status::SUCCESS));
             }
-            _ => self.answer(id, Answer::NotSupported),
+            _ => self.answer(id, HostReply::NotSupported),
         }
     }
 
@@ -202,9 +202,9 @@ impl World {
     }
 
     /// Replies to a call that only the host serves.
-    fn answer(&mut self, call: Call, answer: Answer) {
+    fn answer(&mut self, call: Call, answer: HostReply) {
         let answer = match self.strikes(Fault::HostError, 12) {
-            true => Answer::Done(Status::ERR_OUT_OF_RESOURCE),
+            true => HostReply::Done(Status::ERR_OUT_OF_RESOURCE),
             false => answer,
         };
         // Only the host limits the time of such a call, so it drops calls that it will not answer.
@@ -216,19 +216,19 @@ impl World {
     }
 
     /// Sends a reply, or none. Returns `true` if it arrives in time and unchanged.
-    pub(crate) fn send_answer(&mut self, call: Call, answer: Answer, fate: Fate) -> bool {
+    pub(crate) fn send_answer(&mut self, call: Call, answer: HostReply, fate: Fate) -> bool {
         let soon = self.random.millis(1, 200);
         let late = self.random.millis(1500, 6000);
         let (after, answer) = match fate {
             Fate::Silent => return false,
             Fate::Good | Fate::Twice => (soon, answer),
             Fate::Late => (late, answer),
-            Fate::Dropped => (soon, Answer::DROPPED),
+            Fate::Dropped => (soon, HostReply::DROPPED),
         };
         if fate == Fate::Twice {
-            self.after(late, Event::Answer(call, answer.clone()));
+            self.after(late, Event::HostReply(call, answer.clone()));
         }
-        self.after(after, Event::Answer(call, answer));
+        self.after(after, Event::HostReply(call, answer));
         matches!(fate, Fate::Good | Fate::Twice)
     }
 
@@ -352,7 +352,7 @@ impl World {
     fn tell(&mut self, id: &RoundId, call: Call, result: &Result<Vec<u8>, Status>) {
         let fate = self.fate();
         let answer = match (id.0.kind, result) {
-            (Kind::Fence, result) => Answer::Data(result.clone()),
+            (Kind::Fence, result) => HostReply::Data(result.clone()),
             (Kind::Group(round), Ok(members)) if id.0.leader().is_some() => {
                 let context = u64::try_from(round).unwrap() + 1;
                 // Each server leaves out its own absent members.
@@ -370,15 +370,15 @@ impl World {
                     Info::new(keys::GROUP_CONTEXT_ID, Value::Size(context)),
                     Info::new(keys::GROUP_MEMBERSHIP, left),
                 ];
-                Answer::Infos(Status::SUCCESS, infos)
+                HostReply::Infos(Status::SUCCESS, infos)
             }
             (Kind::Group(round), Ok(_)) => {
                 let context = u64::try_from(round).unwrap() + 1;
                 let context = Info::new(keys::GROUP_CONTEXT_ID, Value::Size(context));
-                Answer::Infos(Status::SUCCESS, vec![context])
+                HostReply::Infos(Status::SUCCESS, vec![context])
             }
-            (_, Ok(_)) => Answer::Done(Status::SUCCESS),
-            (_, Err(status)) => Answer::Done(*status),
+            (_, Ok(_)) => HostReply::Done(Status::SUCCESS),
+            (_, Err(status)) => HostReply::Done(*status),
         };
         if !self.send_answer(call, answer, fate) {
             let (mut collective, mut place) = id.clone();
@@ -396,7 +396,7 @@ impl World {
         let home = self.procs.iter().find(|proc| proc.name() == modex.proc);
         let home = home.map(|proc| proc.node).filter(|home| *home != call.node);
         let Some(home) = home else {
-            return self.answer(call, Answer::Data(Err(Status::ERR_NOT_FOUND)));
+            return self.answer(call, HostReply::Data(Err(Status::ERR_NOT_FOUND)));
         };
         let now = self.node_time(home);
         let engine = &mut self.nodes[home].engine;
@@ -404,7 +404,7 @@ impl World {
             Ok(request) => {
                 self.host.asked.insert((home, request), call);
             }
-            Err(error) => self.answer(call, Answer::Data(Err(error.status()))),
+            Err(error) => self.answer(call, HostReply::Data(Err(error.status()))),
         }
         self.drain(home);
     }
@@ -420,7 +420,7 @@ impl World {
             panic!("node {node} returned data without a request");
         };
         let fate = self.fate();
-        self.send_answer(call, Answer::Data(result), fate);
+        self.send_answer(call, HostReply::Data(result), fate);
     }
 
     fn spread(&mut self, call: Call, event: NotifyEvent) {
@@ -441,7 +441,7 @@ impl World {
                 self.after(after, Event::Notice(node, Box::new(notice)));
             }
         }
-        self.answer(call, Answer::Done(Status::SUCCESS));
+        self.answer(call, HostReply::Done(Status::SUCCESS));
     }
 
     pub(crate) fn looked(&mut self, looked: Vec<LookupResult<Call>>) {
@@ -451,7 +451,7 @@ impl World {
             data,
         } in looked
         {
-            self.answer(token, Answer::Found(status, data));
+            self.answer(token, HostReply::Found(status, data));
         }
     }
 
@@ -480,7 +480,7 @@ impl World {
         let mut asked: Vec<_> = asked.into_iter().map(|(_, call)| call).collect();
         asked.sort();
         for call in asked {
-            self.answer(call, Answer::Data(Err(Status::ERR_LOST_CONNECTION)));
+            self.answer(call, HostReply::Data(Err(Status::ERR_LOST_CONNECTION)));
         }
         let rounds = self.host.rounds.iter().flat_map(|(collective, rounds)| {
             (0..rounds.len()).map(move |place| (collective.clone(), place))

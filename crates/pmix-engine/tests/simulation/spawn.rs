@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use pmix_client::{Ask, OperationId};
-use pmix_engine::Answer;
+use pmix_engine::HostReply;
 use pmix_engine::host::Spawn;
 use pmix_types::{App, Info, Nspace, Status, keys};
 
@@ -74,16 +74,16 @@ impl World {
         let job = job.filter(|_| self.user_of(self.oracle.spawns[number].by) != STRANGER);
         let job = job.filter(|_| !self.is_over && !self.strikes(Fault::HostError, 6));
         let Some(job) = job else {
-            return self.answer_spawn(call, Answer::Done(Status::ERR_OUT_OF_RESOURCE));
+            return self.answer_spawn(call, HostReply::Done(Status::ERR_OUT_OF_RESOURCE));
         };
         self.oracle.spawns[number].job = Some(job);
         let parent = self.clients[self.oracle.spawns[number].by].proc;
         self.begin_job(job, parent);
         let nspace = self.jobs[job].nspace.into();
-        self.answer_spawn(call, Answer::Spawned(Status::SUCCESS, nspace));
+        self.answer_spawn(call, HostReply::Spawned(Status::SUCCESS, nspace));
     }
 
-    fn answer_spawn(&mut self, call: Call, answer: Answer) {
+    fn answer_spawn(&mut self, call: Call, answer: HostReply) {
         let fate = self.fate();
         self.send_answer(call, answer, fate);
     }

@@ -232,7 +232,10 @@ impl World {
         let stopped = self.host.board.job_ended(&nspace.into());
         for call in stopped {
             let after = Duration::from_millis(1);
-            self.after(after, Event::Answer(call, pmix_engine::Answer::DROPPED));
+            self.after(
+                after,
+                Event::HostReply(call, pmix_engine::HostReply::DROPPED),
+            );
         }
         true
     }

@@ -201,7 +201,7 @@ impl World {
             Event::Down(who) => self.arrive_down(who),
             Event::Wake(who) => self.wake(who),
             Event::Alarm(node) => self.alarm(node),
-            Event::Answer(call, answer) => {
+            Event::HostReply(call, answer) => {
                 if self.nodes[call.node].life == call.life {
                     self.host.open.remove(&call);
                     self.spawn_told(call, &answer);
@@ -444,7 +444,7 @@ impl World {
         while let Some(call) = self.host.open.pop_first() {
             let now = self.node_time(call.node);
             let engine = &mut self.nodes[call.node].engine;
-            engine.handle_host(call.id, pmix_engine::Answer::DROPPED, now);
+            engine.handle_host(call.id, pmix_engine::HostReply::DROPPED, now);
             self.drain(call.node);
         }
         self.check_nothing_is_left();

@@ -19,7 +19,7 @@ use crate::devices::Devices;
 use crate::driver::{Driver, Parts};
 use crate::fork::{Fork, LocalSupport};
 use crate::host::OwnUpcalls;
-use crate::psec::LateAnswers;
+use crate::psec::VerifyResults;
 use crate::rendezvous::Locations;
 use crate::server::Modes;
 use crate::shared::SharedTables;
@@ -37,8 +37,8 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
     let topology = settings.topology.take();
     let shared_topology = shared_topology(settings.share_topology, topology.as_ref(), &environment);
     let described_topology = topology.as_ref().map(xml);
-    let late = LateAnswers::default();
-    let psec = psec::open(&params, &late)?;
+    let verify_results = VerifyResults::default();
+    let psec = psec::open(&params, &verify_results)?;
     let preg = match settings.preg.take() {
         Some(preg) => preg,
         None => Arc::new(pmix_builtin::open_preg(&params)?),
@@ -72,7 +72,7 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
         observer: settings.observer,
     })?;
     // The modules exist before the engine that gets their results.
-    late.connect(driver.handle());
+    verify_results.connect(driver.handle());
     let modes = Modes {
         external_progress: settings.external_progress,
         progress_cpus,

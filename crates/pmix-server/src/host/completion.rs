@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use pmix_engine::{Answer, CallId};
+use pmix_engine::{CallId, HostReply};
 use pmix_types::{DeviceDistance, Info, Nspace, Pdata, Proc, Status};
 
 use crate::engine_handle::EngineHandle;
@@ -15,12 +15,12 @@ use crate::engine_handle::EngineHandle;
 /// The completion of one upcall, immediate or later, from any thread.
 ///
 /// If it is dropped, the request fails with `PMIX_ERR_COMM_FAILURE`. The same applies if the method of the host panics.
-#[must_use = "dropped without an answer, it fails the request"]
+#[must_use = "dropped without a reply, it fails the request"]
 pub struct Completion<T: Reply> {
     call: CallId,
     /// `None` after the completion.
     handle: Option<Weak<EngineHandle>>,
-    answer: std::marker::PhantomData<fn(T)>,
+    result: std::marker::PhantomData<fn(T)>,
 }
 
 impl<T: Reply> Completion<T> {
@@ -28,7 +28,7 @@ impl<T: Reply> Completion<T> {
         Self {
             call,
             handle: Some(handle),
-            answer: std::marker::PhantomData,
+            result: std::marker::PhantomData,
         }
     }
 
@@ -48,7 +48,7 @@ impl<T: Reply> Completion<T> {
     /// Completes with a status and a partial result, for example `PMIX_ERR_PARTIAL_SUCCESS`. If the reply has no room
     /// for both, a status that is not a success takes precedence.
     pub fn partly(mut self, status: Status, value: T) {
-        self.answer(value.answer(status));
+        self.reply(value.into_reply(status));
     }
 
     /// Completes with the status of a failure.
@@ -58,31 +58,31 @@ impl<T: Reply> Completion<T> {
             Status::SUCCESS | Status::OPERATION_SUCCEEDED => Status::ERROR,
             other => other,
         };
-        self.answer(Answer::Done(status));
+        self.reply(HostReply::Done(status));
     }
 
     /// Completes with `PMIX_ERR_NOT_SUPPORTED`.
     pub fn not_supported(mut self) {
-        self.answer(Answer::NotSupported);
+        self.reply(HostReply::NotSupported);
     }
 
-    /// Converts to a completion without the type of its result. It is for a host that gets results as [`Answer`]s, for
-    /// example from another process ([`Answer::unpack`]).
+    /// Converts to a completion without the type of its result. It is for a host that gets results as [`HostReply`]s, for
+    /// example from another process ([`HostReply::unpack`]).
     pub fn untyped(mut self) -> UntypedCompletion {
         // Without a handle, dropping `self` does not complete the upcall.
         let (call, handle) = (self.call, self.handle.take());
-        let answer = std::marker::PhantomData;
+        let result = std::marker::PhantomData;
         UntypedCompletion(Completion {
             call,
             handle,
-            answer,
+            result,
         })
     }
 
-    fn answer(&mut self, answer: Answer) {
+    fn reply(&mut self, reply: HostReply) {
         // No request is pending after the server was dropped.
         if let Some(handle) = self.handle.take().and_then(|handle| handle.upgrade()) {
-            handle.answer(self.call, answer);
+            handle.reply(self.call, reply);
         }
     }
 }
@@ -91,20 +91,20 @@ impl Completion<Vec<Pdata<'static>>> {
     /// Completes a lookup as [`partly`](Self::partly), with data shared between replies. Many clients may wait for the
     /// same data.
     pub fn shared(mut self, status: Status, found: Vec<Arc<Pdata<'static>>>) {
-        self.answer(Answer::Found(status, found));
+        self.reply(HostReply::Found(status, found));
     }
 }
 
 /// The completion of an upcall of any kind. If it is dropped, the request fails, as with a [`Completion`].
 #[derive(Debug)]
-#[must_use = "dropped without an answer, it fails the request"]
+#[must_use = "dropped without a reply, it fails the request"]
 pub struct UntypedCompletion(Completion<()>);
 
 impl UntypedCompletion {
     /// Completes with the reply of another process of the host. If its kind differs from that of the upcall, only its
     /// status is used.
-    pub fn complete(mut self, answer: Answer) {
-        self.0.answer(answer);
+    pub fn complete(mut self, reply: HostReply) {
+        self.0.reply(reply);
     }
 }
 
@@ -112,7 +112,7 @@ impl<T: Reply> Drop for Completion<T> {
     fn drop(&mut self) {
         if self.handle.is_some() {
             tracing::warn!(call = ?self.call, "the host dropped a request without completing it");
-            self.answer(Answer::DROPPED);
+            self.reply(HostReply::DROPPED);
         }
     }
 }
@@ -130,18 +130,18 @@ mod sealed {
 /// The types that an upcall can be completed with.
 pub trait Reply: sealed::Sealed {
     #[doc(hidden)]
-    fn answer(self, status: Status) -> Answer;
+    fn into_reply(self, status: Status) -> HostReply;
 }
 
 macro_rules! replies {
-    ($($type:ty: |$status:ident, $value:pat_param| $answer:expr;)*) => {
+    ($($type:ty: |$status:ident, $value:pat_param| $reply:expr;)*) => {
         $(
             impl sealed::Sealed for $type {}
 
             impl Reply for $type {
-                fn answer(self, $status: Status) -> Answer {
+                fn into_reply(self, $status: Status) -> HostReply {
                     let $value = self;
-                    $answer
+                    $reply
                 }
             }
         )*
@@ -149,16 +149,16 @@ macro_rules! replies {
 }
 
 replies! {
-    (): |status, ()| Answer::Done(status);
-    Vec<u8>: |status, data| Answer::Data(unless(status, data));
+    (): |status, ()| HostReply::Done(status);
+    Vec<u8>: |status, data| HostReply::Data(unless(status, data));
     Vec<Pdata<'static>>: |status, found| {
-        Answer::Found(status, found.into_iter().map(Arc::new).collect())
+        HostReply::Found(status, found.into_iter().map(Arc::new).collect())
     };
-    Nspace<'static>: |status, nspace| Answer::Spawned(status, nspace);
-    Vec<Info<'static>>: |status, infos| Answer::Infos(status, infos);
-    Credential: |status, made| Answer::Credential(unless(status, made.credential), made.infos);
-    Vec<DeviceDistance<'static>>: |status, found| Answer::Distances(unless(status, found));
-    Proc<'static>: |status, tool| Answer::Tool(unless(status, tool));
+    Nspace<'static>: |status, nspace| HostReply::Spawned(status, nspace);
+    Vec<Info<'static>>: |status, infos| HostReply::Infos(status, infos);
+    Credential: |status, made| HostReply::Credential(unless(status, made.credential), made.infos);
+    Vec<DeviceDistance<'static>>: |status, found| HostReply::Distances(unless(status, found));
+    Proc<'static>: |status, tool| HostReply::Tool(unless(status, tool));
 }
 
 /// A credential that the host made, and infos about it.

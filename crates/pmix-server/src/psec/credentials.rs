@@ -46,11 +46,11 @@ pub struct CredentialService {
     user: (u32, u32),
     library: String,
     socket: Option<PathBuf>,
-    munge: OnceLock<Option<SyncSender<Question>>>,
+    munge: OnceLock<Option<SyncSender<MungeRequest>>>,
 }
 
 /// A request for the daemon, with its callback.
-enum Question {
+enum MungeRequest {
     Make(Completion<Credential>),
     Validate(Vec<u8>, Completion<Vec<Info<'static>>>),
 }
@@ -104,7 +104,7 @@ impl CredentialService {
             }
             // The daemon certifies the user of this process, so it cannot create credentials of another one.
             (Some("munge"), Some((uid, _))) if uid == self.user.0 => {
-                self.ask(Question::Make(done));
+                self.ask(MungeRequest::Make(done));
             }
             (Some("munge"), _) => done.fail(Status::ERR_NO_PERMISSIONS),
             (Some("none"), _) => done.succeed(made("none", Vec::new())),
@@ -145,7 +145,7 @@ impl CredentialService {
                     None => done.fail(Status::ERR_INVALID_CRED),
                 }
             }
-            Some("munge") => self.ask(Question::Validate(credential.to_vec(), done)),
+            Some("munge") => self.ask(MungeRequest::Validate(credential.to_vec(), done)),
             // A credential of the module `none` proves nothing.
             Some(_) => done.fail(Status::ERR_INVALID_CRED),
             None if form == "none" => done.fail(Status::ERR_INVALID_CRED),
@@ -159,26 +159,26 @@ impl CredentialService {
     }
 
     /// Queues a request for the thread, and starts it if necessary.
-    fn ask(&self, question: Question) {
+    fn ask(&self, request: MungeRequest) {
         let start = || {
             let library = OsStr::new(&self.library);
             let started = start(library, self.socket.as_deref());
             let started = started.inspect_err(|error| tracing::warn!("{error}"));
             started.ok()
         };
-        let Some(questions) = self.munge.get_or_init(start) else {
-            return question.fail(Status::ERR_NOT_AVAILABLE);
+        let Some(requests) = self.munge.get_or_init(start) else {
+            return request.fail(Status::ERR_NOT_AVAILABLE);
         };
-        match questions.try_send(question) {
+        match requests.try_send(request) {
             Ok(()) => {}
             // The daemon hangs. A longer queue would only delay the error and occupy memory.
-            Err(TrySendError::Full(question)) => question.fail(Status::ERR_OUT_OF_RESOURCE),
-            Err(TrySendError::Disconnected(question)) => question.fail(Status::ERR_NOT_AVAILABLE),
+            Err(TrySendError::Full(request)) => request.fail(Status::ERR_OUT_OF_RESOURCE),
+            Err(TrySendError::Disconnected(request)) => request.fail(Status::ERR_NOT_AVAILABLE),
         }
     }
 }
 
-impl Question {
+impl MungeRequest {
     fn fail(self, status: Status) {
         match self {
             Self::Make(done) => done.fail(status),
@@ -186,7 +186,7 @@ impl Question {
         }
     }
 
-    fn answer(self, munge: &mut pmix_mca::Munge) {
+    fn serve(self, munge: &mut pmix_mca::Munge) {
         match self {
             Self::Make(done) => match munge.encode() {
                 Ok(credential) => done.succeed(made("munge", credential)),
@@ -207,18 +207,18 @@ impl Question {
 }
 
 /// Starts the thread that calls the daemon, which may block.
-fn start(library: &OsStr, socket: Option<&Path>) -> Result<SyncSender<Question>, Error> {
+fn start(library: &OsStr, socket: Option<&Path>) -> Result<SyncSender<MungeRequest>, Error> {
     let mut munge = pmix_mca::Munge::open(library, socket)?;
-    let (questions, asked) = mpsc::sync_channel::<Question>(WAITING);
+    let (requests, queue) = mpsc::sync_channel::<MungeRequest>(WAITING);
     let thread = std::thread::Builder::new().name("munge-credentials".to_owned());
-    let answer = move || {
-        asked
+    let serve = move || {
+        queue
             .into_iter()
-            .for_each(|question| question.answer(&mut munge))
+            .for_each(|request| request.serve(&mut munge))
     };
     let cannot = |e| Error::io("cannot start a thread for the MUNGE library", e);
-    thread.spawn(answer).map_err(cannot)?;
-    Ok(questions)
+    thread.spawn(serve).map_err(cannot)?;
+    Ok(requests)
 }
 
 /// Returns the acceptable modules (`PMIX_CRED_TYPE`), or `None` if any module is.

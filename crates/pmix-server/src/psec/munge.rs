@@ -21,38 +21,38 @@ const MAX_WAITING: usize = 1024;
 const MAX_CREDENTIAL: usize = 64 << 10;
 
 /// The verified user and group of a credential, or the error.
-type Answer = Result<Verified, pmix_engine::Error>;
+type VerifyResult = Result<Verified, pmix_engine::Error>;
 
 pub(super) struct Munge {
-    questions: SyncSender<(PeerId, Vec<u8>)>,
+    requests: SyncSender<(PeerId, Vec<u8>)>,
 }
 
 impl Munge {
-    /// Opens the library. A thread passes the daemon's reply about a credential to `answered`. The thread ends when
+    /// Opens the library. A thread passes the daemon's reply about a credential to `report`. The thread ends when
     /// this object is dropped, or with the pending reply of the daemon.
     pub(super) fn open(
         library: &OsStr,
         socket: Option<&Path>,
-        answered: impl Fn(PeerId, Answer) + Send + 'static,
+        report: impl Fn(PeerId, VerifyResult) + Send + 'static,
     ) -> Result<Self, Error> {
         let mut munge = pmix_mca::Munge::open(library, socket)?;
         // The channel is bounded, since any local process can connect and send a credential.
-        let (questions, asked) = mpsc::sync_channel::<(PeerId, Vec<u8>)>(MAX_WAITING);
+        let (requests, queue) = mpsc::sync_channel::<(PeerId, Vec<u8>)>(MAX_WAITING);
         let ask = move || {
-            for (peer, credential) in asked {
+            for (peer, credential) in queue {
                 let decoded = munge.decode(&credential);
                 let fault = |e: pmix_mca::Error| ErrorDetail::passed_on(e.status(), e);
                 let verified = decoded.map(|(uid, gid)| Verified {
                     uid: Some(uid),
                     gid: Some(gid),
                 });
-                answered(peer, verified.map_err(fault).map_err(Into::into));
+                report(peer, verified.map_err(fault).map_err(Into::into));
             }
         };
         let thread = std::thread::Builder::new().name("munge".to_owned());
         let cannot = |e| Error::io("cannot start a thread for the MUNGE library", e);
         thread.spawn(ask).map_err(cannot)?;
-        Ok(Self { questions })
+        Ok(Self { requests })
     }
 }
 
@@ -74,7 +74,7 @@ impl Psec for Munge {
             )));
         }
         // The engine is locked during this call, so a full queue must not block it.
-        let sent = self.questions.try_send((claim.peer, credential.to_vec()));
+        let sent = self.requests.try_send((claim.peer, credential.to_vec()));
         sent.map_err(|error| match error {
             TrySendError::Full(_) => refuse(format!(
                 "munge: the daemon does not respond, and {MAX_WAITING} credentials are waiting"

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use pmix_proto::{Hello, Role, Welcome};
-use pmix_server::upcall::{Answer, ToolConnected, Upcall};
+use pmix_server::upcall::{HostReply, ToolConnected, Upcall};
 use pmix_server::{Completion, Host};
 use pmix_types::{Proc, Rank, Status};
 
@@ -91,20 +91,20 @@ fn another_process_of_the_host_may_decide() {
     let (host, later) = host();
     *host.habit.lock().unwrap() = Habit::Later;
     let server = peer::serve(peer::builder().tool_support(true).shared_host(host), 1);
-    let decide = |answer: Option<Answer>| {
+    let decide = |answer: Option<HostReply>| {
         let handle = server.clone();
         let tool = std::thread::spawn(move || connect(&handle));
         let done = later.recv().unwrap().untyped();
         match answer {
-            Some(answer) => done.complete(Answer::unpack(&answer.pack().unwrap()).unwrap()),
+            Some(answer) => done.complete(HostReply::unpack(&answer.pack().unwrap()).unwrap()),
             None => drop(done),
         }
         tool.join().unwrap()
     };
     let tool = Proc::new("tool@elsewhere", Rank::new(0));
-    let welcome = decide(Some(Answer::Tool(Ok(tool)))).unwrap();
+    let welcome = decide(Some(HostReply::Tool(Ok(tool)))).unwrap();
     assert_eq!(name(&welcome), "tool@elsewhere");
-    assert!(decide(Some(Answer::Done(Status::ERR_NO_PERMISSIONS))).is_err());
+    assert!(decide(Some(HostReply::Done(Status::ERR_NO_PERMISSIONS))).is_err());
     assert!(decide(None).is_err());
     let call = Upcall::from(ToolConnected::new(vec![]));
     assert_eq!(Upcall::unpack(&call.pack().unwrap()).unwrap(), call);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bfrops::{Layout, Module};
 use gds_hash::{LocalNode, Store};
 use pmix_engine::{
-    Answer, Claim, Config, Credentials, Engine, Error, HostObject, Origin, PeerId, Psec, Upcall,
+    HostReply, Claim, Config, Credentials, Engine, Error, HostObject, Origin, PeerId, Psec, Upcall,
     Verification, Verified,
 };
 use pmix_proto::{PeerForm, Request, Role, Tag, request};
@@ -174,13 +174,13 @@ impl Inside {
 }
 
 /// Returns the answer of a host that grants everything.
-fn answer(call: &Upcall) -> Answer {
+fn answer(call: &Upcall) -> HostReply {
     match call {
-        Upcall::Fence(fence) => Answer::Data(Ok(fence.data.clone())),
-        Upcall::DirectModex(_) => Answer::Data(Err(Status::ERR_NOT_FOUND)),
-        Upcall::ToolConnected(_) => Answer::Tool(Ok(Proc::new("tool", Rank::new(0)))),
-        Upcall::Spawn(_) | Upcall::Lookup(_) => Answer::NotSupported,
-        _ => Answer::Done(Status::SUCCESS),
+        Upcall::Fence(fence) => HostReply::Data(Ok(fence.data.clone())),
+        Upcall::DirectModex(_) => HostReply::Data(Err(Status::ERR_NOT_FOUND)),
+        Upcall::ToolConnected(_) => HostReply::Tool(Ok(Proc::new("tool", Rank::new(0)))),
+        Upcall::Spawn(_) | Upcall::Lookup(_) => HostReply::NotSupported,
+        _ => HostReply::Done(Status::SUCCESS),
     }
 }
 

@@ -2,7 +2,7 @@
 //! The commands of clients, each with a list that grows.
 
 use gds_hash::{Codec, ModexStore};
-use pmix_engine::Answer;
+use pmix_engine::HostReply;
 use pmix_proto::{Request, request};
 use pmix_types::{
     AllocDirective, App, DataRange, Info, IofChannel, Key, Proc, Query, Rank, Scope, Status, Text,
@@ -213,7 +213,7 @@ fn output_and_input_of_long_lists_of_processes() {
         250,
         |size| {
             let (mut world, who) = with_client();
-            world.rule(|_, _| Reaction::Answer(Answer::Done(Status::SUCCESS)));
+            world.rule(|_, _| Reaction::HostReply(HostReply::Done(Status::SUCCESS)));
             let pull = Request::IofPull(request::IofPull {
                 procs: here(2),
                 infos: vec![],

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Instant;
 
 use pmix_engine::host::{DirectModex, Group};
-use pmix_engine::{Answer, CallId, DirectModexId, EngineEvent, HostCall, Upcall};
+use pmix_engine::{CallId, DirectModexId, EngineEvent, HostCall, HostReply, Upcall};
 use pmix_host::groups::{EndedConstruct, GroupAssembler, Processes};
 use pmix_types::{
     DataArray, GroupOperation, Info, IntoOwned as _, Nspace, Proc, Status, Value, keys,
@@ -18,7 +18,7 @@ pub(crate) enum Reaction {
     /// The default.
     Usual,
     /// This reply.
-    Answer(Answer),
+    HostReply(HostReply),
     /// No reply.
     Silence,
     /// The reply of a later [`World::answer`](super::World::answer).
@@ -43,7 +43,7 @@ pub(super) struct Host {
     gone: HashSet<Proc<'static>>,
     /// Direct modexes that wait for the engine of another node.
     asked: HashMap<(usize, DirectModexId), (usize, CallId)>,
-    answers: Vec<(usize, CallId, Answer)>,
+    answers: Vec<(usize, CallId, HostReply)>,
     /// `true` while replies wait until they are released one by one.
     pub(super) is_slow: bool,
     /// Postponed upcalls with their names.
@@ -89,7 +89,7 @@ impl Host {
             match (self.rule)(place, &call.upcall) {
                 Reaction::Silence => {}
                 Reaction::Later => self.later.push((place, call.id, call.upcall.name())),
-                Reaction::Answer(answer) => self.answers.push((place, call.id, answer)),
+                Reaction::HostReply(answer) => self.answers.push((place, call.id, answer)),
                 Reaction::Usual => self.usual(place, call, nodes, now),
             }
         }
@@ -105,7 +105,7 @@ impl Host {
     }
 
     /// Replies to the first postponed upcall with a name.
-    pub(super) fn answer(&mut self, name: &str, answer: Answer) {
+    pub(super) fn answer(&mut self, name: &str, answer: HostReply) {
         let mut later = self.later.iter();
         let first = later.position(|(_, _, known)| *known == name);
         let (place, call, _) = self.later.remove(first.expect("no such call"));
@@ -118,7 +118,7 @@ impl Host {
             && let Some((asker, call)) = self.asked.remove(&(place, *request))
         {
             self.answers
-                .push((asker, call, Answer::Data(result.clone())));
+                .push((asker, call, HostReply::Data(result.clone())));
         }
     }
 
@@ -146,7 +146,7 @@ impl Host {
                 if event.infos.iter().any(|info| info.key.is(keys::GROUP_ID)) =>
             {
                 self.answers
-                    .push((place, call.id, Answer::Done(Status::SUCCESS)));
+                    .push((place, call.id, HostReply::Done(Status::SUCCESS)));
                 let others = nodes.iter_mut().enumerate();
                 for (_, node) in others.filter(|(other, _)| *other != place) {
                     let engine = &mut node.engine;
@@ -162,7 +162,7 @@ impl Host {
             }
             Upcall::Group(group) => self.gather_group(place, call.id, group, nodes),
             Upcall::DirectModex(modex) => self.direct(place, call.id, &modex, nodes, now),
-            _ => self.answers.push((place, call.id, Answer::NotSupported)),
+            _ => self.answers.push((place, call.id, HostReply::NotSupported)),
         }
     }
 
@@ -190,8 +190,10 @@ impl Host {
         let parts: Result<Vec<_>, _> = round.values().map(|(_, part)| part.clone()).collect();
         for (place, (id, _)) in std::mem::take(round) {
             let answer = match (name, &parts) {
-                ("fence", Ok(parts)) => Answer::Data(Ok(parts.concat())),
-                (_, parts) => Answer::Done(parts.as_ref().map_or_else(|e| *e, |_| Status::SUCCESS)),
+                ("fence", Ok(parts)) => HostReply::Data(Ok(parts.concat())),
+                (_, parts) => {
+                    HostReply::Done(parts.as_ref().map_or_else(|e| *e, |_| Status::SUCCESS))
+                }
             };
             self.answers.push((place, id, answer));
         }
@@ -219,7 +221,7 @@ impl Host {
         let said = || round.values().flat_map(|(_, call)| &call.directives);
         let is = |key: &'static str| said().find(move |info| info.key.is(key));
         let answer = match is(keys::LOCAL_COLLECTIVE_STATUS).map(|info| &info.value) {
-            Some(Value::Status(status)) => Answer::Done(*status),
+            Some(Value::Status(status)) => HostReply::Done(*status),
             _ => {
                 let shared = said().filter(|info| info.key.is(keys::GROUP_INFO));
                 let mut infos: Vec<_> = shared.cloned().collect();
@@ -236,7 +238,7 @@ impl Host {
                     let context = Value::Size(self.last_context);
                     infos.push(Info::new(keys::GROUP_CONTEXT_ID, context));
                 }
-                Answer::Infos(Status::SUCCESS, infos)
+                HostReply::Infos(Status::SUCCESS, infos)
             }
         };
         for (place, (id, _)) in round {
@@ -261,9 +263,9 @@ impl Host {
                         let context = Value::Size(self.last_context);
                         infos.push(Info::new(keys::GROUP_CONTEXT_ID, context));
                     }
-                    Answer::Infos(Status::SUCCESS, infos)
+                    HostReply::Infos(Status::SUCCESS, infos)
                 }
-                Err(status) => Answer::Done(status),
+                Err(status) => HostReply::Done(status),
             };
             let tokens = one.tokens.into_iter();
             self.answers
@@ -282,7 +284,7 @@ impl Host {
     ) {
         let home = nodes.iter().position(|node| node.hosts(&modex.proc));
         let Some(home) = home.filter(|home| *home != place) else {
-            let nobody = Answer::Data(Err(Status::ERR_NOT_FOUND));
+            let nobody = HostReply::Data(Err(Status::ERR_NOT_FOUND));
             return self.answers.push((place, id, nobody));
         };
         let engine = &mut nodes[home].engine;
@@ -291,7 +293,7 @@ impl Host {
                 self.asked.insert((home, request), (place, id));
             }
             Err(error) => {
-                let answer = Answer::Data(Err(error.status()));
+                let answer = HostReply::Data(Err(error.status()));
                 self.answers.push((place, id, answer));
             }
         }

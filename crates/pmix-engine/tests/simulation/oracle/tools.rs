@@ -271,13 +271,13 @@ impl World {
     }
 
     /// Records the host's first reply to a spawn, which applies.
-    pub(crate) fn spawn_told(&mut self, call: Call, answer: &pmix_engine::Answer) {
+    pub(crate) fn spawn_told(&mut self, call: Call, answer: &pmix_engine::HostReply) {
         let mut spawns = self.oracle.spawns.iter_mut();
         if let Some(spawn) = spawns.find(|spawn| spawn.call == Some(call))
             && spawn.told.is_none()
         {
             let nspace = match answer {
-                pmix_engine::Answer::Spawned(_, nspace) => Some(nspace.clone()),
+                pmix_engine::HostReply::Spawned(_, nspace) => Some(nspace.clone()),
                 _ => None,
             };
             spawn.told = Some((answer.status(), nspace));
