@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The directories of processes, each created when its process connects.
 //!
-//! A client may use the path as soon as it is connected, so the directory is created before the reply. A local disk
-//! is assumed to respond. On any other file system a thread creates the directory and the launcher waits only a
-//! moment for it, so that other clients are served while the file system hangs.
+//! A client may use the path as soon as it is connected, so the directory is created before the reply. A file system
+//! in memory does not wait for anything. On any other file system a thread creates the directory and the launcher waits
+//! only a moment for it, so that other clients are served while a server does not answer or a disk is busy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,11 +19,16 @@ use crate::session_dir::{name_of, private};
 /// The time that the launcher waits for a directory on a file system that may be remote.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// The types of file systems in memory or on a local disk (`statfs(2)`): tmpfs, ramfs, ext4, XFS, Btrfs, ZFS, F2FS
-/// and overlayfs, whose upper layer is one of these.
-const LOCAL: [u32; 8] = [
-    0x0102_1994,
-    0x8584_58f6,
+/// The time that the launcher waits for a directory on a local disk. A disk answers unless it is broken or very busy,
+/// while the thread may have to wait for a processor.
+const PATIENCE_WITH_DISKS: Duration = Duration::from_millis(250);
+
+/// The types of file systems in memory (`statfs(2)`): tmpfs and ramfs.
+const IN_MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// The types of file systems on a local disk (`statfs(2)`): ext4, XFS, Btrfs, ZFS, F2FS and overlayfs, whose upper
+/// layer is one of these.
+const ON_DISK: [u32; 6] = [
     0xef53,
     0x5846_5342,
     0x9123_683e,
@@ -37,7 +42,7 @@ const LOCAL: [u32; 8] = [
 pub(crate) struct ProcessDirs {
     /// The directory of the session.
     session: PathBuf,
-    /// The thread that creates directories if the file system may hang.
+    /// The thread that creates directories; `None` if the file system is in memory.
     thread: Option<DirThread>,
 }
 
@@ -54,10 +59,14 @@ impl ProcessDirs {
     /// Returns the directories for a session. The type of its file system decides if a thread is used.
     pub(crate) fn of(session: &Path) -> Self {
         let kind = rustix::fs::statfs(session).map(|about| about.f_type);
-        let is_local = LOCAL.iter().any(|local| kind == Ok((*local).into()));
+        let is_one = |kinds: &[u32]| kinds.iter().any(|own| kind == Ok((*own).into()));
+        let patience = match is_one(&ON_DISK) {
+            true => PATIENCE_WITH_DISKS,
+            false => PATIENCE,
+        };
         Self {
             session: session.to_owned(),
-            thread: (!is_local).then(|| DirThread::new(make, PATIENCE)),
+            thread: (!is_one(&IN_MEMORY)).then(|| DirThread::new(make, patience)),
         }
     }
 

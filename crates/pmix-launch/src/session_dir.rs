@@ -89,13 +89,6 @@ impl JobDir {
         &self.path
     }
 
-    /// Removes the directory of a job without processes.
-    pub(crate) fn remove_empty(&self) {
-        if let Err(e) = fs::remove_dir(&self.path) {
-            tracing::debug!("cannot remove {}: {e}", self.path.display());
-        }
-    }
-
     /// Returns the directory of a process of the job.
     pub(crate) fn of_process(&self, rank: Rank) -> PathBuf {
         self.path.join(rank.to_string())

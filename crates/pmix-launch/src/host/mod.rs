@@ -100,6 +100,25 @@ impl HostMessage {
         })
     }
 
+    /// Returns the process or tool that made the call, or about which the notification is.
+    pub(crate) fn source(&self) -> Option<&Proc<'static>> {
+        Some(match self {
+            Self::Connected(proc) | Self::Finalized(proc) => proc,
+            Self::Abort(call, _) => &call.proc,
+            Self::Spawn(call, _) => &call.proc,
+            Self::Publish(call, _) => &call.proc,
+            Self::Lookup(call, _) => &call.proc,
+            Self::Unpublish(call, _) => &call.proc,
+            Self::Query(call, _) => &call.proc,
+            Self::JobControl(call, _) => &call.proc,
+            Self::SessionControl(call, _) => &call.proc,
+            Self::Log(call, _) => &call.proc,
+            Self::Monitor(call, _) => &call.proc,
+            Self::Debugger(call) => &call.source,
+            _ => return None,
+        })
+    }
+
     /// Completes the call with an error, if it has a completion of such a call.
     pub(crate) fn fail(self, status: Status) {
         match self {

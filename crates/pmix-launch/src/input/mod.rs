@@ -34,7 +34,8 @@ pub(crate) fn of(plan: &Plan, rank: Rank, input: BorrowedFd<'_>) -> Result<Stdio
     if plan.stdin_rank != Some(rank) {
         return Ok(Stdio::null());
     }
-    // A terminal cannot be inherited (see `terminal`), and pushed input needs a pipe.
+    // A terminal cannot be inherited (see `terminal`), and pushed input needs a pipe. The test is an `ioctl` that file
+    // systems refuse at once, so it does not wait for a disk.
     if plan.forward_io || rustix::termios::isatty(input) {
         return Ok(Stdio::piped());
     }

@@ -5,6 +5,6 @@ mod files;
 mod pattern;
 mod route;
 
-pub(crate) use files::{Files, RankFiles};
+pub(crate) use files::{CreatedPaths, Files, RankFiles};
 pub use pattern::FilePattern;
-pub(crate) use route::{Route, Streams};
+pub(crate) use route::{OwnStreams, Route, Streams};

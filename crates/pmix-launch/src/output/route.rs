@@ -6,9 +6,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::process::Stdio;
 
 use mio::unix::pipe::Receiver;
-use pmix_host::forward::OutputFile;
-use pmix_types::Rank;
-use rustix::fs::{FileType, major, minor};
+use pmix_host::forward::{OutputFile, OutputStream};
+use rustix::fs::{FileType, Stat, major, minor};
 
 use super::files::{Files, RankFiles};
 use crate::process::limits;
@@ -17,12 +16,67 @@ use crate::{Error, OutputForm, Plan};
 /// The major and minor numbers of the null device on Linux.
 const NULL_DEVICE: (u32, u32) = (1, 3);
 
+/// A standard stream of the launcher.
+#[derive(Clone, Copy)]
+struct OwnStream<'a> {
+    fd: BorrowedFd<'a>,
+    is_null: bool,
+    is_terminal: bool,
+}
+
+/// The standard output and standard error of the launcher, examined once.
+///
+/// A stream may be a file on a server that does not answer, and then even `fstat` waits. The session examines both
+/// before it serves any process.
+#[derive(Clone, Copy)]
+pub(crate) struct OwnStreams<'a> {
+    output: OwnStream<'a>,
+    errors: OwnStream<'a>,
+    /// `true` if both refer to the same file, pipe or terminal.
+    are_one: bool,
+}
+
+impl<'a> OwnStreams<'a> {
+    /// Examines the streams.
+    pub(crate) fn examine(output: BorrowedFd<'a>, errors: BorrowedFd<'a>) -> Self {
+        let about = [output, errors].map(|fd| rustix::fs::fstat(fd).ok());
+        let place = |about: &Option<Stat>| about.as_ref().map(|about| (about.st_dev, about.st_ino));
+        let own = |fd: BorrowedFd<'a>, about: &Option<Stat>| OwnStream {
+            fd,
+            is_null: about.as_ref().is_some_and(is_null),
+            is_terminal: rustix::termios::isatty(fd),
+        };
+        Self {
+            output: own(output, &about[0]),
+            errors: own(errors, &about[1]),
+            are_one: place(&about[0]).is_some() && place(&about[0]) == place(&about[1]),
+        }
+    }
+
+    /// Returns `true` if the stream of the launcher for this kind of output is a terminal.
+    pub(crate) fn is_terminal(&self, kind: OutputStream) -> bool {
+        match kind {
+            OutputStream::Output => self.output.is_terminal,
+            OutputStream::Errors => self.errors.is_terminal,
+        }
+    }
+
+    /// Returns the streams for standard output and error of processes.
+    fn for_processes(self, is_merged: bool) -> [OwnStream<'a>; 2] {
+        match is_merged {
+            true => [self.output, self.output],
+            false => [self.output, self.errors],
+        }
+    }
+}
+
 /// The destinations of the two streams of each process: files, the streams of the launcher, or pipes to the launcher.
 ///
 /// A pipe costs a descriptor for each process and a copy of every byte. The launcher therefore creates pipes only if
 /// it has to process the output.
 pub(crate) struct Route<'a> {
-    files: Option<Files<'a>>,
+    /// The number of files of each process; `None` if output does not go to files.
+    num_files: Option<usize>,
     /// For each stream, the stream of the launcher that processes inherit; `None` for a pipe.
     shared: [Option<BorrowedFd<'a>>; 2],
     is_merged: bool,
@@ -30,8 +84,17 @@ pub(crate) struct Route<'a> {
 
 /// The streams of one process.
 pub(crate) struct Streams {
-    /// The standard output and standard error that the process gets.
-    pub(crate) stdio: [Stdio; 2],
+    /// The standard output and standard error that the process gets; `None` for a file that is not open yet.
+    stdio: [Option<Stdio>; 2],
+    /// The reading end of the pipe that both streams share.
+    merged: Option<Receiver>,
+    /// The files to which output from the pipes is copied.
+    files: [Option<OutputFile>; 2],
+}
+
+/// The ends of the streams of one process that the launcher keeps.
+#[derive(Default)]
+pub(crate) struct KeptStreams {
     /// The reading end of the pipe that both streams share.
     pub(crate) merged: Option<Receiver>,
     /// The files to which output from the pipes is copied.
@@ -40,41 +103,34 @@ pub(crate) struct Streams {
 
 impl<'a> Route<'a> {
     /// Selects the destinations for a plan that starts this number of processes.
-    pub(crate) fn new(
-        plan: &'a Plan,
-        num_started: usize,
-        output: BorrowedFd<'a>,
-        errors: BorrowedFd<'a>,
-    ) -> Self {
+    pub(crate) fn new(plan: &Plan, num_started: usize, own: OwnStreams<'a>) -> Self {
         let output_of_job = &plan.output;
-        let files = Files::of_plan(plan);
+        let num_files = Files::of_plan(plan).as_ref().map(Files::num_each);
         let is_unmixed = is_unmixed(plan, num_started);
         // With one pipe for both streams, the order in which a process wrote to them is kept.
         let is_merged = output_of_job.is_merged
-            || is_unmixed && !plan.forward_io && files.is_none() && are_one(output, errors);
-        let streams = own_streams(is_merged, output, errors);
+            || is_unmixed && !plan.forward_io && num_files.is_none() && own.are_one;
+        let streams = own.for_processes(is_merged);
         Self {
-            files,
-            shared: streams.map(|fd| (!passes(plan, fd, is_unmixed)).then_some(fd)),
+            num_files,
+            shared: streams.map(|own| (!passes(plan, own, is_unmixed)).then_some(own.fd)),
             is_merged,
         }
     }
 
     /// Returns the number of descriptors that the launcher holds for each process while the files of all are open.
     pub(crate) fn most_descriptors(&self) -> usize {
-        let num_files = self.files.as_ref().map_or(0, Files::num_each);
-        self.num_descriptors().max(num_files)
+        self.num_descriptors().max(self.num_files.unwrap_or(0))
     }
 
-    /// Opens the files of a process. The call can take as long as the disk needs.
-    pub(crate) fn open(&self, rank: Rank, is_first: bool) -> Result<Option<RankFiles>, Error> {
-        let files = self.files.as_ref();
-        files.map(|files| files.open(rank, is_first)).transpose()
+    /// Returns `true` if the output of processes goes to files.
+    pub(crate) fn has_files(&self) -> bool {
+        self.num_files.is_some()
     }
 
     /// Returns the number of descriptors that the launcher holds for each process.
     pub(crate) fn num_descriptors(&self) -> usize {
-        (1 + usize::from(self.files.is_some())) * self.num_pipes()
+        (1 + usize::from(self.has_files())) * self.num_pipes()
     }
 
     /// Returns the number of pipes of each process.
@@ -87,14 +143,10 @@ impl<'a> Route<'a> {
     }
 
     /// Returns the smallest number of descriptors with which the launcher can serve each process of a plan.
-    pub(crate) fn least_descriptors(
-        plan: &Plan,
-        output: BorrowedFd<'_>,
-        errors: BorrowedFd<'_>,
-    ) -> usize {
+    pub(crate) fn least_descriptors(plan: &Plan, own: OwnStreams<'_>) -> usize {
         let is_merged = plan.output.is_merged;
-        let streams = own_streams(is_merged, output, errors).into_iter();
-        let num_pipes = streams.filter(|&fd| passes(plan, fd, false)).count();
+        let streams = own.for_processes(is_merged).into_iter();
+        let num_pipes = streams.filter(|own| passes(plan, *own, false)).count();
         let each = 1 + usize::from(plan.output.files.is_some());
         each * match is_merged {
             true => num_pipes.min(1),
@@ -102,9 +154,8 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// Returns standard output and standard error of a process whose files are open.
-    pub(crate) fn streams(&self, files: Option<RankFiles>) -> Result<Streams, Error> {
-        let mut files = files.map_or([None, None], |files| files.map(Some));
+    /// Returns standard output and standard error of a process. Its files are added by [`Streams::add`].
+    pub(crate) fn streams(&self) -> Result<Streams, Error> {
         let cannot = |e| Error::system("cannot forward output", e);
         let mut merged = None;
         let mut pipe: Option<PipeWriter> = None;
@@ -114,38 +165,46 @@ impl<'a> Route<'a> {
             reader.set_nonblocking(true).map_err(cannot)?;
             (merged, pipe) = (Some(reader), Some(writer));
         }
-        let mut stdio = Vec::with_capacity(2);
-        for (shared, file) in self.shared.iter().zip(&mut files) {
-            stdio.push(match (shared, &pipe) {
-                (None, Some(pipe)) => pipe.try_clone().map(Stdio::from).map_err(cannot)?,
-                (None, None) => Stdio::piped(),
-                (Some(fd), _) => match file.take() {
-                    Some(OutputFile { file, .. }) => {
-                        file.try_clone().map(Stdio::from).map_err(cannot)?
-                    }
-                    None => fd.try_clone_to_owned().map(Stdio::from).map_err(cannot)?,
-                },
-            });
-        }
-        let mut stdio = stdio.into_iter();
-        let mut next = || stdio.next().unwrap_or_else(Stdio::null);
+        let stdio = |shared: &Option<BorrowedFd<'_>>| match (shared, &pipe) {
+            (None, Some(pipe)) => pipe.try_clone().map(Stdio::from).map(Some),
+            (None, None) => Ok(Some(Stdio::piped())),
+            (Some(_), _) if self.has_files() => Ok(None),
+            (Some(fd), _) => fd.try_clone_to_owned().map(Stdio::from).map(Some),
+        };
+        let [output, errors] = &self.shared;
         Ok(Streams {
-            stdio: [next(), next()],
+            stdio: [
+                stdio(output).map_err(cannot)?,
+                stdio(errors).map_err(cannot)?,
+            ],
             merged,
-            files,
+            files: [None, None],
         })
     }
 }
 
-/// Returns the streams of the launcher for standard output and error of processes.
-fn own_streams<'a>(
-    is_merged: bool,
-    output: BorrowedFd<'a>,
-    errors: BorrowedFd<'a>,
-) -> [BorrowedFd<'a>; 2] {
-    match is_merged {
-        true => [output, output],
-        false => [output, errors],
+impl Streams {
+    /// Adds the files of the process: it writes to them itself, or the launcher copies its output to them.
+    pub(crate) fn add(&mut self, files: RankFiles) -> Result<(), Error> {
+        let cannot = |e| Error::system("cannot forward output", e);
+        for ((stdio, kept), file) in self.stdio.iter_mut().zip(&mut self.files).zip(files) {
+            match stdio {
+                Some(_) => *kept = Some(file),
+                None => *stdio = Some(file.file.try_clone().map(Stdio::from).map_err(cannot)?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Splits the streams into those of the process and those of the launcher.
+    pub(crate) fn split(self) -> ([Stdio; 2], KeptStreams) {
+        let Self {
+            stdio,
+            merged,
+            files,
+        } = self;
+        let stdio = stdio.map(|stdio| stdio.unwrap_or_else(Stdio::null));
+        (stdio, KeptStreams { merged, files })
     }
 }
 
@@ -153,16 +212,16 @@ fn own_streams<'a>(
 ///
 /// Processes do not inherit a terminal. They are in a background process group there, so the kernel would stop them
 /// when they change its settings, or when they write to it after `stty tostop`.
-fn passes(plan: &Plan, stream: BorrowedFd<'_>, is_unmixed: bool) -> bool {
+fn passes(plan: &Plan, stream: OwnStream<'_>, is_unmixed: bool) -> bool {
     let output = &plan.output;
     let form = match output.form {
-        OutputForm::Unmixed if !is_unmixed || is_null(stream) => OutputForm::Plain,
+        OutputForm::Unmixed if !is_unmixed || stream.is_null => OutputForm::Plain,
         form => form,
     };
     plan.forward_io
         || match &output.files {
             Some(files) => files.is_copied,
-            None => form != OutputForm::Plain || rustix::termios::isatty(stream),
+            None => form != OutputForm::Plain || stream.is_terminal,
         }
 }
 
@@ -180,15 +239,7 @@ fn is_unmixed(plan: &Plan, num_started: usize) -> bool {
 }
 
 /// Returns `true` if a stream is the null device.
-fn is_null(stream: BorrowedFd<'_>) -> bool {
-    rustix::fs::fstat(stream).is_ok_and(|about| {
-        FileType::from_raw_mode(about.st_mode) == FileType::CharacterDevice
-            && (major(about.st_rdev), minor(about.st_rdev)) == NULL_DEVICE
-    })
-}
-
-/// Returns `true` if both streams refer to the same file, pipe or terminal.
-fn are_one(output: BorrowedFd<'_>, errors: BorrowedFd<'_>) -> bool {
-    let of = |fd| rustix::fs::fstat(fd).map(|about| (about.st_dev, about.st_ino));
-    matches!((of(output), of(errors)), (Ok(output), Ok(errors)) if output == errors)
+fn is_null(about: &Stat) -> bool {
+    FileType::from_raw_mode(about.st_mode) == FileType::CharacterDevice
+        && (major(about.st_rdev), minor(about.st_rdev)) == NULL_DEVICE
 }

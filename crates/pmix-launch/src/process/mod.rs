@@ -21,6 +21,7 @@ pub(crate) use ending::{of_signal, signal_name};
 pub(crate) use affinity::allowed;
 pub(crate) use orphans::Orphans;
 pub(crate) use program::Search;
-pub(crate) use spawn::{CommandForm, Programs, Ready, Spawner, Standard, Started};
+pub(crate) use spawn::{CommandForm, Programs, Ready, Spawner};
+pub(crate) use starters::{JobStart, StartResult, Starters, Unadopted};
 pub(crate) use table::{Link, Process, Restart, Table};
 pub(crate) use watcher::Watcher;

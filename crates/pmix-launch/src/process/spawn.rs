@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mio::unix::pipe::Receiver;
+use pmix_host::forward::OutputFile;
 use pmix_host::helpers::Cancel;
 use pmix_types::Rank;
 use rustix::process::Pid;
@@ -19,18 +20,20 @@ use super::program::Search;
 use super::table::Process;
 use crate::environment::{Environments, Variables, compat};
 use crate::job_info::Bound;
+use crate::output::{CreatedPaths, Files, Streams};
 use crate::{App, Error, Plan};
 use pmix_topology::Cpuset;
 
-/// The start of the processes of a plan.
+/// The start of the processes of a job, by any thread.
 ///
 /// No code has to run in the child before the exec, so the standard library can use `posix_spawn`, which does not
 /// copy this process.
-pub(crate) struct Spawner<'a> {
-    plan: &'a Plan,
-    programs: &'a Programs,
-    form: &'a CommandForm,
-    confinement: Option<CpuAffinity>,
+pub(crate) struct Spawner {
+    plan: Arc<Plan>,
+    programs: Arc<Programs>,
+    form: CommandForm,
+    /// `true` if processes are bound to processors.
+    is_bound: bool,
 }
 
 /// The programs and environments of the applications of a job, prepared once for all its processes and their
@@ -56,28 +59,26 @@ struct Prepared {
     vars: Arc<Variables>,
 }
 
-/// The standard input, output and error for a process.
-pub(crate) struct Standard {
-    pub(crate) input: Stdio,
-    pub(crate) output: Stdio,
-    pub(crate) errors: Stdio,
-}
-
 /// A process that can be started.
-pub(crate) struct Ready<'c> {
+pub(crate) struct Ready {
     pub(crate) rank: Rank,
-    pub(crate) cpus: Option<&'c Cpuset>,
+    pub(crate) cpus: Option<Cpuset>,
     /// Its variables, which override those of its application.
     pub(crate) vars: Vec<(OsString, OsString)>,
-    pub(crate) standard: Standard,
+    pub(crate) input: Stdio,
+    pub(crate) streams: Streams,
+    /// `true` if its output files are not open yet.
+    pub(crate) opens_files: bool,
 }
 
-/// A running process with the launcher's ends of its pipes.
+/// A running process with the launcher's ends of its streams.
 pub(crate) struct Started {
     pub(crate) process: Process,
     pub(crate) input: Option<ChildStdin>,
     pub(crate) output: Option<Receiver>,
     pub(crate) errors: Option<Receiver>,
+    /// The files to which its output is copied.
+    pub(crate) files: [Option<OutputFile>; 2],
 }
 
 impl Programs {
@@ -108,71 +109,71 @@ impl Programs {
     }
 }
 
-impl<'a> Spawner<'a> {
+impl Spawner {
     /// Prepares the start of processes with their bindings.
     pub(crate) fn new(
-        plan: &'a Plan,
-        programs: &'a Programs,
+        plan: Arc<Plan>,
+        programs: Arc<Programs>,
         bound: &Bound,
-        form: &'a CommandForm,
-    ) -> Result<Self, Error> {
-        Ok(Self {
+        form: CommandForm,
+    ) -> Self {
+        Self {
             plan,
             programs,
             form,
-            confinement: (!bound.cpus.is_empty())
-                .then(CpuAffinity::begin)
-                .transpose()?,
-        })
+            is_bound: !bound.cpus.is_empty(),
+        }
     }
 
-    /// Returns `true` if processes are stopped on exec. One thread must then start all of them, since it is their
-    /// tracer.
-    pub(crate) fn traces(&self) -> bool {
-        !self.plan.stops.on_exec.is_empty()
-    }
-
-    /// Starts a process.
-    pub(crate) fn start(&self, ready: Ready<'_>) -> Result<Started, Error> {
+    /// Starts a process, after its output files were opened. The call can take as long as the disks need, so a helper
+    /// thread makes it.
+    pub(super) fn start(&self, ready: Ready) -> Result<Started, Error> {
         let Ready {
             rank,
             cpus,
             vars,
-            standard,
+            input,
+            mut streams,
+            opens_files,
         } = ready;
         let Some(app) = self.plan.app_of(rank.as_raw()) else {
             return Err(Error::request(format!("no application has rank {rank}")));
         };
-        if let (Some(confinement), Some(cpus)) = (&self.confinement, cpus) {
-            confinement.confine(cpus)?;
+        if let Some(files) = Files::of_plan(&self.plan).filter(|_| opens_files) {
+            streams.add(files.open(rank, true, &mut CreatedPaths::default())?)?;
+        }
+        let ([output, errors], kept) = streams.split();
+        // A child inherits the binding of the thread that starts it. The thread is bound only meanwhile, because it
+        // starts processes of other jobs, too.
+        let affinity = self.is_bound.then(CpuAffinity::begin).transpose()?;
+        if let (Some(affinity), Some(cpus)) = (&affinity, &cpus) {
+            affinity.confine(cpus)?;
         }
         let mut command = self.command(app, rank, &vars);
-        command
-            .stdin(standard.input)
-            .stdout(standard.output)
-            .stderr(standard.errors);
+        command.stdin(input).stdout(output).stderr(errors);
         let started = Instant::now();
-        // The spawn waits until the kernel has read the head of the program. The preparation has read the file before,
-        // so its pages are cached, unless its file system failed in between.
+        // The spawn waits until the kernel has executed the program, which may be on a file system that hangs.
         let mut child = command.spawn().map_err(|e| {
             let program = self.plan.apps[app].program.display();
             Error::program(format!("cannot run {program} as rank {rank}"), e)
         })?;
-        let mut process = Process::new(rank, app, Pid::from_child(&child), cpus.cloned(), started);
+        let mut process = Process::new(rank, app, Pid::from_child(&child), cpus, started);
         if self.plan.stops.on_exec.contains(&rank) {
+            // The tracer of a process is the thread that started it, so this thread has to wait for the stop.
             process.is_stopped_on_exec = hold(process.pid).map_err(|e| {
                 // The process is in no table yet, so it has to be reaped here.
                 let _ = child.kill().and_then(|()| child.wait());
                 Error::system(format!("cannot stop rank {rank} on exec"), e)
             })?;
         }
-        let pipes = pipes(&mut child)
+        let (output, errors) = pipes(&mut child)
             .map_err(|e| Error::system(format!("cannot read the output of rank {rank}"), e))?;
         Ok(Started {
             process,
             input: child.stdin.take(),
-            output: pipes.0,
-            errors: pipes.1,
+            output: kept.merged.or(output),
+            errors,
+            files: kept.files,
         })
     }
 

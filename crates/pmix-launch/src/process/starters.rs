@@ -1,201 +1,323 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Threads that start processes, so that two processes start at a time.
+//! Threads that start processes.
 //!
-//! The starting thread waits until the kernel has executed the program (`vfork`), which takes longer than everything
-//! else that the launcher does for a process. A second thread uses another processor meanwhile. Preparation and
-//! follow-up stay on the thread of the launcher, in the order of the processes.
+//! The starting thread waits until the kernel has executed the program (`vfork`). That takes longer than everything
+//! else that the launcher does for a process, and does not end while the file system of the program hangs. So helper
+//! threads start all processes, and several processes start at a time. Preparation and follow-up stay on the thread
+//! of the launcher, in the order of the processes.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::affinity::allowed;
+use pmix_host::helpers::{Helpers, Task, TaskState};
+use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
 use super::spawn::{Ready, Spawner, Started};
 use crate::Error;
 
-/// The smallest number of processes for which threads are used; starting the threads costs time, too.
-const LEAST: usize = 8;
+/// The largest number of processes of one job that are ready, or started and not yet adopted. Each of them may take a
+/// thread.
+const AHEAD: usize = 4;
 
-/// The number of threads, if there are that many processors.
-const THREADS: usize = 2;
+/// The largest number of threads. While some wait for a file system that hangs, others start the processes of other
+/// jobs.
+const MOST_THREADS: usize = 32;
 
-/// The largest number of processes that are ready, or started and not yet taken.
-const AHEAD: usize = 2 * THREADS;
+/// The threads that start processes.
+pub(crate) struct Starters {
+    helpers: Helpers,
+    /// The number of processes that are being started and are in no table yet.
+    num_in_flight: Arc<AtomicUsize>,
+}
 
-/// The result of a start, with the index of the process.
-type Outcome = (usize, Result<Started, Error>);
+/// The result of the start of a process.
+pub(crate) type StartResult = Result<Unadopted, Error>;
 
-impl Spawner<'_> {
-    /// Starts `num` processes. For each index, `prepare` returns the process to start and `take` receives the started
-    /// process. Both are called on this thread in the order of the indexes. After an error no further process is
-    /// prepared; processes that were already started are still taken.
-    ///
-    /// # Errors
-    /// Returns the first [`Error`] of a process that could not be prepared, started or taken.
-    pub(crate) fn start_all<'c, C>(
-        &self,
-        context: &mut C,
-        num: usize,
-        mut prepare: impl FnMut(&mut C, usize) -> Result<Ready<'c>, Error>,
-        mut take: impl FnMut(&mut C, usize, Started) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let num_cpus = allowed().map_or(1, |cpus| cpus.len() as usize);
-        let (ready, waiting) = channel();
-        let waiting = Mutex::new(waiting);
-        thread::scope(|scope| {
-            let (done, started) = channel();
-            let may_share = num >= LEAST && num_cpus >= THREADS && !self.traces();
-            let num_threads = if may_share { THREADS } else { 0 };
-            let begun = (0..num_threads).filter(|_| {
-                let (waiting, done) = (&waiting, done.clone());
-                let work = move || self.start_those(waiting, &done);
-                let builder = thread::Builder::new().name("starter".to_owned());
-                builder.spawn_scoped(scope, work).is_ok()
-            });
-            if begun.count() == 0 {
-                return (0..num).try_for_each(|place| {
-                    let started = self.start(prepare(context, place)?)?;
-                    take(context, place, started)
-                });
-            }
-            // The sender is moved here, so that it is dropped with this closure. That ends the threads.
-            let ready = ready;
-            let (mut num_prepared, mut num_taken) = (0, 0);
-            let mut early = BTreeMap::new();
-            let mut failed = None;
-            loop {
-                while failed.is_none() && num_prepared < num && num_prepared - num_taken < AHEAD {
-                    let prepared = prepare(context, num_prepared).and_then(|next| {
-                        let sent = ready.send((num_prepared, next));
-                        sent.map_err(|_| {
-                            Error::request("cannot start a thread that starts processes")
-                        })
-                    });
-                    match prepared {
-                        Ok(()) => num_prepared += 1,
-                        Err(error) => failed = Some(error),
-                    }
-                }
-                if num_taken == num_prepared {
-                    return failed.map_or(Ok(()), Err);
-                }
-                let Ok((place, result)) = started.recv() else {
-                    return Err(Error::request(
-                        "cannot start a thread that starts processes",
-                    ));
-                };
-                early.insert(place, result);
-                while let Some(result) = early.remove(&num_taken) {
-                    let taken = result.and_then(|started| take(context, num_taken, started));
-                    if let Err(error) = taken {
-                        failed.get_or_insert(error);
-                    }
-                    num_taken += 1;
-                }
-            }
-        })
+/// A started process that is in no table yet. Dropping it kills and reaps the process, because its job was given up
+/// meanwhile.
+pub(crate) struct Unadopted {
+    started: Option<Started>,
+    _in_flight: InFlight,
+}
+
+/// A guard that counts a process as long as it is in no table.
+struct InFlight(Arc<AtomicUsize>);
+
+impl InFlight {
+    fn begin(num: &Arc<AtomicUsize>) -> Self {
+        num.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(num))
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for Unadopted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let process = self.started.as_ref().map(|started| &started.process);
+        f.debug_tuple("Unadopted").field(&process).finish()
+    }
+}
+
+impl Unadopted {
+    /// Returns the process for a table.
+    pub(crate) fn adopt(mut self) -> Option<Started> {
+        self.started.take()
+    }
+}
+
+impl Drop for Unadopted {
+    fn drop(&mut self) {
+        if let Some(started) = self.started.take() {
+            let pid = started.process.pid;
+            let _ = kill_process_group(pid, Signal::KILL);
+            let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED);
+        }
+    }
+}
+
+impl Starters {
+    /// Creates starters without threads. `wake` is called after each start.
+    pub(crate) fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
+        Self {
+            helpers: Helpers::new("pmix-start", MOST_THREADS, wake),
+            num_in_flight: Arc::default(),
+        }
     }
 
-    /// Starts processes from the channel until it is closed.
-    fn start_those(&self, waiting: &Mutex<Receiver<(usize, Ready<'_>)>>, done: &Sender<Outcome>) {
-        loop {
-            let next = {
-                let waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-                waiting.recv()
-            };
-            let Ok((place, ready)) = next else { return };
-            if done.send((place, self.start(ready))).is_err() {
-                return;
+    /// Lets a thread start a process. Dropping the task gives the process up.
+    ///
+    /// # Errors
+    /// Returns [`Error`] if there is no thread and none can be started.
+    pub(crate) fn start(
+        &self,
+        spawner: &Arc<Spawner>,
+        ready: Ready,
+    ) -> Result<Task<StartResult>, Error> {
+        let spawner = Arc::clone(spawner);
+        let in_flight = InFlight::begin(&self.num_in_flight);
+        let task = self.helpers.run(move |_| {
+            spawner.start(ready).map(|started| Unadopted {
+                started: Some(started),
+                _in_flight: in_flight,
+            })
+        });
+        task.map_err(|e| Error::no_room(format!("cannot start a process: {e}")))
+    }
+
+    /// Returns `true` while a child of the launcher may be a process that is in no table yet.
+    pub(crate) fn are_busy(&self) -> bool {
+        self.num_in_flight.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// The start of the processes of one job.
+pub(crate) struct JobStart {
+    spawner: Arc<Spawner>,
+    num_procs: usize,
+    num_prepared: usize,
+    num_adopted: usize,
+    /// The processes that threads are starting, by index.
+    running: Vec<(usize, Task<StartResult>)>,
+    /// The results that came before those of lower indexes.
+    early: BTreeMap<usize, StartResult>,
+    /// The first error. No further process is prepared after it.
+    failed: Option<Error>,
+}
+
+impl JobStart {
+    pub(crate) fn new(spawner: Spawner, num_procs: usize) -> Self {
+        Self {
+            spawner: Arc::new(spawner),
+            num_procs,
+            num_prepared: 0,
+            num_adopted: 0,
+            running: Vec::new(),
+            early: BTreeMap::new(),
+            failed: None,
+        }
+    }
+
+    /// Advances the start without waiting. For each index, `prepare` returns the process to start and `adopt` receives
+    /// the started process. Both are called in the order of the indexes. After an error no further process is
+    /// prepared; processes that were already started are still adopted. Returns the result once the start is over.
+    pub(crate) fn turn<C>(
+        &mut self,
+        starters: &Starters,
+        context: &mut C,
+        mut prepare: impl FnMut(&mut C, usize) -> Result<Ready, Error>,
+        mut adopt: impl FnMut(&mut C, usize, Unadopted) -> Result<(), Error>,
+    ) -> Option<Result<(), Error>> {
+        self.collect();
+        while let Some(result) = self.early.remove(&self.num_adopted) {
+            let adopted = result.and_then(|started| adopt(context, self.num_adopted, started));
+            if let Err(error) = adopted {
+                self.failed.get_or_insert(error);
+            }
+            self.num_adopted += 1;
+        }
+        while self.failed.is_none()
+            && self.num_prepared < self.num_procs
+            && self.num_prepared - self.num_adopted < AHEAD
+        {
+            let ready = prepare(context, self.num_prepared);
+            match ready.and_then(|ready| starters.start(&self.spawner, ready)) {
+                Ok(task) => {
+                    self.running.push((self.num_prepared, task));
+                    self.num_prepared += 1;
+                }
+                Err(error) => self.failed = Some(error),
             }
         }
+        let is_over = self.num_adopted == self.num_prepared;
+        is_over.then(|| self.failed.take().map_or(Ok(()), Err))
+    }
+
+    /// Moves the results of finished threads to the early ones.
+    fn collect(&mut self) {
+        let early = &mut self.early;
+        self.running.retain_mut(|(index, task)| {
+            let result = match task.poll() {
+                TaskState::Pending => return true,
+                TaskState::Done(result) => result,
+                TaskState::Lost => Err(Error::request("the thread that started it panicked")),
+            };
+            early.insert(*index, result);
+            false
+        });
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd as _;
+    use std::process::Stdio;
+    use std::thread;
+    use std::time::Duration;
+
     use pmix_host::helpers::Cancel;
     use pmix_types::Rank;
 
     use super::*;
     use crate::Plan;
     use crate::job_info::Bound;
-    use crate::process::{CommandForm, Programs, Standard};
+    use crate::output::{OwnStreams, Route};
+    use crate::process::{CommandForm, Programs};
 
-    /// Starts processes, of which one cannot be prepared or taken. Returns the indexes that were prepared and taken.
+    /// Returns the spawner of a job of this number of processes, which run `true`.
+    fn spawner(num: usize) -> Spawner {
+        let plan = Plan::of_test(&[u32::try_from(num).unwrap()]);
+        let form = CommandForm::default();
+        let (apps, environment) = (&plan.apps, &plan.environment);
+        let programs = Programs::find(apps, environment, false, &form, &Cancel::never());
+        let programs = Arc::new(programs.unwrap());
+        Spawner::new(Arc::new(plan), programs, &Bound::default(), form)
+    }
+
+    fn ready(index: usize) -> Ready {
+        let null = std::fs::File::options().write(true).open("/dev/null");
+        let null = null.unwrap();
+        let own = OwnStreams::examine(null.as_fd(), null.as_fd());
+        Ready {
+            rank: Rank::new(u32::try_from(index).unwrap()),
+            cpus: None,
+            vars: Vec::new(),
+            input: Stdio::null(),
+            streams: Route::new(&Plan::of_test(&[1]), 1, own).streams().unwrap(),
+            opens_files: false,
+        }
+    }
+
+    /// Starts processes, of which one cannot be prepared or adopted. Returns the indexes that were prepared and
+    /// adopted.
     fn start(
         num: usize,
         refused: Option<usize>,
         rejected: Option<usize>,
     ) -> (Vec<usize>, Vec<usize>, bool) {
-        let plan = Plan::of_test(&[u32::try_from(num).unwrap()]);
-        let bound = Bound::default();
-        let form = CommandForm::default();
-        let programs = Programs::find(
-            &plan.apps,
-            &plan.environment,
-            false,
-            &form,
-            &Cancel::never(),
-        );
-        let programs = programs.unwrap();
-        let spawner = Spawner::new(&plan, &programs, &bound, &form).unwrap();
+        let starters = Starters::new(|| ());
+        let mut start = JobStart::new(spawner(num), num);
         let mut places = (Vec::new(), Vec::new());
-        let ended = spawner.start_all(
-            &mut places,
-            num,
-            |(prepared, _), place| {
-                if refused == Some(place) {
-                    return Err(Error::request("refused"));
-                }
-                prepared.push(place);
-                Ok(Ready {
-                    rank: Rank::new(u32::try_from(place).unwrap()),
-                    cpus: None,
-                    vars: Vec::new(),
-                    standard: Standard {
-                        input: std::process::Stdio::null(),
-                        output: std::process::Stdio::null(),
-                        errors: std::process::Stdio::null(),
-                    },
-                })
-            },
-            |(_, taken), place, started| {
-                assert_eq!(started.process.rank.as_raw() as usize, place);
-                taken.push(place);
-                let pid = Some(started.process.pid);
-                let waited = rustix::process::waitpid(pid, rustix::process::WaitOptions::empty());
-                assert!(waited.unwrap().is_some());
-                match rejected == Some(place) {
-                    true => Err(Error::request("rejected")),
-                    false => Ok(()),
-                }
-            },
-        );
+        let ended = loop {
+            let ended = start.turn(
+                &starters,
+                &mut places,
+                |(prepared, _), place| {
+                    if refused == Some(place) {
+                        return Err(Error::request("refused"));
+                    }
+                    prepared.push(place);
+                    Ok(ready(place))
+                },
+                |(_, taken), place, started| {
+                    let started = started.adopt().unwrap();
+                    assert_eq!(started.process.rank.as_raw() as usize, place);
+                    taken.push(place);
+                    let pid = Some(started.process.pid);
+                    let options = rustix::process::WaitOptions::empty();
+                    assert!(rustix::process::waitpid(pid, options).unwrap().is_some());
+                    match rejected == Some(place) {
+                        true => Err(Error::request("rejected")),
+                        false => Ok(()),
+                    }
+                },
+            );
+            match ended {
+                Some(ended) => break ended,
+                None => thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        assert!(!starters.are_busy());
         (places.0, places.1, ended.is_ok())
     }
 
     #[test]
-    fn processes_are_prepared_and_taken_in_their_order_by_one_thread_or_more() {
-        for num in [1, LEAST - 1, LEAST, 50] {
+    fn processes_are_prepared_and_adopted_in_their_order_by_one_thread_or_more() {
+        for num in [1, AHEAD, AHEAD + 1, 50] {
             let all: Vec<_> = (0..num).collect();
             assert_eq!(start(num, None, None), (all.clone(), all, true));
         }
     }
 
     #[test]
-    fn what_was_started_before_an_error_is_taken_and_nothing_is_prepared_after_it() {
+    fn processes_started_before_an_error_are_adopted_and_none_is_prepared_after_it() {
         for num in [5, 50] {
-            let (prepared, taken, is_fine) = start(num, Some(3), None);
+            let (prepared, adopted, is_fine) = start(num, Some(3), None);
             assert_eq!(
-                (prepared, taken, is_fine),
+                (prepared, adopted, is_fine),
                 (vec![0, 1, 2], vec![0, 1, 2], false)
             );
-            let (prepared, taken, is_fine) = start(num, None, Some(3));
+            let (prepared, adopted, is_fine) = start(num, None, Some(3));
             assert!(
-                !is_fine && prepared == taken && prepared.len() <= 3 + AHEAD,
-                "{taken:?}"
+                !is_fine && prepared == adopted && prepared.len() <= 3 + AHEAD,
+                "{adopted:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_process_whose_start_is_given_up_is_killed_and_reaped() {
+        let starters = Starters::new(|| ());
+        let spawner = Arc::new(spawner(1));
+        let mut task = starters.start(&spawner, ready(0)).unwrap();
+        let TaskState::Done(Ok(started)) = task.wait(Duration::from_secs(60)) else {
+            panic!("not started");
+        };
+        assert!(starters.are_busy());
+        let pid = started.started.as_ref().unwrap().process.pid;
+        drop(started);
+        assert!(!starters.are_busy());
+        assert!(waitid(WaitId::Pid(pid), WaitIdOptions::EXITED).is_err());
+        // A process whose task was dropped is dropped by the thread.
+        drop(starters.start(&spawner, ready(0)).unwrap());
+        while starters.are_busy() {
+            thread::sleep(Duration::from_millis(1));
         }
     }
 }

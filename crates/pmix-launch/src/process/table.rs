@@ -144,14 +144,47 @@ fn bit(signal: i32) -> u64 {
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     processes: Vec<Process>,
+    /// The number of processes that have not ended, including those that are awaited.
     num_running: usize,
+    /// The number of processes that threads are still to start.
+    num_awaited: usize,
+    /// The signals that were sent to all processes while some were still to start, without repetitions.
+    missed: Vec<Signal>,
 }
 
 impl Table {
-    /// Adds a process that was just started.
-    pub(crate) fn push(&mut self, process: Process) {
+    /// Announces processes that are going to start. They count as running, so that the job does not end before.
+    pub(crate) fn expect(&mut self, num_procs: usize) {
+        self.num_awaited += num_procs;
+        self.num_running += num_procs;
+    }
+
+    /// Records that no further process starts.
+    pub(crate) fn complete(&mut self) {
+        self.num_running -= std::mem::take(&mut self.num_awaited);
+        self.missed = Vec::new();
+    }
+
+    /// Returns `true` while processes are still to start.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.num_awaited > 0
+    }
+
+    /// Adds a process that was just started. It gets the signals that were sent to all processes before.
+    pub(crate) fn push(&mut self, mut process: Process) {
+        self.missed
+            .iter()
+            .for_each(|signal| process.signal(*signal));
         self.processes.push(process);
-        self.num_running += 1;
+        match self.num_awaited.checked_sub(1) {
+            Some(num_awaited) => self.num_awaited = num_awaited,
+            None => self.num_running += 1,
+        }
+    }
+
+    /// Returns the number of processes, including those that are still to start.
+    pub(crate) fn num_procs(&self) -> usize {
+        self.processes.len() + self.num_awaited
     }
 
     /// Marks an ended process for restart. It counts as running until then. `num_at_once` is the number of its
@@ -265,8 +298,14 @@ impl Table {
         ended
     }
 
-    /// Sends a signal to all processes and their descendants, also to those of ended processes.
+    /// Sends a signal to all processes and their descendants, also to those of ended processes. Processes that are
+    /// still to start get it later.
     pub(crate) fn signal(&mut self, signal: Signal) {
+        if self.is_incomplete() {
+            // The last occurrence counts: the order decides between a stop and a continue.
+            self.missed.retain(|missed| *missed != signal);
+            self.missed.push(signal);
+        }
         self.processes.iter_mut().for_each(|p| p.signal(signal));
     }
 

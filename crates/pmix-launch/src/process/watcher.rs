@@ -61,6 +61,7 @@ impl Watcher {
         let Some((program, args)) = command.and_then(<[OsString]>::split_first) else {
             return Self::of(None);
         };
+        // No process is served yet, so nothing else waits until the watcher is executed.
         let started = Command::new(program)
             .args(args)
             // An inherited environment could name the session of an outer launcher, whose watcher would kill this

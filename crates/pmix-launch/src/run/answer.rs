@@ -69,14 +69,44 @@ impl Session<'_> {
     fn read_messages(&mut self) -> bool {
         let until = Instant::now() + ANSWERING;
         let mut any = false;
+        self.answer_early();
         while let Some(message) = self.messages.next() {
             any = true;
-            self.answer(message);
+            match self.is_early(&message) {
+                true => self.early.push(message),
+                false => self.answer(message),
+            }
             if Instant::now() >= until {
                 break;
             }
         }
         any
+    }
+
+    /// Handles the messages whose processes were added to the table of their job meanwhile.
+    pub(super) fn answer_early(&mut self) {
+        if self.early.is_empty() {
+            return;
+        }
+        for message in std::mem::take(&mut self.early) {
+            match self.is_early(&message) {
+                true => self.early.push(message),
+                false => self.answer(message),
+            }
+        }
+    }
+
+    /// Returns `true` if a process sent the message before the thread that started it has reported the start. The
+    /// table does not have the process then, or has its predecessor.
+    fn is_early(&self, message: &HostMessage) -> bool {
+        let Some(proc) = message.source().filter(|_| self.starters.are_busy()) else {
+            return false;
+        };
+        let job = self.jobs.named(&proc.nspace);
+        let is_awaited = job.is_some_and(|job| {
+            job.table.is_incomplete() && job.table.with_rank(proc.rank).is_none()
+        });
+        is_awaited || self.restarts.is_starting(proc)
     }
 
     fn answer(&mut self, message: HostMessage) {
@@ -239,7 +269,7 @@ impl Session<'_> {
             let first = Nspace::new(self.plan.nspace.as_str());
             let is_for_first = named.ranks(&first).is_some();
             return match is_for_first || call.targets.is_empty() {
-                true => self.input.push(self.plan, call, done),
+                true => self.input.push(&self.plan, call, done),
                 false => done.fail(Status::ERR_NOT_FOUND),
             };
         }

@@ -72,7 +72,7 @@ impl Session<'_> {
     /// being terminated now.
     fn next_failure(&self) -> Option<usize> {
         let is_ended_now =
-            |job: &Job<'_>| !job.has_spread && job.stop.is_ending() && job.table.num_running() > 0;
+            |job: &Job| !job.has_spread && job.stop.is_ending() && job.table.num_running() > 0;
         let mut jobs = self.jobs.iter();
         jobs.position(|job| job.stop.cause().is_some() && (!job.has_failed || is_ended_now(job)))
     }

@@ -70,7 +70,7 @@ impl Session<'_> {
     }
 }
 
-impl Processes for Jobs<'_> {
+impl Processes for Jobs {
     fn job_size(&self, nspace: &Nspace<'_>) -> Option<u32> {
         let size = self.named(nspace)?.plan.layout.num_procs();
         u32::try_from(size).ok()
@@ -85,7 +85,7 @@ impl Processes for Jobs<'_> {
     }
 
     fn num_running(&self) -> Option<usize> {
-        Some(Jobs::num_running(self))
+        Some(Self::num_running(self))
     }
 
     fn server_of(&self, proc: &Proc<'_>) -> Option<usize> {

@@ -200,7 +200,7 @@ fn procs<'v>(value: &'v Value<'static>) -> &'v [Proc<'static>] {
 }
 
 /// Returns the info that names the processes that stop at a point.
-fn stopped(job: &Job<'_>, point: StopPoint) -> Info<'static> {
+fn stopped(job: &Job, point: StopPoint) -> Info<'static> {
     let ranks = job.plan.stops.at(point);
     if is_all(job, ranks) {
         return Info::new(keys::EVENT_AFFECTED_PROC, job.proc(Rank::WILDCARD));
@@ -209,12 +209,12 @@ fn stopped(job: &Job<'_>, point: StopPoint) -> Info<'static> {
     Info::new(keys::EVENT_AFFECTED_PROCS, procs)
 }
 
-fn is_all(job: &Job<'_>, ranks: &BTreeSet<Rank>) -> bool {
+fn is_all(job: &Job, ranks: &BTreeSet<Rank>) -> bool {
     ranks.len() == job.plan.layout.here().len()
 }
 
 /// Returns the notice for the user who requested the stop.
-fn notice(job: &Job<'_>, point: StopPoint) -> String {
+fn notice(job: &Job, point: StopPoint) -> String {
     let ranks = job.plan.stops.at(point);
     let place = match point {
         StopPoint::OnExec => "before its first instruction",

@@ -16,8 +16,11 @@ impl Session<'_> {
     pub(super) fn collect(&mut self) {
         let now = Instant::now();
         self.note_ended(now, None);
-        // Several `SIGCHLD` may be merged into one, so the ended children may include orphans.
-        if self.ended.is_empty() || self.jobs.num_running() == 0 {
+        // Several `SIGCHLD` may be merged into one, so the ended children may include orphans. While a process is in
+        // no table yet, the session cannot distinguish it from them.
+        if self.starters.are_busy() {
+            self.is_collect_due = true;
+        } else if self.ended.is_empty() || self.jobs.num_running() == 0 {
             self.orphans.reap(|pid| self.jobs.has(pid));
         }
         // The requests that they sent before they ended have arrived; handle them before the ends.
@@ -27,10 +30,22 @@ impl Session<'_> {
         self.spread_failures(now);
     }
 
+    /// Looks again for ended children if some could not be recorded or reaped before.
+    pub(super) fn collect_if_due(&mut self) {
+        if self.is_collect_due && !self.starters.are_busy() {
+            self.is_collect_due = false;
+            self.collect();
+        }
+    }
+
     /// Records the processes that have ended, except `left`, which is recorded by a later call. The entries contain
     /// indexes of jobs. The caller must handle them before it dismisses a job, which moves the others.
     fn note_ended(&mut self, now: Instant, left: Option<&Proc<'_>>) {
         for (index, job) in self.jobs.iter_mut().enumerate() {
+            // The ends of its processes take effect after the start of the job was reported, unless one aborts.
+            if job.table.is_incomplete() && left.is_none() {
+                continue;
+            }
             let of_job = left.filter(|proc| proc.nspace == job.nspace);
             let places = job
                 .table

@@ -31,7 +31,7 @@ use crate::{Cause, process::Process, service};
 
 impl Session<'_> {
     /// Raises the events for a started job.
-    pub(super) fn tell_start(&self, job: &Job<'_>) {
+    pub(super) fn tell_start(&self, job: &Job) {
         let name = Text::new(job.nspace.as_bytes().to_vec());
         let infos = vec![
             Info::new(keys::EVENT_NON_DEFAULT, true),
@@ -44,7 +44,7 @@ impl Session<'_> {
     }
 
     /// Raises the event for an ended process.
-    pub(super) fn tell_end_of_process(&self, job: &Job<'_>, process: &Process) {
+    pub(super) fn tell_end_of_process(&self, job: &Job, process: &Process) {
         let Some((ending, _)) = process.ended else {
             return;
         };
@@ -82,7 +82,7 @@ impl Session<'_> {
 
     /// Raises an event for each process of a job that could not be started as a whole, including processes that were
     /// started.
-    pub(super) fn tell_failed_start(&self, job: &Job<'_>) {
+    pub(super) fn tell_failed_start(&self, job: &Job) {
         for rank in job.plan.layout.here() {
             let proc = job.proc(*rank);
             self.tell_of_process(Status::ERR_PROC_FAILED_TO_START, &proc, None, None);
@@ -108,7 +108,7 @@ impl Session<'_> {
     }
 
     /// Raises the event for a job whose last process has ended.
-    pub(super) fn tell_end_of_job(&self, job: &Job<'_>) {
+    pub(super) fn tell_end_of_job(&self, job: &Job) {
         let cause = job.stop.cause();
         let (rank, status) = cause.map_or((Rank::WILDCARD, Status::SUCCESS), of_cause);
         let mut infos = vec![

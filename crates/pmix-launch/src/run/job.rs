@@ -2,9 +2,8 @@
 //! A job of a session: its processes and its termination.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Deref;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pmix_host::forward::LineForm;
 use pmix_types::{Info, Nspace, Proc, Rank, Text};
@@ -21,24 +20,6 @@ use crate::{OutputForm, Plan};
 /// The time after which a partial line is written.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The plan of a job: that of the launcher, or one that a spawn made.
-#[derive(Clone)]
-pub(super) enum PlanRef<'a> {
-    Given(&'a Plan),
-    Spawned(Arc<Plan>),
-}
-
-impl Deref for PlanRef<'_> {
-    type Target = Plan;
-
-    fn deref(&self) -> &Plan {
-        match self {
-            Self::Given(plan) => plan,
-            Self::Spawned(plan) => plan,
-        }
-    }
-}
-
 /// The request that spawned a job, with its settings.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
@@ -47,8 +28,6 @@ pub(super) struct Origin {
     pub(super) number: u64,
     /// The number of processes that were started before its own.
     pub(super) offset: u32,
-    /// The time by which it has to be started, if any.
-    pub(super) start_by: Option<Instant>,
     /// `true` if other processes continue after a nonzero exit code.
     pub(super) spares_exit_codes: bool,
     /// The target, if its processes are debugger daemons.
@@ -77,8 +56,8 @@ pub(super) struct Origin {
 
 /// A running job. The order of the fields is the order of their drop: the processes end before the directory is
 /// removed.
-pub(super) struct Job<'a> {
-    pub(super) plan: PlanRef<'a>,
+pub(super) struct Job {
+    pub(super) plan: Arc<Plan>,
     pub(super) nspace: Nspace<'static>,
     /// The spawn request; `None` for the first job.
     pub(super) origin: Option<Origin>,
@@ -98,7 +77,7 @@ pub(super) struct Job<'a> {
     pub(super) is_abandoned: bool,
 }
 
-impl Job<'_> {
+impl Job {
     /// Returns the name of one of its processes.
     pub(super) fn proc(&self, rank: Rank) -> Proc<'static> {
         Proc::new(self.nspace.clone(), rank)
@@ -143,24 +122,24 @@ impl Job<'_> {
 
 /// The jobs of a session: the first one and the spawned ones.
 #[derive(Default)]
-pub(super) struct Jobs<'a> {
-    jobs: Vec<Job<'a>>,
+pub(super) struct Jobs {
+    jobs: Vec<Job>,
 }
 
-impl<'a> Jobs<'a> {
-    pub(super) fn push(&mut self, job: Job<'a>) {
+impl Jobs {
+    pub(super) fn push(&mut self, job: Job) {
         self.jobs.push(job);
     }
 
-    pub(super) fn remove(&mut self, index: usize) -> Job<'a> {
+    pub(super) fn remove(&mut self, index: usize) -> Job {
         self.jobs.remove(index)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Job<'a>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Job> {
         self.jobs.iter()
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Job<'a>> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Job> {
         self.jobs.iter_mut()
     }
 
@@ -168,11 +147,11 @@ impl<'a> Jobs<'a> {
         self.jobs.len()
     }
 
-    pub(super) fn get(&self, index: usize) -> Option<&Job<'a>> {
+    pub(super) fn get(&self, index: usize) -> Option<&Job> {
         self.jobs.get(index)
     }
 
-    pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut Job<'a>> {
+    pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut Job> {
         self.jobs.get_mut(index)
     }
 
@@ -182,7 +161,7 @@ impl<'a> Jobs<'a> {
     }
 
     /// Returns a job by its name.
-    pub(super) fn named(&self, nspace: &Nspace<'_>) -> Option<&Job<'a>> {
+    pub(super) fn named(&self, nspace: &Nspace<'_>) -> Option<&Job> {
         self.jobs.iter().find(|job| job.nspace == *nspace)
     }
 
@@ -200,7 +179,7 @@ impl<'a> Jobs<'a> {
     /// Returns the number of processes of spawned jobs, including those that ended and are not reaped.
     pub(super) fn num_spawned(&self) -> usize {
         let spawned = self.iter().filter(|job| job.origin.is_some());
-        spawned.map(|job| job.table.iter().count()).sum()
+        spawned.map(|job| job.table.num_procs()).sum()
     }
 
     /// Returns `true` if a process was started for a job, as opposed to an orphan.

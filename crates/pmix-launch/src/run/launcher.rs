@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Token};
+use pmix_host::helpers::{Task, TaskState};
 use pmix_server::upcall::NotifyEvent;
 use pmix_types::{Info, Proc, Rank, Status, keys};
 
@@ -23,11 +24,15 @@ use super::request::{Refusal, Request};
 use super::session::{EVENTS, RELEASE, Session};
 use super::spawn::{check_processors, output_of, policy_of};
 use super::tool_wait::{ToolWait, WaitEnd, Waiting};
+use crate::preparation::JobPlace;
 use crate::process::signal_name;
 use crate::{Error, Plan, service};
 
 /// The reason for the error if the tool exits before it has released a connected launcher.
 const TOOL_GONE: &str = "the tool that started it has exited";
+
+/// The creation of the directories of the first job by a thread.
+type Placing = Task<Result<JobPlace, Error>>;
 
 impl Plan {
     /// Applies the directives of the tool that had the launcher started (`PMIX_LAUNCH_DIRECTIVES`) to the plan of the
@@ -93,12 +98,13 @@ impl Plan {
 }
 
 impl Session<'_> {
-    /// Waits until the launcher is released, and serves the tools that attach meanwhile.
+    /// Waits until the launcher is released and the directories of its job exist, and serves the tools that attach
+    /// meanwhile.
     ///
     /// # Errors
     /// Returns [`Error`] if the wait was ended by a signal, by the abort of a tool, by the time limit, or by the loss
     /// of the tool or of the server that started the launcher.
-    pub(super) fn wait_for_release(&mut self, wait: ToolWait) -> Result<(), Error> {
+    pub(super) fn wait_for_release(&mut self, wait: ToolWait) -> Result<JobPlace, Error> {
         let ToolWait {
             tool,
             launcher,
@@ -130,9 +136,16 @@ impl Session<'_> {
         let limit = self.plan.timeout;
         let until = limit.and_then(|limit| self.began.checked_add(limit));
         let mut events = Events::with_capacity(EVENTS);
-        let end = loop {
-            if let Some(end) = self.tool_wait.as_ref().and_then(Waiting::end) {
-                break end;
+        let mut placing = None;
+        let (end, place) = loop {
+            match self.tool_wait.as_ref().and_then(Waiting::end) {
+                Some(WaitEnd::Released) => {
+                    if let Some(place) = self.place_first(&mut placing)? {
+                        break (WaitEnd::Released, Some(place));
+                    }
+                }
+                Some(end) => break (end, None),
+                None => {}
             }
             if until.is_some_and(|until| Instant::now() >= until) {
                 let why = "its time limit expired before it was released";
@@ -151,21 +164,39 @@ impl Session<'_> {
             let ended = self.poll.registry().deregister(&mut SourceFd(&fd));
             ended.map_err(cannot)?;
         }
-        match end {
-            WaitEnd::Released => Ok(()),
-            WaitEnd::ServerLost => Err(Error::unreleased(
+        match (end, place) {
+            (WaitEnd::Released, Some(place)) => Ok(place),
+            (WaitEnd::Released, None) => Err(Error::cancelled()),
+            (WaitEnd::ServerLost, _) => Err(Error::unreleased(
                 "the server that started it has exited without releasing it",
             )),
-            WaitEnd::ToolLost => Err(Error::unreleased(TOOL_GONE)),
-            WaitEnd::Aborted => Err(Error::unreleased(
+            (WaitEnd::ToolLost, _) => Err(Error::unreleased(TOOL_GONE)),
+            (WaitEnd::Aborted, _) => Err(Error::unreleased(
                 "a tool aborted it before it was released",
             )),
-            WaitEnd::Signal(signal) => {
+            (WaitEnd::Signal(signal), _) => {
                 let name = signal_name(signal);
                 Err(Error::unreleased(format!(
                     "it received {name} before it was released"
                 )))
             }
+        }
+    }
+
+    /// Lets a thread create the directories of the first job, and returns its place once they exist.
+    fn place_first(&self, placing: &mut Option<Placing>) -> Result<Option<JobPlace>, Error> {
+        let task = match placing {
+            Some(task) => task,
+            None => {
+                let make = self.first_place();
+                let task = self.spawn_helpers.run(move |cancel| make(cancel));
+                placing.insert(task.map_err(|e| Error::no_room(e.to_string()))?)
+            }
+        };
+        match task.poll() {
+            TaskState::Pending => Ok(None),
+            TaskState::Done(place) => place.map(Some),
+            TaskState::Lost => Err(Error::request("the thread that prepared the job panicked")),
         }
     }
 

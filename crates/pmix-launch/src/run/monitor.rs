@@ -267,7 +267,7 @@ impl Room {
 }
 
 /// Returns the processes of a job that have not ended.
-fn running<'j>(job: &'j Job<'_>) -> impl Iterator<Item = (Proc<'static>, i32)> + 'j {
+fn running<'j>(job: &'j Job) -> impl Iterator<Item = (Proc<'static>, i32)> + 'j {
     let running = job.table.iter().filter(|process| process.ended.is_none());
     running.map(|process| (job.proc(process.rank), process.pid.as_raw_nonzero().get()))
 }

@@ -53,7 +53,7 @@ const MOST_ABOUT_SUPPORT: usize = 64;
 /// The jobs and the process that a query concerns.
 struct Meant<'s> {
     /// The named job, else that of the requester, else all jobs (a tool has no job of its own).
-    jobs: Vec<&'s Job<'s>>,
+    jobs: Vec<&'s Job>,
     /// The nspace that the query names.
     named: Option<Vec<u8>>,
     /// This launcher itself, if it is named and waits for its release.
@@ -203,7 +203,7 @@ impl Session<'_> {
                 None => waiting(jobs),
             },
             keys::QUERY_JOB_STATUS => {
-                let status = |job: &&Job<'_>| job.stop.cause().map(|cause| of_cause(cause).1);
+                let status = |job: &&Job| job.stop.cause().map(|cause| of_cause(cause).1);
                 if jobs.is_empty() {
                     return self.status_of_ended(meant.named.as_deref()?);
                 }
@@ -243,7 +243,7 @@ impl Session<'_> {
 }
 
 /// Returns the processes of the jobs, if there are any jobs.
-fn table(jobs: &[&Job<'_>]) -> Option<Value<'static>> {
+fn table(jobs: &[&Job]) -> Option<Value<'static>> {
     jobs.first()?;
     let rows = jobs.iter().flat_map(|job| {
         let processes = job.table.iter();
@@ -253,7 +253,7 @@ fn table(jobs: &[&Job<'_>]) -> Option<Value<'static>> {
 }
 
 /// Returns the processes that wait for a debugger: for each an array with its name and its breakpoint.
-fn waiting(jobs: &[&Job<'_>]) -> Option<Value<'static>> {
+fn waiting(jobs: &[&Job]) -> Option<Value<'static>> {
     jobs.first()?;
     let rows = jobs.iter().flat_map(|job| {
         let running = job.table.iter().filter(|process| process.ended.is_none());
@@ -278,7 +278,7 @@ fn waits(proc: Proc<'static>, breakpoint: Text<'static>) -> Info<'static> {
     Info::new(keys::PROC_INFO_ARRAY, about)
 }
 
-fn about(job: &Job<'_>, process: &Process) -> ProcInfo<'static> {
+fn about(job: &Job, process: &Process) -> ProcInfo<'static> {
     let program = job.plan.apps.get(process.app).map(|app| &app.program);
     let text = |bytes: &[u8]| Some(Text::new(bytes.to_vec()));
     ProcInfo {

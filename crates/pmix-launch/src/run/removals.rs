@@ -4,17 +4,18 @@
 //! not wait.
 
 use std::collections::VecDeque;
-use std::mem;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use std::{io, mem};
 
 use pmix_host::cleanup::{self, ProtectedPaths};
 use pmix_host::helpers::{Helpers, Task, TaskState};
 use pmix_server::Cleanup;
 use pmix_types::Proc;
 
+use crate::preparation::Discarded;
 use crate::session_dir::{JobDir, SessionDir, remove_tree};
 
 /// The largest number of removals that run at a time.
@@ -125,6 +126,15 @@ impl Removals {
         self.tree(dir.path().to_owned());
     }
 
+    /// Removes all that was created for a job that is not started.
+    pub(super) fn discard(&mut self, discarded: Discarded) {
+        let progress = Arc::clone(&self.progress);
+        self.run(Target::Tree(discarded.dir.clone()), move || {
+            let removed = discarded.remove(&progress);
+            tree_errors(&discarded.dir, removed)
+        });
+    }
+
     /// Logs the errors of completed removals and the names of stalled ones, and queues waiting removals. Returns the
     /// targets whose registered paths were all processed.
     pub(super) fn turn(&mut self) -> Vec<Registered> {
@@ -217,9 +227,7 @@ impl Removals {
         let progress = Arc::clone(&self.progress);
         self.run(Target::Tree(path.clone()), move || {
             let removed = remove_tree(&path, &progress);
-            let error = removed.err();
-            let error = error.map(|e| format!("cannot remove {}: {e}", path.display()));
-            error.into_iter().collect()
+            tree_errors(&path, removed)
         });
     }
 
@@ -290,6 +298,13 @@ impl Target {
             }
         }
     }
+}
+
+/// Returns the message of a removal that failed.
+fn tree_errors(path: &Path, removed: io::Result<()>) -> Vec<String> {
+    let error = removed.err();
+    let error = error.map(|e| format!("cannot remove {}: {e}", path.display()));
+    error.into_iter().collect()
 }
 
 #[cfg(test)]

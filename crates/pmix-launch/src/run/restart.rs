@@ -11,7 +11,7 @@
 //! fail. A process that repeatedly fails right after its start waits longer each time.
 //!
 //! A thread opens the output files of a process before its restart, after the paths registered by its predecessor
-//! were removed. A process whose files take longer than 30 s is given up.
+//! were removed, and a thread starts it. A process whose files or program take longer than 30 s is given up.
 
 mod waiting;
 
@@ -25,8 +25,8 @@ use pmix_types::{Info, Proc, Status, Value, keys};
 
 use super::session::Session;
 use crate::job_info::Bound;
-use crate::output::{Files, RankFiles, Route, Streams};
-use crate::process::{self, Link, Process, Ready, Restart, Spawner};
+use crate::output::{CreatedPaths, Files, RankFiles, Route};
+use crate::process::{self, Link, Process, Ready, Restart, Spawner, StartResult};
 use crate::process_dirs::ProcessDirs;
 use crate::{Error, Plan};
 
@@ -34,7 +34,8 @@ pub(super) use waiting::WaitingRestarts;
 
 /// The result of an attempt to restart a process.
 enum Again {
-    Started,
+    /// A process that a thread starts.
+    Starting(Proc<'static>, Task<StartResult>),
     /// A process that waits for the removal of its files, or that will be given up in the next turn.
     Held(Proc<'static>),
     /// A process whose files a thread opens.
@@ -85,6 +86,12 @@ impl Session<'_> {
             tracing::warn!("rank {rank} of {nspace} is not started again: {why}");
             self.end_for_good(&proc, now);
         }
+        if let Some((proc, started)) = self.restarts.next_started()
+            && let Some((index, place)) = self.place_of(&proc)
+            && !self.adopt_again(index, place, started)
+        {
+            self.end_for_good(&proc, now);
+        }
         let opened = self.restarts.next_opened(now);
         let opened = opened.map(|(proc, files)| (proc, files.map(Some)));
         let next = opened.or_else(|| self.restarts.next(now).map(|proc| (proc, Ok(None))));
@@ -125,11 +132,6 @@ impl Session<'_> {
         let Some(number) = self.next_restart(index, place) else {
             return false;
         };
-        let ended = self
-            .jobs
-            .get(index)
-            .and_then(|job| job.table.get(place))
-            .cloned();
         let again = files.and_then(|files| self.start_again(index, place, number, files));
         match again {
             Ok(Again::Held(proc)) => {
@@ -143,13 +145,8 @@ impl Session<'_> {
                 self.restarts.open(proc, task, Instant::now());
                 true
             }
-            Ok(Again::Started) => {
-                // The end of a process that is not restarted raises its event in `proc_ended`.
-                if let (Some(job), Some(ended)) = (self.jobs.get(index), ended) {
-                    self.tell_end_of_process(job, &ended);
-                    let proc = job.proc(ended.rank);
-                    self.tell_of_process(Status::ERR_PROC_RESTART, &proc, None, None);
-                }
+            Ok(Again::Starting(proc, task)) => {
+                self.restarts.start(proc, task, Instant::now());
                 true
             }
             Err(error) => {
@@ -182,7 +179,7 @@ impl Session<'_> {
         files: Option<RankFiles>,
     ) -> Result<Again, Error> {
         let Some(job) = self.jobs.get_mut(index) else {
-            return Ok(Again::Started);
+            return Err(Error::cancelled());
         };
         job.table.kill_group(place);
         let (mut plan, nspace) = ((*job.plan).clone(), job.nspace.clone());
@@ -191,11 +188,8 @@ impl Session<'_> {
         let form = job.origin.as_ref().map(|origin| origin.form.clone());
         let programs = Arc::clone(&job.programs);
         let job_number = job.origin.as_ref().map(|origin| origin.number);
-        let Some(Process {
-            rank, pid, cpus, ..
-        }) = job.table.get(place).cloned()
-        else {
-            return Ok(Again::Started);
+        let Some(Process { rank, cpus, .. }) = job.table.get(place).cloned() else {
+            return Err(Error::cancelled());
         };
         let proc = job.proc(rank);
         if self.begun_removals.concern(&proc) {
@@ -234,8 +228,9 @@ impl Session<'_> {
             let task = self.open_helpers.run(move |_| {
                 let files = Files::of_plan(&plan);
                 let files = files.ok_or_else(|| Error::request("its output has no files"))?;
-                files.make_dir()?;
-                files.open(rank, false)
+                let mut created = CreatedPaths::default();
+                files.make_dir(&mut created)?;
+                files.open(rank, false, &mut created)
             });
             let task = task.map_err(|e| Error::no_room(e.to_string()))?;
             return Ok(Again::Opening(proc, task));
@@ -245,32 +240,56 @@ impl Session<'_> {
             oversubscribed: is_oversubscribed(&plan),
             ..Bound::default()
         };
-        let route = Route::new(&plan, 1, self.standard.output, self.standard.errors);
-        let Streams {
-            stdio: [output, errors],
-            merged,
-            files,
-        } = route.streams(files)?;
-        let form = form.unwrap_or_default();
-        let spawner = Spawner::new(&plan, &programs, &bound, &form)?;
+        let mut streams = Route::new(&plan, 1, self.streams).streams()?;
+        if let Some(files) = files {
+            streams.add(files)?;
+        }
         let vars = self.server.setup_fork(&proc);
         let vars = vars.map_err(|e| Error::server("the server has no address", e))?;
-        let standard = process::Standard {
-            input: Stdio::null(),
-            output,
-            errors,
-        };
-        let mut started = spawner.start(Ready {
+        let spawner = Spawner::new(Arc::new(plan), programs, &bound, form.unwrap_or_default());
+        let ready = Ready {
             rank,
-            cpus: bound.cpus.first(),
+            cpus: bound.cpus.first().cloned(),
             vars,
-            standard,
-        })?;
-        started.output = merged.or(started.output);
-        self.watcher.forget(pid);
-        tracing::info!("restarting rank {rank} of {nspace} (restart {number})");
-        self.adopt(index, Some(place), started, files)?;
-        Ok(Again::Started)
+            input: Stdio::null(),
+            streams,
+            opens_files: false,
+        };
+        let task = self.starters.start(&Arc::new(spawner), ready)?;
+        Ok(Again::Starting(proc, task))
+    }
+
+    /// Adopts the next incarnation of a process, which a thread has started. Returns `false` if the process is not
+    /// restarted.
+    fn adopt_again(&mut self, index: usize, place: usize, started: StartResult) -> bool {
+        let (Some(number), Some(job)) = (self.next_restart(index, place), self.jobs.get(index))
+        else {
+            return false;
+        };
+        let Some(ended) = job.table.get(place).cloned() else {
+            return false;
+        };
+        let nspace = job.nspace.clone();
+        let (rank, pid) = (ended.rank, ended.pid);
+        let adopted = started.and_then(|started| {
+            self.watcher.forget(pid);
+            tracing::info!("restarting rank {rank} of {nspace} (restart {number})");
+            self.adopt(index, Some(place), started)
+        });
+        if let Err(error) = adopted {
+            tracing::warn!("cannot restart a process: {error}");
+            return false;
+        }
+        // The end of a process that is not restarted raises its event in `proc_ended`.
+        if let Some(job) = self.jobs.get(index) {
+            self.tell_end_of_process(job, &ended);
+            let proc = job.proc(rank);
+            self.tell_of_process(Status::ERR_PROC_RESTART, &proc, None, None);
+        }
+        self.answer_early();
+        // Its end may have been signaled before it was in the table.
+        self.is_collect_due = true;
+        true
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
@@ -29,10 +30,12 @@ use super::sets::DefinedSets;
 use super::spawn_queue::SpawnQueue;
 use super::stop::Order;
 use super::tool_wait::Waiting as WaitingForTool;
-use crate::host::HostReceiver;
+use crate::host::{HostMessage, HostReceiver};
 use crate::input::Input;
 use crate::outcome::JobOutcome;
-use crate::process::{Orphans, Process, Watcher};
+use crate::output::OwnStreams;
+use crate::preparation::Discarded;
+use crate::process::{Orphans, Process, Starters, Watcher};
 use crate::session_dir::SessionDir;
 use crate::signals::Signals;
 use crate::{Cause, Ending, Error, Outcome, Plan, RankOutcome};
@@ -64,9 +67,11 @@ pub(super) const EVENTS: usize = 256;
 /// is removed, and the watcher ends after everything that it would remove has been removed.
 pub(super) struct Session<'a> {
     /// The plan of the first job, with the settings for the whole session.
-    pub(super) plan: &'a Plan,
+    pub(super) plan: Arc<Plan>,
     pub(super) standard: Standard<'a>,
-    pub(super) jobs: Jobs<'a>,
+    /// The standard output and standard error of the launcher.
+    pub(super) streams: OwnStreams<'a>,
+    pub(super) jobs: Jobs,
     pub(super) orphans: Orphans,
     pub(super) server: Server,
     pub(super) dir: SessionDir,
@@ -79,11 +84,17 @@ pub(super) struct Session<'a> {
     /// The state of the wait for the release of an intermediate launcher.
     pub(super) tool_wait: Option<WaitingForTool>,
     /// The spawns whose jobs were not started yet.
-    pub(super) spawns: SpawnQueue,
+    pub(super) spawns: SpawnQueue<'a>,
     /// The threads that prepare spawned jobs.
     pub(super) spawn_helpers: Helpers,
     /// The threads that open the output files of restarted processes.
     pub(super) open_helpers: Helpers,
+    /// The threads that start processes.
+    pub(super) starters: Arc<Starters>,
+    /// The places of jobs that are not started, on their way to their removal.
+    pub(super) discarded: (Sender<Discarded>, Receiver<Discarded>),
+    /// `true` if children may have exited that were not looked for yet.
+    pub(super) is_collect_due: bool,
     /// The processes whose end was recorded but not handled, by the indexes of their job and of themselves in it.
     pub(super) ended: Vec<(usize, usize)>,
     /// The processes that wait for their restart.
@@ -110,6 +121,8 @@ pub(super) struct Session<'a> {
     /// The number of output bytes that readers had taken at the last check during termination.
     pub(super) written: u64,
     pub(super) messages: HostReceiver,
+    /// The messages of processes whose start was not reported yet, in their order.
+    pub(super) early: Vec<HostMessage>,
     pub(super) published: PublishService,
     pub(super) monitors: Monitors,
     pub(super) credentials: CredentialService,
@@ -136,6 +149,7 @@ impl Session<'_> {
             }
             let late = self.refuse_late(Instant::now());
             self.start_waiting();
+            self.advance_starts()?;
             self.start_again_one(Instant::now());
             self.note_removals();
             let stuck = self.give_up_files(Instant::now());
@@ -145,6 +159,7 @@ impl Session<'_> {
 
     /// Handles completed removals, and writes waiting lines to the watcher.
     pub(super) fn note_removals(&mut self) {
+        self.remove_discarded();
         let ended = self.removals.turn();
         let has_ended = !ended.is_empty();
         for registered in ended {
@@ -162,6 +177,13 @@ impl Session<'_> {
             self.restarts.release(Instant::now(), is_free);
         }
         self.watcher.flush();
+    }
+
+    /// Removes what was created for jobs that are not started.
+    fn remove_discarded(&mut self) {
+        while let Ok(discarded) = self.discarded.1.try_recv() {
+            self.removals.discard(discarded);
+        }
     }
 
     /// Gives up output files without progress after a signal has terminated all processes. Returns the time for the
@@ -203,6 +225,7 @@ impl Session<'_> {
             }
             news = taken == EVENTS;
         }
+        self.collect_if_due();
         let now = Instant::now();
         self.published.tick(now);
         self.tick_monitors(now);
@@ -361,7 +384,8 @@ impl Session<'_> {
         let is_busy = self.forward.is_busy() || self.logs.is_busy(&self.forward);
         // Spawn requests wait while the launcher itself waits for its release.
         let is_asked = self.tool_wait.is_none() && self.spawns.can_go_on();
-        if is_busy || self.messages.is_waiting() || is_asked {
+        let is_collect_due = self.is_collect_due && !self.starters.are_busy();
+        if is_busy || self.messages.is_waiting() || is_asked || is_collect_due {
             return Some(now);
         }
         let stops = self.jobs.iter().map(|job| job.stop.deadline());
@@ -423,6 +447,7 @@ impl Session<'_> {
     /// Waits for removals while they make progress, and leaves the rest to the watcher.
     fn finish_removals(&mut self) {
         const NAMED: usize = 4;
+        self.remove_discarded();
         let finished = self.removals.finish(&mut self.dir);
         for (target, user) in finished.ended {
             self.watcher.removed(&target, user);

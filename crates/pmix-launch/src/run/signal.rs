@@ -92,7 +92,7 @@ impl Session<'_> {
     }
 }
 
-impl Job<'_> {
+impl Job {
     /// Warns of the processes that continue in spite of a signal, and announces their end.
     pub(super) fn say_unheeded(&self, unheeded: &Unheeded) {
         let Unheeded {

@@ -10,13 +10,12 @@ use pmix_server::upcall::Spawn;
 use pmix_topology::Level;
 use pmix_types::{Info, Nspace, Proc, Rank, Status, keys};
 
-use super::Standard;
 use super::debug::without_daemons;
-use super::job::{Named, Origin, PlanRef};
+use super::job::{Named, Origin};
 use super::node;
 use super::request::{Refusal, Request};
 use super::session::Session;
-use super::spawn_queue::{AskedSpawn, NamedSpawn, PendingSpawn, Readied};
+use super::spawn_queue::{AskedSpawn, NamedSpawn, PendingSpawn, Readied, StartingJob};
 use crate::output::Route;
 use crate::preparation::{JobPlace, Preparation, Prepared};
 use crate::process::{self, limits};
@@ -38,6 +37,7 @@ impl Session<'_> {
             done,
             daemons: None,
             started: None,
+            starting: None,
             debug_target: None,
         };
         self.spawns.ask(AskedSpawn { call, spawn });
@@ -52,13 +52,14 @@ impl Session<'_> {
             parent.is_some_and(|parent| parent.stop.is_ending())
         };
         let is_late = |spawn: &PendingSpawn| spawn.start_by.is_some_and(|start_by| start_by <= now);
-        let cancelled = self.spawns.take(is_ending);
+        // A job whose processes are being started gets the signals of its termination like any other job.
+        let cancelled = self.spawns.take_unstarted(is_ending);
         let late = self.spawns.take(is_late);
         for spawn in cancelled {
             self.refuse(spawn, being_ended());
         }
         if self.is_interrupted() {
-            for spawn in self.spawns.take(|_| true) {
+            for spawn in self.spawns.take_unstarted(|_| true) {
                 self.refuse(spawn, interrupted());
             }
         }
@@ -70,22 +71,18 @@ impl Session<'_> {
 
     /// Drops the spawns of a tool that disconnected: no peer waits for their replies.
     pub(super) fn drop_waiting_of(&mut self, asker: &Proc<'_>) {
-        for spawn in self.spawns.take(|spawn| spawn.asker == *asker) {
-            if let Some(nspace) = spawn.started {
-                self.give_up(&nspace);
-            }
+        for mut spawn in self.spawns.take(|spawn| spawn.asker == *asker) {
+            self.give_up_jobs(&mut spawn);
         }
     }
 
     /// Refuses all queued spawns because all jobs are being terminated.
     pub(super) fn refuse_waiting(&mut self) {
-        for spawn in self.spawns.take(|_| true) {
+        for mut spawn in self.spawns.take(|_| true) {
             let status = Status::ERR_JOB_CANCELED;
             self.tell_refused(status, &spawn.asker, "all jobs are being terminated");
+            self.give_up_jobs(&mut spawn);
             spawn.done.fail(status);
-            if let Some(nspace) = spawn.started {
-                self.give_up(&nspace);
-            }
         }
     }
 
@@ -142,10 +139,7 @@ impl Session<'_> {
                 return self.place_spawn(request, prepared, spawn);
             }
             Some(Readied::Placed(named, Ok(place))) => {
-                match self.start_one(*named, place, &spawn) {
-                    Ok(nspace) => return self.started_one(nspace, spawn),
-                    Err(refusal) => refusal,
-                }
+                return self.start_one(*named, place, spawn);
             }
             Some(Readied::Prepared(_, Err(error)) | Readied::Placed(_, Err(error))) => {
                 Refusal::of(&error)
@@ -159,7 +153,8 @@ impl Session<'_> {
     }
 
     /// Prepares the debugger daemons of a started job, or completes the spawn.
-    fn started_one(&mut self, nspace: Nspace<'static>, mut spawn: PendingSpawn) {
+    pub(super) fn started_one(&mut self, nspace: Nspace<'static>, mut spawn: PendingSpawn) {
+        spawn.starting = None;
         match spawn.daemons.take() {
             Some(mut daemons) => {
                 let target = Proc::new(nspace.clone(), Rank::WILDCARD);
@@ -173,11 +168,9 @@ impl Session<'_> {
     }
 
     /// Refuses a spawn: raises the event, logs the reason, and fails the request.
-    fn refuse(&mut self, spawn: PendingSpawn, refusal: Refusal) {
+    pub(super) fn refuse(&mut self, mut spawn: PendingSpawn, refusal: Refusal) {
         let Refusal { status, why } = refusal;
-        if let Some(nspace) = &spawn.started {
-            self.give_up(nspace);
-        }
+        self.give_up_jobs(&mut spawn);
         self.tell_refused(status, &spawn.asker, &why);
         let line = format!(
             "PMIx_Spawn from {} was rejected: {why}",
@@ -254,15 +247,15 @@ impl Session<'_> {
             Err(refusal) => return self.refuse(spawn, refusal),
         };
         let session = self.dir.path().to_owned();
-        let Standard { output, errors, .. } = self.standard;
         let num_here = named.plan.layout.here().len();
-        let route = Route::new(&named.plan, num_here, output, errors);
-        // If there are not enough descriptors for all files at once, each is opened when its process starts. That can
-        // block other work, but only a job that needs most descriptors of the launcher gets there.
+        let route = Route::new(&named.plan, num_here, self.streams);
+        let discarded = self.discarded.0.clone();
+        // If there are not enough descriptors for all files at once, those of each process are opened when it starts.
         let opens_files = limits::check(num_here, route.most_descriptors()).is_ok();
         let task = self.spawn_helpers.run(move |cancel| {
             let number = Some(named.number);
-            let place = JobPlace::make(&named.plan, &session, number, opens_files, cancel);
+            let plan = &named.plan;
+            let place = JobPlace::make(plan, &session, number, opens_files, &discarded, cancel);
             Readied::Placed(named, place)
         });
         match task {
@@ -300,26 +293,19 @@ impl Session<'_> {
         }))
     }
 
-    /// Starts a job.
-    fn start_one(
-        &mut self,
-        named: NamedSpawn,
-        place: JobPlace,
-        spawn: &PendingSpawn,
-    ) -> Result<Nspace<'static>, Refusal> {
+    /// Registers a job, and begins the start of its processes.
+    fn start_one(&mut self, named: NamedSpawn, place: JobPlace, mut spawn: PendingSpawn) {
+        // The conditions may have changed while the directory was created.
+        if let Err(refusal) = self.check_spawn(&named.request, named.num_procs, &spawn) {
+            return self.refuse(spawn, refusal);
+        }
         let NamedSpawn {
             request,
-            num_procs,
             prepared,
             plan,
             number,
+            ..
         } = named;
-        // The conditions may have changed while the directory was created.
-        if let Err(refusal) = self.check_spawn(&request, num_procs, spawn) {
-            self.removals.job_dir(&place.dir);
-            return Err(refusal);
-        }
-        let nspace = Nspace::new(plan.nspace.clone());
         let parent = self.jobs.named(&spawn.asker.nspace);
         let parent = parent.and_then(|parent| parent.origin.as_ref());
         let is_reported_apart = parent.is_some_and(|parent| parent.reports_children_apart);
@@ -335,25 +321,36 @@ impl Session<'_> {
             parent: spawn.asker.clone(),
             number,
             offset: self.num_procs,
-            start_by: spawn.start_by,
             spares_exit_codes: request.ends_by_exit_code == Some(false),
             is_separate: request.is_separate == Some(true),
             ends_with_parent: request.is_separate == Some(false),
             debug_target: spawn.debug_target.clone(),
             for_launcher: request.for_launcher,
         };
-        let started = self.start_job(PlanRef::Spawned(plan), Some(origin), prepared, place);
-        match started {
-            Ok(()) => Ok(nspace),
-            Err(error) => {
-                self.give_up(&nspace);
-                Err(Refusal::of(&error))
+        match self.start_job(plan, Some(origin), prepared, place) {
+            Ok(starting) => {
+                spawn.starting = Some(starting.nspace.clone());
+                self.spawns.start(StartingJob {
+                    spawn: Some(spawn),
+                    ..starting
+                });
             }
+            Err(error) => self.refuse(spawn, Refusal::of(&error)),
+        }
+    }
+
+    /// Terminates the jobs that were started for a spawn that is given up.
+    fn give_up_jobs(&mut self, spawn: &mut PendingSpawn) {
+        for nspace in [spawn.starting.take(), spawn.started.take()]
+            .into_iter()
+            .flatten()
+        {
+            self.give_up(&nspace);
         }
     }
 
     /// Terminates a job that could not be started completely.
-    pub(super) fn give_up(&mut self, nspace: &Nspace<'_>) {
+    fn give_up(&mut self, nspace: &Nspace<'_>) {
         if let Some(index) = self.jobs.place(nspace).filter(|index| *index > 0) {
             if let Some(job) = self.jobs.get(index) {
                 self.tell_failed_start(job);
@@ -456,7 +453,7 @@ impl Session<'_> {
             announce: false,
             stdin_rank: None,
             process_sets: Vec::new(),
-            ..self.plan.clone()
+            ..(*self.plan).clone()
         })
     }
 

@@ -7,10 +7,11 @@
 //! | preparing | the thread finds programs, checks directories and binds processes | ready |
 //! | ready | the job waits for its turn | it is named and prepared once more, or refused |
 //! | preparing | the thread creates the directory of the job and opens its output files | ready |
-//! | ready | the job waits for its turn | it is started or refused |
+//! | ready | the job waits for its turn | it is registered, or refused |
+//! | starting | threads start its processes | the spawn completes, or is refused |
 //!
-//! Each process or tool has at most one spawn beyond the first state, so its jobs start in order. A directory that
-//! hangs delays only the jobs of one requester.
+//! The first job has no request and begins in the last state. Each process or tool has at most one spawn beyond the
+//! first state, so its jobs start in order. A file system that hangs delays only the jobs of one requester.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,7 +23,10 @@ use pmix_server::upcall::Spawn;
 use pmix_types::{Nspace, Proc};
 
 use super::request::Request;
+use crate::job_info::Bound;
+use crate::output::{RankFiles, Route};
 use crate::preparation::{JobPlace, Prepared};
+use crate::process::JobStart;
 use crate::{Error, Plan};
 
 /// The largest number of jobs that are prepared at a time, each by one thread.
@@ -47,6 +51,8 @@ pub(super) struct PendingSpawn {
     pub(super) daemons: Option<Spawn>,
     /// The job that was started, while its daemons are prepared.
     pub(super) started: Option<Nspace<'static>>,
+    /// The job whose processes are being started.
+    pub(super) starting: Option<Nspace<'static>>,
     /// The target, if the job consists of debugger daemons.
     pub(super) debug_target: Option<Proc<'static>>,
 }
@@ -70,17 +76,47 @@ pub(super) struct NamedSpawn {
     pub(super) number: u64,
 }
 
+/// A job whose processes are being started.
+pub(super) struct StartingJob<'a> {
+    pub(super) nspace: Nspace<'static>,
+    pub(super) start: JobStart,
+    pub(super) route: Route<'a>,
+    /// The open output files of the processes that were not prepared yet. If `None`, the thread that starts a process
+    /// opens its files.
+    pub(super) files: Option<std::vec::IntoIter<RankFiles>>,
+    pub(super) bound: Bound,
+    /// The request; `None` for the first job.
+    pub(super) spawn: Option<PendingSpawn>,
+}
+
 /// The spawns, by state.
 #[derive(Default)]
-pub(super) struct SpawnQueue {
+pub(super) struct SpawnQueue<'a> {
     asked: VecDeque<AskedSpawn>,
     preparing: Vec<(PendingSpawn, Task<Readied>)>,
     ready: VecDeque<(PendingSpawn, Option<Readied>)>,
+    starting: VecDeque<StartingJob<'a>>,
 }
 
-impl SpawnQueue {
+impl<'a> SpawnQueue<'a> {
     pub(super) fn is_empty(&self) -> bool {
-        self.asked.is_empty() && self.preparing.is_empty() && self.ready.is_empty()
+        let is_prepared = self.preparing.is_empty() && self.ready.is_empty();
+        self.asked.is_empty() && is_prepared && self.starting.is_empty()
+    }
+
+    /// Adds a job whose processes are to be started, or puts it back.
+    pub(super) fn start(&mut self, job: StartingJob<'a>) {
+        self.starting.push_back(job);
+    }
+
+    /// Returns the number of jobs whose processes are being started.
+    pub(super) fn num_starting(&self) -> usize {
+        self.starting.len()
+    }
+
+    /// Removes and returns the job whose turn it is to advance its start.
+    pub(super) fn next_starting(&mut self) -> Option<StartingJob<'a>> {
+        self.starting.pop_front()
     }
 
     pub(super) fn ask(&mut self, asked: AskedSpawn) {
@@ -114,8 +150,24 @@ impl SpawnQueue {
         self.pending().filter_map(|spawn| spawn.start_by).min()
     }
 
-    /// Removes and returns the spawns that match, in any state.
+    /// Removes and returns the spawns that match, in any state. Dropping the start of a job kills the processes that
+    /// are not in its table yet.
     pub(super) fn take(&mut self, is_meant: impl Fn(&PendingSpawn) -> bool) -> Vec<PendingSpawn> {
+        let mut taken = self.take_unstarted(&is_meant);
+        for mut one in std::mem::take(&mut self.starting) {
+            match one.spawn.take_if(|spawn| is_meant(spawn)) {
+                Some(spawn) => taken.push(spawn),
+                None => self.starting.push_back(one),
+            }
+        }
+        taken
+    }
+
+    /// Removes and returns the spawns that match, unless processes of their jobs are being started.
+    pub(super) fn take_unstarted(
+        &mut self,
+        is_meant: impl Fn(&PendingSpawn) -> bool,
+    ) -> Vec<PendingSpawn> {
         let mut taken = Vec::new();
         let (asked, preparing, ready) = (
             std::mem::take(&mut self.asked),
@@ -152,11 +204,13 @@ impl SpawnQueue {
 
     fn past_asked(&self) -> impl Iterator<Item = &PendingSpawn> {
         let preparing = self.preparing.iter().map(|(spawn, _)| spawn);
-        preparing.chain(self.ready.iter().map(|(spawn, _)| spawn))
+        let ready = self.ready.iter().map(|(spawn, _)| spawn);
+        let starting = self.starting.iter().filter_map(|job| job.spawn.as_ref());
+        preparing.chain(ready).chain(starting)
     }
 
     fn place_of_next(&self) -> Option<usize> {
-        if self.preparing.len() + self.ready.len() >= MOST_PREPARING {
+        if self.past_asked().count() >= MOST_PREPARING {
             return None;
         }
         let is_busy = |asker: &Proc<'_>| self.past_asked().any(|spawn| spawn.asker == *asker);

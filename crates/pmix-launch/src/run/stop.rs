@@ -165,6 +165,11 @@ impl Stop {
         self.killed || matches!(self.next, Some((_, Step::Kill)))
     }
 
+    /// Returns `true` if the processes were killed.
+    pub(super) fn is_killed(&self) -> bool {
+        self.killed
+    }
+
     /// Returns the first failure.
     pub(super) fn cause(&self) -> Option<&Cause> {
         self.cause.as_ref()

@@ -71,6 +71,7 @@ fn actor() {
         "asks_for_much" => children::asks_for_much(connected(settings)),
         "opens_slowly" => crate::blocked::opens_slowly(connected(settings)),
         "restarts_slowly" => crate::blocked::restarts_slowly(connected(settings)),
+        "starts_slowly" => crate::blocked::starts_slowly(connected(settings)),
         "asks_late" => children::asks_late(connected(settings)),
         "refused" => refused(connected(settings)),
         "into_files" => into_files(connected(settings)),

@@ -170,3 +170,38 @@ fn a_process_is_started_again_once_its_files_are_open_and_others_go_on() {
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
     assert_eq!(played.output, "again\nwent on\n", "{}", played.errors);
 }
+
+/// Rank 0 completes fences until it unblocks the file of rank 1, which is not started before.
+pub(crate) fn starts_slowly(mut client: Client) {
+    if rank(&client) == 0 {
+        let (say, reader) = let_go(place().join("rank.1.stderr"));
+        fence_while(&mut client, || !place().join("rank.1.stdout").exists());
+        println!("went on");
+        say.send(()).unwrap();
+        let reader = reader.join().unwrap();
+        client.fence(&Fence::new()).unwrap();
+        drop(reader);
+    } else {
+        client.fence(&Fence::new()).unwrap();
+    }
+    client.finalize().unwrap();
+}
+
+#[test]
+fn files_of_the_first_job_that_cannot_be_opened_hold_up_their_process_alone() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = Path::new(ROOT).join(place.path().strip_prefix("/").unwrap());
+    make_fifo(&place.path().join("rank.1.stderr"));
+    let played = play_plan("starts_slowly", 2, &[("PLACE", place.path())], |plan| {
+        plan.output = Output {
+            files: Some(OutputFiles {
+                dir,
+                name: FilePattern::default(),
+                is_copied: true,
+            }),
+            ..Output::default()
+        };
+    });
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+    assert_eq!(played.output, "went on\n", "{}", played.errors);
+}

@@ -9,6 +9,7 @@ use pmix_types::Proc;
 
 use crate::Error;
 use crate::output::RankFiles;
+use crate::process::StartResult;
 
 /// The run time below which a process counts as failed right after its start.
 const AT_ONCE: Duration = Duration::from_secs(1);
@@ -32,17 +33,19 @@ pub(crate) struct WaitingRestarts {
     /// The processes that are due, but whose files are still being removed, with the time since when.
     held: Vec<(Proc<'static>, Instant)>,
     /// The processes whose files are being opened.
-    opening: Vec<Opening>,
+    opening: Vec<InThread<Result<RankFiles, Error>>>,
     /// The processes whose files are open, with the time since when.
     opened: VecDeque<(Opened, Instant)>,
+    /// The processes that threads start.
+    starting: Vec<InThread<StartResult>>,
     last: u64,
 }
 
-/// A process whose files a thread opens.
+/// A process whose files a thread opens, or that a thread starts.
 #[derive(Debug)]
-struct Opening {
+struct InThread<T> {
     proc: Proc<'static>,
-    task: Task<Result<RankFiles, Error>>,
+    task: Task<T>,
     since: Instant,
 }
 
@@ -78,7 +81,7 @@ impl WaitingRestarts {
         task: Task<Result<RankFiles, Error>>,
         now: Instant,
     ) {
-        self.opening.push(Opening {
+        self.opening.push(InThread {
             proc,
             task,
             since: now,
@@ -88,7 +91,7 @@ impl WaitingRestarts {
     /// Returns the first process whose files are open.
     pub(crate) fn next_opened(&mut self, now: Instant) -> Option<Opened> {
         let opened = &mut self.opened;
-        self.opening.retain_mut(|Opening { proc, task, .. }| {
+        self.opening.retain_mut(|InThread { proc, task, .. }| {
             let result = match task.poll() {
                 TaskState::Pending => return true,
                 TaskState::Done(result) => result,
@@ -100,24 +103,57 @@ impl WaitingRestarts {
         self.opened.pop_front().map(|(opened, _)| opened)
     }
 
+    /// Keeps a process that a thread starts.
+    pub(crate) fn start(&mut self, proc: Proc<'static>, task: Task<StartResult>, now: Instant) {
+        self.starting.push(InThread {
+            proc,
+            task,
+            since: now,
+        });
+    }
+
+    /// Returns `true` if a thread starts the process.
+    pub(crate) fn is_starting(&self, proc: &Proc<'_>) -> bool {
+        self.starting.iter().any(|starting| starting.proc == *proc)
+    }
+
+    /// Returns the next process that was started, or the error of its start.
+    pub(crate) fn next_started(&mut self) -> Option<(Proc<'static>, StartResult)> {
+        for index in 0..self.starting.len() {
+            let result = match self.starting[index].task.poll() {
+                TaskState::Pending => continue,
+                TaskState::Done(result) => result,
+                TaskState::Lost => Err(Error::request("the thread that started it panicked")),
+            };
+            return Some((self.starting.swap_remove(index).proc, result));
+        }
+        None
+    }
+
     /// Returns the processes whose files take too long to be removed or opened, each with a message.
     pub(crate) fn take_overdue(&mut self, now: Instant) -> Vec<(Proc<'static>, String)> {
         let is_late = |since: &Instant| now.saturating_duration_since(*since) >= FILE_LIMIT;
         let why = |what: &str| {
             let seconds = FILE_LIMIT.as_secs();
-            format!("its files were not {what} in {seconds} s: the file system may not answer")
+            format!("{what} in {seconds} s: the file system may not answer")
         };
         let held = self.held.extract_if(.., |(_, since)| is_late(since));
-        let mut overdue: Vec<_> = held.map(|(proc, _)| (proc, why("removed"))).collect();
+        let mut overdue: Vec<_> = held
+            .map(|(proc, _)| (proc, why("its files were not removed")))
+            .collect();
         let opening = (self.opening).extract_if(.., |opening| is_late(&opening.since));
-        overdue.extend(opening.map(|opening| (opening.proc, why("opened"))));
+        overdue.extend(opening.map(|opening| (opening.proc, why("its files were not opened"))));
+        let starting = (self.starting).extract_if(.., |starting| is_late(&starting.since));
+        let not_started = "its program was not executed";
+        overdue.extend(starting.map(|starting| (starting.proc, why(not_started))));
         overdue
     }
 
     /// Returns `true` if no process waits.
     pub(crate) fn is_empty(&self) -> bool {
-        let has_files = self.held.is_empty() && self.opening.is_empty() && self.opened.is_empty();
-        self.waiting.is_empty() && has_files
+        let has_no_files =
+            self.held.is_empty() && self.opening.is_empty() && self.opened.is_empty();
+        self.waiting.is_empty() && has_no_files && self.starting.is_empty()
     }
 
     /// Returns the time of the next restart, or of the next process to give up because of its files.
@@ -125,7 +161,9 @@ impl WaitingRestarts {
         let due = self.waiting.first_key_value().map(|((due, _), _)| *due);
         let opened = self.opened.front().map(|(_, since)| *since);
         let held = self.held.iter().map(|(_, since)| *since);
-        let since = held.chain(self.opening.iter().map(|opening| opening.since));
+        let opening = self.opening.iter().map(|opening| opening.since);
+        let starting = self.starting.iter().map(|starting| starting.since);
+        let since = held.chain(opening).chain(starting);
         let late = since.min().map(|since| since + FILE_LIMIT);
         [due, opened, late].into_iter().flatten().min()
     }
@@ -146,6 +184,8 @@ impl WaitingRestarts {
         taken.extend(held.map(|(proc, _)| proc));
         let opening = (self.opening).extract_if(.., |opening| is_meant(&opening.proc));
         taken.extend(opening.map(|opening| opening.proc));
+        let starting = (self.starting).extract_if(.., |starting| is_meant(&starting.proc));
+        taken.extend(starting.map(|starting| starting.proc));
         let opened = std::mem::take(&mut self.opened).into_iter();
         let (meant, kept) = opened.partition(|((proc, _), _)| is_meant(proc));
         self.opened = kept;
