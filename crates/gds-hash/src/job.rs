@@ -6,38 +6,32 @@
 
 mod anl;
 mod answers;
-mod check;
 mod columns;
 mod derive;
-mod fqdn;
 mod get;
 mod list;
 mod nodes;
-mod order;
 mod qualified;
-mod realm;
 mod register;
 mod registration;
 mod subject;
-mod table;
 
 use std::collections::BTreeMap;
 
 use pmix_types::{Nspace, Rank};
 
-pub use self::answers::{KnownAnswer, KnownAnswers};
 use self::columns::Columns;
+use self::qualified::Table;
+
+pub use self::answers::{KnownAnswer, KnownAnswers};
 pub(crate) use self::columns::Reader;
 pub(crate) use self::derive::ranks;
 pub use self::get::{Answer, Request, owned_answer};
 pub use self::list::KnownNode;
 pub(crate) use self::nodes::{Maps, Nodes};
-pub use self::realm::Realm;
 pub(crate) use self::register::other_jobs;
 pub use self::registration::Registration;
-pub use self::subject::Subject;
-use self::table::Table;
-use crate::LocalNode;
+pub use self::subject::{Realm, Subject};
 
 /// The job info of a job: the values that the host stated, and the folded maps from which the
 /// others are derived.
@@ -108,5 +102,47 @@ impl Job {
             + (self.apps.values())
                 .map(|app| app.nodes.memory_bytes())
                 .sum::<usize>()
+    }
+}
+
+// The node of this server.
+//
+// Source: PMIx Standard, chapter "Reserved Keys", `PMIX_HOSTNAME`, `PMIX_HOSTNAME_ALIASES` and
+// `PMIX_NODEID`.
+
+/// The node of this server, which is the default node of requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LocalNode {
+    name: Vec<u8>,
+    aliases: Vec<Vec<u8>>,
+}
+
+impl LocalNode {
+    /// Creates a node with a name.
+    pub fn new(name: impl Into<Vec<u8>>) -> Self {
+        Self {
+            name: name.into(),
+            aliases: Vec::new(),
+        }
+    }
+
+    /// Adds an alias of the node.
+    #[must_use]
+    pub fn alias(mut self, name: impl Into<Vec<u8>>) -> Self {
+        self.aliases.push(name.into());
+        self
+    }
+
+    /// Returns the name of the node.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Returns all names of the node, starting with the primary one.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
+        std::iter::once(&self.name)
+            .chain(&self.aliases)
+            .map(Vec::as_slice)
     }
 }

@@ -24,7 +24,6 @@
 mod error;
 mod exchange;
 mod job;
-mod local_node;
 mod qualifiers;
 mod query;
 mod reader;
@@ -37,10 +36,9 @@ pub use exchange::{
     ModexStore, OwnPuts, PackedPuts, Participant, Remote, Told, UnansweredCommit, job_infos,
 };
 pub use job::{
-    Answer, Job, KnownAnswer, KnownAnswers, KnownNode, Realm, Registration, Request, Subject,
-    owned_answer,
+    Answer, Job, KnownAnswer, KnownAnswers, KnownNode, LocalNode, Realm, Registration, Request,
+    Subject, owned_answer,
 };
-pub use local_node::LocalNode;
 pub use query::QueryResults;
 pub use reader::{MapReader, PlainMaps};
 pub use store::{Registered, Store};

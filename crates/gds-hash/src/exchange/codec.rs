@@ -6,7 +6,7 @@
 use bfrops::{Decoder, Encoder, Layout, Limits, MessageTemplate, RegexFramer, WireType};
 use pmix_types::{Bytes, Key, Kval, Value};
 
-use super::limits::CommitLimits;
+use super::CommitLimits;
 use super::modex_store::Entry;
 use crate::Error;
 

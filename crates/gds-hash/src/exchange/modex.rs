@@ -31,7 +31,6 @@
 
 mod decode;
 mod encode;
-mod interner;
 
 use pmix_types::{Nspace, Rank};
 

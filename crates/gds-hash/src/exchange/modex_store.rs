@@ -2,7 +2,7 @@
 //! The data that processes put, by process and scope.
 //!
 //! When data are stored, a scope names the processes that may see them; when data are fetched, it
-//! names the processes that ask. One table ([`ScopeSet`](scope_set::ScopeSet)) defines both, so
+//! names the processes that ask. One table ([`ScopeSet`](proc_data::ScopeSet)) defines both, so
 //! that stored data can always be fetched:
 //!
 //! | scope | a put is seen by | a fetch finds the data for |
@@ -23,7 +23,6 @@ mod own;
 mod packed;
 mod proc_data;
 mod removed_keys;
-mod scope_set;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -32,15 +31,15 @@ use std::sync::Arc;
 
 use pmix_types::{Info, IntoOwned as _, Key, Kval, Rank, Scope, memory};
 
+use self::proc_data::{Action, ProcData};
+use crate::qualifiers::Qualifiers;
+use crate::{Answer, Error};
+
 pub use self::commit::CommitPart;
 pub(crate) use self::entry::Entry;
 pub use self::own::{CommitMessage, OwnPuts, UnansweredCommit};
 pub use self::packed::PackedPuts;
-use self::proc_data::ProcData;
-use self::scope_set::Action;
-pub(crate) use self::scope_set::ScopeSet;
-use crate::qualifiers::Qualifiers;
-use crate::{Answer, Error};
+pub(crate) use self::proc_data::ScopeSet;
 
 /// A put with a valid key, value and scope: it stores a value or removes a key.
 #[derive(Clone)]

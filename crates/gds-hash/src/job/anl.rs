@@ -11,11 +11,11 @@
 //! The ranks count through the parts from zero. If the job has more processes, they continue with
 //! the first part that begins at node 0: `(vector,(0,2,1))` is round robin over two nodes.
 
-mod read;
-mod write;
+use std::io::Write;
 
 use pmix_map::{Limits, ProcMap, ProcMapBuilder, RankRun};
 use pmix_types::Rank;
+use pmix_types::memory::{self, OutOfMemory};
 
 use crate::Error;
 
@@ -138,6 +138,236 @@ fn build(
         builder.end_node()?;
     }
     Ok(builder.finish())
+}
+
+impl AnlMap {
+    /// Parses a map; returns `None` if the text has another notation.
+    pub(crate) fn parse(text: &[u8]) -> Result<Option<Self>, Error> {
+        let Some(mut rest) = text.trim_ascii().strip_prefix(b"(vector") else {
+            return Ok(None);
+        };
+        let mut parts = Vec::new();
+        loop {
+            rest = rest.trim_ascii_start();
+            if let Some(end) = rest.strip_prefix(b")") {
+                return match end {
+                    [] => Ok(Some(Self(parts))),
+                    _ => Err(fault(text, end, "the end after the last bracket")),
+                };
+            }
+            let (part, behind) = part(text, token(text, rest, b',')?)?;
+            add(&mut parts, part);
+            rest = behind;
+        }
+    }
+}
+
+/// Keeps only parts with processes, so that a large repetition count cannot cause work without
+/// processes.
+fn add(parts: &mut Vec<Part>, mut part: Part) {
+    (part.blocks).retain(|block| block.nodes > 0 && block.procs > 0);
+    match parts.last_mut() {
+        _ if part.times == 0 || part.blocks.is_empty() => {}
+        Some(last) if last.times == 1 && part.times == 1 => last.blocks.append(&mut part.blocks),
+        _ => parts.push(part),
+    }
+}
+
+/// Parses a block, or `[block,block]xN`.
+fn part<'t>(text: &[u8], rest: &'t [u8]) -> Result<(Part, &'t [u8]), Error> {
+    let Some(mut rest) = rest.trim_ascii_start().strip_prefix(b"[") else {
+        let (block, rest) = block(text, rest)?;
+        let blocks = vec![block];
+        return Ok((Part { blocks, times: 1 }, rest));
+    };
+    let mut blocks = Vec::new();
+    loop {
+        let (block, behind) = block(text, rest)?;
+        blocks.push(block);
+        match token(text, behind, b']') {
+            Ok(behind) => {
+                let (times, rest) = number(text, token(text, behind, b'x')?)?;
+                return Ok((Part { blocks, times }, rest));
+            }
+            Err(_) => rest = token(text, behind, b',')?,
+        }
+    }
+}
+
+/// Parses `(first,nodes,procs)`, or the number of a node.
+fn block<'t>(text: &[u8], rest: &'t [u8]) -> Result<(Block, &'t [u8]), Error> {
+    let Some(rest) = rest.trim_ascii_start().strip_prefix(b"(") else {
+        let (first, rest) = number(text, rest)?;
+        let (nodes, procs) = (1, 1);
+        return Ok((
+            Block {
+                first,
+                nodes,
+                procs,
+            },
+            rest,
+        ));
+    };
+    let (first, rest) = number(text, rest)?;
+    let rest = token(text, rest, b',')?;
+    let (nodes, rest) = number(text, rest)?;
+    let rest = token(text, rest, b',')?;
+    let (procs, rest) = number(text, rest)?;
+    let rest = token(text, rest, b')')?;
+    let block = Block {
+        first,
+        nodes,
+        procs,
+    };
+    Ok((block, rest))
+}
+
+fn token<'t>(text: &[u8], rest: &'t [u8], byte: u8) -> Result<&'t [u8], Error> {
+    let rest = rest.trim_ascii_start();
+    match rest.split_first() {
+        Some((first, behind)) if *first == byte => Ok(behind),
+        _ => Err(fault(text, rest, &format!("`{}`", char::from(byte)))),
+    }
+}
+
+fn number<'t>(text: &[u8], rest: &'t [u8]) -> Result<(u64, &'t [u8]), Error> {
+    let rest = rest.trim_ascii_start();
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (digits, behind) = rest.split_at_checked(digits).unwrap_or((rest, &[]));
+    // Nine digits exceed the number of nodes of any machine.
+    if digits.is_empty() || digits.len() > 9 {
+        return Err(fault(text, rest, "a number of at most nine digits"));
+    }
+    Ok((pmix_map::scan::number(digits), behind))
+}
+
+#[cold]
+fn fault(text: &[u8], rest: &[u8], expected: &str) -> Error {
+    let at = text
+        .trim_ascii_end()
+        .len()
+        .saturating_sub(rest.trim_ascii_end().len());
+    Error::bad(format!("expected {expected} at byte {at}"))
+}
+
+impl AnlMap {
+    /// Returns the map as blocks, or `None` if the ranks do not count from zero without gaps.
+    ///
+    /// # Errors
+    ///
+    /// The process has no memory for the blocks.
+    pub(crate) fn of(procs: &ProcMap) -> Result<Option<Self>, OutOfMemory> {
+        match Self::in_order(procs)? {
+            Some(blocks) => Ok(Some(blocks)),
+            None => Self::by_rank(procs),
+        }
+    }
+
+    /// Returns the blocks of a map whose ranks count from node to node.
+    fn in_order(procs: &ProcMap) -> Result<Option<Self>, OutOfMemory> {
+        let mut blocks = Vec::new();
+        let mut next = 0_u64;
+        for block in procs.blocks() {
+            let [run] = block.runs.as_slice() else {
+                match block.runs.is_empty() {
+                    true => continue,
+                    false => return Ok(None),
+                }
+            };
+            let Ok(nodes) = u64::try_from(block.num_nodes) else {
+                return Ok(None);
+            };
+            let follows = u64::from(run.first.as_raw()) == next
+                && (run.step == 1 || run.count == 1)
+                && (block.shift == i64::from(run.count) || nodes == 1);
+            if !follows {
+                return Ok(None);
+            }
+            let Ok(first) = u64::try_from(block.first_node) else {
+                return Ok(None);
+            };
+            let procs = run.count.into();
+            push(
+                &mut blocks,
+                Block {
+                    first,
+                    nodes,
+                    procs,
+                },
+            )?;
+            next += nodes * u64::from(run.count);
+        }
+        Ok(Some(Self(vec![Part { blocks, times: 1 }])))
+    }
+
+    /// Returns the blocks of any other map, rank by rank.
+    fn by_rank(procs: &ProcMap) -> Result<Option<Self>, OutOfMemory> {
+        let mut blocks = Vec::new();
+        let mut last: Option<Block> = None;
+        for rank in 0..procs.num_ranks() {
+            let node = u32::try_from(rank).ok().map(Rank::new);
+            let node = node.and_then(|rank| procs.node_of(rank));
+            let Some(node) = node.and_then(|node| u64::try_from(node).ok()) else {
+                return Ok(None);
+            };
+            match &mut last {
+                Some(block) if block.first == node => block.procs += 1,
+                other => {
+                    let started = other.replace(Block {
+                        first: node,
+                        nodes: 1,
+                        procs: 1,
+                    });
+                    if let Some(block) = started {
+                        push(&mut blocks, block)?;
+                    }
+                }
+            }
+        }
+        if let Some(block) = last {
+            push(&mut blocks, block)?;
+        }
+        Ok(Some(Self(vec![Part { blocks, times: 1 }])))
+    }
+
+    /// Returns the map as text.
+    ///
+    /// # Errors
+    ///
+    /// The process has no memory for the text.
+    pub(crate) fn to_text(&self) -> Result<Vec<u8>, OutOfMemory> {
+        let mut text = b"(vector".to_vec();
+        let parts = self.0.iter();
+        for block in parts.flat_map(|part| (0..part.times).flat_map(|_| &part.blocks)) {
+            let Block {
+                first,
+                nodes,
+                procs,
+            } = block;
+            memory::reserve(&mut text, MAX_BLOCK)?;
+            // Writing into a vector cannot fail.
+            let _ = write!(text, ",({first},{nodes},{procs})");
+        }
+        text.push(b')');
+        Ok(text)
+    }
+}
+
+/// The most bytes of a block as text: three numbers of 64 bits, commas and brackets, and the one that ends all.
+const MAX_BLOCK: usize = 66;
+
+/// Appends a block, or extends the last one if the block continues it.
+fn push(blocks: &mut Vec<Block>, block: Block) -> Result<(), OutOfMemory> {
+    match blocks.last_mut() {
+        Some(last) if last.procs == block.procs && last.first + last.nodes == block.first => {
+            last.nodes += block.nodes;
+        }
+        _ => {
+            memory::reserve(blocks, 1)?;
+            blocks.push(block);
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use pmix_types::{Info, IntoOwned as _, Rank, Value, keys, memory};
 
 use super::derive::{check_node, check_text, text};
-use super::fqdn::short;
+use super::nodes::short;
 use crate::{Error, Job, Realm};
 
 /// The Standard's name of the process realm, which no released header has.

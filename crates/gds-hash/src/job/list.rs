@@ -8,7 +8,7 @@ use pmix_types::{DataArray, Info, Rank, Value, keys, memory};
 use super::derive::{check_node, check_text};
 use super::get::Request;
 use super::nodes::{Maps, Nodes};
-use super::table::Table;
+use super::qualified::Table;
 use crate::{Error, Job, Realm};
 
 /// The derived keys of a job, in the order of the list.

@@ -2,15 +2,14 @@
 //! The nodes of a job: those of its map and those that are only described.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
-use pmix_map::{NodeList, ProcMap};
+use pmix_map::{Limits, NodeList, NodeListBuilder, ProcMap};
 use pmix_types::memory::{self, OutOfMemory};
 use pmix_types::{Info, Rank, Value, keys};
 
 use super::columns::{Columns, ColumnsBuilder};
-use super::fqdn::short;
-use super::order::Order;
 
 /// The nodes of a job and their values.
 ///
@@ -370,5 +369,132 @@ impl NodesBuilder {
     pub(crate) fn finish(mut self) -> Nodes {
         self.nodes.values = self.values.finish();
         self.nodes
+    }
+}
+
+/// The ascending order of the ranks of a map. No rank occurs twice in a map.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Order {
+    span: OnceLock<Option<(i64, i64)>>,
+    /// The sorted ranks, only for a map with gaps between its ranks.
+    sorted: OnceLock<Box<[Rank]>>,
+}
+
+impl Order {
+    /// Returns the lowest rank.
+    pub(crate) fn lowest(&self, procs: &ProcMap) -> Option<Rank> {
+        let (lowest, _) = self.span(procs)?;
+        u32::try_from(lowest).ok().map(Rank::new)
+    }
+
+    /// Returns the number of ranks below a rank, if the map contains it.
+    pub(crate) fn place(&self, procs: &ProcMap, rank: Rank) -> Option<u32> {
+        procs.node_of(rank)?;
+        let (lowest, highest) = self.span(procs)?;
+        if u64::try_from(highest - lowest + 1) == Ok(procs.num_ranks()) {
+            return u32::try_from(i64::from(rank.as_raw()) - lowest).ok();
+        }
+        let place = match self.sorted(procs) {
+            Ok(sorted) => sorted.binary_search(&rank).ok()?,
+            // Without memory for the table the ranks are counted.
+            Err(_) => { procs.iter().flatten() }
+                .filter(|other| *other < rank)
+                .count(),
+        };
+        u32::try_from(place).ok()
+    }
+
+    /// Returns all ranks in ascending order.
+    fn sorted(&self, procs: &ProcMap) -> Result<&[Rank], OutOfMemory> {
+        if let Some(sorted) = self.sorted.get() {
+            return Ok(sorted);
+        }
+        let mut ranks = memory::list(usize::try_from(procs.num_ranks()).unwrap_or(usize::MAX))?;
+        ranks.extend(procs.iter().flatten());
+        ranks.sort_unstable();
+        Ok(self.sorted.get_or_init(|| ranks.into()))
+    }
+
+    fn span(&self, procs: &ProcMap) -> Option<(i64, i64)> {
+        *self.span.get_or_init(|| {
+            // Ranks change monotonically in a run and from node to node, so the ends are the
+            // extremes.
+            let ends = procs.blocks().flat_map(|block| {
+                let more = i64::try_from(block.num_nodes).unwrap_or(i64::MAX) - 1;
+                let shift = block.shift * more;
+                block.runs.into_iter().flat_map(move |run| {
+                    let first = i64::from(run.first.as_raw());
+                    let last = first + run.step * (i64::from(run.count) - 1);
+                    [first, last, first + shift, last + shift]
+                })
+            });
+            ends.fold(None, |span, end| match span {
+                None => Some((end, end)),
+                Some((lowest, highest)) => Some((end.min(lowest), end.max(highest))),
+            })
+        })
+    }
+}
+
+/// Returns a name up to its first dot; an IP address is unchanged.
+pub(crate) fn short(name: &[u8]) -> &[u8] {
+    let Some(dot) = name.iter().position(|byte| *byte == b'.') else {
+        return name;
+    };
+    let text = std::str::from_utf8(name).ok();
+    let is_address = text.is_some_and(|text| text.parse::<IpAddr>().is_ok());
+    match name.get(..dot) {
+        Some(short) if dot > 0 && !is_address => short,
+        _ => name,
+    }
+}
+
+/// Returns the list with short names.
+pub(crate) fn short_names(list: &NodeList, limits: &Limits) -> Result<NodeList, pmix_map::Error> {
+    let mut builder = NodeListBuilder::new(limits);
+    let mut result = Ok(());
+    list.for_each(|name| {
+        if result.is_ok() {
+            result = builder.name(short(name));
+        }
+    });
+    result.map(|()| builder.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use pmix_map::Limits;
+
+    use super::*;
+
+    #[test]
+    fn place_is_the_number_of_lower_ranks() {
+        for map in ["0-3;4-7", "0,2,4;1,3,5", "7,6;5,4", "3,10;20;;4-6", "9"] {
+            let procs = ProcMap::parse_text(map.as_bytes(), &Limits::default()).unwrap();
+            let order = Order::default();
+            let mut ranks: Vec<Rank> = procs.iter().flatten().collect();
+            ranks.sort_unstable();
+            assert_eq!(order.lowest(&procs), ranks.first().copied(), "{map}");
+            for (place, rank) in (0..).zip(&ranks) {
+                assert_eq!(order.place(&procs, *rank), Some(place), "{map}");
+            }
+            assert_eq!(order.place(&procs, Rank::new(1_000)), None);
+        }
+        let none = ProcMap::parse_text(b";", &Limits::default()).unwrap();
+        assert_eq!(Order::default().lowest(&none), None);
+    }
+
+    #[test]
+    fn removes_domains_and_keeps_addresses() {
+        for (name, expected) in [
+            ("n1.example.com", "n1"),
+            ("n1", "n1"),
+            ("10.0.0.1", "10.0.0.1"),
+            ("::ffff:10.0.0.1", "::ffff:10.0.0.1"),
+            ("10.0.0.1.example", "10"),
+            (".x", ".x"),
+        ] {
+            assert_eq!(short(name.as_bytes()), expected.as_bytes());
+        }
     }
 }

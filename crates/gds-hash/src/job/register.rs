@@ -15,21 +15,19 @@ use std::collections::BTreeMap;
 use pmix_map::{MapParser, NodeList, ProcMap};
 use pmix_types::{Info, IntoOwned, Measure, Nspace, Rank, Text, Value, keys, memory};
 
-pub(crate) use self::entry::other_jobs;
+use self::duplicates::RankSet;
 use self::entry::{
     Target, array, entry, is_container, no_unknown_container, number, of_other_job, target, text,
     within,
 };
 use self::maps::{Found, MapFinder, paired};
-
-use self::duplicates::RankSet;
 use super::columns::ColumnsBuilder;
-use super::fqdn::short;
-use super::nodes::NodesBuilder;
-use super::qualified::qualified;
-use super::table::Table;
+use super::nodes::{NodesBuilder, short};
+use super::qualified::{Table, qualified};
 use crate::job::{App, Session};
 use crate::{Error, Job, LocalNode, Realm, Registration};
+
+pub(crate) use self::entry::other_jobs;
 
 impl Job {
     /// Registers a job; `parser` parses its maps.

@@ -4,13 +4,13 @@
 //!
 //! Source: as in the parent module.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, RandomState};
 
-use bfrops::wire_type;
+use bfrops::{Layout, wire_type};
 use pmix_types::{IntoOwned, Key, Kval, Rank, Status};
 
 use super::encode::{CHANGES, COLLECTED, NUMBERED};
-use super::interner::Interner;
 use super::{Modex, ModexForm, Part, Participant, no_member, ranks_before};
 use crate::exchange::codec::{MAX_STORED_VARIANTS, Reader, check_variants};
 use crate::exchange::modex_store::Entry;
@@ -245,4 +245,33 @@ fn flag(flag: u8, start: usize) -> Error {
         _ => format!("flag {flag} has no meaning"),
     };
     Error::bad(message).at(start)
+}
+
+/// The data of a fence so far, by a hash of the bytes.
+///
+/// Most data of MPI processes are equal for all of them; they are copied and stored only once. A
+/// datum with the hash of a different one is stored separately.
+#[derive(Default)]
+pub(super) struct Interner {
+    known: HashMap<u64, Entry>,
+    hasher: RandomState,
+}
+
+impl Interner {
+    /// Returns the entry of a datum whose value was read from these bytes.
+    pub(super) fn entry(
+        &mut self,
+        kval: Kval<'_>,
+        layout: Layout,
+        value: &[u8],
+    ) -> Result<Entry, Error> {
+        let hash = self.hasher.hash_one((kval.key.as_bytes(), value));
+        let known = self.known.get(&hash);
+        if let Some(known) = known.filter(|known| known.is_of(&kval, layout, value)) {
+            return Ok(known.clone());
+        }
+        let entry = Entry::packed(kval, layout, value)?;
+        self.known.insert(hash, entry.clone());
+        Ok(entry)
+    }
 }

@@ -9,7 +9,7 @@ use pmix_types::{DataArray, DataType, Info, IntoOwned, Key, Kval, Rank, Value, k
 
 use super::chunks::Keyed;
 use super::named;
-use super::scope_set::ScopeSet;
+use super::proc_data::ScopeSet;
 #[cfg(test)]
 use crate::exchange::counted;
 use crate::qualifiers::Qualifiers;

@@ -2,7 +2,7 @@
 //! The values that the host states of processes, packed column by column.
 
 use bfrops::{MessageTemplate, Slot};
-use pmix_types::{Key, Rank, Value, keys};
+use pmix_types::{Key, Rank, Release, Value, keys};
 
 use super::{Writer, knows};
 use crate::job::Reader;
@@ -15,11 +15,17 @@ pub(super) struct Keys(u8);
 pub(super) type Followed = (&'static str, Keys);
 
 pub(super) const LOCAL_RANK: Followed = (keys::LOCAL_RANK, Keys(1));
+
 pub(super) const NODE_RANK: Followed = (keys::NODE_RANK, Keys(1 << 1));
+
 pub(super) const HOSTNAME: Followed = (keys::HOSTNAME, Keys(1 << 2));
+
 pub(super) const NODEID: Followed = (keys::NODEID, Keys(1 << 3));
+
 pub(super) const APPNUM: Followed = (keys::APPNUM, Keys(1 << 4));
+
 pub(super) const APP_RANK: Followed = (keys::APP_RANK, Keys(1 << 5));
+
 pub(super) const GLOBAL_RANK: Followed = (keys::GLOBAL_RANK, Keys(1 << 6));
 
 /// All derivable keys, in the order of their bits.
@@ -119,5 +125,55 @@ impl Column<'_> {
         let like = self.reader.value(number)?;
         self.field = template.kval(self.reader.key(), &like).ok();
         self.field
+    }
+}
+
+// The amount of data about remote processes and nodes in the job info of a client.
+//
+// A client requests missing data when it needs them, except for the following, which it only looks
+// up locally:
+//
+// | release | of a process | of a node |
+// | --- | --- | --- |
+// | 4.2 | `pmix.hname` | everything: it looks up keys of the node of a process as optional ones |
+// | 5.0 and later | `pmix.hname`, `pmix.nodeid`, `pmix.appnum` | nothing |
+//
+// Source: none outside; the decision is `docs/decisions/0011-large-jobs-are-told-in-part.md`.
+
+/// The amount of data about remote processes and nodes in the job info of a client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Remote {
+    /// All data.
+    #[default]
+    Whole,
+    /// The node of each process, and all other data that clients do not request later. Every get
+    /// finds the same value as with all data.
+    Places,
+    /// No data. A client learns the node of a process only together with other requested values of
+    /// the process, and must not look up keys of its node before.
+    Nothing,
+}
+
+/// The keys that a client does not request if they are missing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NeverAsked {
+    /// The keys of processes.
+    pub(super) of_procs: &'static [Followed],
+    /// `true` if the client does not request keys of nodes.
+    pub(super) of_nodes: bool,
+}
+
+impl NeverAsked {
+    pub(super) const fn by(release: Release) -> Self {
+        match release {
+            Release::V4_2_2 => Self {
+                of_procs: &[HOSTNAME],
+                of_nodes: true,
+            },
+            _ => Self {
+                of_procs: &[HOSTNAME, NODEID, APPNUM],
+                of_nodes: false,
+            },
+        }
     }
 }

@@ -10,8 +10,7 @@ use pmix_types::{Info, Nspace, Value, keys};
 use super::duplicates;
 use super::entry::{Target, array, is_container, number, of_other_job, target, within, wrong_type};
 use crate::job::anl::AnlMap;
-use crate::job::fqdn::short_names;
-use crate::job::nodes::Maps;
+use crate::job::nodes::{Maps, short_names};
 use crate::{Error, Job};
 
 /// Both maps of a session, a job or an application.

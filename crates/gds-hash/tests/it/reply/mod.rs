@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The reply to a client contains the values of the job, and those of a real server's reply.
 
-mod elsewhere;
 mod property;
 mod told;
 
