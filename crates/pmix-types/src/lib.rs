@@ -34,15 +34,14 @@ mod model;
 mod name_error;
 mod number;
 mod ops;
-mod pattern;
 mod pretty;
-mod rank;
 mod release;
 mod status;
 mod table;
 mod tables;
 
 pub use attribute::Attribute;
+pub use dictionary::Pattern;
 pub use error::ErrorDetail;
 pub use kinds::{
     AllocDirective, AllocInheritance, BindEnvelope, Command, CoordView, DataRange, DataType,
@@ -58,10 +57,8 @@ pub use model::{
 };
 pub use name_error::ParseNameError;
 pub use ops::{Argv, Datum, InfoList, Numeric, QualifiedValue, Truth, ValueComparison, ValueError};
-pub use pattern::Pattern;
-pub use rank::Rank;
 pub use release::{ABI_VERSION, Release, Releases};
-pub use status::Status;
+pub use status::{Rank, Status};
 pub use table::{Constant, Standing};
 pub use tables::keys;
 

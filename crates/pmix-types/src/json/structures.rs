@@ -4,9 +4,8 @@
 use serde::ser::{SerializeStruct, Serializer};
 
 use super::float::Measure;
-use super::form::{As, Form};
+use super::form::{As, Form, Object};
 use super::node::Node;
-use super::object::Object;
 use super::path::{At, Fault};
 use super::text::Digits;
 use crate::DataType;

@@ -3,9 +3,8 @@
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use super::form::{As, Form};
+use super::form::{As, Form, Object};
 use super::node::Node;
-use super::object::Object;
 use super::path::{At, Fault};
 use crate::{DataArray, DataType, Value};
 

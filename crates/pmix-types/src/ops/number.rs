@@ -3,8 +3,7 @@
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", `PMIX_VALUE_GET_NUMBER`.
 
-use super::Datum;
-use super::error::{ValueError, ValueErrorKind};
+use super::{Datum, ValueError, ValueErrorKind};
 use crate::{DataType, Rank, Status, Value};
 
 /// A number of any type: integers in the first variant, all others in the second.

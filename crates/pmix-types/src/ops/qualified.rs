@@ -3,8 +3,7 @@
 //!
 //! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIX_QUALIFIED_VALUE`.
 
-use super::ValueComparison;
-use super::error::{ValueError, ValueErrorKind};
+use super::{ValueComparison, ValueError, ValueErrorKind};
 use crate::{DataArray, Info, IntoOwned, Measure, Value, keys};
 
 /// A value with the qualifiers under which it is valid (OpenPMIx, heading "Qualified Values").

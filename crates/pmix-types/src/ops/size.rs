@@ -7,7 +7,7 @@
 //!
 //! Source: OpenPMIx, `PMIx_Value_get_size` and `PMIx_Info_get_size`; sizes are in bytes.
 
-use super::error::{ValueError, ValueErrorKind};
+use super::{ValueError, ValueErrorKind};
 use crate::{
     AllocDirective, AllocInheritance, App, Bytes, Command, Coord, Cpuset, DataArray, DataRange,
     DataType, Device, DeviceDistance, DeviceType, DiskStats, Endpoint, Envar, Geometry, Info,

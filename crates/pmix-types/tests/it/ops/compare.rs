@@ -7,7 +7,7 @@ use pmix_types::{
 };
 
 use super::fixtures::{cpuset, fixture};
-use super::table::{number, rows, text};
+use super::infos::{number, rows, text};
 
 /// Returns `true` if the library's result depends on bytes in memory or on half of the datum.
 fn wrong_upstream(first: &str, second: &str) -> bool {

@@ -9,7 +9,7 @@ use pmix_types::{
     StorageAccessibility, StorageMedium, StoragePersistence, Text, Timeval, Topology, Value,
 };
 
-use super::table::number;
+use super::infos::number;
 
 fn text(text: &'static str) -> Option<Text<'static>> {
     Some(text.into())

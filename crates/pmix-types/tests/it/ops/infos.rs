@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Directives and lists of infos, compared with the results of real libraries.
 
-use pmix_types::{DataArray, DataType, Info, InfoFlags, InfoList, Value};
+use std::path::Path;
 
-use super::table::{calls, number};
+use pmix_types::{
+    DataArray, DataType, Info, InfoFlags, InfoList, QualifiedValue, Status, Value, keys,
+};
 
 fn flagged(flags: u32) -> Info<'static> {
     Info {
@@ -100,4 +102,156 @@ fn a_known_key_keeps_or_changes_its_value_and_keeps_its_directives() {
         infos,
         [Info::new("a", 3u32).required(), Info::new("b", 4u32)]
     );
+}
+
+fn speed() -> QualifiedValue<'static> {
+    let mut speed = QualifiedValue::new(Info::new("app.speed", 100u32));
+    speed.qualify("app.unit", "gbps").qualify("app.port", 2u16);
+    speed
+}
+
+#[test]
+fn a_qualified_value_survives_as_one_info() {
+    let info = speed().into_info();
+    assert_eq!(info.key, keys::QUALIFIED_VALUE);
+    let Value::DataArray(DataArray::Info(infos)) = &info.value else {
+        panic!("{info:?}")
+    };
+    let flags: Vec<_> = infos.iter().map(Info::is_qualifier).collect();
+    assert_eq!(flags, [false, true, true]);
+    assert_eq!(QualifiedValue::from_info(info), Ok(speed()));
+}
+
+#[test]
+fn infos_after_the_value_are_qualifiers_without_a_mark() {
+    let infos = vec![
+        Info::new("app.speed", 100u32),
+        Info::new("app.unit", "gbps"),
+    ];
+    let taken = QualifiedValue::from_info(Info::new(keys::QUALIFIED_VALUE, infos)).unwrap();
+    assert!(taken.qualifiers()[0].is_qualifier());
+}
+
+#[test]
+fn rejects_infos_that_are_not_qualified_values() {
+    let empty: Vec<Info<'_>> = Vec::new();
+    for info in [
+        Info::new("other", vec![Info::new("a", 1u8)]),
+        Info::new(keys::QUALIFIED_VALUE, "text"),
+        Info::new(keys::QUALIFIED_VALUE, DataArray::Uint8(vec![1])),
+        Info::new(keys::QUALIFIED_VALUE, empty),
+    ] {
+        let error = QualifiedValue::from_info(info).unwrap_err();
+        assert_eq!(error.status(), Status::ERR_BAD_PARAM);
+    }
+}
+
+#[test]
+fn a_value_must_have_all_requested_qualifiers() {
+    let unit = || Info::new("app.unit", "gbps").qualifier();
+    let port = || Info::new("app.port", 2u16).qualifier();
+    let speed = speed();
+    assert!(speed.answers("app.speed", &[unit()]));
+    assert!(speed.answers("app.speed", &[port(), Info::new("pmix.timeout", 5), unit()]));
+    assert!(!speed.answers("app.other", &[unit()]), "another key");
+    assert!(!speed.answers("app.speed", &[]), "no qualifiers");
+    assert!(
+        !speed.answers("app.speed", &[Info::new("app.unit", "gbps")]),
+        "not marked"
+    );
+    assert!(
+        !speed.answers("app.speed", &[Info::new("app.unit", "mbps").qualifier()]),
+        "value"
+    );
+    assert!(
+        !speed.answers("app.speed", &[Info::new("app.port", 2u32).qualifier()]),
+        "type"
+    );
+    assert!(
+        !speed.answers("app.speed", &[unit(), Info::new("app.x", 1u8).qualifier()]),
+        "one more"
+    );
+}
+
+#[test]
+fn a_value_without_qualifiers_answers_gets_without_them() {
+    let plain = QualifiedValue::new(Info::new("app.speed", 1u8));
+    assert!(plain.answers("app.speed", &[Info::new("pmix.timeout", 5)]));
+    assert!(!plain.answers("app.speed", &[Info::new("app.unit", "gbps").qualifier()]));
+}
+
+/// Returns the rows of a table without its header, split at tabs.
+pub(crate) fn rows(name: &str) -> Vec<Vec<String>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../testdata/ops")
+        .join(name);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let rows: Vec<_> = text
+        .lines()
+        .skip(1)
+        .map(|l| l.split('\t').map(String::from).collect())
+        .collect();
+    assert!(!rows.is_empty(), "{name} has no rows");
+    rows
+}
+
+/// Returns the rows of one call, without its name.
+pub(crate) fn calls(name: &str, call: &str) -> Vec<Vec<String>> {
+    let rows: Vec<_> = rows(name)
+        .into_iter()
+        .filter(|row| row[0] == call)
+        .map(|row| row[1..].to_vec())
+        .collect();
+    assert!(!rows.is_empty(), "{name} has no {call}");
+    rows
+}
+
+/// Parses `null`, or text in quotes with `\xNN` for unprintable bytes.
+pub(crate) fn text(field: &str) -> Option<Vec<u8>> {
+    if field == "null" {
+        return None;
+    }
+    let inner = field
+        .strip_prefix('"')
+        .and_then(|f| f.strip_suffix('"'))
+        .expect(field);
+    let mut bytes = Vec::new();
+    let mut rest = inner.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        if let Some(hex) = rest.strip_prefix(b"\\x") {
+            let digits = std::str::from_utf8(&hex[..2]).expect("hex");
+            bytes.push(u8::from_str_radix(digits, 16).expect("hex"));
+            rest = &hex[2..];
+        } else {
+            bytes.push(*first);
+            rest = after;
+        }
+    }
+    Some(bytes)
+}
+
+/// Parses `null`, or texts in brackets with commas between them.
+pub(crate) fn list(field: &str) -> Option<Vec<Vec<u8>>> {
+    if field == "null" {
+        return None;
+    }
+    let inner = field
+        .strip_prefix('[')
+        .and_then(|f| f.strip_suffix(']'))
+        .expect(field);
+    let mut texts = Vec::new();
+    let mut rest = inner;
+    while !rest.is_empty() {
+        let end = rest[1..].find('"').expect("a closing quote") + 2;
+        texts.extend(text(&rest[..end]));
+        rest = &rest[end..];
+        rest = rest.strip_prefix(',').unwrap_or(rest);
+    }
+    Some(texts)
+}
+
+pub(crate) fn number<T: std::str::FromStr>(field: &str) -> T {
+    field
+        .parse()
+        .unwrap_or_else(|_| panic!("{field} is not a number"))
 }

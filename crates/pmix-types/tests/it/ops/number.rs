@@ -3,7 +3,7 @@
 
 use pmix_types::{DataType, Rank, Status, Value};
 
-use super::table::{number, rows};
+use super::infos::{number, rows};
 
 const TYPES: [&str; 19] = [
     "SIZE",

@@ -3,7 +3,7 @@
 
 use pmix_types::{Constant, Release, Status};
 
-use super::sheet::{Row, differs, has_releases, number, rows};
+use super::attributes::{Row, differs, has_releases, number, rows};
 
 /// A type of open numbers, accessed through text and 64-bit numbers.
 struct Kind {

@@ -4,4 +4,3 @@
 mod attributes;
 mod numbers;
 mod pretty;
-mod sheet;
