@@ -3,8 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::printable::{columns, printable};
-use crate::style::Style;
+use crate::style::{Style, columns, printable};
 
 /// Columns shown before the place and after it.
 const BEFORE: usize = 40;

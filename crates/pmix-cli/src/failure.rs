@@ -7,8 +7,7 @@ use std::io;
 use preg_core::Status;
 
 use crate::excerpt::Excerpt;
-use crate::printable::printable_lines;
-use crate::style::Style;
+use crate::style::{Style, printable_lines};
 
 /// The exit code of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

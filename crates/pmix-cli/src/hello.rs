@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::args::{Global, Hello};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
-use crate::printable::printable;
+use crate::style::printable;
 
 /// The key of the greeting.
 const KEY: &str = "hello";

@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod check;
 mod context;
 mod dictionary;
 mod doctor;
@@ -15,20 +14,15 @@ mod info;
 mod input;
 mod manual;
 mod map;
-mod names;
 mod octets;
 mod output;
 mod plugins;
-mod printable;
-mod progress;
 mod run;
 mod shell;
 mod style;
 mod tool;
 mod trace;
-mod version;
 mod wire;
-mod words;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -55,8 +49,10 @@ fn main() {
     {
         run::stop_on_exec(std::env::args_os().skip(2));
     }
-    let cli = parse(run::words(names::words(std::env::args_os()).into_iter()))
-        .unwrap_or_else(|error| misuse(&error));
+    let cli = parse(run::words(
+        shell::command_words(std::env::args_os()).into_iter(),
+    ))
+    .unwrap_or_else(|error| misuse(&error));
     let stderr = Style::new(cli.global.color, &std::io::stderr());
     trace::install(cli.global.verbose, stderr);
     let json = cli.global.json;
@@ -167,8 +163,8 @@ fn misuse(error: &clap::Error) -> ! {
     // Help that is cut off is no answer.
     let printed = error.print().and_then(|()| {
         let mut out = std::io::stdout();
-        if error.kind() == ErrorKind::DisplayVersion && version::is_asked_for_in_full() {
-            out.write_all(version::details().as_bytes())?;
+        if error.kind() == ErrorKind::DisplayVersion && info::is_asked_for_in_full() {
+            out.write_all(info::details().as_bytes())?;
         }
         out.flush()
     });
@@ -211,7 +207,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Run(args) => opened(global, |context| run::run(context, *args, &global.mca)),
         Command::Wire(args) => opened(global, |context| wire::run(context, &args)),
         Command::Plugins(PluginsCommand::Check { file, lists }) => {
-            check::run(global, &file, &lists)
+            plugins::check(global, &file, &lists)
         }
         Command::Plugins(PluginsCommand::List) => opened(global, plugins::list),
     }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
 use crate::failure::Failure;
-use crate::printable::{is_hidden, is_printable, printable};
+use crate::style::{is_hidden, is_printable, printable};
 
 /// Standard output of one command.
 pub(crate) struct Out {

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The log of the libraries on standard error, one line for each event.
 
-mod queue;
-
+use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd as _;
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{SigSet, SigmaskHow};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use crate::printable::printable;
-use crate::style::Style;
-
-pub(crate) use queue::{finish, never_wait, say};
+use crate::style::{Style, printable};
 
 /// Shows events up to a level; keeps no spans.
 ///
@@ -99,5 +103,204 @@ impl Visit for Line {
             "message" => write!(self.message, "{value}"),
             name => write!(self.fields, " {name}={value}"),
         };
+    }
+}
+
+/// Maximum number of pending bytes; further lines are dropped and counted.
+const MOST: usize = 256 << 10;
+
+/// Time that the command waits at exit for a reader without progress.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The pending output, after asynchronous writes were enabled.
+static QUEUE: OnceLock<Queue> = OnceLock::new();
+
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    /// Something came, or went.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Vec<u8>>,
+    num_bytes: usize,
+    /// Number of dropped lines.
+    dropped: u64,
+    /// The thread writes something that waits no longer.
+    writes: bool,
+    /// Number of writes so far.
+    num_writes: u64,
+}
+
+/// Enables asynchronous writes: messages no longer block on the reader of standard error.
+///
+/// # Errors
+/// The thread or descriptor cannot be created; writes then stay synchronous.
+pub(crate) fn never_wait() -> io::Result<()> {
+    // A descriptor of its own: the standard library locks its one while it writes.
+    let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
+    let named = thread::Builder::new().name("stderr".to_owned());
+    // It would be woken to take the signals of the others: one for each process that ends.
+    let signals = SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+    let started = named.spawn(move || QUEUE.get_or_init(Queue::default).write_all_to(stderr));
+    signals.thread_set_mask()?;
+    started?;
+    QUEUE.get_or_init(Queue::default);
+    Ok(())
+}
+
+/// Writes a text to standard error, or sees to it that it is written.
+pub(crate) fn say(text: Vec<u8>) {
+    match QUEUE.get() {
+        Some(queue) => queue.push(text),
+        None => {
+            // A failure of standard error cannot be reported anywhere.
+            let _ = io::stderr().write_all(&text);
+        }
+    }
+}
+
+/// Waits until everything is written, but not for a reader that takes nothing.
+pub(crate) fn finish() {
+    if let Some(queue) = QUEUE.get() {
+        queue.finish(PATIENCE);
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, text: Vec<u8>) {
+        let mut state = self.lock();
+        if state.num_bytes + text.len() > MOST && !state.waiting.is_empty() {
+            state.dropped += 1;
+            return;
+        }
+        state.tell_dropped();
+        state.put(text);
+        self.changed.notify_all();
+    }
+
+    /// Writes what comes for as long as the process lives.
+    fn write_all_to(&self, mut stderr: impl Write) {
+        let mut state = self.lock();
+        loop {
+            if state.waiting.is_empty() {
+                state.tell_dropped();
+            }
+            let Some(text) = state.waiting.pop_front() else {
+                state = self.wait(state, None);
+                continue;
+            };
+            state.num_bytes -= text.len();
+            state.writes = true;
+            drop(state);
+            // A failure of standard error cannot be reported anywhere.
+            let _ = stderr.write_all(&text);
+            state = self.lock();
+            state.writes = false;
+            state.num_writes += 1;
+            self.changed.notify_all();
+        }
+    }
+
+    fn finish(&self, patience: Duration) {
+        let mut state = self.lock();
+        let mut seen = state.num_writes;
+        let mut until = Instant::now() + patience;
+        while state.writes || !state.waiting.is_empty() || state.dropped > 0 {
+            let now = Instant::now();
+            if state.num_writes != seen {
+                seen = state.num_writes;
+                until = now + patience;
+            }
+            if now >= until {
+                return;
+            }
+            state = self.wait(state, Some(until - now));
+        }
+    }
+
+    fn wait<'a>(
+        &self,
+        state: MutexGuard<'a, State>,
+        limit: Option<Duration>,
+    ) -> MutexGuard<'a, State> {
+        match limit {
+            None => self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner),
+            Some(limit) => {
+                let waited = self.changed.wait_timeout(state, limit);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+        }
+    }
+}
+
+impl State {
+    fn put(&mut self, text: Vec<u8>) {
+        self.num_bytes += text.len();
+        self.waiting.push_back(text);
+    }
+
+    /// Says how many lines are missing at the place where they are.
+    fn tell_dropped(&mut self) {
+        let dropped = std::mem::take(&mut self.dropped);
+        if dropped > 0 {
+            let text = format!(
+                "warning: {dropped} messages were dropped here because standard error was not read\n"
+            );
+            self.put(text.into_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn messages_do_not_block_and_dropped_ones_are_counted() {
+        let queue: &Queue = Box::leak(Box::default());
+        let (mut reader, writer) = io::pipe().unwrap();
+        thread::spawn(move || queue.write_all_to(writer));
+        // The thread blocks in the middle of this write, which exceeds the capacity of a pipe.
+        let first = vec![b'f'; 2 << 20];
+        queue.push(first.clone());
+        let until = Instant::now() + Duration::from_secs(60);
+        while !queue.lock().writes {
+            assert!(Instant::now() < until, "nothing is written");
+            thread::yield_now();
+        }
+        let line = [vec![b'x'; 999], b"\n".to_vec()].concat();
+        const LINES: usize = 10_000;
+        for _ in 0..LINES {
+            queue.push(line.clone());
+        }
+        let begun = Instant::now();
+        queue.finish(Duration::from_millis(20));
+        assert!(begun.elapsed() >= Duration::from_millis(20));
+        let kept = MOST / line.len();
+        assert_eq!(queue.lock().num_bytes, kept * line.len());
+        assert_eq!(queue.lock().dropped, (LINES - kept) as u64);
+        // Standard error is read from here on.
+        let note = format!(
+            "warning: {} messages were dropped here because standard error was not read\n",
+            LINES - kept
+        );
+        let mut text = vec![0; first.len() + kept * line.len() + note.len()];
+        reader.read_exact(&mut text).unwrap();
+        assert!(text.starts_with(&first));
+        assert!(text.ends_with(note.as_bytes()));
+        queue.finish(Duration::from_secs(60));
+        assert_eq!(queue.lock().num_bytes, 0);
     }
 }

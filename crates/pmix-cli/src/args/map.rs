@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The commands under `pmix map`.
 
-use clap::{Args, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
-use super::input::MapInput;
-use super::inspect::{Draw, Explain, Pair, Where, Who};
-use super::sets::{Diff, Lists, Parts, Position, Slice};
-use super::target::Target;
+use clap::{Args, Subcommand, ValueEnum};
+use pmix_hostlist::Layout;
+
+use super::tool::Target;
 
 /// The commands under `pmix map`.
 #[derive(Subcommand)]
@@ -157,4 +159,201 @@ pub(crate) struct Nth {
 fn index(text: &str) -> Result<i64, String> {
     let why = "expected a position, counted from zero, or from the end with -1 as the last";
     text.parse().map_err(|_| why.to_owned())
+}
+
+/// Options that derive a process map from a node map.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct LayoutArgs {
+    /// Instead of --procs: N ranks on each node, or one number per node in Slurm's notation, 2(x3),1. The
+    /// default is the number of slots in hostfile:FILE, slurm:, pbs:, lsf: or flux:FILE.
+    #[arg(long, value_name = "N", conflicts_with = "procs")]
+    pub(crate) ppn: Option<String>,
+    /// Instead of --procs: the order in which ranks fill nodes: block (the default), cyclic, or plane=N for N
+    /// ranks per node in turn.
+    #[arg(long, value_name = "ORDER", value_parser = LayoutArg::parse, conflicts_with = "procs")]
+    pub(crate) layout: Option<LayoutArg>,
+}
+
+impl LayoutArgs {
+    /// Returns `true` if a process map is to be derived.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.ppn.is_some() || self.layout.is_some()
+    }
+}
+
+/// The order in which ranks fill nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LayoutArg(pub(crate) Layout);
+
+impl LayoutArg {
+    fn parse(text: &str) -> Result<Self, String> {
+        let layout = match text {
+            "block" => Layout::Block,
+            "cyclic" => Layout::Cyclic,
+            text => {
+                let ranks = text.strip_prefix("plane=").and_then(|n| n.parse().ok());
+                let ranks = ranks.filter(|ranks| *ranks > 0);
+                Layout::Plane(ranks.ok_or("expected block, cyclic or plane=N")?)
+            }
+        };
+        Ok(Self(layout))
+    }
+}
+
+/// Arguments of `explain`.
+#[derive(Args)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    pub(crate) input: MapInput,
+    /// The value has this type and no tag (`pmix_regex2_t`).
+    #[arg(long = "type", value_name = "TYPE")]
+    pub(crate) kind: Option<String>,
+}
+
+/// A node map and its process map; either can be @FILE or - for standard input.
+#[derive(Args)]
+pub(crate) struct Pair {
+    /// The node map, in any form that the map commands accept as one argument.
+    #[arg(long, value_name = "MAP")]
+    pub(crate) nodes: OsString,
+    /// The process map.
+    #[arg(long, value_name = "MAP")]
+    pub(crate) procs: Option<OsString>,
+    #[command(flatten)]
+    pub(crate) layout: LayoutArgs,
+}
+
+/// Arguments of `where`.
+#[derive(Args)]
+pub(crate) struct Where {
+    /// Ranks and ranges: 3, 8-15.
+    #[arg(value_name = "RANK", required = true)]
+    pub(crate) ranks: Vec<String>,
+    #[command(flatten)]
+    pub(crate) maps: Pair,
+}
+
+/// Arguments of `who`.
+#[derive(Args)]
+pub(crate) struct Who {
+    /// Names of nodes, or bracket lists.
+    #[arg(value_name = "NODE", required = true)]
+    pub(crate) names: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) maps: Pair,
+}
+
+/// Arguments of `draw`.
+#[derive(Args)]
+pub(crate) struct Draw {
+    /// The node map as names and bracket lists, instead of --nodes.
+    #[arg(value_name = "NODE", conflicts_with = "nodes")]
+    pub(crate) names: Vec<OsString>,
+    /// The node map, for the names of the rows.
+    #[arg(long, value_name = "MAP")]
+    pub(crate) nodes: Option<OsString>,
+    /// The process map; - for standard input (the default).
+    #[arg(long, value_name = "MAP")]
+    pub(crate) procs: Option<OsString>,
+    #[command(flatten)]
+    pub(crate) layout: LayoutArgs,
+    /// The kind of picture.
+    #[arg(long = "of", value_enum, default_value_t = DrawAs::Text, value_name = "KIND")]
+    pub(crate) kind: DrawAs,
+    /// Write to a file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Kinds of pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DrawAs {
+    /// Characters.
+    Text,
+    /// A vector image.
+    Svg,
+}
+
+/// Lists, and the format of the result.
+#[derive(Args)]
+pub(crate) struct Lists {
+    /// Lists, one per argument: names, bracket lists, encoded values, @FILE, or - for standard input (the
+    /// default).
+    #[arg(value_name = "LIST")]
+    pub(crate) lists: Vec<OsString>,
+    /// The output format.
+    #[arg(long, value_enum, default_value_t = Target::Clustershell, value_name = "FORMAT")]
+    pub(crate) to: Target,
+}
+
+/// Arguments of `slice`.
+#[derive(Args)]
+pub(crate) struct Slice {
+    /// The positions of the names, counted from zero: 0, 4-7, 0-3,8.
+    #[arg(value_name = "PLACES", allow_negative_numbers = true)]
+    pub(crate) places: String,
+    #[command(flatten)]
+    pub(crate) lists: Lists,
+}
+
+/// Arguments of `split` and `chop`.
+#[derive(Args)]
+pub(crate) struct Parts {
+    /// The number of parts (split), or of names in each part (chop).
+    #[arg(value_name = "N", value_parser = at_least_one)]
+    pub(crate) number: NonZeroUsize,
+    #[command(flatten)]
+    pub(crate) lists: Lists,
+}
+
+/// Arguments of `position`.
+#[derive(Args)]
+pub(crate) struct Position {
+    /// The names to find, as a list.
+    #[arg(value_name = "NAMES")]
+    pub(crate) names: OsString,
+    /// The list to search, in any form that the map commands accept.
+    #[arg(value_name = "INPUT")]
+    pub(crate) words: Vec<OsString>,
+}
+
+/// Arguments of `diff`.
+#[derive(Args)]
+pub(crate) struct Diff {
+    /// The old node map.
+    #[arg(long, value_name = "MAP")]
+    pub(crate) nodes: OsString,
+    /// The old process map.
+    #[arg(long, value_name = "MAP", requires = "new_procs")]
+    pub(crate) procs: Option<OsString>,
+    /// The new node map.
+    #[arg(long, value_name = "MAP")]
+    pub(crate) new_nodes: OsString,
+    /// The new process map.
+    #[arg(long, value_name = "MAP", requires = "procs")]
+    pub(crate) new_procs: Option<OsString>,
+    #[command(flatten)]
+    pub(crate) layout: LayoutArgs,
+}
+
+/// Parses a number of 1 or more.
+fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
+    match text.parse::<usize>() {
+        Ok(number) => {
+            NonZeroUsize::new(number).ok_or_else(|| "expected a number of at least 1".to_owned())
+        }
+        Err(_) => Err(format!("expected a number from 1 to {}", usize::MAX)),
+    }
+}
+
+/// The source of a map.
+#[derive(Args)]
+pub(crate) struct MapInput {
+    /// Names, bracket lists like n[001-128,200], encoded values, @FILE, or - for standard input (the
+    /// default). Several are joined.
+    #[arg(value_name = "INPUT")]
+    pub(crate) words: Vec<OsString>,
+    /// The input is a process map: ranks and ranges separated by commas, nodes by `;`, newlines or arguments.
+    #[arg(long)]
+    pub(crate) procs: bool,
 }

@@ -11,7 +11,7 @@ use pmix_topology::{Cpuset, Level};
 use pmix_types::Nspace;
 
 use super::Ranks;
-use super::layout::LayoutArgs;
+use super::map::LayoutArgs;
 
 /// Arguments of `run`.
 #[derive(Args)]

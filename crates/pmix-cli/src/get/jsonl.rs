@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::jobs::{self, Refusal, Registration};
-use super::{host, show, value};
+use super::{subject, value};
 use crate::args::{self, Get};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -102,7 +102,7 @@ const DIRECTIVES: &[&str] = &[
 ];
 
 pub(super) fn run(context: &mut Context, args: &Get) -> Result<Exit, Failure> {
-    let host = host::for_programs(args.host.as_deref());
+    let host = subject::host_for_programs(args.host.as_deref());
     let entries = match &args.job {
         Some(path) if path == "-" => {
             return Err(Failure::usage("standard input is used for the requests"));
@@ -268,7 +268,7 @@ fn answer(
     match &known.job {
         Ok(job) => match job.get(&request) {
             Ok(value) => {
-                let value = show::typed(&value).to_string();
+                let value = value::typed_json(&value).to_string();
                 finish(out, id, Status::SUCCESS, &value, None)
             }
             Err(error) => finish(out, id, error.status(), "null", Some(&error.to_string())),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The subject of a get: a job, node, application or process.
 
-use gds_hash::{Job, Request};
+use gds_hash::{Job, LocalNode, Request};
 use pmix_types::{Info, Rank, Value, keys};
 use serde_json::{Map, Value as Json, json};
 
@@ -149,5 +149,33 @@ impl NodeRef {
             Self::Name(name) => json!(String::from_utf8_lossy(name)),
             Self::Id(id) => json!(id),
         }
+    }
+}
+
+/// Stands for the name of this node in a job that is to work on any.
+const THIS_HOST: &str = "THISHOST";
+
+/// Returns the host name of this node.
+pub(crate) fn host_name() -> Option<String> {
+    let paths = ["/proc/sys/kernel/hostname", "/etc/hostname"];
+    let text = paths.iter().find_map(|p| std::fs::read_to_string(p).ok())?;
+    let name = text.trim();
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// Returns the node for an interactive user: the named one, or this node.
+pub(super) fn host_for_people(named: Option<&str>) -> LocalNode {
+    match named.map(str::to_owned).or_else(host_name) {
+        Some(name) => LocalNode::new(name).alias(THIS_HOST),
+        None => LocalNode::new(THIS_HOST),
+    }
+}
+
+/// Returns the node for a program that replays jobs, with the name that the jobs use.
+pub(super) fn host_for_programs(named: Option<&str>) -> LocalNode {
+    let host = LocalNode::new(THIS_HOST);
+    match named.map(str::to_owned).or_else(host_name) {
+        Some(name) => host.alias(name),
+        None => host,
     }
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Node maps from any input.
 
-use pmix_hostlist::{Allocation, Notation, Slots};
+use pmix_hostlist::{Allocation, Notation, Slots, is_blank};
 use pmix_map::{Limits, NodeList, NodeListBuilder, NodeRun};
 use preg_core::{Preg, Regex2Ref};
+use serde::Deserialize;
 
 use super::detect::{Segment, Value, segments};
 use super::source::{Form, Source, of_limits, of_list};
-use super::{flux, separators};
+use crate::excerpt::Excerpt;
 use crate::failure::Failure;
 
 /// A node map, as text where it came as text and folded where it came folded.
@@ -29,7 +30,7 @@ pub(crate) fn read_nodes(preg: &Preg, sources: Vec<Source>) -> Result<Nodes, Fai
         if let Ok([Segment::List(left), Segment::List(right)]) =
             found.get_disjoint_mut([index - 1, index])
         {
-            separators::join(left, right);
+            join_separated(left, right);
         }
     }
     let found = found.into_iter().map(|segment| of_segment(preg, segment));
@@ -64,7 +65,7 @@ fn allocation(source: &Source, limits: &Limits) -> Result<Allocation, Failure> {
             nodes.map(|nodes| Allocation { nodes, slots: None })
         }
         Form::Slurm(tasks) => pmix_hostlist::parse_slurm(text, tasks.as_deref(), limits),
-        Form::FluxResources => return flux::read(source, limits),
+        Form::FluxResources => return read_flux(source, limits),
         Form::McpuHosts => pmix_hostlist::parse_mcpu_hosts(text, limits),
         Form::Hostfile | Form::Map => pmix_hostlist::parse_hostfile(text, source.comments, limits),
     }
@@ -184,4 +185,190 @@ pub(crate) fn text_of(list: &NodeList, limits: &Limits) -> Result<Vec<u8>, Failu
     let mut text = Vec::with_capacity(list.text_len());
     list.write_text(b',', &mut text);
     Ok(text)
+}
+
+// The nodes and cores of a Flux job, from its resource set R.
+//
+// Source: Flux RFC 20 (resource set, version 1), RFC 22 (sets of numbers) and RFC 29 (lists of hosts). The
+// hosts of `nodelist` belong to the ranks in ascending order, whatever their order in `R_lite`.
+
+/// A resource set, as far as it says which nodes and cores a job has.
+#[derive(Deserialize)]
+struct ResourceSet {
+    version: u32,
+    execution: Execution,
+}
+
+#[derive(Deserialize)]
+struct Execution {
+    #[serde(rename = "R_lite")]
+    entries: Vec<ResourceEntry>,
+    nodelist: Vec<String>,
+}
+
+/// The resources of some brokers of the instance, each of which is a node.
+#[derive(Deserialize)]
+struct ResourceEntry {
+    rank: String,
+    children: Children,
+}
+
+#[derive(Deserialize)]
+struct Children {
+    core: String,
+}
+
+/// Reads a resource set: its nodes in the order of their ranks, with a slot for each core.
+pub(super) fn read_flux(source: &Source, limits: &Limits) -> Result<Allocation, Failure> {
+    let text = &source.bytes;
+    let set: ResourceSet = serde_json::from_slice(text).map_err(|error| {
+        let lines = text.split_inclusive(|byte| *byte == b'\n');
+        let before: usize = lines
+            .take(error.line().saturating_sub(1))
+            .map(<[u8]>::len)
+            .sum();
+        let at = (before + error.column().saturating_sub(1)).min(text.len());
+        Failure::data(format!("not a Flux resource set: {error}"))
+            .at(Excerpt::new(&source.origin, text, at))
+            .cure("`flux job info JOBID R` and `flux kvs get resource.R` print one")
+    })?;
+    let Execution { entries, nodelist } = set.execution;
+    let fault = |why: String| {
+        let origin = &source.origin;
+        Failure::data(format!("the resource set in {origin} {why}"))
+    };
+    if set.version != 1 {
+        let version = set.version;
+        return Err(fault(format!(
+            "has version {version}; only version 1 is supported"
+        )));
+    }
+    let mut runs = Vec::new();
+    for entry in &entries {
+        let cores = numbers(&entry.children.core);
+        let cores = cores.map(|runs| runs.iter().map(|(first, last)| last - first + 1).sum());
+        let cores: u64 = cores.ok_or_else(|| fault(no_set(&entry.children.core)))?;
+        let slots = u32::try_from(cores).map_err(|_| fault(no_set(&entry.children.core)))?;
+        let ranks = numbers(&entry.rank).ok_or_else(|| fault(no_set(&entry.rank)))?;
+        runs.extend(ranks.into_iter().map(|(first, last)| (first, last, slots)));
+    }
+    runs.sort_unstable();
+    if let Some(pair) = runs.windows(2).find(|pair| pair[0].1 >= pair[1].0) {
+        return Err(fault(format!("has rank {} twice", pair[1].0)));
+    }
+    let nodelist = Source {
+        origin: format!("nodelist in {}", source.origin),
+        bytes: nodelist.join(",").into_bytes(),
+        ..source.clone()
+    };
+    limits.check_text(nodelist.bytes.len()).map_err(of_limits)?;
+    let nodes = pmix_hostlist::parse(&nodelist.bytes, limits);
+    let nodes = nodes.map_err(|error| of_list(&error, &nodelist))?;
+    let slots: Slots = (runs.iter())
+        .map(|(first, last, slots)| (*slots, last - first + 1))
+        .collect();
+    if slots.num_nodes() != nodes.len() as u64 {
+        let (hosts, ranks) = (nodes.len(), slots.num_nodes());
+        return Err(fault(format!("names {hosts} hosts for {ranks} ranks")));
+    }
+    Ok(Allocation {
+        nodes,
+        slots: Some(slots),
+    })
+}
+
+fn no_set(text: &str) -> String {
+    format!("has {text:?}, expected numbers and ranges like 0-3,8")
+}
+
+/// Parses a set of numbers, `0-3,8` or `[0-3,8]`, into ranges with both ends included. Returns `None` for
+/// other text, and for numbers that are not in ascending order.
+fn numbers(text: &str) -> Option<Vec<(u64, u64)>> {
+    let inner = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for range in inner.unwrap_or(text).split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let number = |text: &str| text.parse::<u32>().ok().map(u64::from);
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last || runs.last().is_some_and(|(_, before)| *before >= first) {
+            return None;
+        }
+        runs.push((first, last));
+    }
+    Some(runs)
+}
+
+/// Takes two arguments for one text with a blank between: a comma at the end of the first or the
+/// front of the second already separates them.
+pub(super) fn join_separated(left: &mut Source, right: &mut Source) {
+    let is_map = |source: &Source| source.form == Form::Map;
+    if left.comments || right.comments || !is_map(left) || !is_map(right) {
+        return;
+    }
+    let ends = left.bytes.iter().rposition(|b| !is_blank(*b));
+    let starts = right.bytes.iter().position(|b| !is_blank(*b));
+    let (Some(end), Some(start)) = (ends, starts) else {
+        return;
+    };
+    if left.bytes[end] != b',' {
+        if right.bytes[start] == b',' {
+            right.bytes[start] = b' ';
+            if right.bytes.iter().all(|b| is_blank(*b)) {
+                left.bytes.push(b',');
+            }
+        }
+        return;
+    }
+    left.bytes[end] = b' ';
+    if left.bytes.iter().all(|b| is_blank(*b)) {
+        // An empty name alone has no text of its own.
+        right.bytes.insert(0, b',');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pmix_hostlist::normalise;
+
+    use super::*;
+
+    fn normal(text: &str, comments: bool) -> String {
+        let mut bytes = text.as_bytes().to_vec();
+        normalise(&mut bytes, comments);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    #[test]
+    fn arguments_read_like_one_text_with_a_blank_between() {
+        let texts = [
+            "a", "a,", ",a", ",a,", ",", ",,", " a , ", "a b,", " , ", "n[1-2],",
+        ];
+        for (left, right) in texts.iter().flat_map(|l| texts.map(|r| (*l, r))) {
+            let source = |text: &str| Source {
+                origin: String::new(),
+                bytes: text.as_bytes().to_vec(),
+                comments: false,
+                form: Form::Map,
+            };
+            let (mut a, mut b) = (source(left), source(right));
+            join_separated(&mut a, &mut b);
+            normalise(&mut a.bytes, false);
+            normalise(&mut b.bytes, false);
+            let parts = [a.bytes, b.bytes];
+            let parts: Vec<_> = parts.iter().filter(|p| !p.is_empty()).collect();
+            let joined: Vec<u8> = parts
+                .iter()
+                .map(|p| p.as_slice())
+                .collect::<Vec<_>>()
+                .join(&b',');
+            let expected = normal(&format!("{left} {right}"), false);
+            assert_eq!(
+                String::from_utf8_lossy(&joined),
+                expected,
+                "{left:?} {right:?}"
+            );
+        }
+    }
 }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::answer::{self, AUTO, Encoded};
-use super::encode::write_members;
+use super::convert::write_members;
 use super::list::Map;
 use crate::args::FormArg;
 use crate::context::Context;

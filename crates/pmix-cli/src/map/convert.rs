@@ -6,19 +6,21 @@ use std::io::Write;
 
 use pmix_hostlist::Notation;
 use pmix_map::NodeList;
-use preg_core::{Preg, Status};
+use preg_core::{Error, Preg, Status};
 
-use super::answer;
-use super::decode::{check, write_object};
+use super::answer::{self, Encoded};
 use super::list::Map;
-use super::read_map;
-use crate::args::{Convert, FormArg, Target, Writer};
+use super::{read_map, read_text};
+use crate::args::{Convert, Decode, DecodeOut, Encode, EncodeOut, FormArg, Target, Writer};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::input::{
-    Form, Segment, Source, read_nodes, read_sources, segments, text_of, text_of_procs,
+    Form, Segment, Source, decode_nodes, decode_procs, read_nodes, read_sources, segments,
+    tagged_values, text_of, text_of_procs,
 };
-use crate::printable::printable;
+use crate::octets;
+use crate::output::Out;
+use crate::style::{Progress, is_printable, printable};
 
 /// The name of the range notation of every PMIx release.
 const RANGES: &str = "pmix";
@@ -139,14 +141,156 @@ fn ranges(preg: &Preg, map: &Map) -> Result<Vec<u8>, Failure> {
     };
     value
         .map(|v| v.bytes)
-        .map_err(|e| super::encode::refusal(&e, &text))
+        .map_err(|e| encode_refusal(&e, &text))
+}
+
+pub(super) fn encode(context: &mut Context, args: &Encode) -> Result<Exit, Failure> {
+    let text = read_text(context, &args.input)?;
+    let progress = Progress::start("encoding");
+    let value = answer::encode(
+        &context.preg,
+        &args.scheme,
+        args.form,
+        args.input.procs,
+        &text,
+    )
+    .map_err(|e| encode_refusal(&e, &text))?;
+    drop(progress);
+    tracing::info!(
+        "encoded a list of {} bytes as {} bytes with {}",
+        text.len(),
+        value.bytes.len(),
+        value.kind
+    );
+    let out = if context.json {
+        EncodeOut::Json
+    } else {
+        args.out
+    };
+    print_encoded(&mut context.out, &value, out)?;
+    Ok(Exit::Ok)
+}
+
+/// Converts an error of an encoder: a scheme that declines gives a negative answer, an invalid list is bad
+/// data.
+pub(super) fn encode_refusal(error: &Error, list: &[u8]) -> Failure {
+    match error.status() {
+        Status::ERR_TAKE_NEXT_OPTION => {
+            let cure =
+                "`pmix map size` shows the schemes that can encode it; --scheme auto selects one";
+            Failure::new(Exit::Negative, error.status(), error.to_string()).cure(cure)
+        }
+        Status::ERR_NOT_FOUND => Failure::new(Exit::Usage, error.status(), error.to_string()),
+        Status::ERR_NOT_SUPPORTED if error.offset().is_none() => {
+            Failure::new(Exit::Negative, error.status(), error.to_string())
+                .cure("`pmix plugins list` shows the active components")
+        }
+        _ => Failure::of(error, "the list", list),
+    }
+}
+
+fn print_encoded(out: &mut Out, value: &Encoded, how: EncodeOut) -> Result<(), Failure> {
+    match how {
+        EncodeOut::Hex => writeln!(out, "{}", octets::hex(&value.bytes))?,
+        EncodeOut::Base64 => writeln!(out, "{}", octets::base64(&value.bytes))?,
+        EncodeOut::Json => {
+            let form = match value.form {
+                FormArg::String => "string",
+                FormArg::Regex2 => "regex2",
+            };
+            write!(out, "{{\"form\":\"{form}\",")?;
+            write_members(out, value)?;
+            writeln!(out, "}}")?;
+        }
+        EncodeOut::Text => return print_text(out, &value.bytes),
+    }
+    Ok(())
+}
+
+/// Writes `"type":…,"len":…,"bytes_hex":…`.
+pub(super) fn write_members(out: &mut impl Write, value: &Encoded) -> std::io::Result<()> {
+    out.write_all(b"\"type\":")?;
+    crate::output::json_string(value.kind.as_bytes(), out)?;
+    write!(out, ",\"len\":{},\"bytes_hex\":\"", value.bytes.len())?;
+    let mut digits = String::new();
+    for chunk in value.bytes.chunks(1 << 15) {
+        digits.clear();
+        octets::push_hex(chunk, &mut digits);
+        out.write_all(digits.as_bytes())?;
+    }
+    out.write_all(b"\"")
+}
+
+/// Prints the bytes unchanged, with a newline after text.
+fn print_text(out: &mut Out, bytes: &[u8]) -> Result<(), Failure> {
+    let is_text = !bytes.iter().any(u8::is_ascii_control);
+    if out.is_terminal() && !is_printable(bytes) {
+        let message = format!("the value is {} bytes of binary data", bytes.len());
+        return Err(Failure::usage(message)
+            .cure("use --out hex, or redirect the output to a file or a pipe"));
+    }
+    out.write_all(bytes)?;
+    if is_text {
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+pub(super) fn decode(context: &mut Context, args: &Decode) -> Result<Exit, Failure> {
+    let map = match &args.kind {
+        None => read_map(context, &args.input)?,
+        Some(kind) => {
+            let values = tagged_values(kind, read_sources(&args.input.words)?)?;
+            let limits = context.limits();
+            if args.input.procs {
+                decode_procs(&context.preg, &values)?
+                    .into_map(limits)?
+                    .into()
+            } else {
+                decode_nodes(&context.preg, &values)?
+                    .into_list(limits)?
+                    .into()
+            }
+        }
+    };
+    // The output is written piece by piece, so its length is not limited by memory.
+    let out = &mut context.out;
+    match args.out {
+        _ if context.json => write_object(out, &map)?,
+        DecodeOut::Lines => map.write_lines(out)?,
+        DecodeOut::List => {
+            map.write_list(out)?;
+            out.write_all(b"\n")?;
+        }
+        DecodeOut::Json => {
+            map.write_array(out)?;
+            out.write_all(b"\n")?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// Refuses to print a list that exceeds the limits.
+pub(super) fn check(context: &Context, map: &Map) -> Result<(), Failure> {
+    map.check(context.limits())
+        .map_err(|e| Failure::of(&e, "the list", b""))
+}
+
+/// Writes `{"procs":…,"count":…,"list":[…]}`.
+pub(super) fn write_object(out: &mut impl Write, map: &Map) -> Result<(), Failure> {
+    let procs = matches!(map, Map::Procs(_));
+    write!(out, "{{\"procs\":{procs},\"count\":{},", map.len())?;
+    map.write_members(out)?;
+    out.write_all(b"}\n")?;
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use pmix_map::Limits;
     use pmix_mca::Params;
+
+    use super::*;
 
     #[test]
     fn names_that_do_not_round_trip_are_rejected() {

@@ -12,7 +12,7 @@ use super::{read_lists, read_pair};
 use crate::args::{Diff, Pair};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::printable::printable;
+use crate::style::printable;
 
 /// Names that one list has and the other has not.
 type Names = Vec<Vec<u8>>;

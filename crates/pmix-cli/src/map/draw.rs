@@ -9,18 +9,14 @@ use pmix_map::{NodeList, ProcMap};
 use preg_core::Status;
 use serde_json::json;
 
-use super::label::shorten_all;
-use super::matrix::{Mark, Matrix};
+use super::matrix::{Mark, Matrix, shorten_all};
 use super::pattern::{self, Layout, Summary};
 use super::{check_pair, read_pair, svg};
 use crate::args::{Draw, DrawAs, Pair};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::input::{read_option, read_procs, read_sources};
-use crate::printable::{columns, printable};
-use crate::progress::Progress;
-use crate::style::Style;
-use crate::words::counted;
+use crate::style::{Progress, Style, columns, counted, printable};
 
 /// Most rows of a picture in characters, and of the corner that is shown beside a folded one.
 const ROWS: usize = 32;

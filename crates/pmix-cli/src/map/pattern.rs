@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use pmix_map::{ProcMap, RankFault};
 
-use crate::words::size;
+use crate::style::size;
 
 /// The distribution of consecutive ranks over nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

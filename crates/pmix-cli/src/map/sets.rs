@@ -2,14 +2,20 @@
 //! Lists as sets: sorted, or the names that some rule chooses, each once and in the order in which they
 //! first appear.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io::Write as _;
 
 use pmix_map::{Limits, NodeList, NodeListBuilder};
+use preg_core::Status;
+use serde_json::json;
 
-use super::{convert, natural, read_lists};
-use crate::args::Lists;
+use super::{convert, read_lists};
+use crate::args::{Lists, Parts, Position, Slice};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::input::{Form, Source, procs_of_text, read_nodes, read_option, read_sources};
 
 /// The selection of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +34,7 @@ pub(super) enum Rule {
 pub(super) fn sort(context: &mut Context, args: &Lists) -> Result<Exit, Failure> {
     let lists = read_lists(context, &args.lists)?;
     let mut names: Vec<_> = lists.iter().flat_map(NodeList::iter).collect();
-    names.sort_by(|a, b| natural::compare(a, b));
+    names.sort_by(|a, b| natural_order(a, b));
     let list = list_of(names.iter().map(Vec::as_slice), context.limits())?;
     convert::write(context, &list.into(), args.to)?;
     Ok(Exit::Ok)
@@ -94,8 +100,187 @@ pub(super) fn list_of<'a>(
     Ok(builder.finish())
 }
 
+/// Compares two names part by part, digits by their value and all else byte by byte. Equal numbers stand
+/// with the fewer leading zeros first, so that different names are never equal.
+pub(super) fn natural_order(a: &[u8], b: &[u8]) -> Ordering {
+    let (mut left, mut right) = (a, b);
+    loop {
+        let (Some(x), Some(y)) = (left.first(), right.first()) else {
+            // At its end a name is before all that go on; those of one value go by their zeros.
+            let ends = left.len().cmp(&right.len());
+            return ends
+                .then_with(|| a.len().cmp(&b.len()))
+                .then_with(|| a.cmp(b));
+        };
+        if x.is_ascii_digit() && y.is_ascii_digit() {
+            let (number, rest) = digits(left);
+            let (other, other_rest) = digits(right);
+            let order = number
+                .len()
+                .cmp(&other.len())
+                .then_with(|| number.cmp(other));
+            if order != Ordering::Equal {
+                return order;
+            }
+            (left, right) = (rest, other_rest);
+        } else {
+            if x != y {
+                return x.cmp(y);
+            }
+            (left, right) = (&left[1..], &right[1..]);
+        }
+    }
+}
+
+/// Returns the number at the front without leading zeros, and what follows it.
+fn digits(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = text
+        .iter()
+        .position(|b| !b.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, rest) = text.split_at(end);
+    let zeros = number.iter().take_while(|b| **b == b'0').count();
+    (&number[zeros..], rest)
+}
+
+/// Runs `slice`.
+pub(super) fn slice(context: &mut Context, args: &Slice) -> Result<Exit, Failure> {
+    let list = one(context, &args.lists)?;
+    let asked = procs_of_text(Source {
+        origin: "the positions".to_owned(),
+        bytes: args.places.as_bytes().to_vec(),
+        comments: false,
+        form: Form::Map,
+    })
+    .into_map(context.limits())
+    .map_err(|f| {
+        // What reads them knows ranks.
+        f.saying("not a position in a list")
+            .misuse("a position is a number or a range, counted from zero: 3, 8-15")
+    })?;
+    let places = (0..asked.num_nodes()).flat_map(|n| asked.ranks_of(n).into_iter().flatten());
+    let mut builder = NodeListBuilder::new(context.limits());
+    let (mut name, mut absent) = (Vec::new(), None);
+    for place in places {
+        name.clear();
+        let index = usize::try_from(place.as_raw()).unwrap_or(usize::MAX);
+        if !list.write_nth(index, &mut name) {
+            absent.get_or_insert(place);
+            continue;
+        }
+        let fault = |e| Failure::of(&preg_core::Error::from(e), "the list", b"");
+        builder.name(&name).map_err(fault)?;
+    }
+    convert::write(context, &builder.finish().into(), args.lists.to)?;
+    context.out.flush()?;
+    match absent {
+        None => Ok(Exit::Ok),
+        Some(place) => {
+            let message = format!("no element {place}: the list has {}", list.len());
+            Err(Failure::answer(Status::ERR_NOT_FOUND, message))
+        }
+    }
+}
+
+/// Runs `split`: parts whose lengths differ by at most one, the longer ones first.
+pub(super) fn split(context: &mut Context, args: &Parts) -> Result<Exit, Failure> {
+    let list = one(context, &args.lists)?;
+    let parts = args.number.get();
+    let (each, more) = (list.len() / parts, list.len() % parts);
+    let lengths = (0..parts.min(list.len())).map(|part| each + usize::from(part < more));
+    cut(context, &list, lengths, args)
+}
+
+/// Runs `chop`: parts of one length; the last one can be shorter.
+pub(super) fn chop(context: &mut Context, args: &Parts) -> Result<Exit, Failure> {
+    let list = one(context, &args.lists)?;
+    let each = args.number.get();
+    let lengths = (0..list.len())
+        .step_by(each)
+        .map(|at| each.min(list.len() - at));
+    cut(context, &list, lengths, args)
+}
+
+/// Writes one part after the other, a line each.
+fn cut(
+    context: &mut Context,
+    list: &NodeList,
+    lengths: impl Iterator<Item = usize>,
+    args: &Parts,
+) -> Result<Exit, Failure> {
+    let mut names = list.iter();
+    for length in lengths {
+        let part: Vec<_> = names.by_ref().take(length).collect();
+        let part = list_of(part.iter().map(Vec::as_slice), context.limits())?;
+        convert::write(context, &part.into(), args.lists.to)?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// Runs `position`: prints the positions of each name on one line.
+pub(super) fn position(context: &mut Context, args: &Position) -> Result<Exit, Failure> {
+    if args.names == "-" && (args.words.is_empty() || args.words.iter().any(|word| word == "-")) {
+        return Err(Failure::usage("standard input can be read only once"));
+    }
+    let (preg, limits) = (&context.preg, context.limits());
+    let asked = read_nodes(preg, read_option("the names", &args.names)?)?.into_list(limits)?;
+    let list = read_nodes(preg, read_sources(&args.words)?)?.into_list(limits)?;
+    let mut places: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
+    asked.for_each(|name| {
+        places.entry(name.to_vec()).or_default();
+    });
+    let mut index = 0;
+    list.for_each(|name| {
+        if let Some(found) = places.get_mut(name) {
+            found.push(index);
+        }
+        index += 1;
+    });
+    let (mut answers, mut absent) = (Vec::new(), Vec::new());
+    for name in asked.iter() {
+        let shown = String::from_utf8_lossy(&name).into_owned();
+        let found = places.get(&name).map_or(&[][..], Vec::as_slice);
+        for place in found {
+            if !context.json {
+                context.out.foreign(&name)?;
+                writeln!(context.out, "\t{place}")?;
+            }
+        }
+        if found.is_empty() {
+            absent.push(shown.clone());
+        }
+        answers.push(json!({ "name": shown, "places": found }));
+    }
+    if context.json {
+        context.out.json(&json!({ "names": answers }))?;
+    }
+    context.out.flush()?;
+    let Some(first) = absent.first() else {
+        return Ok(Exit::Ok);
+    };
+    let more = match absent.len() - 1 {
+        0 => String::new(),
+        more => format!(", and {more} more names"),
+    };
+    let message = format!("not in the list: {first}{more}");
+    Err(Failure::answer(Status::ERR_NOT_FOUND, message))
+}
+
+/// Returns all arguments as one list.
+fn one(context: &Context, args: &Lists) -> Result<NodeList, Failure> {
+    let words: &[OsString] = &args.lists;
+    let mut lists = read_lists(context, words)?;
+    if lists.len() == 1 {
+        return Ok(lists.remove(0));
+    }
+    let names: Vec<_> = lists.iter().flat_map(NodeList::iter).collect();
+    list_of(names.iter().map(Vec::as_slice), context.limits())
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -118,5 +303,40 @@ mod tests {
         assert_eq!(of(Rule::Odd, &lists[..2]), "c,a,d");
         assert_eq!(of(Rule::Any, &lists[..1]), "c,a,b");
         assert_eq!(of(Rule::All, &["", "a"]), "");
+    }
+
+    #[test]
+    fn numbers_count_by_value() {
+        let sorted = [
+            "",
+            "a",
+            "a1",
+            "a01",
+            "a2",
+            "a2b",
+            "a10",
+            "a010",
+            "a10b2",
+            "a10b10",
+            "b",
+            "b123456789012345678901",
+            "b123456789012345678902",
+        ];
+        let mut names = sorted.map(str::as_bytes);
+        names.reverse();
+        names.sort_by(|a, b| natural_order(a, b));
+        assert_eq!(names, sorted.map(str::as_bytes));
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_an_order(a in "[ab0-2]{0,5}", b in "[ab0-2]{0,5}", c in "[ab0-2]{0,5}") {
+            let (a, b, c) = (a.as_bytes(), b.as_bytes(), c.as_bytes());
+            prop_assert_eq!(natural_order(a, b), natural_order(b, a).reverse());
+            prop_assert_eq!(natural_order(a, b) == Ordering::Equal, a == b);
+            if natural_order(a, b) != Ordering::Greater && natural_order(b, c) != Ordering::Greater {
+                prop_assert_ne!(natural_order(a, c), Ordering::Greater);
+            }
+        }
     }
 }

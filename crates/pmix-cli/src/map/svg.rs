@@ -3,8 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::label::shorten_all;
-use super::matrix::{Mark, Matrix};
+use super::matrix::{Mark, Matrix, shorten_all};
 
 const CELL: usize = 10;
 const LEFT: usize = 150;

@@ -10,9 +10,7 @@ use super::read_pair;
 use crate::args::Pair;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::printable::printable;
-use crate::progress::Progress;
-use crate::words::{counted, size};
+use crate::style::{Progress, counted, printable, size};
 
 /// Most lines of one kind that are printed; JSON has them all.
 const SHOWN: usize = 100;

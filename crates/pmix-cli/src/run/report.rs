@@ -61,7 +61,7 @@ fn groups(outcome: &Outcome) -> String {
     }
     let mut text = format!("groups constructed: {}\n", outcome.num_groups);
     for group in &outcome.groups {
-        let name = crate::printable::printable(group.name.as_bytes());
+        let name = crate::style::printable(group.name.as_bytes());
         let listed = |procs| listed(procs, &outcome.nspace);
         text += &format!("  {name}: members {}", listed(&group.members));
         if let Some(status) = group.failure {
@@ -111,7 +111,7 @@ fn listed(procs: &[Proc<'_>], first_job: &str) -> String {
 }
 
 fn name_of_job(proc: &Proc<'_>) -> String {
-    crate::printable::printable(proc.nspace.as_bytes())
+    crate::style::printable(proc.nspace.as_bytes())
 }
 
 fn cpus_of(rank: &RankOutcome) -> String {

@@ -18,7 +18,7 @@ use super::{attach_with, events, find_job, leave, ps, warn_of_lost};
 use crate::args::{AttachTo, Global, Ranks, Stream};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
-use crate::printable::printable;
+use crate::style::printable;
 
 /// The number of the pull.
 const PULL: u64 = 1;

@@ -13,9 +13,9 @@ use serde_json::{Value as Json, json};
 use super::{attach_with, find_job, leave, warn_of_lost};
 use crate::args::{Events, Global};
 use crate::failure::{Exit, Failure};
-use crate::get::show;
+use crate::get::typed_json;
 use crate::output::Out;
-use crate::printable::printable;
+use crate::style::printable;
 
 /// The default events: changes of jobs and processes, including waits for a debugger.
 const OF_JOBS: &[Status] = &[
@@ -177,7 +177,7 @@ impl<'e> EventView<'e> {
         let infos = event.infos.iter().map(|info| {
             json!({
                 "key": info.key.as_text().to_str_lossy(),
-                "value": show::typed(&info.value),
+                "value": typed_json(&info.value),
             })
         });
         json!({

@@ -2,17 +2,20 @@
 //! Search for the server of a job. All servers of the node are queried concurrently, because one of them may
 //! be stopped.
 
+use std::io::Write as _;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pmix_tool::{FoundServer, Search, Tool};
-use pmix_types::Status;
+use pmix_tool::{Control, FoundServer, Search, Tool};
+use pmix_types::{Proc, Rank, Status};
+use serde_json::json;
 
-use super::{AT_ONCE, attach_within, find, find_for, leave, ps, target};
-use crate::args::Attach;
+use super::{AT_ONCE, attach, attach_within, find, find_for, is_answer, leave, ps, target};
+use crate::args::{Attach, Global, Kill, Ranks, Release};
 use crate::failure::{Exit, Failure};
+use crate::output::Out;
 
 /// Time limit for further servers to report the job after the first one.
 const OTHERS: Duration = Duration::from_secs(3);
@@ -152,4 +155,135 @@ fn named(server: &FoundServer) -> String {
         Some(pid) => format!("pid {pid}, {name}"),
         None => format!("{name}, {}", server.uri.address),
     }
+}
+
+/// Runs the command.
+pub(crate) fn kill(global: &Global, args: &Kill) -> Result<Exit, Failure> {
+    let control = control(args);
+    let targets = Ranks::procs(args.ranks.as_ref(), &args.nspace);
+    let tool = attach(&find_job(&args.attach, Some(&args.nspace))?, &args.attach)?;
+    let done = tool.control(targets, control);
+    let status = match done {
+        Ok(()) => Status::SUCCESS,
+        Err(error) if is_answer(error.status()) => error.status(),
+        Err(error) => return Err(error.into()),
+    };
+    leave(tool);
+    if global.json {
+        let mut out = Out::new();
+        let (what, signal) = name(control);
+        out.json(&json!({
+            "nspace": args.nspace,
+            "ranks": args.ranks.as_ref().map(|ranks| &ranks.0),
+            "control": what,
+            "signal": signal,
+            "status": status.as_raw(),
+        }))?;
+        out.flush()?;
+    }
+    if status.is_success() {
+        return Ok(Exit::Ok);
+    }
+    let nspace = &args.nspace;
+    let message = match status {
+        Status::ERR_NOT_FOUND => format!("job {nspace:?} has no such running process ({status})"),
+        _ => format!("the server rejected the request for job {nspace:?} ({status})"),
+    };
+    Err(match global.json {
+        true => Failure::answer(status, message),
+        false => Failure::new(Exit::Negative, status, message),
+    })
+}
+
+/// Returns the requested control.
+fn control(args: &Kill) -> Control {
+    match args.signal {
+        Some(number) => Control::Signal(number),
+        None if args.kill => Control::Kill,
+        None if args.pause => Control::Pause,
+        None if args.resume => Control::Resume,
+        None => Control::Terminate,
+    }
+}
+
+/// Returns the name of a control, and its signal.
+fn name(control: Control) -> (&'static str, Option<i32>) {
+    match control {
+        Control::Kill => ("kill", None),
+        Control::Pause => ("pause", None),
+        Control::Resume => ("resume", None),
+        Control::Signal(number) => ("signal", Some(number)),
+        _ => ("terminate", None),
+    }
+}
+
+/// Runs the command.
+pub(crate) fn release(global: &Global, args: &Release) -> Result<Exit, Failure> {
+    let nspace = &args.nspace;
+    let tool = attach(&find_job(&args.attach, Some(nspace))?, &args.attach)?;
+    // For a server, an event without recipients is not an error, so missing targets are checked here.
+    let missing = missing(&tool, args)?;
+    let status = match missing {
+        None => match tool.release(Ranks::procs(args.ranks.as_ref(), nspace)) {
+            Ok(()) => Status::SUCCESS,
+            Err(error) if is_answer(error.status()) => error.status(),
+            Err(error) => return Err(error.into()),
+        },
+        Some(_) => Status::ERR_NOT_FOUND,
+    };
+    leave(tool);
+    if global.json {
+        let mut out = Out::new();
+        out.json(&json!({
+            "nspace": nspace,
+            "ranks": args.ranks.as_ref().map(|ranks| &ranks.0),
+            "status": status.as_raw(),
+        }))?;
+        out.flush()?;
+    }
+    if status.is_success() {
+        return Ok(Exit::Ok);
+    }
+    let what =
+        missing.unwrap_or_else(|| format!("the server rejected the release of job {nspace:?}"));
+    let message = format!("{what} ({status})");
+    Err(match global.json {
+        true => Failure::answer(status, message),
+        false => Failure::new(Exit::Negative, status, message),
+    })
+}
+
+/// Returns a message if the job or a rank does not exist. A server that does not list its jobs or processes
+/// may still have it.
+fn missing(tool: &Tool, args: &Release) -> Result<Option<String>, Failure> {
+    let nspace = &args.nspace;
+    // A waiting launcher has the name of its server, or the name that the server that started it assigned.
+    let of_server = |server: &Proc<'_>| server.nspace.as_bytes() == nspace.as_bytes();
+    let is_server = tool.servers().first().is_some_and(of_server);
+    let is_no_job = match ps::names(tool) {
+        Ok(names) => !names.iter().any(|name| name == nspace),
+        Err(_) => false,
+    };
+    if is_server || is_no_job {
+        return Ok(match ps::waiting(tool, nspace)? {
+            Ok(waiting) if !waiting.is_empty() => {
+                let is_other = |rank: &u32| !waiting.contains_key(&Rank::new(*rank));
+                let ranges = args.ranks.iter().flat_map(|ranks| &ranks.0);
+                let mut ranks = ranges.flat_map(|(first, last)| *first..=*last);
+                ranks.find(is_other).map(|rank| {
+                    format!("launcher {nspace:?} has no rank {rank} that is waiting for a release")
+                })
+            }
+            Err(Status::ERR_NOT_SUPPORTED) if is_server => None,
+            _ if is_server => Some(format!(
+                "the launcher of {nspace:?} is not waiting for a release"
+            )),
+            _ => Some(format!("the server has no job {nspace:?}")),
+        });
+    }
+    if args.ranks.is_none() {
+        return Ok(None);
+    }
+    let procs = ps::procs(tool, nspace)?.unwrap_or_default();
+    Ok(ps::missing_rank(nspace, &procs, args.ranks.as_ref()))
 }

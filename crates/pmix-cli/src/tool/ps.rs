@@ -17,7 +17,7 @@ use super::{AT_ONCE, attach, find, find_for, is_answer, leave, target};
 use crate::args::{Global, Ps, Ranks};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
-use crate::printable::printable;
+use crate::style::printable;
 
 /// The number of jobs of a server that are queried. A launcher of one node has a few thousand at most.
 const MAX_JOBS: usize = 16_384;

@@ -11,9 +11,9 @@ use serde_json::json;
 use super::{find, is_answer, leave};
 use crate::args::{Global, KeepFor, Lookup, Publish, SeenBy};
 use crate::failure::{Exit, Failure};
-use crate::get::show;
+use crate::get::{plain_text, typed_json};
 use crate::output::Out;
-use crate::printable::printable;
+use crate::style::printable;
 
 /// Runs `pmix publish`.
 pub(crate) fn publish(global: &Global, args: &Publish) -> Result<Exit, Failure> {
@@ -123,13 +123,13 @@ fn show_found(out: &mut Out, json: bool, data: &Pdata<'_>) -> Result<(), Failure
         let (nspace, rank) = (&data.proc.nspace, data.proc.rank);
         return out.json(&json!({
             "key": show_key(&data.key),
-            "value": show::typed(&data.value),
+            "value": typed_json(&data.value),
             "publisher": { "nspace": nspace.as_text().to_str_lossy(), "rank": rank.as_raw() },
             "status": 0,
         }));
     }
     write!(out, "{}: ", printable(data.key.as_bytes()))?;
-    out.foreign(&show::plain(&data.value))?;
+    out.foreign(&plain_text(&data.value))?;
     out.write_all(b"\n")?;
     Ok(())
 }

@@ -9,9 +9,9 @@ use serde_json::json;
 use super::{attach, find_job, is_answer, leave};
 use crate::args::{Global, QueryArgs, key};
 use crate::failure::{Exit, Failure};
-use crate::get::{of_text, show};
+use crate::get::{of_text, plain_text, typed_json};
 use crate::output::Out;
-use crate::printable::printable;
+use crate::style::printable;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, args: &QueryArgs) -> Result<Exit, Failure> {
@@ -117,7 +117,7 @@ fn show_answer(
 ) -> Result<(), Failure> {
     if json {
         let answers = infos.iter().map(|info| {
-            json!({ "key": info.key.as_text().to_str_lossy(), "value": show::typed(&info.value) })
+            json!({ "key": info.key.as_text().to_str_lossy(), "value": typed_json(&info.value) })
         });
         let answers: Vec<_> = answers.collect();
         let line = json!({
@@ -130,7 +130,7 @@ fn show_answer(
     for info in infos {
         let name = printable(info.key.as_text().as_bytes());
         write!(out, "{name}: ")?;
-        out.foreign(&show::plain(&info.value))?;
+        out.foreign(&plain_text(&info.value))?;
         out.write_all(b"\n")?;
     }
     Ok(())

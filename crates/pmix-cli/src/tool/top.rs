@@ -14,7 +14,6 @@ use crate::failure::{Exit, Failure};
 use crate::output::Out;
 
 mod rows;
-mod table;
 
 use rows::{Row, Rows};
 

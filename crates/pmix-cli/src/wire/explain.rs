@@ -10,8 +10,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::failure::{Exit, Failure};
 use crate::octets;
 use crate::output::Out;
-use crate::printable::{columns, printable};
-use crate::style::Style;
+use crate::style::{Style, columns, printable};
 
 /// The most bytes that are explained: each field takes far more memory than its bytes.
 const MOST: usize = 4 << 20;

@@ -14,7 +14,6 @@ use preg_core::Preg;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{encode, json};
 use crate::args::{self, BufferArg, PsquashArg};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -178,12 +177,16 @@ fn pack(
     };
     // A type that the peer does not know is refused whatever the value.
     if !layout.module.registers(data_type) {
-        return Ok(encode::call(preg, layout, &DataArray::empty(data_type))?);
+        return Ok(super::encode_call(
+            preg,
+            layout,
+            &DataArray::empty(data_type),
+        )?);
     }
     let Some(value) = value else {
         return Err(bad("the request has neither \"value\" nor \"bytes_hex\""));
     };
-    let data = json::read(data_type, value.get()).map_err(|e| bad(e.to_string()))?;
+    let data = super::read_json(data_type, value.get()).map_err(|e| bad(e.to_string()))?;
     let found = u64::try_from(data.len()).unwrap_or(u64::MAX);
     if request.count.is_some_and(|count| count != found) {
         let count = request.count.unwrap_or_default();
@@ -191,7 +194,7 @@ fn pack(
             "the count is {count}, but the value holds {found} elements"
         )));
     }
-    Ok(encode::call(preg, layout, &data)?)
+    Ok(super::encode_call(preg, layout, &data)?)
 }
 
 fn unpack(
@@ -222,7 +225,7 @@ fn unpack(
             message: format!("the buffer holds {found} elements, but the limit is {count}"),
         });
     }
-    json::print(&data).map_err(|e| bad(e.to_string()))
+    super::print_json(&data).map_err(|e| bad(e.to_string()))
 }
 
 /// Returns the limits of unpacking: the memory for the count in the request, in addition to the memory for

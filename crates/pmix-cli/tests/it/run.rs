@@ -5,8 +5,9 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::command::launcher::{Running, assert_nothing_left, launcher, run, run_with, sorted};
-use crate::command::{finish, pmix_with};
+use crate::command::{
+    Running, assert_nothing_left, finish, launcher, pmix_with, run, run_with, sorted,
+};
 
 #[test]
 fn every_process_runs_the_program() {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `pmix run` with the options and variables of other launchers.
 
-use crate::command::launcher::{assert_nothing_left, launcher, run, run_with, sorted};
-use crate::command::{finish, pmix};
+use crate::command::{assert_nothing_left, finish, launcher, pmix, run, run_with, sorted};
 
 fn lines(args: &[&str]) -> Vec<String> {
     let outcome = run(args);

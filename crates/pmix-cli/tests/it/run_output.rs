@@ -8,9 +8,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::command;
-use crate::command::Watchdog;
-use crate::command::launcher::{Running, assert_nothing_left, launcher, run, sorted};
+use crate::command::{self, Running, Watchdog, assert_nothing_left, launcher, run, sorted};
 
 /// Waits until all processes of a job have created their files as their last action, and then longer than any time
 /// limit of the launcher except those of its readers.

@@ -4,8 +4,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::command::launcher::{Running, assert_nothing_left, launcher};
-use crate::command::{command, finish};
+use crate::command::{Running, assert_nothing_left, command, finish, launcher};
 
 /// Starts a job of two processes that run until their output has been read.
 fn job() -> Running {

@@ -42,7 +42,7 @@ impl Listening {
     /// Starts a launcher with the tool's address and the launcher's name in the environment.
     fn start(&self, args: &[&str]) -> (Child, command::Watchdog, TempDir) {
         let named = ["--node-name", "n1", "--nspace", "inner@1"];
-        let (mut command, tmp) = command::launcher::launcher(&[&named, args].concat());
+        let (mut command, tmp) = command::launcher(&[&named, args].concat());
         let address = self.0.local_addr().unwrap();
         command
             .env("PMIX_LAUNCHER_RNDZ_URI", format!("tool.0;tcp4://{address}"))
@@ -253,7 +253,7 @@ fn a_launcher_connects_with_its_tool_and_is_asked_over_that_connection() {
             .count(),
         2
     );
-    command::launcher::assert_nothing_left(&tmp);
+    command::assert_nothing_left(&tmp);
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn a_launcher_without_its_tool_starts_no_job() {
     assert_eq!((left.code, left.text().as_str()), (1, ""));
     let said = "the tool that started it has exited";
     assert!(left.stderr.contains(said), "{}", left.stderr);
-    command::launcher::assert_nothing_left(&tmp);
+    command::assert_nothing_left(&tmp);
     // The port has no listener any more.
     let nowhere = listening.0.local_addr().unwrap().to_string();
     drop(listening);
@@ -279,13 +279,13 @@ fn a_launcher_without_its_tool_starts_no_job() {
         ),
         ("somewhere".to_owned(), "is not the address of a server"),
     ] {
-        let (mut command, tmp) = command::launcher::launcher(&["echo", "here"]);
+        let (mut command, tmp) = command::launcher(&["echo", "here"]);
         command.env("PMIX_LAUNCHER_RNDZ_URI", address);
         let refused = command::finish(command, b"");
         assert_eq!((refused.code, refused.text().as_str()), (2, ""));
         for part in ["PMIX_LAUNCHER_RNDZ_URI", why] {
             assert!(refused.stderr.contains(part), "{}", refused.stderr);
         }
-        command::launcher::assert_nothing_left(&tmp);
+        command::assert_nothing_left(&tmp);
     }
 }

@@ -4,8 +4,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use crate::command::Watchdog;
-use crate::command::launcher::Running;
+use crate::command::{Running, Watchdog};
 
 const NAME: &str = "attached@1";
 

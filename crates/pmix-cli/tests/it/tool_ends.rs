@@ -10,7 +10,7 @@ use std::fs;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use crate::command::launcher::Running;
+use crate::command::Running;
 use pmix_client::Ask;
 use pmix_proto::Event;
 use pmix_tool::Tool;

@@ -6,9 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::command;
-use crate::command::Outcome;
-use crate::command::launcher::Running;
+use crate::command::{self, Outcome, Running};
 use pmix_client::Ask;
 use pmix_tool::{FoundServer, Search, Target, Tool};
 use pmix_types::{App, DataArray, Envar, Info, Proc, Query, Rank, Status, Value, keys};
@@ -99,7 +97,7 @@ fn server_of(file: &Path) -> FoundServer {
 /// file `inner` of the directory.
 fn unstarted(args: &[&str]) -> (Child, command::Watchdog, TempDir) {
     let named = ["--node-name", "n1", "--nspace", "inner@1"];
-    let (mut command, tmp) = command::launcher::launcher(&[&named, args].concat());
+    let (mut command, tmp) = command::launcher(&[&named, args].concat());
     command
         .env("PMIX_LAUNCHER_PAUSE_FOR_TOOL", "1")
         .env("PMIX_LAUNCHER_RENDEZVOUS_FILE", tmp.path().join("inner"))
@@ -290,14 +288,14 @@ fn an_unreleased_launcher_ends_by_a_signal_or_its_timeout() {
         text.contains("it received SIGTERM before it was released"),
         "{text}"
     );
-    command::launcher::assert_nothing_left(&tmp);
+    command::assert_nothing_left(&tmp);
     let (child, _watchdog, tmp) = start(&["--timeout", "0.05"]);
     let text = said(child);
     assert!(
         text.contains("its time limit expired before it was released"),
         "{text}"
     );
-    command::launcher::assert_nothing_left(&tmp);
+    command::assert_nothing_left(&tmp);
     let (child, _watchdog, tmp) = start(&[]);
     let mut tool = Tool::new();
     tool.attach(&server_of(&tmp.path().join("inner")), |_| {})
@@ -310,7 +308,7 @@ fn an_unreleased_launcher_ends_by_a_signal_or_its_timeout() {
         text.contains("a tool aborted it before it was released"),
         "{text}"
     );
-    command::launcher::assert_nothing_left(&tmp);
+    command::assert_nothing_left(&tmp);
     // Without a parent server, the launcher is released by its own name.
     let (mut child, _watchdog, tmp) = start(&[]);
     let file = tmp.path().join("inner");
@@ -333,7 +331,7 @@ fn an_unreleased_launcher_ends_by_a_signal_or_its_timeout() {
         (text.as_str(), child.wait().unwrap().code()),
         ("here\n", Some(0))
     );
-    command::launcher::assert_nothing_left(&tmp);
+    command::assert_nothing_left(&tmp);
 }
 
 #[test]
@@ -372,7 +370,7 @@ fn a_job_that_is_asked_for_at_a_waiting_launcher_is_refused_when_its_time_is_ove
     let errors = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(0), "{errors}");
     assert!(errors.contains("PMIx_Spawn from "), "{errors}");
-    command::launcher::assert_nothing_left(&tmp);
+    command::assert_nothing_left(&tmp);
 }
 
 #[test]
@@ -401,7 +399,7 @@ fn the_time_limit_counts_from_when_the_launcher_began() {
     let pid = child.id().to_string();
     assert!(Command::new("kill").arg(&pid).status().unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(143));
-    command::launcher::assert_nothing_left(&tmp);
+    command::assert_nothing_left(&tmp);
 }
 
 #[test]
@@ -428,7 +426,7 @@ fn ends_with_pipe(direction: &str, pipe: impl FnOnce(&mut Command)) {
         "-c",
         "test -e /proc/$$/fd/7 && echo the job has the pipe; echo up >&2; exec sleep 1000",
     ];
-    let (launcher, tmp) = command::launcher::launcher(&args);
+    let (launcher, tmp) = command::launcher(&args);
     // The pipe is a standard stream of the shell, so that its number is known.
     let mut command = Command::new("sh");
     let script = format!("exec 7{direction} <&- >&2; exec \"$0\" \"$@\"");
@@ -458,7 +456,7 @@ fn ends_with_pipe(direction: &str, pipe: impl FnOnce(&mut Command)) {
     assert!(child.try_wait().unwrap().is_none(), "{direction}");
     drop((child.stdin.take(), child.stdout.take()));
     assert_eq!(child.wait().unwrap().code(), Some(143), "{direction}");
-    command::launcher::assert_nothing_left(&tmp);
+    command::assert_nothing_left(&tmp);
 }
 
 #[test]
@@ -485,7 +483,7 @@ fn a_variable_that_names_no_pipe_of_the_tool_is_ignored_with_a_warning() {
         ("1", "did not inherit the descriptor"),
     ] {
         let job = ["sh", "-c", "echo here ${PMIX_KEEPALIVE_PIPE-unset}"];
-        let (mut command, tmp) = command::launcher::launcher(&job);
+        let (mut command, tmp) = command::launcher(&job);
         command
             .env("PMIX_KEEPALIVE_PIPE", named)
             .stdin(Stdio::null());
@@ -495,7 +493,7 @@ fn a_variable_that_names_no_pipe_of_the_tool_is_ignored_with_a_warning() {
         assert_eq!(output.stdout, b"here unset\n", "{named}");
         let expected = format!("warning: PMIX_KEEPALIVE_PIPE={named:?} is ignored: ");
         assert!(said.starts_with(&expected) && said.contains(why), "{said}");
-        command::launcher::assert_nothing_left(&tmp);
+        command::assert_nothing_left(&tmp);
     }
 }
 

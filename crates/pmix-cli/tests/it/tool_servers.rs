@@ -5,9 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::process::Stdio;
 
-use crate::command;
-use crate::command::launcher::Running;
-use crate::command::{command, finish};
+use crate::command::{self, Running, command, finish};
 
 /// Returns the command line of a job with one process that runs until it is terminated.
 fn words(name: &str) -> [&str; 9] {
@@ -158,7 +156,7 @@ fn ps_shows_replies_without_waiting_for_a_stopped_server() {
 fn a_launcher_writes_the_requested_rendezvous_file() {
     let top = tempfile::tempdir().unwrap();
     let file = top.path().join("launcher");
-    let (mut command, tmp) = command::launcher::launcher(&[
+    let (mut command, tmp) = command::launcher(&[
         "-n",
         "1",
         "--nspace",
@@ -185,7 +183,7 @@ fn a_launcher_writes_the_requested_rendezvous_file() {
     assert_eq!(procs["nspace"], "found@1");
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(!file.exists());
-    command::launcher::assert_nothing_left(&tmp);
+    command::assert_nothing_left(&tmp);
 }
 
 #[test]

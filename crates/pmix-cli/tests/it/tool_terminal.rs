@@ -7,8 +7,7 @@ use std::io::Read as _;
 use std::os::unix::fs::symlink;
 use std::process::{Child, Stdio};
 
-use crate::command::Watchdog;
-use crate::command::launcher::Running;
+use crate::command::{Running, Watchdog};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 const NAME: &str = "seen@1";

@@ -5,8 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Read as _;
 use std::process::Stdio;
 
-use crate::command::Watchdog;
-use crate::command::launcher::Running;
+use crate::command::{Running, Watchdog};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::Value as Json;

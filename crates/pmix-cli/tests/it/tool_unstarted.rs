@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::command::launcher::Running;
+use crate::command::Running;
 use pmix_client::Ask;
 use pmix_proto::Event;
 use pmix_types::{App, Info, Status, Value, keys};

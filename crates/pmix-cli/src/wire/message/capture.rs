@@ -13,8 +13,6 @@
 
 use pmix_proto::Header;
 
-use super::frame::{Frame, Side};
-
 /// Reads a capture; none if the text is none.
 pub(super) fn read(text: &[u8]) -> Option<Vec<Frame>> {
     let text = std::str::from_utf8(text).ok()?;
@@ -120,25 +118,65 @@ fn digits(text: &str) -> Vec<u8> {
     crate::octets::unhex(text.as_bytes()).unwrap_or_default()
 }
 
+/// The sender of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Side {
+    /// A client or tool.
+    Client,
+    /// The server.
+    Server,
+}
+
+/// A message as sent, possibly truncated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub(super) from: Side,
+    pub(super) header: Header,
+    /// The offset of the payload in the input; 0 in a text capture.
+    pub(super) start: usize,
+    pub(super) payload: Vec<u8>,
+}
+
+/// Cuts a stream into messages; the second part is what no message can be made of.
+pub(super) fn cut(stream: &[u8], from: Side) -> (Vec<Frame>, &[u8]) {
+    let mut frames = Vec::new();
+    let mut rest = stream;
+    while let Some((header, body)) = rest.split_first_chunk() {
+        let header = Header::decode(header);
+        let len = usize::try_from(header.len).unwrap_or(usize::MAX);
+        let (payload, next) = body.split_at(len.min(body.len()));
+        frames.push(Frame {
+            from,
+            header,
+            start: stream.len() - body.len(),
+            payload: payload.to_vec(),
+        });
+        rest = next;
+    }
+    (frames, rest)
+}
+
 #[cfg(test)]
 mod tests {
+    use pmix_proto::Tag;
+
     use super::*;
 
     #[test]
     fn bytes_come_from_the_raw_line_or_from_the_dump() {
         let text = "# about\n\
-            == CLIENT -> SERVER  connect message\n\
-            hdr (host order): pindex=-1 nbytes=2 ff ff ff ff ff ff ff ff 02 00 00 00 00 00 00 00\n\
-            \x20  0 6e 00   | psec\n\
-            == SERVER -> CLIENT  connect reply\n\
-            \x20 00 00 00 00 | status\n\
-            == SERVER -> CLIENT  hdr 00 00 00 00 00 00 00 65 00 00 00 02 00 00 00 00  (tag=101)\n\
-            RAW 00000000000000650000000200000000 0200\n\
-            \x20  0 02 00   | status\n\
-            == CLIENT -> SERVER  hdr 00 00 00 00 00 00 00 66 00 00 00 05 00 00 00 00\n\
-            \x20  0 02   | count\n\
-            \x20  1 03 04 ... (+2 bytes)  | shortened\n\
-            \x20  5 07   | behind it\n";
+        == CLIENT -> SERVER  connect message\n\
+        hdr (host order): pindex=-1 nbytes=2 ff ff ff ff ff ff ff ff 02 00 00 00 00 00 00 00\n\
+        \x20  0 6e 00   | psec\n\
+        == SERVER -> CLIENT  connect reply\n\
+        \x20 00 00 00 00 | status\n\
+        == SERVER -> CLIENT  hdr 00 00 00 00 00 00 00 65 00 00 00 02 00 00 00 00  (tag=101)\n\
+        RAW 00000000000000650000000200000000 0200\n\
+        \x20  0 02 00   | status\n\
+        == CLIENT -> SERVER  hdr 00 00 00 00 00 00 00 66 00 00 00 05 00 00 00 00\n\
+        \x20  0 02   | count\n\
+        \x20  1 03 04 ... (+2 bytes)  | shortened\n\
+        \x20  5 07   | behind it\n";
         let frames = read(text.as_bytes()).unwrap();
         let seen: Vec<_> = frames
             .iter()
@@ -151,5 +189,24 @@ mod tests {
         ];
         assert_eq!(seen, expected);
         assert_eq!(read(b"0208616263"), None);
+    }
+
+    #[test]
+    fn a_stream_is_cut_by_its_lengths_alone() {
+        let first = [0xff; 8].into_iter().chain([2, 0, 0, 0, 0, 0, 0, 0, 7, 8]);
+        let second = [0, 0, 0, 1, 0, 0, 0, 101, 0, 0, 0, 3, 9, 9, 9, 9, 5, 6];
+        let stream: Vec<u8> = first.chain(second).collect();
+        let (frames, rest) = cut(&stream, Side::Client);
+        assert_eq!(frames.len(), 2);
+        assert_eq!((frames[0].start, &frames[0].payload[..]), (16, &[7, 8][..]));
+        assert!(frames[0].header.is_hello());
+        assert_eq!(frames[1].header.tag, Tag(101));
+        // Less than the header says.
+        assert_eq!(
+            (frames[1].header.len, &frames[1].payload[..]),
+            (3, &[5, 6][..])
+        );
+        assert_eq!(rest, b"");
+        assert_eq!(cut(&stream[..15], Side::Client), (vec![], &stream[..15]));
     }
 }

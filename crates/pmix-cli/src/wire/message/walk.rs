@@ -4,12 +4,12 @@
 use std::borrow::Cow;
 
 use bfrops::{Decoder, Error, FieldTrace, Layout, Limits, RegexFramer, TracedField};
+use pmix_proto::Command;
 use pmix_proto::outline::Part as Step;
 use pmix_types::{DataArray, DataType, Value};
 
-use super::commands::blob;
+use crate::wire;
 use crate::wire::explain::{Fault, Title};
-use crate::wire::json;
 
 /// Maximum nesting of packed buffers.
 const MAX_DEPTH: usize = 8;
@@ -177,7 +177,7 @@ impl<'a> Walk<'a> {
             offset,
             name,
             data_type: data.data_type(),
-            list: json::print(&data).unwrap_or_default(),
+            list: wire::print_json(&data).unwrap_or_default(),
         });
         match &data {
             DataArray::Status(items) => part.goes_on = items.iter().all(|s| s.is_success()),
@@ -244,5 +244,42 @@ impl Part<'_> {
             offset: self.base + error.offset().unwrap_or_default(),
             message: error.message().to_owned(),
         }
+    }
+}
+
+/// Returns the command with this name, in upper or lower case, or number.
+pub(super) fn named(text: &str) -> Option<Command> {
+    let is_named =
+        |command: &&Command| command.name().is_some_and(|n| n.eq_ignore_ascii_case(text));
+    let found = Command::ALL.iter().find(is_named).copied();
+    found.or_else(|| Some(Command(text.parse().ok()?)).filter(|command| command.name().is_some()))
+}
+
+/// Returns the names of all commands, for messages.
+pub(super) fn names() -> String {
+    let names = Command::ALL.iter().filter_map(|command| command.name());
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the parts of the value of this key, if it is a packed buffer itself.
+pub(super) fn blob(key: &str) -> Option<Vec<Step>> {
+    let first = match key {
+        pmix_types::keys::PROC_BLOB => Step::One("rank", DataType::PROC_RANK),
+        pmix_types::keys::MAP_BLOB => Step::One("nodes", DataType::SIZE),
+        _ => return None,
+    };
+    let kvals = Step::Rest(vec![Step::One("kval", DataType::KVAL)]);
+    Some(vec![first, kvals])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_found_by_number_and_by_name() {
+        assert_eq!(named("getnb"), Some(Command::GETNB));
+        assert_eq!(named("4"), Some(Command::GETNB));
+        assert_eq!((named("40"), named("x")), (None, None));
     }
 }

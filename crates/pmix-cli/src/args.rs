@@ -2,45 +2,26 @@
 //! Definition of the command line; the parser, the help, the completions and the man pages are generated from
 //! it.
 
-mod dictionary;
-mod doctor;
-mod get;
-mod hello;
-mod input;
-mod inspect;
-mod layout;
 mod map;
-mod plugins;
-mod publish;
-mod ranks;
 mod run;
-mod sets;
-mod target;
 mod tool;
 mod wire;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use pmix_types::{Attribute, Rank};
 
-pub(crate) use dictionary::{Attr, StatusArgs};
-pub(crate) use doctor::Doctor;
-pub(crate) use get::{Get, key};
-pub(crate) use hello::Hello;
-pub(crate) use input::MapInput;
-pub(crate) use inspect::{Draw, DrawAs, Explain, Pair, Where, Who};
-pub(crate) use layout::LayoutArgs;
 pub(crate) use map::{
-    Convert, Decode, DecodeOut, Encode, EncodeOut, FormArg, MapCommand, Nth, Writer,
+    Convert, Decode, DecodeOut, Diff, Draw, DrawAs, Encode, EncodeOut, Explain, FormArg,
+    LayoutArgs, Lists, MapCommand, MapInput, Nth, Pair, Parts, Position, Slice, Where, Who, Writer,
 };
-pub(crate) use plugins::{Info, PluginsCommand};
-pub(crate) use publish::{KeepFor, Lookup, Publish, SeenBy};
-pub(crate) use ranks::Ranks;
 pub(crate) use run::{AppArgs, NextApp, Run};
-pub(crate) use sets::{Diff, Lists, Parts, Position, Slice};
-pub(crate) use target::Target;
 pub(crate) use tool::{
-    Attach, AttachTo, Events, Kill, Ps, QueryArgs, Release, Stream, Top, TopOrder,
+    Attach, AttachTo, Events, KeepFor, Kill, Lookup, Ps, Publish, QueryArgs, Ranks, Release,
+    SeenBy, Stream, Target, Top, TopOrder,
 };
 pub(crate) use wire::{
     BufferArg, CallType, PsquashArg, Wire, WireCommand, WireDecode, WireEncode, data_type, layout,
@@ -287,4 +268,144 @@ pub(crate) enum Command {
         #[arg(value_name = "DIR")]
         dir: Option<PathBuf>,
     },
+}
+
+/// Arguments of `attr`.
+#[derive(Args)]
+pub(crate) struct Attr {
+    /// A name with or without PMIX_, a key, or a pattern: a part of a name or key, or a glob.
+    #[arg(value_name = "NAME|KEY|PATTERN")]
+    pub(crate) what: Option<String>,
+}
+
+/// Arguments of `status`.
+#[derive(Args)]
+pub(crate) struct StatusArgs {
+    /// A number, a name with or without PMIX_, or a pattern: a part of a name, or a glob.
+    #[arg(value_name = "NUMBER|NAME|PATTERN", allow_negative_numbers = true)]
+    pub(crate) what: Option<String>,
+}
+
+/// Arguments of `doctor`.
+#[derive(Args)]
+pub(crate) struct Doctor {
+    /// The directory in which MPI libraries share memory.
+    #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
+    pub(crate) shm: PathBuf,
+    /// The time limit for the reply of each server.
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub(crate) timeout: Duration,
+}
+
+/// Arguments of `hello`.
+#[derive(Args)]
+pub(crate) struct Hello {
+    /// The number of consecutive fences.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) fences: u32,
+    /// The number of bytes that each process puts.
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub(crate) bytes: usize,
+    /// Get the data of only the next N ranks instead of all other processes.
+    #[arg(long, value_name = "N")]
+    pub(crate) peers: Option<u32>,
+    /// Do not exchange data in the fences; data is requested from each process when it is needed.
+    #[arg(long)]
+    pub(crate) no_collect: bool,
+    /// Print nothing on success.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// The time limit for each reply of the server.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub(crate) timeout: Duration,
+}
+
+/// Parses a time in seconds, which must be above 0.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text
+        .parse()
+        .map_err(|_| "expected a number of seconds".to_owned())?;
+    let time = Duration::try_from_secs_f64(number).map_err(|error| error.to_string())?;
+    match time.is_zero() {
+        true => Err("expected a time above 0".to_owned()),
+        false => Ok(time),
+    }
+}
+
+/// The commands under `pmix plugins`.
+#[derive(Subcommand)]
+pub(crate) enum PluginsCommand {
+    /// Show every component: its function, its priority, and the setting that selected it.
+    List,
+    /// Load one plugin file and check that every list decodes to the list that was encoded.
+    Check {
+        /// The shared library.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Lists to try in addition to the samples, one per argument: names, bracket lists, @FILE, or - for
+        /// standard input.
+        #[arg(value_name = "LIST")]
+        lists: Vec<OsString>,
+    },
+}
+
+/// Arguments of `info`.
+#[derive(Args)]
+pub(crate) struct Info {
+    /// Show only parameters whose name or help contains this text, ignoring case; a pattern with `*` or `?`
+    /// must match the whole name or help. Several patterns: parameters that match any of them.
+    #[arg(value_name = "PATTERN")]
+    pub(crate) patterns: Vec<String>,
+    /// Show only the parameters of this framework: preg, pcompress, psec, gds, or all.
+    #[arg(long, value_name = "FRAMEWORK", default_value = "all")]
+    pub(crate) param: String,
+}
+
+/// Arguments of `get`.
+#[derive(Args)]
+pub(crate) struct Get {
+    /// The keys to look up: names like PMIX_JOB_SIZE or JOB_SIZE, or keys like pmix.job.size.
+    #[arg(value_name = "KEY")]
+    pub(crate) keys: Vec<String>,
+    /// The node map, in any form that the map commands accept as one argument.
+    #[arg(long, value_name = "MAP")]
+    pub(crate) nodes: Option<OsString>,
+    /// The process map.
+    #[arg(long, value_name = "MAP", requires = "nodes")]
+    pub(crate) procs: Option<OsString>,
+    #[command(flatten)]
+    pub(crate) layout: LayoutArgs,
+    /// A file of registered jobs in JSON, one job per line; - for standard input.
+    #[arg(long, value_name = "FILE", conflicts_with = "nodes")]
+    pub(crate) job: Option<OsString>,
+    /// The name of the job with --nodes; the job to look up with --job.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) nspace: Option<String>,
+    /// Look up values of this process, not of the whole job.
+    #[arg(long, value_name = "RANK", conflicts_with_all = ["node", "app"])]
+    pub(crate) rank: Option<Rank>,
+    /// Look up values of this node, by name, alias or number.
+    #[arg(long, value_name = "NODE")]
+    pub(crate) node: Option<String>,
+    /// Look up values of this application; with --node, values of the node in this application.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) app: Option<u32>,
+    /// Reply like a server on this node instead of the current node.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Option<String>,
+    /// Print all known values of the session, the job, and each application, node and process, or only of the
+    /// named one.
+    #[arg(long, conflicts_with = "keys")]
+    pub(crate) all: bool,
+    /// Read requests from standard input, one JSON object per line.
+    #[arg(long, conflicts_with_all = ["keys", "nodes", "all", "nspace", "rank", "node", "app"])]
+    pub(crate) jsonl: bool,
+}
+
+/// Returns the key of the attribute with this name, or the word itself if there is none. Only words in upper
+/// case can be names, so every other key can be looked up.
+pub(crate) fn key(word: &str) -> &str {
+    let is_name = !word.contains(|c: char| c.is_ascii_lowercase());
+    let named = is_name.then(|| Attribute::by_name(word)).flatten();
+    named.map_or(word, |attribute| attribute.key())
 }

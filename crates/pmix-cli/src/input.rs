@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Node and process maps that belong together: both as they are written, or the second laid out.
+//! Maps from words, files and standard input, in any form.
+//!
+//! A word becomes a [`source::Source`]; a source is cut into encoded values and list text
+//! ([`detect`]); list text is spread into names ([`nodes`], by `pmix-hostlist`) or ranks
+//! ([`procs`]). What stays text is not parsed, what came folded is not expanded.
+
+mod detect;
+mod nodes;
+mod procs;
+mod source;
 
 use std::ffi::OsStr;
 
@@ -7,11 +16,17 @@ use pmix_hostlist::{Layout, Slots, lay_out};
 use pmix_map::{NodeList, ProcMap};
 use preg_core::Preg;
 
-use super::nodes::read_slots;
-use super::source::{Form, Source, of_list, read_option};
-use super::{read_nodes, read_procs};
 use crate::args::LayoutArgs;
 use crate::failure::Failure;
+use nodes::read_slots;
+use source::of_list;
+
+pub(crate) use detect::{Segment, Value, segments, tagged_values};
+pub(crate) use nodes::{decode_nodes, of_text as nodes_of_text, read_nodes, text_of};
+pub(crate) use procs::{decode_procs, of_text as procs_of_text, read_procs, text_of_procs};
+pub(crate) use source::{
+    Form, Source, answer_lines, longest_line, read as read_sources, read_option, read_path,
+};
 
 /// Reads the node map of a job, and its process map: that of `procs`, or the one that results from
 /// `--ppn` or the slots of the nodes.

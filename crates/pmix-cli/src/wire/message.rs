@@ -7,10 +7,6 @@
 //! untouched: the lengths in the headers alone say where they begin.
 
 mod capture;
-mod commands;
-mod frame;
-mod secrets;
-mod show;
 mod trace;
 mod walk;
 
@@ -23,16 +19,19 @@ use pmix_proto::outline::{self, Part};
 use pmix_proto::{Command, Header, Hello, Tag};
 use pmix_types::{DataArray, DataType, Status};
 use preg_core::Preg;
+use serde_json::{Value as Json, json};
 
-use super::explain::{self, Fault, Title};
+use super::explain::{self, Fault, Report, Title};
 use crate::args::WireDecode;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::input::Source;
-use frame::Frame;
-pub(crate) use frame::Side;
-pub(crate) use trace::Trace;
+use crate::octets;
+use capture::Frame;
 use walk::Walk;
+
+pub(crate) use capture::Side;
+pub(crate) use trace::Trace;
 
 /// The state of a connection while its messages are decoded.
 struct Connection {
@@ -80,8 +79,8 @@ impl Plan {
 
 pub(super) fn run(context: &mut Context, args: &WireDecode) -> Result<Exit, Failure> {
     let assumed = args.command.as_deref().map(|name| {
-        commands::named(name).ok_or_else(|| {
-            let cure = format!("known commands: {}", commands::names());
+        walk::named(name).ok_or_else(|| {
+            let cure = format!("known commands: {}", walk::names());
             Failure::usage(format!("unknown command {name:?}")).cure(cure)
         })
     });
@@ -108,10 +107,10 @@ pub(super) fn run(context: &mut Context, args: &WireDecode) -> Result<Exit, Fail
         }
         let out = &mut context.out;
         if args.explain {
-            let report = show::report(index, frame, &message);
+            let report = report(index, frame, &message);
             explain::show(out, context.style, context.json, &report)?;
         } else {
-            out.json_text(&show::line(frame, &message))?;
+            out.json_text(&line(frame, &message))?;
             out.write_all(b"\n")?;
         }
     }
@@ -134,7 +133,7 @@ fn frames(args: &WireDecode, source: Source) -> Result<(Vec<Frame>, usize), Fail
         return Ok((frames, 0));
     }
     let source = super::bytes::decoded(args, source)?;
-    let (frames, rest) = frame::cut(&source.bytes, args.from);
+    let (frames, rest) = capture::cut(&source.bytes, args.from);
     Ok((frames, rest.len()))
 }
 
@@ -281,4 +280,70 @@ fn message(
             false => fault,
         },
     }
+}
+
+const fn side(from: Side) -> &'static str {
+    match from {
+        Side::Client => "client",
+        Side::Server => "server",
+    }
+}
+
+fn report<'m>(index: usize, frame: &'m Frame, message: &'m Message) -> Report<'m> {
+    let header = frame.header;
+    let (from, what) = (side(frame.from), &message.what);
+    let tag = match header.is_hello() {
+        true => "none".to_owned(),
+        false => header.tag.0.to_string(),
+    };
+    let title = format!(
+        "message {} of the {from}: {what}; peer {}, tag {tag}, {} bytes",
+        index + 1,
+        header.index,
+        header.len
+    );
+    Report {
+        title,
+        head: head(frame, message),
+        bytes: &frame.payload,
+        calls: &message.titles,
+        notes: &message.notes,
+        fault: message.fault.as_ref(),
+    }
+}
+
+/// Returns the fields of the header in JSON.
+fn head(frame: &Frame, message: &Message) -> Vec<(&'static str, Json)> {
+    vec![
+        ("from", json!(side(frame.from))),
+        ("tag", json!(frame.header.tag.0)),
+        ("len", json!(frame.header.len)),
+        ("what", json!(message.what)),
+        ("command", json!(message.command.and_then(Command::name))),
+    ]
+}
+
+/// Returns a message as JSON on one line.
+fn line(frame: &Frame, message: &Message) -> String {
+    let mut parts = Vec::new();
+    for (name, value) in head(frame, message) {
+        parts.push(format!("\"{name}\":{value}"));
+    }
+    let calls = message.calls.iter().map(|call| {
+        let (offset, name) = (call.offset, json!(call.name));
+        let (data_type, list) = (json!(call.data_type.to_string()), &call.list);
+        format!("{{\"offset\":{offset},\"name\":{name},\"type\":{data_type},\"value\":{list}}}")
+    });
+    parts.push(format!(
+        "\"calls\":[{}]",
+        calls.collect::<Vec<_>>().join(",")
+    ));
+    if frame.header.is_hello() {
+        let payload = octets::hex(&frame.payload);
+        parts.push(format!("\"payload_hex\":\"{payload}\""));
+    }
+    if let Some(fault) = &message.fault {
+        parts.push(format!("\"fault\":{}", fault.to_json()));
+    }
+    format!("{{{}}}", parts.join(","))
 }

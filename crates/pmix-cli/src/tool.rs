@@ -4,11 +4,9 @@
 mod attach;
 mod events;
 mod job;
-mod kill;
 mod ps;
 mod publish;
 mod query;
-mod release;
 mod top;
 
 use std::time::Duration;
@@ -18,15 +16,14 @@ use pmix_types::Status;
 
 use crate::args::Attach;
 use crate::failure::{Exit, Failure};
+use job::find_job;
 
 pub(crate) use attach::run as attach_to;
 pub(crate) use events::run as events;
-use job::find_job;
-pub(crate) use kill::run as kill;
+pub(crate) use job::{kill, release};
 pub(crate) use ps::run as ps;
 pub(crate) use publish::{lookup, publish};
 pub(crate) use query::run as query;
-pub(crate) use release::run as release;
 pub(crate) use top::run as top;
 
 /// Maximum number of servers queried concurrently.

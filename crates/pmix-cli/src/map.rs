@@ -4,21 +4,14 @@
 mod answer;
 mod batch;
 mod convert;
-mod count;
-mod decode;
 mod diff;
 mod draw;
-mod encode;
 mod explain;
-mod label;
 mod list;
 mod matrix;
-mod natural;
-mod parts;
 mod pattern;
 mod places;
 mod sets;
-mod size;
 mod svg;
 mod verify;
 
@@ -30,17 +23,17 @@ use crate::args::{MapCommand, MapInput, Pair};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::input::{read_job, read_nodes, read_option, read_procs, read_sources};
-use crate::words::counted;
+use crate::style::counted;
 use list::Map;
 
 /// Runs one of the commands.
 pub(crate) fn run(context: &mut Context, command: MapCommand) -> Result<Exit, Failure> {
     match command {
-        MapCommand::Encode(args) => encode::run(context, &args),
-        MapCommand::Decode(args) => decode::run(context, &args),
+        MapCommand::Encode(args) => convert::encode(context, &args),
+        MapCommand::Decode(args) => convert::decode(context, &args),
         MapCommand::Convert(args) => convert::run(context, &args),
-        MapCommand::Count(input) => count::count(context, &input),
-        MapCommand::Nth(args) => count::nth(context, &args),
+        MapCommand::Count(input) => places::count(context, &input),
+        MapCommand::Nth(args) => places::nth(context, &args),
         MapCommand::Sort(lists) => sets::sort(context, &lists),
         MapCommand::Unique(lists) | MapCommand::Union(lists) => {
             sets::chosen(context, &lists, sets::Rule::Any)
@@ -48,13 +41,13 @@ pub(crate) fn run(context: &mut Context, command: MapCommand) -> Result<Exit, Fa
         MapCommand::Minus(lists) => sets::chosen(context, &lists, sets::Rule::FirstAlone),
         MapCommand::Intersection(lists) => sets::chosen(context, &lists, sets::Rule::All),
         MapCommand::Xor(lists) => sets::chosen(context, &lists, sets::Rule::Odd),
-        MapCommand::Slice(args) => parts::slice(context, &args),
-        MapCommand::Split(args) => parts::split(context, &args),
-        MapCommand::Chop(args) => parts::chop(context, &args),
-        MapCommand::Position(args) => parts::position(context, &args),
+        MapCommand::Slice(args) => sets::slice(context, &args),
+        MapCommand::Split(args) => sets::split(context, &args),
+        MapCommand::Chop(args) => sets::chop(context, &args),
+        MapCommand::Position(args) => sets::position(context, &args),
         MapCommand::Diff(args) => diff::run(context, &args),
         MapCommand::Explain(args) => explain::run(context, &args),
-        MapCommand::Size(input) => size::run(context, &input),
+        MapCommand::Size(input) => explain::run_size(context, &input),
         MapCommand::Verify(maps) => verify::run(context, &maps),
         MapCommand::Where(args) => places::ranks(context, &args),
         MapCommand::Who(args) => places::nodes(context, &args),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `pmix run`: starts a job on this node.
 
-mod apps;
 pub(crate) mod habits;
 mod initiator;
 pub(crate) mod mca;
@@ -14,9 +13,11 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory as _, Parser as _};
 use pmix_launch::{
-    Cause, DebugStops, Ending, FilePattern, Layout, Outcome, Output, OutputFiles, OutputForm, Plan,
-    RankOutcome, Standard,
+    App, Cause, DebugStops, Ending, Export, FilePattern, Layout, Outcome, Output, OutputFiles,
+    OutputForm, Plan, RankOutcome, Standard,
 };
 use pmix_mca::Environment;
 use pmix_server::WireObserver;
@@ -25,14 +26,13 @@ use preg_core::Status;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
-use clap::CommandFactory as _;
-
-use crate::args::{Cli, Run};
+use crate::args::{AppArgs, Cli, NextApp, Run};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::get::host;
+use crate::get::host_name;
 use crate::input::read_job;
 use crate::wire::Trace;
+use habits::{WHOLE, elsewhere, has_option, with_two_dashes};
 use initiator::Initiator;
 
 /// The name of this command.
@@ -180,7 +180,7 @@ fn refused(error: pmix_launch::Error) -> Failure {
 
 fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failure> {
     let environment = Environment::of_process();
-    let system = host::name().unwrap_or_else(|| "localhost".to_owned());
+    let system = host_name().unwrap_or_else(|| "localhost".to_owned());
     // This node is called so by the system, or by who starts the job.
     let names: Vec<_> = [&*system]
         .into_iter()
@@ -205,7 +205,7 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         None => placed.or_else(|| placement::num_procs(&args, &environment.vars)),
         Some(_) => placed,
     };
-    let apps = apps::read(args.app, placed, &mca::exports(mca), &names)?;
+    let apps = read(args.app, placed, &mca::exports(mca), &names)?;
     let num_procs = apps
         .iter()
         .try_fold(0u32, |sum, app| sum.checked_add(app.num_procs));
@@ -342,4 +342,115 @@ fn named_dir(vars: &[(OsString, OsString)], variable: &str) -> Option<PathBuf> {
     let mut named = vars.iter().filter(|(name, _)| name == variable);
     let found = named.find(|(_, dir)| !dir.is_empty());
     found.map(|(_, dir)| PathBuf::from(dir))
+}
+
+/// Reads the applications, whose processes all have some variables, on the node that has these names. With maps, a
+/// single application without `-n` has all their processes.
+fn read(
+    mut first: AppArgs,
+    placed: Option<u64>,
+    all: &[Export],
+    names: &[String],
+) -> Result<Vec<App>, Failure> {
+    let words = std::mem::take(&mut first.command);
+    let mut parts = words.split(|word| word == ":");
+    first.command = parts.next().unwrap_or_default().to_vec();
+    let rest: Vec<&[OsString]> = parts.collect();
+    if first.num_procs.is_none() && rest.is_empty() {
+        let placed = placed.map(u32::try_from).transpose();
+        first.num_procs = placed
+            .map_err(|_| Failure::usage("the number of processes exceeds the largest rank"))?;
+    }
+    let mut apps = vec![app(first, all)?];
+    if rest.is_empty() {
+        return Ok(apps);
+    }
+    let mut cli = Cli::command();
+    cli.build();
+    let whole = cli
+        .find_subcommand(NAME)
+        .expect("this command is part of the program's arguments");
+    for words in rest {
+        let words = with_two_dashes(whole, words.to_vec());
+        let next = NextApp::try_parse_from(words).map_err(|error| misuse(&error, whole))?;
+        placement::check_nodes(&next.app, names)?;
+        let own = mca::exports_of_app(&next.mca)?;
+        apps.push(app(next.app, &[all, &own].concat())?);
+    }
+    Ok(apps)
+}
+
+fn app(args: AppArgs, all: &[Export]) -> Result<App, Failure> {
+    let mut words = args.command.into_iter();
+    let Some(program) = words.next() else {
+        let failure = Failure::usage("an application has no program");
+        return Err(failure.cure("name a program on each side of `:`, as in -n 2 ./a : -n 4 ./b"));
+    };
+    let mut exports = all.to_vec();
+    for pair in args.genv.chunks_exact(2) {
+        exports.push(Export::set(&pair[0], &pair[1]));
+    }
+    for word in &args.exports {
+        exports.extend(export(word)?);
+    }
+    Ok(App {
+        program: own(program),
+        args: words.collect(),
+        num_procs: args.num_procs.unwrap_or(1),
+        wdir: args.wdir,
+        exports,
+    })
+}
+
+/// Returns the program to run; `pmix` is this command itself, even if it is not in PATH.
+fn own(program: OsString) -> OsString {
+    if program != "pmix" {
+        return program;
+    }
+    std::env::current_exe().map_or(program, PathBuf::into_os_string)
+}
+
+/// Parses an argument of `-x`. `ALL` of srun is accepted, because the environment is always passed.
+fn export(word: &OsStr) -> Result<Vec<Export>, Failure> {
+    let text = word.to_string_lossy();
+    if text == "NONE" {
+        let failure = Failure::usage(
+            "--export NONE is not supported: processes inherit the environment of the launcher",
+        );
+        return Err(failure.cure("`env -i pmix run` starts the launcher with an empty environment"));
+    }
+    let words = match text.strip_prefix("ALL") {
+        Some("") => return Ok(Vec::new()),
+        Some(rest) if rest.starts_with(',') => rest[1..].split(',').map(OsString::from).collect(),
+        _ => vec![word.to_owned()],
+    };
+    let read = |word: &OsString| {
+        Export::parse(word).ok_or_else(|| {
+            let failure =
+                Failure::usage(format!("-x {}: missing name of a variable", word.display()));
+            failure.cure("use -x NAME, -x NAME=VALUE or -x 'PREFIX*'")
+        })
+    };
+    words.iter().map(read).collect()
+}
+
+/// Converts an error of clap about the words after a `:`, without its usage. Adds the replacement for an
+/// option of the whole job or of another launcher.
+fn misuse(error: &clap::Error, whole: &clap::Command) -> Failure {
+    let text = error.to_string();
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.is_empty());
+    let text = lines.collect::<Vec<_>>().join(" ");
+    let failure = Failure::usage(format!("after `:`: {}", text.trim_start_matches("error: ")));
+    let cure = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(option))) => {
+            elsewhere(option).or_else(|| has_option(whole, option).then_some(WHOLE))
+        }
+        _ => None,
+    };
+    failure.cure(cure.unwrap_or(
+        "expected after `:`: [-n N] [-x VAR[=VALUE]] [--wdir DIR] [--mca NAME VALUE] PROGRAM [ARG]...",
+    ))
 }
