@@ -5,7 +5,6 @@
 //! those that releases of OpenPMIx pack, recorded in `testdata/bfrops`.
 
 mod primitive;
-mod run;
 
 use std::marker::PhantomData;
 

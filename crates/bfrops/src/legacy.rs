@@ -23,8 +23,6 @@
 //! (OpenPMIx `src/mca/bfrops/v12` and `v20`; measured on 4.2.2.)
 
 pub(crate) mod code;
-pub(crate) mod member;
-pub(crate) mod number;
 pub(crate) mod value;
 
 pub(crate) use value::holds;

@@ -13,7 +13,6 @@ mod float;
 mod info;
 mod number;
 mod opaque;
-mod process;
 mod stats;
 mod structure;
 mod text;
@@ -22,18 +21,19 @@ use pmix_types::DataType as Type;
 
 use crate::{Decoder, Encoder, Error};
 
+pub(crate) use dispatch::{decode_elements, encode_elements};
 pub use fabric::{Coord, Cpuset, Device, DeviceDistance, Geometry, ResourceUnit, Topology};
 pub use float::{Double, Float};
-pub use info::{App, DataArray, Info, Kval, Pdata, Query, Regattr, Value};
+pub use info::{
+    App, DataArray, Endpoint, Envar, Info, Kval, NodePid, Pdata, Proc, ProcInfo, Query, Regattr,
+    Value,
+};
 pub use number::*;
 pub use opaque::{
     Buffer, ByteObject, CompressedByteObject, CompressedString, DataBuffer, Pointer, Regex, Regex2,
 };
-pub use process::{Endpoint, Envar, NodePid, Proc, ProcInfo};
 pub use stats::{DiskStats, NetStats, NodeStats, ProcStats};
 pub use text::{Key, Nspace, String};
-
-pub(crate) use dispatch::{decode_elements, encode_elements};
 
 /// The packing and unpacking of one PMIx type.
 ///

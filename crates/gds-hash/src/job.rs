@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The job info of a registered job.
+//! The job info of a registered job, and the node of this server.
 //!
 //! Source: PMIx Standard, chapter "Reserved Keys";
 //! `docs/decisions/0008-a-job-is-two-maps-and-columns.md` describes the storage.
@@ -26,12 +26,12 @@ use self::qualified::Table;
 pub use self::answers::{KnownAnswer, KnownAnswers};
 pub(crate) use self::columns::Reader;
 pub(crate) use self::derive::ranks;
-pub use self::get::{Answer, Request, owned_answer};
+pub use self::get::{Answer, Realm, Request, owned_answer};
 pub use self::list::KnownNode;
 pub(crate) use self::nodes::{Maps, Nodes};
 pub(crate) use self::register::other_jobs;
 pub use self::registration::Registration;
-pub use self::subject::{Realm, Subject};
+pub use self::subject::Subject;
 
 /// The job info of a job: the values that the host stated, and the folded maps from which the
 /// others are derived.

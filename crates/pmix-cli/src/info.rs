@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix info`: every parameter, its value, and where the value comes from.
+//! `pmix info`: every parameter with its value and source; `pmix --version -v`: the build and its formats.
 
 use std::fmt::Write as _;
 use std::io::Write;

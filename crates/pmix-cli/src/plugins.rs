@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix plugins list`: the state of the framework.
+//! `pmix plugins list`: the state of the framework; `pmix plugins check`: one plugin file, tried on samples.
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Completions and manual pages, made from the definitions of the command line.
+//! Completions and manual pages from the command line's definition, and the names of OpenPMIx's tools.
 
 use std::ffi::OsString;
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Colour, where it is wanted.
+//! Text for people: color, escaped foreign bytes, numbers with their nouns, and a sign of progress.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;

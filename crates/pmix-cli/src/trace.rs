@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The log of the libraries on standard error, one line for each event.
+//! The log of the libraries on standard error, one line for each event, written by a thread.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The shapes of message fields, each one or more pack calls.
+//! The shapes of message fields, each one or more pack calls, and the declaration of messages from them.
 
-mod message;
 mod shapes;
 
 use bfrops::{Decoder, Encoder, Limits, RegexFramer, WireType};
+use pmix_types::DataType;
 
-use crate::part::Part;
 use crate::{Error, ListLimits, PeerForm, wire_type};
 
-pub(crate) use message::{message, payloads};
 pub(crate) use shapes::{Each, EachToEnd, Kvals, Many, Maybe, NspaceText, One, Since, Tail};
 
 /// The limits of a message: in the worst case an empty info takes 72 bytes of memory for 3 bytes.
@@ -190,4 +188,121 @@ pub(crate) trait Shape {
 /// The content of bytes that are passed on unparsed.
 pub(crate) trait Contents {
     fn outline() -> Vec<Part>;
+}
+
+// The declaration of messages, from which parsing, packing and outlines are generated.
+//
+// Source: none outside; the decision is `docs/decisions/0010-messages-are-declared-once.md`.
+
+/// Declares a message: its fields with their shapes, in packed order.
+macro_rules! message {
+    ($(
+        $(#[$meta:meta])*
+        $name:ident $(<$lifetime:lifetime>)? {
+            $($(#[$field_meta:meta])* $field:ident: $type:ty = $shape:ty,)*
+        }
+    )*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct $name $(<$lifetime>)? {
+            $($(#[$field_meta])* pub $field: $type,)*
+        }
+
+        impl $(<$lifetime>)? $crate::codec::Shape for $name $(<$lifetime>)? {
+            type Of<'m> = message!(@of $name $($lifetime)?);
+
+            fn read<'m>(
+                reader: &mut $crate::codec::Reader<'m>,
+            ) -> Result<Self::Of<'m>, $crate::Error> {
+                Ok($name {
+                    $($field: <$shape as $crate::codec::Shape>::read(reader)
+                        .map_err(|error| error.inside(stringify!($field)))?,)*
+                })
+            }
+
+            fn write(
+                writer: &mut $crate::codec::Writer<'_>,
+                message: &Self::Of<'_>,
+            ) -> Result<(), $crate::Error> {
+                $(<$shape as $crate::codec::Shape>::write(writer, &message.$field)
+                    .map_err(|error| error.inside(stringify!($field)))?;)*
+                Ok(())
+            }
+
+            fn outline(_: &'static str, major: u32) -> Vec<$crate::codec::Part> {
+                let mut parts = Vec::new();
+                $(parts.extend(<$shape as $crate::codec::Shape>::outline(
+                    stringify!($field),
+                    major,
+                ));)*
+                parts
+            }
+        }
+    )*};
+    (@of $name:ident $lifetime:lifetime) => { $name<'m> };
+    (@of $name:ident) => { $name };
+}
+
+pub(crate) use message;
+
+/// Implements parsing and packing for messages that form a whole payload.
+macro_rules! payloads {
+    ($($name:ident $(<$lifetime:lifetime>)?,)*) => {$(
+        impl<'a> $name $(<$lifetime>)? {
+            /// Parses a payload in the form of its writer. Fields that a newer peer appends are
+            /// ignored.
+            ///
+            /// # Errors
+            ///
+            /// The cause, the field and the offset.
+            pub fn decode(
+                form: &$crate::PeerForm,
+                framer: Option<&'a dyn bfrops::RegexFramer>,
+                payload: &'a [u8],
+            ) -> Result<Self, $crate::Error> {
+                let mut reader = $crate::codec::Reader::new(form, framer, payload);
+                <Self as $crate::codec::Shape>::read(&mut reader)
+            }
+
+            /// Packs the payload in the form of its reader.
+            ///
+            /// # Errors
+            ///
+            /// A field cannot be packed.
+            pub fn encode(
+                &self,
+                form: &$crate::PeerForm,
+                framer: Option<&dyn bfrops::RegexFramer>,
+            ) -> Result<Vec<u8>, $crate::Error> {
+                let mut writer = $crate::codec::Writer::new(form, framer);
+                <Self as $crate::codec::Shape>::write(&mut writer, self)?;
+                Ok(writer.finish())
+            }
+        }
+    )*};
+}
+
+pub(crate) use payloads;
+
+// The outline of the fields of a message.
+//
+// Source: the declarations of this crate.
+
+/// The outline of a field, for documentation and tools that explain messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A call with one datum.
+    One(&'static str, DataType),
+    /// A call with a size and, if the size is not 0, one call with that number of data.
+    Many(&'static str, DataType),
+    /// A call with a size, and that number of calls with one datum each.
+    Each(&'static str, DataType),
+    /// A call with one datum of bytes, and the fields packed in them.
+    Packed(&'static str, DataType, Vec<Self>),
+    /// Fields that are present if the preceding truth value is true.
+    If(Vec<Self>),
+    /// Optional fields.
+    Maybe(Vec<Self>),
+    /// Fields that repeat up to the end.
+    Rest(Vec<Self>),
 }

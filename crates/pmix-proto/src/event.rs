@@ -8,8 +8,7 @@ use pmix_types::{
     Bytes, DataRange, DataType, Info, IntoOwned, IofChannel, Key, Measure, Proc, Scope, Status,
 };
 
-use crate::codec::{Many, Maybe, One, Reader, Shape, Writer, message, payloads};
-use crate::part::Part;
+use crate::codec::{Many, Maybe, One, Part, Reader, Shape, Writer, message, payloads};
 use crate::{Command, Error, wire_type};
 
 /// An event for a client that registered for it, on [`Tag::EVENT`](crate::Tag::EVENT).

@@ -39,7 +39,6 @@ mod frame;
 mod handshake;
 pub mod obeyed;
 pub mod outline;
-mod part;
 pub mod reply;
 pub mod request;
 pub mod shared;

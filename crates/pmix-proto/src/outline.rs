@@ -20,7 +20,7 @@ use crate::codec::{Many, Shape};
 use crate::reply::{Reply, jobs_outline};
 use crate::{Command, Deleted, Event, Flow, Output, Request, Tag, wire_type};
 
-pub use crate::part::Part;
+pub use crate::codec::Part;
 
 /// Returns the fields after the command in a request of a client of a major release (the 5 of
 /// 5.0.11). Returns `None` for an unknown command.

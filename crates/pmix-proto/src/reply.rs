@@ -24,22 +24,21 @@
 //!
 //! Source: OpenPMIx; `docs/protocol.md` lists every reply.
 
-mod answer;
-mod any;
 mod group;
 mod objects;
 
+use bfrops::RegexFramer;
 use pmix_types::Status;
 
-use crate::codec::Writer;
-use crate::{Error, PeerForm, wire_type};
+use crate::codec::{Part, Shape, Writer};
+use crate::{Command, Error, PeerForm, wire_type};
 
-pub(crate) use objects::jobs_outline;
-
-pub use answer::{Credential, Distances, Done, Found, Infos, Nodes, Peers, Pulled, Spawned};
-pub use any::Reply;
 pub use group::Group;
-pub use objects::{JobInfo, Kvals, Object, ObjectIter, Objects, pack_job_object, pack_kvals};
+pub(crate) use objects::jobs_outline;
+pub use objects::{
+    Credential, Distances, Done, Found, Infos, JobInfo, Kvals, Nodes, Object, ObjectIter, Objects,
+    Peers, Pulled, Spawned, pack_job_object, pack_kvals,
+};
 
 /// Packs a reply with a status alone. It answers most requests on success, and every request on
 /// failure.
@@ -51,4 +50,116 @@ pub fn status(form: &PeerForm, status: Status) -> Result<Vec<u8>, Error> {
     let mut writer = Writer::new(form, None);
     writer.one::<wire_type::Status>(&status)?;
     Ok(writer.finish())
+}
+
+// The reply to a command, with the command as the only known context.
+//
+// Source: OpenPMIx; `docs/protocol.md` lists every reply.
+
+macro_rules! replies {
+    ($($(#[$doc:meta])* $name:ident($type:ty) = $($command:ident)|*;)*) => {
+        /// A reply to any request.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Reply<'a> {
+            $($(#[$doc])* $name($type),)*
+            /// A status alone; the reply to all other requests.
+            Done(Done),
+        }
+
+        impl<'a> Reply<'a> {
+            /// Parses the payload of the reply to a command. Fields that a newer server appends are
+            /// ignored.
+            ///
+            /// # Errors
+            ///
+            /// The cause, the field and the offset.
+            pub fn decode(
+                command: Command,
+                form: &PeerForm,
+                framer: Option<&'a dyn RegexFramer>,
+                payload: &'a [u8],
+            ) -> Result<Self, Error> {
+                Ok(match command {
+                    $($(Command::$command)|* => {
+                        Self::$name(<$type>::decode(form, framer, payload)?)
+                    })*
+                    _ => Self::Done(Done::decode(form, framer, payload)?),
+                })
+            }
+
+            /// Returns the outline of the reply to a command.
+            pub(crate) fn outline(command: Command, major: u32) -> Vec<Part> {
+                match command {
+                    $($(Command::$command)|* => <$type as Shape>::outline("", major),)*
+                    _ => <Done as Shape>::outline("", major),
+                }
+            }
+
+            /// Packs the payload in the form of a client.
+            ///
+            /// # Errors
+            ///
+            /// A field cannot be packed.
+            pub fn encode(
+                &self,
+                form: &PeerForm,
+                framer: Option<&dyn RegexFramer>,
+            ) -> Result<Vec<u8>, Error> {
+                match self {
+                    $(Self::$name(reply) => reply.encode(form, framer),)*
+                    Self::Done(reply) => reply.encode(form, framer),
+                }
+            }
+        }
+    };
+}
+
+replies! {
+    /// The job info of a job.
+    JobInfo(JobInfo<'a>) = REQ | GDS_FALLBACK;
+    /// The data that processes put, or the job info of connected jobs.
+    Objects(Objects<'a>) = GETNB | CONNECT;
+    /// All data that a process has put, or information about the system.
+    Kvals(Kvals<'a>) = REFRESH_CACHE | REQ_SYSINFO;
+    /// The published data that was found.
+    Found(Found<'a>) = LOOKUP;
+    /// The job that was started.
+    Spawned(Spawned<'a>) = SPAWN;
+    /// Results in the form of infos.
+    Infos(Infos<'a>) = QUERY | ALLOC | JOB_CONTROL | MONITOR | VALIDATE_CRED | FABRIC_REGISTER
+        | FABRIC_UPDATE | SESSION_CTRL;
+    /// A credential.
+    Credential(Credential<'a>) = GET_CREDENTIAL;
+    /// The number of a pull; the output follows later.
+    Pulled(Pulled) = IOF_PULL;
+    /// The group that was constructed.
+    Group(Group<'a>) = GROUP_CONSTRUCT;
+    /// The distances of devices.
+    Distances(Distances<'a>) = DEVICE_DISTANCES;
+    /// The processes on a node.
+    Peers(Peers<'a>) = RESOLVE_PEERS;
+    /// The nodes that a job runs on.
+    Nodes(Nodes<'a>) = RESOLVE_NODE;
+}
+
+impl Reply<'_> {
+    /// Returns the status. Job info has none and counts as success.
+    #[must_use]
+    pub const fn status(&self) -> Status {
+        match self {
+            Self::JobInfo(_) => Status::SUCCESS,
+            Self::Objects(reply) => reply.status,
+            Self::Kvals(reply) => reply.status,
+            Self::Found(reply) => reply.status,
+            Self::Spawned(reply) => reply.status,
+            Self::Infos(reply) => reply.status,
+            Self::Credential(reply) => reply.status,
+            Self::Pulled(reply) => reply.status,
+            Self::Group(reply) => reply.status,
+            Self::Distances(reply) => reply.status,
+            Self::Peers(reply) => reply.status,
+            Self::Nodes(reply) => reply.status,
+            Self::Done(reply) => reply.status,
+        }
+    }
 }

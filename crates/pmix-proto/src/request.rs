@@ -11,28 +11,23 @@
 
 mod data;
 mod events;
-mod group;
-mod iof;
-mod job;
 mod resources;
-mod security;
 
 use bfrops::RegexFramer;
 
-use crate::codec::{Reader, Shape, Writer};
-use crate::part::Part;
+use crate::codec::{Part, Reader, Shape, Writer};
 use crate::{Command, Error, ListLimits, PeerForm, wire_type};
 
 pub use data::{Commit, Fence, Get, Lookup, Publish, RefreshCache, Unpublish};
-pub use events::{DeregisterEvents, Log, Monitor, Notify, RegisterEvents};
-pub use group::{GroupConstruct, GroupDestruct, GroupLeave};
-pub use iof::{IofDeregister, IofPull, IofPush};
-pub use job::{Abort, Connect, Disconnect, GdsFallback, JobControl, Spawn};
-pub use resources::{
-    Allocate, DeviceDistances, FabricRegister, FabricUpdate, Query, ResolveNodes, ResolvePeers,
-    ResourceBlock, SessionControl,
+pub use events::{
+    DeregisterEvents, GroupConstruct, GroupDestruct, GroupLeave, IofDeregister, IofPull, IofPush,
+    Log, Monitor, Notify, RegisterEvents,
 };
-pub use security::{GetCredential, ValidateCredential};
+pub use resources::{
+    Abort, Allocate, Connect, DeviceDistances, Disconnect, FabricRegister, FabricUpdate,
+    GdsFallback, GetCredential, JobControl, Query, ResolveNodes, ResolvePeers, ResourceBlock,
+    SessionControl, Spawn, ValidateCredential,
+};
 
 /// The directive of a [`Get`] with which a client of this project requests data of further
 /// processes from a server of this project: the number of bytes, a `PMIX_UINT32`. The processes are

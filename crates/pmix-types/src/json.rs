@@ -9,9 +9,9 @@
 //! `value[2].data: 300 does not fit PMIX_UINT8 (0 to 255)`. Nesting is bounded, and no memory is
 //! reserved for a stated length.
 
-mod float;
 mod form;
 mod node;
+mod number;
 mod path;
 mod structures;
 mod text;

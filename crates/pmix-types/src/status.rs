@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Status codes: an open newtype over the number in messages.
+//! Status codes and ranks: open newtypes over the numbers in messages.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", `pmix_status_t`: 0 is success,
 //! errors are negative.

@@ -18,8 +18,6 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
             "decode",
             "encode",
             "legacy/code",
-            "legacy/member",
-            "legacy/number",
             "legacy/value",
             "refusal",
             "wire_type",

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values, arrays, and structures of keys and values.
+//! Values, arrays, processes, and structures of keys and values.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", for the fields; OpenPMIx for their
 //! packed order.
 
 use pmix_types::DataType;
 
+use super::{Byte, ByteObject, Nspace, Pid, ProcState, Uint32};
 use crate::legacy::code;
-use crate::legacy::member::Cwd;
-use crate::legacy::value::ValueContext;
+use crate::legacy::value::{Cwd, ProcRank, ValueContext};
 use crate::refusal::Place;
-use crate::wire_type::Run;
 use crate::wire_type::sealed::Sealed;
 use crate::wire_type::structure::{List, structure};
 use crate::wire_type::text::Word;
-use crate::wire_type::{self, InfoFlags, Int, Int32, Key, Proc, Size, dispatch};
+use crate::wire_type::{self, InfoFlags, Int, Int32, Key, Run, Size, dispatch};
 use crate::{Decoder, Encoder, Error, Module, WireType};
 
 /// Defines a wire type that is a value in a context.
@@ -187,5 +186,40 @@ structure! {
         string: Key,
         data_type: wire_type::DataType,
         description: List<Int32, Word>,
+    }
+}
+
+structure! {
+    /// `PMIX_PROC`: the nspace as a string, the rank.
+    Proc: Proc<'a> = PROC { nspace: Nspace, rank: ProcRank, }
+}
+
+structure! {
+    /// `PMIX_PROC_INFO`. The exit code is not packed.
+    ProcInfo: ProcInfo<'a> = PROC_INFO {
+        proc: Proc,
+        hostname: wire_type::String,
+        executable_name: wire_type::String,
+        pid: Pid,
+        state: ProcState,
+    }
+}
+
+structure! {
+    /// `PMIX_NODE_PID`.
+    NodePid: NodePid<'a> = NODE_PID { hostname: wire_type::String, nodeid: Uint32, pid: Pid, }
+}
+
+structure! {
+    /// `PMIX_ENVAR`.
+    Envar: Envar<'a> = ENVAR { envar: wire_type::String, value: wire_type::String, separator: Byte, }
+}
+
+structure! {
+    /// `PMIX_ENDPOINT`.
+    Endpoint: Endpoint<'a> = ENDPOINT {
+        uuid: wire_type::String,
+        osname: wire_type::String,
+        endpt: ByteObject,
     }
 }

@@ -5,7 +5,7 @@
 
 use pmix_types::{DataType as Type, Rank as RankNumber, Status as StatusNumber};
 
-use crate::legacy::number::{LegacyForm, low_u8, low_u16, low_u32};
+use crate::legacy::code::{LegacyForm, low_u8, low_u16, low_u32};
 use crate::wire_type::Run;
 use crate::wire_type::sealed::Sealed;
 use crate::wire_type::structure::structure;

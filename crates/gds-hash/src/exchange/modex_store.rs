@@ -2,7 +2,7 @@
 //! The data that processes put, by process and scope.
 //!
 //! When data are stored, a scope names the processes that may see them; when data are fetched, it
-//! names the processes that ask. One table ([`ScopeSet`](proc_data::ScopeSet)) defines both, so
+//! names the processes that ask. One table ([`ScopeSet`](entry::ScopeSet)) defines both, so
 //! that stored data can always be fetched:
 //!
 //! | scope | a put is seen by | a fetch finds the data for |
@@ -31,15 +31,15 @@ use std::sync::Arc;
 
 use pmix_types::{Info, IntoOwned as _, Key, Kval, Rank, Scope, memory};
 
-use self::proc_data::{Action, ProcData};
+use self::entry::Action;
+use self::proc_data::ProcData;
 use crate::qualifiers::Qualifiers;
 use crate::{Answer, Error};
 
 pub use self::commit::CommitPart;
-pub(crate) use self::entry::Entry;
+pub(crate) use self::entry::{Entry, ScopeSet};
 pub use self::own::{CommitMessage, OwnPuts, UnansweredCommit};
 pub use self::packed::PackedPuts;
-pub(crate) use self::proc_data::ScopeSet;
 
 /// A put with a valid key, value and scope: it stores a value or removes a key.
 #[derive(Clone)]

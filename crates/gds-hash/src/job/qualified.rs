@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values of one key with different qualifiers.
+//! The values of one session, job or application, by key and qualifiers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;

@@ -5,9 +5,7 @@
 mod growth;
 
 mod answers;
-mod collected;
 mod cost;
-mod flat;
 mod jobs;
 mod properties;
 mod registration;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The commands under `pmix map`.
+//! The commands under `pmix map`, and their inputs, layouts and lists.
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;

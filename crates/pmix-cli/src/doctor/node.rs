@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The node and what this process may use of it: name, limits, interfaces.
+//! The node and its directories: name, limits, interfaces, owners, and room that is left.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The subject of a get: a job, node, application or process.
+//! The subject of a get (a job, node, application or process), and the node that answers.
 
 use gds_hash::{Job, LocalNode, Request};
 use pmix_types::{Info, Rank, Value, keys};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Node maps from any input.
+//! Node maps from any input, including several arguments as one list and the resources of a Flux job.
 
 use pmix_hostlist::{Allocation, Notation, Slots, is_blank};
 use pmix_map::{Limits, NodeList, NodeListBuilder, NodeRun};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sources of input: arguments, files, standard input.
+//! Sources of input: arguments, files, standard input, and requests on it, one a line.
 
 use std::error::Error;
 use std::ffi::{OsStr, OsString};

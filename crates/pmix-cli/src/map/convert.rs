@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix map convert`.
+//! `pmix map convert`, `pmix map encode` and `pmix map decode`.
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix map explain`: who made a value, its fields, and why it cannot be read if it cannot.
+//! `pmix map explain`: the scheme of a value, its fields, its faults; `pmix map size`: the schemes compared.
 
 use std::io::Write;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nodes by ranks as a grid of cells, folded where there are more of either than cells.
+//! Nodes by ranks as a grid of cells, folded to the available room, and short labels for its rows.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix map where` and `pmix map who`: from ranks to nodes and back.
+//! `pmix map where` and `pmix map who`: from ranks to nodes and back; `pmix map count` and `pmix map nth`.
 
 use std::collections::HashMap;
 use std::io::Write;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists as sets: sorted, or the names that some rule chooses, each once and in the order in which they
-//! first appear.
+//! Lists as sets and in parts: sorted, chosen by a rule, cut by places or counts, and the positions of names.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;

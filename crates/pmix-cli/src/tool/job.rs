@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Search for the server of a job. All servers of the node are queried concurrently, because one of them may
-//! be stopped.
+//! The server of a job, and `pmix kill` and `pmix release`, which control the processes of one. All servers of
+//! the node are queried concurrently, because one of them may be stopped.
 
 use std::io::Write as _;
 use std::sync::mpsc::{self, Receiver};

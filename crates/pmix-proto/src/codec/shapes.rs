@@ -6,8 +6,7 @@ use std::marker::PhantomData;
 use bfrops::WireType;
 use pmix_types::{DataType, Nspace, Text, memory};
 
-use super::{Contents, Reader, Shape, Writer};
-use crate::part::Part;
+use super::{Contents, Part, Reader, Shape, Writer};
 use crate::{Error, wire_type};
 
 /// A call with one datum.

@@ -6,8 +6,7 @@
 use bfrops::{BufferKind, Layout, Module, TracedField};
 use pmix_types::{Info, Nspace, Proc, Rank, Status, Text};
 
-use super::fields::Fields;
-use super::{PeerForm, Role};
+use super::{Fields, PeerForm, Role};
 use crate::codec::{Many, Reader, Shape, Writer};
 use crate::{Error, Header, wire_type};
 

@@ -5,7 +5,7 @@
 
 use pmix_types::{IntoOwned, Measure, Nspace, Proc, Rank, Status};
 
-use super::fields::Fields;
+use super::Fields;
 use crate::Error;
 
 /// The fields of a welcome, which depend on the role of the peer.

@@ -18,8 +18,7 @@
 
 use pmix_types::{DataType, Info, Proc, Status};
 
-use crate::codec::{Each, Many, Maybe, One, Reader, Shape, Writer, payloads};
-use crate::part::Part;
+use crate::codec::{Each, Many, Maybe, One, Part, Reader, Shape, Writer, payloads};
 use crate::{Error, wire_type};
 
 /// The constructed group.

@@ -3,8 +3,7 @@
 
 use pmix_types::{DataType, Info, Key, Nspace, Proc, Rank};
 
-use crate::codec::{Contents, Each, Kvals, Many, Maybe, NspaceText, One, Tail, message};
-use crate::part::Part;
+use crate::codec::{Contents, Each, Kvals, Many, Maybe, NspaceText, One, Part, Tail, message};
 use crate::wire_type;
 
 message! {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests about events, logs and monitoring.
+//! Requests about events, logs, monitoring, groups, and forwarded input and output.
 //!
 //! Source: OpenPMIx for the bytes; PMIx Standard, chapters "Event Notification" and "Job Management
 //! and Reporting", for their meaning.
 
-use pmix_types::{DataRange, Info, Status};
+use pmix_types::{Bytes, DataRange, Info, IofChannel, Proc, Status, Text};
 
-use crate::codec::{EachToEnd, Many, One, message};
+use crate::codec::{EachToEnd, Many, Maybe, One, Since, message};
 use crate::wire_type;
 
 message! {
@@ -60,11 +60,74 @@ impl DeregisterEvents {
     pub const DEFAULT: Status = Status::from_raw(i32::MIN);
 }
 
+message! {
+    /// Joins the construction of a group.
+    GroupConstruct<'a> {
+        /// The name of the group.
+        group: Option<Text<'a>> = One<wire_type::String>,
+        /// The members.
+        procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
+        /// The directives of the construction.
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
+    }
+
+    /// Leaves a group.
+    GroupLeave<'a> {
+        /// The name of the group.
+        group: Option<Text<'a>> = One<wire_type::String>,
+        /// The directives of the request.
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
+    }
+
+    /// Joins the destruction of a group.
+    GroupDestruct<'a> {
+        /// The name of the group.
+        group: Option<Text<'a>> = One<wire_type::String>,
+        /// The members. Since 5.0.
+        procs: Vec<Proc<'a>> = Since<5, Many<wire_type::Proc>>,
+        /// The directives of the destruction.
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
+    }
+}
+
+message! {
+    /// Requests the output of processes, which then arrives on [`Tag::OUTPUT`](crate::Tag::OUTPUT).
+    IofPull<'a> {
+        /// The processes.
+        procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
+        /// The directives of the pull.
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
+        /// The streams.
+        channels: IofChannel = One<wire_type::IofChannel>,
+        /// The number that the client gave its handler; it is repeated in forwarded output.
+        local_id: u64 = One<wire_type::Size>,
+    }
+
+    /// Sends input to processes.
+    IofPush<'a> {
+        /// The processes that receive the input.
+        procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
+        /// The directives of the delivery.
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
+        /// The input; `None` or no bytes mean its end.
+        data: Option<Bytes<'a>> = Maybe<One<wire_type::ByteObject>>,
+    }
+
+    /// Ends a pull of output.
+    IofDeregister<'a> {
+        /// The directives of the request.
+        infos: Vec<Info<'a>> = Many<wire_type::Info>,
+        /// The number in the server's reply to the pull.
+        remote_id: u64 = One<wire_type::Size>,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use bfrops::{Layout, Module};
+
     use super::*;
     use crate::{PeerForm, Request};
-    use bfrops::{Layout, Module};
 
     #[test]
     fn the_default_handler_has_the_lowest_code_as_in_open_mpi() {

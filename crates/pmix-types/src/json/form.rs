@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The JSON form of a type: printing and reading.
+//! The JSON form of a type: printing and reading, and the members of an object.
 
 use std::borrow::Cow;
 

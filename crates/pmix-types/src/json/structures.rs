@@ -3,9 +3,9 @@
 
 use serde::ser::{SerializeStruct, Serializer};
 
-use super::float::Measure;
 use super::form::{As, Form, Object};
 use super::node::Node;
+use super::number::Measure;
 use super::path::{At, Fault};
 use super::text::Digits;
 use crate::DataType;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Text and bytes.
+//! Text, bytes, and encoded maps of the string form.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Text and bytes, either borrowed from a message or owned.
+//! Text and bytes, either borrowed from a message or owned; nspaces and keys.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", strings and `pmix_byte_object_t`;
 //! lengths are in bytes.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A list of infos with incremental construction.
+//! A list of infos with incremental construction, and the directives of an info.
 //!
 //! Source: OpenPMIx, the functions `PMIx_Info_list_*`.
 

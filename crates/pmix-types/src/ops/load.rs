@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Construction of values from data.
+//! Construction of values from data, and the data of values.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", `PMIX_VALUE_LOAD`.
 

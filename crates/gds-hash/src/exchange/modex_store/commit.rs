@@ -17,8 +17,8 @@ use std::collections::HashSet;
 use bfrops::wire_type;
 use pmix_types::{Bytes, Key, Rank, Scope, Status, memory};
 
+use super::entry::Action;
 use super::packed::{Audience, PackedPuts};
-use super::proc_data::Action;
 use super::{Entry, ScopeSet, seen_in};
 use crate::exchange::codec::{
     MAX_STORED_VARIANTS, MAX_VARIANTS, check_num_variants, check_variants, qualified,

@@ -17,7 +17,7 @@ use bfrops::wire_type;
 use pmix_types::{Info, Key, Kval, Rank, Scope, Status};
 
 use self::uncommitted::{Item, REQUEST_OVERHEAD, Said, Uncommitted, too_long};
-use super::proc_data::Action;
+use super::entry::Action;
 use super::{Entry, Put, ScopeSet, check_name, kval_of};
 use crate::exchange::codec::{MAX_STORED_VARIANTS, check_num_variants};
 #[cfg(test)]

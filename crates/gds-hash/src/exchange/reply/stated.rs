@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The values that the host states of processes, packed column by column.
+//! The values that the host states of processes, packed column by column, and the release's share of them.
 
 use bfrops::{MessageTemplate, Slot};
 use pmix_types::{Key, Rank, Release, Value, keys};

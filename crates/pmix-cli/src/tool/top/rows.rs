@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processes of one snapshot: in which order, and how they are shown.
+//! The processes of one snapshot: their order, and the columns for which there is room.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;

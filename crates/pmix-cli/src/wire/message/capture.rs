@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Captures that are text: a line that says who speaks, then the bytes.
+//! The messages of a stream or of a text capture: a line that names the side, then the bytes.
 //!
 //! ```text
 //! # a comment

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Floating point numbers, printed as C's `%.9g` and `%.17g` do.
+//! Truth values and numbers; floating point numbers are printed as C's `%.9g` and `%.17g` do.
 //!
 //! A datum is a string, because JSON cannot express infinity and because a reader must not lose a
 //! digit. The digits suffice to tell any two numbers apart. A monitor's measurement is a JSON
