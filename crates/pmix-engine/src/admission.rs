@@ -104,16 +104,16 @@ impl Admission {
         let origin = origin.unwrap_or_default();
         let outcome = match Identity::verify(&self.psec, peer, &hello, origin) {
             Ok(Verification::Done(verified)) => self.consider(cx, peer, &hello, verified),
-            Ok(Verification::Pending) => Self::keep(cx, peer, frame),
+            Ok(Verification::Pending) => Self::keep_hello(cx, peer, frame),
             Err(error) => Err(error),
         };
         if let Err(reason) = outcome {
-            Self::turn_down(cx, peer, &hello, reason);
+            Self::refuse_with_status(cx, peer, &hello, reason);
         }
     }
 
     /// Stores a hello until its security module has verified the credential.
-    fn keep(cx: &mut Cx, peer: PeerId, frame: &Frame) -> Result<(), Error> {
+    fn keep_hello(cx: &mut Cx, peer: PeerId, frame: &Frame) -> Result<(), Error> {
         let len = frame.payload.len();
         if len > MAX_KEPT_HELLO {
             return Err(Error::new(
@@ -156,20 +156,20 @@ impl Admission {
             Err(error) => return cx.refuse(peer, error.into()),
         };
         if let Err(reason) = verified.and_then(|user| self.consider(cx, peer, &hello, user)) {
-            Self::turn_down(cx, peer, &hello, reason);
+            Self::refuse_with_status(cx, peer, &hello, reason);
         }
     }
 
     /// Refuses a peer, and sends the status to peers that read it.
-    fn turn_down(cx: &mut Cx, peer: PeerId, hello: &Hello<'_>, reason: Error) {
-        if Self::is_told_why(hello) {
+    fn refuse_with_status(cx: &mut Cx, peer: PeerId, hello: &Hello<'_>, reason: Error) {
+        if Self::reads_refusal(hello) {
             Self::welcome(cx, peer, &Welcome::Refused(reason.status()));
         }
         cx.refuse(peer, reason);
     }
 
     /// Returns `true` if a refused peer reads the status.
-    fn is_told_why(hello: &Hello<'_>) -> bool {
+    fn reads_refusal(hello: &Hello<'_>) -> bool {
         // Tools read the status of a refusal. A client of 4.2 ignores it and would wait; the closed connection ends its
         // init.
         hello.role.says_ids() && hello.role != Role::SINGLETON
@@ -205,7 +205,7 @@ impl Admission {
     }
 
     /// Admits a peer and sends the welcome.
-    fn let_in(&mut self, cx: &mut Cx, peer: PeerId, member: Member) {
+    fn admit(&mut self, cx: &mut Cx, peer: PeerId, member: Member) {
         self.end_handshake(cx, peer);
         let (proc, form, role) = (member.proc.clone(), member.form, member.role);
         let (rank, nspace, release) = (proc.rank, &proc.nspace, form.release);
@@ -234,7 +234,7 @@ impl Admission {
     /// Refuses a connection whose handshake did not complete in time.
     pub(crate) fn handshake_expired(&mut self, cx: &mut Cx, peer: PeerId) {
         match cx.peers.get(peer).map(|peer| &peer.phase) {
-            Some(Phase::PendingTool(_)) => Self::turn_away(cx, peer),
+            Some(Phase::PendingTool(_)) => Self::refuse_pending_tool(cx, peer),
             Some(Phase::Verifying(_, frame)) => {
                 let hello = Hello::decode(&frame.payload);
                 let module = hello

@@ -41,7 +41,7 @@ mod tracker;
 
 pub(crate) use construct::{Announcement, LeaderQuestion};
 pub(crate) use group_call::{
-    EndedGroup, GroupCall, GroupOutcome, MemberLeft, MembershipChange, NoneLeft, is_gathered,
+    DesertedGroup, EndedGroup, GroupCall, GroupOutcome, MemberLeft, MembershipChange, is_gathered,
     listed,
 };
 pub(crate) use group_members::{each, in_wanted_order, members_now, present};

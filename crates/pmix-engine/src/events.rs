@@ -113,12 +113,12 @@ impl Events {
         now: Instant,
     ) -> Vec<PeerId> {
         let interested = self.registry.interested(notification).into_iter();
-        let told: Vec<_> = interested
+        let recipients: Vec<_> = interested
             .filter(|(peer, listener)| notification.is_for(*peer, listener, sessions))
             .map(|(peer, _)| peer)
             .collect();
-        self.cache.keep(notification, &told, now);
-        told
+        self.cache.add(notification, &recipients, now);
+        recipients
     }
 
     /// Returns the cached events that a peer is registered for and has not received, oldest first.

@@ -43,8 +43,8 @@ pub(crate) fn try_to_owned(infos: &[Info<'_>]) -> Result<Vec<Info<'static>>, Out
 /// Appends the user and group of a process to its infos, which the PMIx Standard (chapter "Server") requires for
 /// upcalls. Infos of the process under these keys are dropped, so that it cannot claim another identity.
 pub(crate) fn with_user(infos: &[Info<'_>], (uid, gid): (u32, u32)) -> Vec<Info<'static>> {
-    let said = |info: &&Info<'_>| !info.key.is(keys::USERID) && !info.key.is(keys::GRPID);
-    let infos = infos.iter().filter(said).cloned();
+    let is_own = |info: &&Info<'_>| !info.key.is(keys::USERID) && !info.key.is(keys::GRPID);
+    let infos = infos.iter().filter(is_own).cloned();
     let mut infos: Vec<_> = infos.map(IntoOwned::into_owned).collect();
     infos.push(Info::new(keys::USERID, uid));
     infos.push(Info::new(keys::GRPID, gid));

@@ -54,7 +54,7 @@ pub(crate) type Addressed = (u64, Arc<Piece>);
 
 /// The output that the host need not forward after the end of a pull.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Ended {
+pub(crate) struct EndedPull {
     pub(crate) sources: Vec<Proc<'static>>,
     pub(crate) channels: IofChannel,
 }
@@ -216,7 +216,7 @@ impl Forwarding {
         &mut self,
         peer: PeerId,
         number: u64,
-    ) -> Result<(Ended, Vec<Addressed>), Error> {
+    ) -> Result<(EndedPull, Vec<Addressed>), Error> {
         let own = self
             .pulls
             .get(&number)
@@ -227,15 +227,15 @@ impl Forwarding {
         // The window does not apply: no later event would send the rest.
         let held = std::iter::from_fn(|| pull.line.pop_for_peer());
         let held = held.map(|piece| (pull.local_id, piece)).collect();
-        Ok((Ended::of(pull), held))
+        Ok((EndedPull::of(pull), held))
     }
 
     /// Removes the pulls of a peer. Returns the output that the host need not forward any more.
-    pub(crate) fn forget(&mut self, peer: PeerId) -> Vec<Ended> {
-        let gone = self.pulls.iter().filter(|(_, pull)| pull.peer == peer);
-        let gone: Vec<_> = gone.map(|(id, _)| *id).collect();
-        let gone = gone.iter().filter_map(|id| self.pulls.remove(id));
-        gone.map(Ended::of).collect()
+    pub(crate) fn forget(&mut self, peer: PeerId) -> Vec<EndedPull> {
+        let ended = self.pulls.iter().filter(|(_, pull)| pull.peer == peer);
+        let ended: Vec<_> = ended.map(|(id, _)| *id).collect();
+        let ended = ended.iter().filter_map(|id| self.pulls.remove(id));
+        ended.map(EndedPull::of).collect()
     }
 
     /// Removes the kept output of a job, but not the output held for pulls.
@@ -244,7 +244,7 @@ impl Forwarding {
     }
 }
 
-impl Ended {
+impl EndedPull {
     fn of(pull: Pull) -> Self {
         let dropped = pull.line.num_dropped();
         if dropped > 0 {

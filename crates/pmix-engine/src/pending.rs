@@ -136,13 +136,13 @@ pub struct PendingCall {
 pub(crate) struct HostCalls {
     last: u64,
     queue: VecDeque<HostCall>,
-    open: HashMap<CallId, Open>,
+    open: HashMap<CallId, OpenUpcall>,
     /// The upcalls that concern one peer only.
     by_peer: ByPeer<CallId>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenUpcall {
     upcall: &'static str,
     pending: Pending,
 }
@@ -155,7 +155,7 @@ impl HostCalls {
         if let Some(peer) = pending.peer() {
             self.by_peer.insert(peer, id);
         }
-        let open = Open {
+        let open = OpenUpcall {
             upcall: upcall.name(),
             pending,
         };
@@ -279,15 +279,15 @@ mod tests {
         let mut calls = HostCalls::default();
         let peer = PeerId::of(7);
         let kept = call(&mut calls, Pending::Informed);
-        let gone = call(&mut calls, Pending::Finalize(peer));
+        let ended = call(&mut calls, Pending::Finalize(peer));
         let listed: Vec<_> = calls.list().iter().map(|c| (c.id, c.peer)).collect();
-        assert_eq!(listed, [(kept, None), (gone, Some(peer))]);
+        assert_eq!(listed, [(kept, None), (ended, Some(peer))]);
         assert_eq!(
             format!("{calls:?}"),
             "HostCalls { queued: 0, unanswered: {\"DeregisterEvents\": 2} }"
         );
         calls.forget(peer, &mut Timers::default());
-        assert!(calls.take(gone).is_none());
+        assert!(calls.take(ended).is_none());
         assert!(matches!(calls.take(kept), Some(Pending::Informed)));
         assert_eq!(calls.len(), 0);
     }

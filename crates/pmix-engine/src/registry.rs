@@ -84,7 +84,7 @@ impl Registry {
         let nspace = proc.nspace.clone().into_owned();
         let job = self.jobs.entry(nspace).or_default();
         job.owner.get_or_insert(user.0);
-        let was_here = job.gone.remove(&proc.rank);
+        let was_here = job.deregistered.remove(&proc.rank);
         if let Some(id) = job.clients.get(&proc.rank).copied()
             && let Some(client) = self.clients.get_mut(&id)
         {
@@ -116,7 +116,7 @@ impl Registry {
             let id = job.clients.remove(&rank)?;
             // The rank stays known as local: its data keep their scope, and later reports are not those of a remote
             // process.
-            job.gone.insert(rank);
+            job.deregistered.insert(rank);
             Some((id, self.clients.remove(&id)?))
         });
         removed
@@ -167,20 +167,24 @@ impl Registry {
     /// Returns `true` if a process is or was registered here.
     pub(crate) fn was_here(&self, proc: &Proc<'_>) -> bool {
         let job = self.job(&proc.nspace);
-        job.is_some_and(|job| job.clients.contains_key(&proc.rank) || job.gone.contains(&proc.rank))
+        job.is_some_and(|job| {
+            job.clients.contains_key(&proc.rank) || job.deregistered.contains(&proc.rank)
+        })
     }
 
     /// Records that a local process received its job info. Returns `true` if all local processes have received it, so
     /// that no further request is expected.
-    pub(crate) fn tell(&mut self, nspace: &Nspace<'_>) -> bool {
+    pub(crate) fn record_job_info_sent(&mut self, nspace: &Nspace<'_>) -> bool {
         let Some(job) = self.jobs.get_mut(nspace.as_bytes()) else {
             return false;
         };
-        job.num_told += 1;
-        let is_last = job.num_local.is_some_and(|all| job.num_told >= all);
+        job.num_job_info_sent += 1;
+        let is_last = job
+            .num_local
+            .is_some_and(|all| job.num_job_info_sent >= all);
         if is_last {
             // Restarted processes request the job info again, which is another round.
-            job.num_told = 0;
+            job.num_job_info_sent = 0;
         }
         is_last
     }
@@ -206,20 +210,20 @@ pub(crate) struct LocalJob {
     /// The registered local processes.
     pub(crate) clients: BTreeMap<Rank, ClientId>,
     /// The deregistered local processes.
-    pub(crate) gone: BTreeSet<Rank>,
+    pub(crate) deregistered: BTreeSet<Rank>,
     /// The owner of the job: the user of the first registered process.
     pub(crate) owner: Option<u32>,
     /// An upper limit of the bytes that the local processes put; removed values may still count.
     pub(crate) put_bytes: usize,
     /// The number of processes that received the job info since all had received it.
-    num_told: u32,
+    num_job_info_sent: u32,
 }
 
 impl LocalJob {
     /// Returns `true` if all local processes are registered, so that all others are known to be remote. Deregistered
     /// ones count, because the host does not change the stated number.
     pub(crate) fn is_complete(&self) -> bool {
-        let known = self.clients.len() + self.gone.len();
+        let known = self.clients.len() + self.deregistered.len();
         let known = u32::try_from(known).unwrap_or(u32::MAX);
         self.num_local.is_some_and(|expected| known >= expected)
     }

@@ -151,11 +151,11 @@ struct Registered {
     last: u64,
     /// The infos in registration order.
     infos: BTreeMap<u64, Info<'static>>,
-    by_key: HashMap<Key<'static>, OfKey>,
+    by_key: HashMap<Key<'static>, InfosOfKey>,
 }
 
 /// The infos of one key, by the text of the node that an array describes.
-type OfKey = BTreeMap<Option<String>, BTreeSet<u64>>;
+type InfosOfKey = BTreeMap<Option<String>, BTreeSet<u64>>;
 
 impl Registered {
     /// Adds an info and removes those that it replaces.
@@ -170,7 +170,10 @@ impl Registered {
         }
         self.last += 1;
         let of_key = self.by_key.entry(info.key.clone()).or_default();
-        of_key.entry(in_words(&info)).or_default().insert(self.last);
+        of_key
+            .entry(node_text(&info))
+            .or_default()
+            .insert(self.last);
         self.infos.insert(self.last, info);
     }
 
@@ -204,7 +207,7 @@ impl Registered {
         let Some(of_key) = self.by_key.get_mut(&info.key) else {
             return;
         };
-        let node = in_words(&info);
+        let node = node_text(&info);
         if let Some(names) = of_key.get_mut(&node) {
             names.remove(&name);
             if names.is_empty() {
@@ -221,7 +224,7 @@ impl Registered {
     fn alike(&self, info: &Info<'_>) -> impl Iterator<Item = u64> {
         let of_key = self.by_key.get(info.key.as_bytes());
         let of_key = of_key.filter(|_| !is_array(info) || node_of(info).is_some());
-        let names = of_key.and_then(|of_key| of_key.get(&in_words(info)));
+        let names = of_key.and_then(|of_key| of_key.get(&node_text(info)));
         names.into_iter().flatten().copied()
     }
 
@@ -242,7 +245,7 @@ impl Registered {
 }
 
 /// Returns the node that an info describes as text; equal nodes have equal texts.
-fn in_words(info: &Info<'_>) -> Option<String> {
+fn node_text(info: &Info<'_>) -> Option<String> {
     let node = node_of(info).filter(|_| is_array(info))?;
     Some(format!("{node:?}"))
 }
@@ -336,8 +339,8 @@ mod tests {
                 .cloned()
                 .collect();
             expected.extend(all.iter().cloned());
-            let told = resources.with_registered(&asked);
-            assert_eq!(told, (!all.is_empty()).then_some(expected));
+            let found = resources.with_registered(&asked);
+            assert_eq!(found, (!all.is_empty()).then_some(expected));
             for key in ["site.0", "site.array", keys::APP_INFO_ARRAY] {
                 let is_plain = !ARRAYS.contains(&key);
                 let expected = value_of(&all, key).filter(|_| is_plain);

@@ -151,7 +151,7 @@ impl Subsystems {
             Request::Notify(request) => self.notify(cx, ticket, &request),
             Request::RegisterEvents(request) => self.events.register_events(cx, ticket, &request),
             Request::Query(request) => {
-                let groups = self.groups.asked_for(cx, &ticket, &request);
+                let groups = self.groups.groups_for_query(cx, &ticket, &request);
                 query::query(cx, ticket, &request, &groups);
             }
             Request::ResolvePeers(request) => query::resolve_peers(cx, ticket, &request),
@@ -223,7 +223,7 @@ impl Subsystems {
             Timer::Early(id) => self.collectives.early_expired(cx, id),
             Timer::Return(client) => {
                 if let Some(proc) = Finalizing::has_not_returned(cx, client) {
-                    self.collectives.lose(cx, client, &proc);
+                    self.collectives.participant_lost(cx, client, &proc);
                 }
             }
             Timer::Collective(id) => self.collectives.collective_expired(cx, id),
@@ -253,8 +253,8 @@ impl Subsystems {
                     self.collectives.member_left(cx, &left);
                     continue;
                 }
-                Some(MembershipChange::NoneLeft(group)) => {
-                    self.collectives.none_left(cx, group);
+                Some(MembershipChange::DesertedGroup(group)) => {
+                    self.collectives.group_deserted(cx, group);
                     continue;
                 }
                 None => {}
@@ -268,8 +268,8 @@ impl Subsystems {
                     continue;
                 }
                 // Only the servers of the other participants need the announcement; clients do not receive it.
-                GroupOutcome::Announced(said) => {
-                    cx.call_host(group::announcement(said), Pending::Informed);
+                GroupOutcome::Announced(announcement) => {
+                    cx.call_host(group::announcement(announcement), Pending::Informed);
                     continue;
                 }
                 outcome => outcome,
@@ -285,19 +285,20 @@ impl Subsystems {
     fn notify_leader(&mut self, cx: &mut Cx, question: LeaderQuestion) {
         let (asks, is_elsewhere) = (question.asks, question.is_elsewhere);
         let event = group::leader_question(cx, question);
-        let is_heard = { event.as_ref() }.is_some_and(|event| self.events.hears(cx, event));
+        let has_handler =
+            { event.as_ref() }.is_some_and(|event| self.events.has_handler(cx, event));
         self.raise_all(cx, event.into_iter().collect());
         // The server of a leader on another node replies for a leader without a handler.
-        if let Some(id) = asks.filter(|_| !is_heard && !is_elsewhere) {
+        if let Some(id) = asks.filter(|_| !has_handler && !is_elsewhere) {
             self.collectives.leader_unreachable(cx, id);
         }
     }
 
     /// Answers for a leader of this node, asked by another server about a lost process. If the leader has no handler
     /// registered, no decision is taken.
-    pub(crate) fn ask_for_other(&mut self, cx: &mut Cx, asked: &Notification) {
-        if let Some(reply) = group::undecided(cx, asked)
-            && !self.events.hears(cx, asked)
+    pub(crate) fn ask_for_other(&mut self, cx: &mut Cx, question: &Notification) {
+        if let Some(reply) = group::undecided(cx, question)
+            && !self.events.has_handler(cx, question)
         {
             cx.call_host(reply, Pending::Informed);
         }
@@ -332,7 +333,7 @@ impl Subsystems {
 
     /// Resumes the replies and output that waited for a peer to read earlier bytes.
     pub(crate) fn peer_read(&mut self, cx: &mut Cx, peer: PeerId) {
-        self.exchange.answer_due(cx, peer);
+        self.exchange.serve_due(cx, peer);
         self.forwarding.pump_output(cx, peer);
     }
 
@@ -370,7 +371,7 @@ impl Subsystems {
             });
             self.events.process_lost(cx, member);
             if let Some(client) = member.client {
-                self.collectives.lose(cx, client, &member.proc);
+                self.collectives.participant_lost(cx, client, &member.proc);
             }
         }
         if member.client.is_some() {
@@ -382,9 +383,9 @@ impl Subsystems {
     /// Updates the subsystems after the deregistration of a client, whose connections are closed.
     pub(crate) fn client_removed(&mut self, cx: &mut Cx, id: ClientId, client: &Client) {
         Finalizing::client_removed(cx, id, client.until);
-        let follow = self.groups.lose_invited(cx, &client.proc);
+        let follow = self.groups.invited_lost(cx, &client.proc);
         self.raise_all(cx, follow);
-        self.collectives.lose(cx, id, &client.proc);
+        self.collectives.participant_lost(cx, id, &client.proc);
     }
 
     /// Updates the subsystems after the loss of processes on other nodes. Local processes are skipped, because their
@@ -392,7 +393,7 @@ impl Subsystems {
     pub(crate) fn lost_elsewhere(&mut self, cx: &mut Cx, procs: &[Proc<'static>]) {
         for proc in procs {
             if proc.rank.is_valid() && !cx.registry.was_here(proc) {
-                let follow = self.groups.lose_invited(cx, proc);
+                let follow = self.groups.invited_lost(cx, proc);
                 self.raise_all(cx, follow);
                 self.exchange.lost_elsewhere(cx, proc);
                 // Contributions in flight may contain data of the lost incarnation.

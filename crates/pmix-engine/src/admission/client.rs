@@ -58,7 +58,7 @@ impl Admission {
         if reads_shared(hello) {
             cx.share_job(&proc.nspace);
         }
-        self.let_in(cx, peer, member);
+        self.admit(cx, peer, member);
         // The welcome does not wait for the host, which may reply late or never. Its refusal disconnects the client
         // later.
         let infos = hello.infos.clone().into_owned();

@@ -52,8 +52,8 @@ impl Identity {
             gid: gid.or(origin.gid),
         };
         shown.check("its hello", claimed_uid, claimed_gid)?;
-        let said = |key| number(&hello.infos, key);
-        shown.check("its infos", said(keys::USERID)?, said(keys::GRPID)?)?;
+        let stated = |key| number(&hello.infos, key);
+        shown.check("its infos", stated(keys::USERID)?, stated(keys::GRPID)?)?;
         Ok(Self {
             // Without evidence the claim is compared with the registration, or with the user of the server.
             uid: shown.uid.or(claimed_uid),
@@ -74,10 +74,10 @@ impl Identity {
 }
 
 /// Checks that two numbers are equal if both are known.
-fn agree(what: &str, other: &str, shown: Option<u32>, said: Option<u32>) -> Result<(), Error> {
-    match (shown, said) {
-        (Some(shown), Some(said)) if shown != said => Err(Error::denied(format!(
-            "{what} of the credential is {shown}, but that of {other} is {said}"
+fn agree(what: &str, other: &str, shown: Option<u32>, stated: Option<u32>) -> Result<(), Error> {
+    match (shown, stated) {
+        (Some(shown), Some(stated)) if shown != stated => Err(Error::denied(format!(
+            "{what} of the credential is {shown}, but that of {other} is {stated}"
         ))),
         _ => Ok(()),
     }

@@ -168,11 +168,11 @@ impl Admission {
             has_job_info: false,
             knows: HashSet::new(),
         };
-        self.let_in(cx, peer, member);
+        self.admit(cx, peer, member);
     }
 
     /// Refuses a tool without a decision of the host in time.
-    pub(super) fn turn_away(cx: &mut Cx, peer: PeerId) {
+    pub(super) fn refuse_pending_tool(cx: &mut Cx, peer: PeerId) {
         let status = Status::ERR_TIMEOUT;
         Self::welcome(cx, peer, &Welcome::Refused(status));
         cx.refuse(

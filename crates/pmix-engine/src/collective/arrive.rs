@@ -73,14 +73,14 @@ impl Collectives {
         }
         // Departed members are dropped before the call joins, or the destruct would wait for them.
         self.begin_without(cx, &call);
-        self.take_part(cx, call.ticket, call.what, &call.procs, &call.infos);
+        self.take_part(cx, call.ticket, call.collective, &call.procs, &call.infos);
     }
 
     /// Returns `true` if other members have called already.
     fn has_begun(&self, cx: &Cx, call: &GroupCall) -> bool {
         let found = Self::caller_and_participants(cx, &call.ticket, &call.procs);
         found.is_ok_and(|(client, participants)| {
-            let (kind, group) = call.what.clone();
+            let (kind, group) = call.collective.clone();
             self.find(&(kind, participants, group), client).is_some()
         })
     }
@@ -101,7 +101,7 @@ impl Collectives {
         let infos = infos.to_vec().into_owned();
         // Before all local processes are registered, a list of ranks and a wildcard cannot be compared.
         if Self::is_early(cx, &participants) {
-            return self.came_early(cx, ticket, client, (kind, participants, group), infos);
+            return self.add_early_call(cx, ticket, client, (kind, participants, group), infos);
         }
         let until = Self::limit(cx, &infos);
         self.add_participant(
@@ -191,7 +191,7 @@ impl Collectives {
             tracker.expect(client);
             // A restarted process is another incarnation and does not participate in this collective.
             if Self::is_lost(cx, client) {
-                tracker.lose(client);
+                tracker.mark_lost(client);
             }
         }
         Ok(self.add(tracker))
@@ -307,8 +307,8 @@ impl Collectives {
         let mut jobs = participants.local_jobs(&cx.registry).into_iter();
         // A deregistered process has no client any more; only its rank is left.
         let is_gone = jobs.any(|(nspace, ranks, job)| {
-            let mut gone = job.gone.iter().filter(|rank| ranks.has(**rank));
-            gone.any(|rank| is_so(&Proc::new(nspace.clone(), *rank)))
+            let mut deregistered = job.deregistered.iter().filter(|rank| ranks.has(**rank));
+            deregistered.any(|rank| is_so(&Proc::new(nspace.clone(), *rank)))
         });
         let mut local = Self::local(cx, participants).into_iter();
         is_gone || {
@@ -344,15 +344,15 @@ impl Collectives {
         }
         if tracker.key.0.is_of_group()
             && Self::is_local(cx, &tracker.key.1)
-            && stays_local(&tracker.said)
-            && wanted_order(&tracker.said).is_ok()
+            && stays_local(&tracker.caller_infos)
+            && wanted_order(&tracker.caller_infos).is_ok()
         {
             return self.end_locally(cx, id);
         }
         let data = match tracker.key.0 {
             Collective::Fence => contribution(cx, tracker),
             // Callers of this node that disagree fail the construct everywhere, so the host is called with the failure.
-            Collective::GroupConstruct => wanted_order(&tracker.said).map(|_| Vec::new()),
+            Collective::GroupConstruct => wanted_order(&tracker.caller_infos).map(|_| Vec::new()),
             _ => Ok(Vec::new()),
         };
         match data {
@@ -373,9 +373,9 @@ impl Collectives {
             Collective::GroupDestruct => "PMIx_Group_destruct",
             _ => "PMIx_Group_construct",
         };
-        let mut said = tracker.said.iter();
+        let mut caller_infos = tracker.caller_infos.iter();
         // The host does not receive the directives, so the server refuses required ones that it does not support.
-        let checked = said.try_for_each(|(_, infos)| obeyed::check(function, infos));
+        let checked = caller_infos.try_for_each(|(_, infos)| obeyed::check(function, infos));
         if let Err(error) = checked {
             tracing::warn!(%error, "{function} by processes of {} was rejected", tracker.job);
             return self.fail(cx, id, error.status());
@@ -390,7 +390,7 @@ impl Collectives {
         if let Some(tracker) = self.get(id)
             && tracker.key.0 == Collective::GroupConstruct
         {
-            let members = members_now(cx, &tracker.key.1, &tracker.said, &tracker.absent);
+            let members = members_now(cx, &tracker.key.1, &tracker.caller_infos, &tracker.absent);
             infos.push(Info::new(keys::GROUP_MEMBERSHIP, members));
             // The host must not end the construct for a loss on another node: the leader decides about it.
             if tracker.leadership.as_ref().is_some_and(Leadership::is_led) {

@@ -28,7 +28,7 @@ impl Collectives {
     }
 
     /// Stores a call whose participants are not known yet.
-    pub(super) fn came_early(
+    pub(super) fn add_early_call(
         &mut self,
         cx: &mut Cx,
         ticket: Ticket,
@@ -98,9 +98,9 @@ impl Collectives {
         let key = call.key.clone();
         let same = |call: &EarlyCall| call.key == key;
         let calls = self.early.calls.values();
-        let there: BTreeSet<_> = calls.filter(|call| same(call)).map(|c| c.client).collect();
+        let callers: BTreeSet<_> = calls.filter(|call| same(call)).map(|c| c.client).collect();
         let local = Self::local(cx, &key.1).into_iter();
-        let missing = local.filter(|client| !there.contains(client)).collect();
+        let missing = local.filter(|client| !callers.contains(client)).collect();
         Self::report(cx, &key, missing, status);
         cx.reply_status(ticket, status);
     }
@@ -173,9 +173,9 @@ impl Collectives {
         let Some(tracker) = self.get_mut(id) else {
             return;
         };
-        tracker.lose(client);
+        tracker.mark_lost(client);
         for client in lost {
-            tracker.lose(*client);
+            tracker.mark_lost(*client);
         }
         match tracker.phase {
             Phase::Failed(_) => self.tidy(id),

@@ -81,14 +81,14 @@ impl Collectives {
     /// DEVIATION: the loss ends it for all participants with `PMIX_ERR_LOST_CONNECTION`; OpenPMIx continues with the
     /// remaining ones, so that some participants succeed and others fail;
     /// `a_lost_participant_ends_the_fence_for_all`.
-    pub(crate) fn lose(&mut self, cx: &mut Cx, client: ClientId, proc: &Proc<'static>) {
+    pub(crate) fn participant_lost(&mut self, cx: &mut Cx, client: ClientId, proc: &Proc<'static>) {
         self.lost_to_early(cx, client, proc);
         let known = |tracker: &Tracker| tracker.slots.contains_key(&client);
         for id in self.which(known) {
             let Some(tracker) = self.get_mut(id) else {
                 continue;
             };
-            let took_part = tracker.lose(client);
+            let took_part = tracker.mark_lost(client);
             if took_part {
                 tracker.note_lost(client, proc);
             }
@@ -173,10 +173,10 @@ impl Collectives {
             name: name.unwrap_or_default(),
             participants,
             job: tracker.job,
-            said: tracker.said,
+            caller_infos: tracker.caller_infos,
             absent: tracker.absent,
             lost,
-            answered: tracker.infos,
+            host_infos: tracker.infos,
             status,
             tickets,
         }));
@@ -211,7 +211,7 @@ impl Collectives {
         }
         // Once the host was called, the other servers learn the result from it.
         if was_gathering {
-            self.tell_servers(cx, id, status);
+            self.notify_servers_of_failure(cx, id, status);
         }
         self.destruct_failed(cx, id, &tickets);
         // The calls of late participants must find this tracker, or they would begin the next collective.
@@ -226,18 +226,18 @@ impl Collectives {
         if let Some(tracker) = self.get(id)
             && let (Collective::GroupDestruct, participants, Some(name)) = &tracker.key
         {
-            let told = tickets.iter().filter_map(|ticket| cx.member(ticket).ok());
-            let told = told.map(|member| member.proc.clone()).collect();
+            let recipients = tickets.iter().filter_map(|ticket| cx.member(ticket).ok());
+            let recipients = recipients.map(|member| member.proc.clone()).collect();
             cx.group_outcomes.push_back(GroupOutcome::DestructFailed {
                 name: name.clone(),
                 participants: participants.clone(),
-                told,
+                recipients,
             });
         }
     }
 
     /// Reports the failure of a collective to the servers of other nodes; for a fence, in place of its data.
-    fn tell_servers(&mut self, cx: &mut Cx, id: TrackerId, status: Status) {
+    fn notify_servers_of_failure(&mut self, cx: &mut Cx, id: TrackerId, status: Status) {
         let Some(tracker) = self.get(id) else {
             return;
         };
@@ -267,8 +267,8 @@ impl Collectives {
         let missing = missing.filter_map(|id| cx.registry.client(id));
         let mut missing: Vec<_> = missing.map(|client| client.proc.clone()).collect();
         for (nspace, ranks, job) in participants.local_jobs(&cx.registry) {
-            let gone = job.gone.iter().filter(|rank| ranks.has(**rank));
-            missing.extend(gone.map(|rank| Proc::new(nspace.clone(), *rank)));
+            let deregistered = job.deregistered.iter().filter(|rank| ranks.has(**rank));
+            missing.extend(deregistered.map(|rank| Proc::new(nspace.clone(), *rank)));
         }
         missing.sort_unstable();
         missing.dedup();
@@ -304,15 +304,15 @@ impl Collectives {
         let form = member.form;
         let is_other = |nspace: &&Nspace<'_>| **nspace != member.proc.nspace;
         let jobs = tracker.key.1.jobs().map(|(nspace, _)| nspace);
-        let (mut objects, mut told) = (Vec::new(), Vec::new());
+        let (mut objects, mut nspaces) = (Vec::new(), Vec::new());
         for nspace in jobs.filter(is_other) {
             if let Some(job) = cx.store.job(nspace) {
                 let reply = job.reply(&cx.codec(&form), form.release, Remote::Whole)?;
                 objects.extend(reply::pack_job_object(&form, &reply)?);
-                told.push(nspace);
+                nspaces.push(nspace);
             }
         }
-        for nspace in told {
+        for nspace in nspaces {
             // The reply has the job info, so later gets need not include it.
             cx.peers.knows_job(ticket.peer(), nspace);
         }

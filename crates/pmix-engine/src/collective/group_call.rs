@@ -17,10 +17,10 @@ use crate::peers::Ticket;
 /// A call for the collective of a group.
 pub(crate) struct GroupCall {
     pub(crate) ticket: Ticket,
-    pub(crate) what: (Collective, GroupName),
+    pub(crate) collective: (Collective, GroupName),
     pub(crate) procs: Vec<Proc<'static>>,
     /// The members that a destruct does not wait for: departed ones, and lost ones that the others were notified of.
-    pub(crate) done_without: Vec<Proc<'static>>,
+    pub(crate) not_awaited: Vec<Proc<'static>>,
     /// `true` if a local member of the group is lost and the others were not notified.
     pub(crate) has_lost: bool,
     pub(crate) infos: Vec<Info<'static>>,
@@ -38,7 +38,7 @@ pub(crate) enum GroupOutcome {
     DestructFailed {
         name: Text<'static>,
         participants: Participants,
-        told: Vec<Proc<'static>>,
+        recipients: Vec<Proc<'static>>,
     },
     /// A participant of a construct is lost.
     InviteFailed {
@@ -58,7 +58,7 @@ pub(crate) enum MembershipChange {
     /// A member has left.
     Left(MemberLeft),
     /// All local members have left or are lost.
-    NoneLeft(NoneLeft),
+    DesertedGroup(DesertedGroup),
 }
 
 /// A member has left a group.
@@ -75,7 +75,7 @@ pub(crate) struct MemberLeft {
 
 /// A group without local members.
 #[derive(Debug)]
-pub(crate) struct NoneLeft {
+pub(crate) struct DesertedGroup {
     pub(crate) name: Text<'static>,
     /// The members at the construct.
     pub(crate) members: Vec<Proc<'static>>,
@@ -86,7 +86,7 @@ pub(crate) struct NoneLeft {
 }
 
 /// The infos of each local participant, in the order of their calls.
-pub(crate) type Said = [(ClientId, Vec<Info<'static>>)];
+pub(crate) type CallerInfos = [(ClientId, Vec<Info<'static>>)];
 
 /// A construct or destruct that has ended.
 #[derive(Debug)]
@@ -97,13 +97,13 @@ pub(crate) struct EndedGroup {
     /// The job of the process that began it.
     pub(crate) job: Nspace<'static>,
     /// The infos of each local participant.
-    pub(crate) said: Vec<(ClientId, Vec<Info<'static>>)>,
+    pub(crate) caller_infos: Vec<(ClientId, Vec<Info<'static>>)>,
     /// The local participants that had not called when the host was called.
     pub(crate) absent: Vec<Proc<'static>>,
     /// The local participants that were lost after their call, even if another incarnation is connected.
     pub(crate) lost: Vec<Proc<'static>>,
     /// The infos of the host.
-    pub(crate) answered: Vec<Info<'static>>,
+    pub(crate) host_infos: Vec<Info<'static>>,
     pub(crate) status: Status,
     /// The requests that need a reply.
     pub(crate) tickets: Vec<Ticket>,
@@ -112,8 +112,8 @@ pub(crate) struct EndedGroup {
 impl EndedGroup {
     /// Returns `true` if members are notified of lost members: any member requested it, here or on another node.
     pub(crate) fn notifies(&self) -> bool {
-        let said = self.said.iter().map(|(_, infos)| infos);
-        let mut infos = said.chain([&self.answered]);
+        let caller_infos = self.caller_infos.iter().map(|(_, infos)| infos);
+        let mut infos = caller_infos.chain([&self.host_infos]);
         infos.any(|infos| is_set(infos, keys::GROUP_NOTIFY_TERMINATION))
     }
 }
@@ -124,24 +124,27 @@ pub(crate) fn is_tolerant(infos: &[Info<'_>]) -> bool {
 }
 
 /// Returns `true` if the host is not needed: all participants are local and request that.
-pub(crate) fn stays_local(said: &Said) -> bool {
-    let all = |key: &str| said.iter().all(|(_, infos)| is_set(infos, key));
-    let any = |key: &str| said.iter().any(|(_, infos)| is_set(infos, key));
+pub(crate) fn stays_local(caller_infos: &CallerInfos) -> bool {
+    let all = |key: &str| caller_infos.iter().all(|(_, infos)| is_set(infos, key));
+    let any = |key: &str| caller_infos.iter().any(|(_, infos)| is_set(infos, key));
     let wants_context = any(keys::GROUP_ASSIGN_CONTEXT_ID);
-    !said.is_empty() && all(keys::GROUP_LOCAL_ONLY) && !wants_context && !is_gathered(said)
+    !caller_infos.is_empty()
+        && all(keys::GROUP_LOCAL_ONLY)
+        && !wants_context
+        && !is_gathered(caller_infos)
 }
 
 /// Returns `true` if the host determines the membership of a group: a caller adds members (`PMIX_GROUP_ADD_MEMBERS`),
 /// or calls for itself (`pmix.procid`).
-pub(crate) fn is_gathered(said: &Said) -> bool {
+pub(crate) fn is_gathered(caller_infos: &CallerInfos) -> bool {
     let is = |info: &Info<'_>| info.key.is(keys::PROCID) || info.key.is(keys::GROUP_ADD_MEMBERS);
-    said.iter().any(|(_, infos)| infos.iter().any(is))
+    caller_infos.iter().any(|(_, infos)| infos.iter().any(is))
 }
 
 /// Returns `true` if any member sets the final order of the members.
-pub(crate) fn wants_order(said: &Said) -> bool {
+pub(crate) fn wants_order(caller_infos: &CallerInfos) -> bool {
     let is = |info: &Info<'_>| info.key.is(keys::GROUP_FINAL_MEMBERSHIP_ORDER);
-    said.iter().any(|(_, infos)| infos.iter().any(is))
+    caller_infos.iter().any(|(_, infos)| infos.iter().any(is))
 }
 
 /// Returns the final order of the members, if any member sets it.
@@ -149,9 +152,11 @@ pub(crate) fn wants_order(said: &Said) -> bool {
 /// # Errors
 ///
 /// Returns `PMIX_ERR_BAD_PARAM` for different orders.
-pub(crate) fn wanted_order(said: &Said) -> Result<Option<&[Proc<'static>]>, Error> {
+pub(crate) fn wanted_order(caller_infos: &CallerInfos) -> Result<Option<&[Proc<'static>]>, Error> {
     let key = keys::GROUP_FINAL_MEMBERSHIP_ORDER;
-    let mut orders = said.iter().filter_map(|(_, infos)| procs_of(infos, key));
+    let mut orders = caller_infos
+        .iter()
+        .filter_map(|(_, infos)| procs_of(infos, key));
     let first = orders.next();
     match orders.all(|order| Some(order) == first) {
         true => Ok(first),
@@ -167,7 +172,7 @@ pub(crate) fn upcall(
     kind: Collective,
     id: Text<'static>,
     procs: Vec<Proc<'static>>,
-    said: &Said,
+    caller_infos: &CallerInfos,
     infos: Vec<Info<'static>>,
     failed: Option<Status>,
 ) -> Group {
@@ -176,18 +181,18 @@ pub(crate) fn upcall(
         infos.iter().any(|info| info.key.is(keys::PROCID)) && listed(infos).is_none()
     };
     // A process that leaders add does not list other processes.
-    let procs = match said.iter().any(is_added) {
+    let procs = match caller_infos.iter().any(is_added) {
         true => {
             directives.retain(|info| !info.key.is(keys::GROUP_MEMBERSHIP));
             Vec::new()
         }
         false => procs,
     };
-    let added = added(said);
+    let added = added(caller_infos);
     if !added.is_empty() {
         directives.push(Info::new(keys::GROUP_ADD_MEMBERS, added));
     }
-    merge_directives(&mut directives, said);
+    merge_directives(&mut directives, caller_infos);
     if let Some(status) = failed {
         directives.push(Info::new(keys::LOCAL_COLLECTIVE_STATUS, status));
     }
@@ -204,7 +209,7 @@ pub(crate) fn upcall(
 
 /// Adds the directives of all members, each key once. If the members differ, a true value takes precedence.
 /// `PMIX_GROUP_INFO` of each member is kept.
-fn merge_directives(directives: &mut Vec<Info<'static>>, said: &Said) {
+fn merge_directives(directives: &mut Vec<Info<'static>>, caller_infos: &CallerInfos) {
     let is_own =
         |info: &&Info<'_>| !info.key.is(keys::GROUP_MEMBERSHIP) && !info.key.is(keys::TIMEOUT);
     let places = directives.iter().enumerate();
@@ -212,7 +217,11 @@ fn merge_directives(directives: &mut Vec<Info<'static>>, said: &Said) {
     let mut places: HashMap<_, _> = { places.rev() }
         .map(|(place, info)| (info.key.as_bytes().to_vec(), place))
         .collect();
-    for info in said.iter().flat_map(|(_, infos)| infos).filter(is_own) {
+    for info in caller_infos
+        .iter()
+        .flat_map(|(_, infos)| infos)
+        .filter(is_own)
+    {
         let place = places.get(info.key.as_bytes()).copied();
         // The lists of all callers are merged into one, which `upcall` has added.
         if info.key.is(keys::GROUP_ADD_MEMBERS) {
@@ -235,8 +244,8 @@ fn merge_directives(directives: &mut Vec<Info<'static>>, said: &Said) {
 }
 
 /// Returns the distinct processes that the members add.
-fn added(said: &Said) -> Vec<Proc<'static>> {
-    let lists = said.iter();
+fn added(caller_infos: &CallerInfos) -> Vec<Proc<'static>> {
+    let lists = caller_infos.iter();
     let lists = lists.filter_map(|(_, infos)| procs_of(infos, keys::GROUP_ADD_MEMBERS));
     let mut seen = HashSet::new();
     let procs = lists.flatten().filter(|proc| seen.insert(*proc));
@@ -244,8 +253,8 @@ fn added(said: &Said) -> Vec<Proc<'static>> {
 }
 
 /// Returns the list of members, if all callers sent it in the same order.
-pub(crate) fn agreed(said: &Said) -> Option<&[Proc<'static>]> {
-    let mut lists = said.iter().map(|(_, infos)| listed(infos));
+pub(crate) fn agreed(caller_infos: &CallerInfos) -> Option<&[Proc<'static>]> {
+    let mut lists = caller_infos.iter().map(|(_, infos)| listed(infos));
     let first = lists.next()??;
     lists.all(|list| list == Some(first)).then_some(first)
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use pmix_types::{Proc, Rank};
 
-use super::group_call::{Said, agreed, wanted_order};
+use super::group_call::{CallerInfos, agreed, wanted_order};
 use super::participants::Participants;
 use super::table::Collectives;
 use super::tracker::Tracker;
@@ -17,10 +17,10 @@ use crate::procs::Procs;
 pub(crate) fn members_now(
     cx: &Cx,
     participants: &Participants,
-    said: &Said,
+    caller_infos: &CallerInfos,
     absent: &[Proc<'static>],
 ) -> Vec<Proc<'static>> {
-    let list = agreed(said).map(<[_]>::to_vec);
+    let list = agreed(caller_infos).map(<[_]>::to_vec);
     let list = list.unwrap_or_else(|| participants.to_procs());
     present(cx, list, absent)
 }
@@ -29,9 +29,9 @@ pub(crate) fn members_now(
 pub(crate) fn in_wanted_order(
     cx: &Cx,
     list: Vec<Proc<'static>>,
-    said: &Said,
+    caller_infos: &CallerInfos,
 ) -> Vec<Proc<'static>> {
-    match wanted_order(said) {
+    match wanted_order(caller_infos) {
         Ok(Some(order)) => in_final_order(each(cx, &list), order),
         _ => list,
     }
@@ -40,19 +40,23 @@ pub(crate) fn in_wanted_order(
 /// Returns the local participants that have not called, registered or not.
 pub(super) fn absent(cx: &Cx, tracker: &Tracker) -> Vec<Proc<'static>> {
     let participants = &tracker.key.1;
-    let came: BTreeSet<_> = tracker.said.iter().map(|(client, _)| *client).collect();
+    let callers: BTreeSet<_> = tracker
+        .caller_infos
+        .iter()
+        .map(|(client, _)| *client)
+        .collect();
     let local = Collectives::local(cx, participants).into_iter();
-    let local = local.filter(|id| !came.contains(id));
+    let local = local.filter(|id| !callers.contains(id));
     let local = local.filter_map(|id| cx.registry.client(id));
     let mut absent: Vec<_> = local.map(|client| client.proc.clone()).collect();
     for (nspace, ranks, job) in participants.local_jobs(&cx.registry) {
-        let gone = job.gone.iter().filter(|rank| ranks.has(**rank));
-        absent.extend(gone.map(|rank| Proc::new(nspace.clone(), *rank)));
+        let deregistered = job.deregistered.iter().filter(|rank| ranks.has(**rank));
+        absent.extend(deregistered.map(|rank| Proc::new(nspace.clone(), *rank)));
     }
     // A participant that was deregistered after its call has no client to find it by.
     let lost = tracker.lost.iter();
     let called: HashSet<_> = lost
-        .filter(|(client, _)| came.contains(client))
+        .filter(|(client, _)| callers.contains(client))
         .map(|(_, proc)| proc)
         .collect();
     absent.retain(|proc| !called.contains(proc));
@@ -68,10 +72,10 @@ pub(crate) fn present(
     if absent.is_empty() {
         return list;
     }
-    let mut gone = Procs::default();
-    gone.extend(absent);
+    let mut absent_procs = Procs::default();
+    absent_procs.extend(absent);
     let mut each = each(cx, &list);
-    each.retain(|proc| !gone.has(proc));
+    each.retain(|proc| !absent_procs.has(proc));
     each
 }
 

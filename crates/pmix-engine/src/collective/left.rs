@@ -11,7 +11,7 @@
 
 use pmix_types::{Info, Nspace, Proc, Status};
 
-use super::group_call::{GroupCall, MemberLeft, NoneLeft};
+use super::group_call::{DesertedGroup, GroupCall, MemberLeft};
 use super::kind::Collective;
 use super::participants::Participants;
 use super::table::Collectives;
@@ -62,7 +62,7 @@ impl Collectives {
 
     /// Begins the destruct of a group at its first call, so that departed and lost members are not awaited.
     pub(super) fn begin_without(&mut self, cx: &mut Cx, call: &GroupCall) {
-        if call.done_without.is_empty() && !call.has_lost {
+        if call.not_awaited.is_empty() && !call.has_lost {
             return;
         }
         let found = Self::caller_and_participants(cx, &call.ticket, &call.procs);
@@ -73,20 +73,20 @@ impl Collectives {
         if Self::is_early(cx, &participants) {
             return;
         }
-        let (kind, name) = call.what.clone();
+        let (kind, name) = call.collective.clone();
         let key = (kind, participants, name);
         if self.find(&key, client).is_some() {
             return;
         }
         let mut without = Procs::default();
-        without.extend(&call.done_without);
+        without.extend(&call.not_awaited);
         let has_lost = Self::any_lost(cx, &key.1, |proc| !without.has(proc));
         // The error is reported when the call itself is handled.
         if let Ok(id) = self.tracker_of(cx, client, key) {
             if let Some(tracker) = self.get_mut(id) {
                 tracker.has_lost_participant = call.has_lost || has_lost;
             }
-            self.do_without(cx, id, &call.done_without);
+            self.do_without(cx, id, &call.not_awaited);
         }
     }
 
@@ -119,7 +119,7 @@ impl Collectives {
     }
 
     /// Calls the host for the destruct of a group without local members.
-    pub(crate) fn none_left(&mut self, cx: &mut Cx, group: NoneLeft) {
+    pub(crate) fn group_deserted(&mut self, cx: &mut Cx, group: DesertedGroup) {
         let size = |nspace: &Nspace<'_>| Ok(cx.job_size(nspace));
         let Ok(members) = Participants::of(&group.members, &group.job, size, |_, _| true) else {
             return;
@@ -199,7 +199,7 @@ impl Tracker {
 
     /// Returns the infos of a participant. Except for groups, the infos of the first caller apply to all.
     fn infos_of(&self, client: ClientId) -> Vec<Info<'static>> {
-        let said = self.said.iter().find(|(other, _)| *other == client);
-        said.map_or_else(|| self.infos.clone(), |(_, infos)| infos.clone())
+        let caller_infos = self.caller_infos.iter().find(|(other, _)| *other == client);
+        caller_infos.map_or_else(|| self.infos.clone(), |(_, infos)| infos.clone())
     }
 }

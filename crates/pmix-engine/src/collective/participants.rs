@@ -11,7 +11,7 @@ use crate::Error;
 use crate::registry::{LocalJob, Registry};
 
 /// A job with participants, its participants, and its registration.
-pub(super) type LocalPart<'a> = (&'a Nspace<'static>, &'a Ranks, &'a LocalJob);
+pub(super) type LocalParticipants<'a> = (&'a Nspace<'static>, &'a Ranks, &'a LocalJob);
 
 /// The participants of a collective: processes of jobs, ordered by nspace. The same processes compare equal, listed in
 /// any order or selected by a wildcard. Copies share them.
@@ -103,7 +103,7 @@ impl Participants {
 
     /// Returns the jobs that are registered here, in the order of [`jobs`](Self::jobs). A request may name many jobs,
     /// or the host may have registered many, so the smaller set is traversed.
-    pub(super) fn local_jobs<'a>(&'a self, registry: &'a Registry) -> Vec<LocalPart<'a>> {
+    pub(super) fn local_jobs<'a>(&'a self, registry: &'a Registry) -> Vec<LocalParticipants<'a>> {
         let registered = registry.jobs();
         if registered.len() >= self.jobs.len() {
             let known = |(nspace, ranks)| Some((nspace, ranks, registry.job(nspace)?));
@@ -155,7 +155,7 @@ impl Participants {
 }
 
 /// Groups the processes of a list by job, in the order of the job names. A job may occur several times.
-fn by_name<'a, 'p>(procs: &'a [Proc<'p>]) -> Vec<OfJob<'a, 'p>> {
+fn by_name<'a, 'p>(procs: &'a [Proc<'p>]) -> Vec<JobRun<'a, 'p>> {
     let runs = || {
         let runs = procs.chunk_by(|a, b| a.nspace == b.nspace);
         runs.filter_map(|run| Some((&run.first()?.nspace, run)))
@@ -176,7 +176,7 @@ fn by_name<'a, 'p>(procs: &'a [Proc<'p>]) -> Vec<OfJob<'a, 'p>> {
             .for_each(|(to, from)| *to = *from);
         u64::from_be_bytes(bytes)
     };
-    let named = runs().map(|(nspace, procs)| OfJob {
+    let named = runs().map(|(nspace, procs)| JobRun {
         number: number(nspace),
         nspace,
         procs,
@@ -190,7 +190,7 @@ fn by_name<'a, 'p>(procs: &'a [Proc<'p>]) -> Vec<OfJob<'a, 'p>> {
 }
 
 /// A run of processes of one job in a list.
-struct OfJob<'a, 'p> {
+struct JobRun<'a, 'p> {
     /// The first bytes after the common prefix of the names, so that most comparisons are of numbers.
     number: u64,
     nspace: &'a Nspace<'p>,

@@ -29,7 +29,7 @@ const MAX_UNDER_WAY: usize = 1 << 16;
 pub(crate) struct Collectives {
     last: u64,
     pub(super) trackers: BTreeMap<TrackerId, Tracker>,
-    pub(super) by_key: HashMap<Key, Queue>,
+    pub(super) by_key: HashMap<Key, CollectiveQueue>,
     pub(super) upcalls: OrderedUpcalls,
     /// The calls that arrived before their participants were known.
     pub(super) early: EarlyCalls,
@@ -48,7 +48,7 @@ pub(crate) struct Collectives {
 
 /// Collectives of the same participants, in the order in which they began.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct CollectiveQueue {
     trackers: VecDeque<TrackerId>,
     /// The last collective that each process participated in.
     joined: HashMap<ClientId, TrackerId>,

@@ -35,7 +35,7 @@ pub(super) struct Tracker {
     /// The infos of the participants.
     pub(super) infos: Vec<Info<'static>>,
     /// The infos of each participant of a construct or destruct, which differ.
-    pub(super) said: Vec<(ClientId, Vec<Info<'static>>)>,
+    pub(super) caller_infos: Vec<(ClientId, Vec<Info<'static>>)>,
     /// The user of the first caller of a construct.
     user: Option<u32>,
     /// The local participants that had not called when the host was called. A process that is registered again
@@ -93,7 +93,7 @@ impl Tracker {
             missing: BTreeSet::new(),
             has_lost_participant: false,
             infos: Vec::new(),
-            said: Vec::new(),
+            caller_infos: Vec::new(),
             user: None,
             absent: Vec::new(),
             lost: BTreeMap::new(),
@@ -143,7 +143,7 @@ impl Tracker {
             self.is_tolerant |= group_call::is_tolerant(&infos);
             self.user = self.user.or_else(|| self.user_of(&infos));
             // Members pass different infos: their own data, or an order of the members that all must agree on.
-            self.said.push((client, infos));
+            self.caller_infos.push((client, infos));
             return;
         }
         // One caller decides for all, since all get the same result.
@@ -163,7 +163,7 @@ impl Tracker {
 
     /// Records the loss of a participant. Returns `true` if it was one. A caller still gets its reply, because an
     /// earlier incarnation of the lost process may be connected.
-    pub(super) fn lose(&mut self, client: ClientId) -> bool {
+    pub(super) fn mark_lost(&mut self, client: ClientId) -> bool {
         self.missing.remove(&client);
         match self.slots.get_mut(&client) {
             None | Some(Slot::Done) => false,
@@ -184,7 +184,11 @@ impl Tracker {
 
     /// Returns the callers that were lost after their call.
     pub(super) fn lost_callers(&self) -> Vec<Proc<'static>> {
-        let called: BTreeSet<_> = self.said.iter().map(|(client, _)| *client).collect();
+        let called: BTreeSet<_> = self
+            .caller_infos
+            .iter()
+            .map(|(client, _)| *client)
+            .collect();
         let lost = self.lost.iter();
         let lost = lost.filter(|(client, _)| called.contains(client));
         lost.map(|(_, proc)| proc.clone()).collect()
@@ -214,7 +218,7 @@ impl Tracker {
             .into(),
             kind @ (Collective::GroupConstruct | Collective::GroupDestruct) => {
                 let name = self.key.2.clone().unwrap_or_default();
-                group_call::upcall(kind, name, procs, &self.said, infos, failed).into()
+                group_call::upcall(kind, name, procs, &self.caller_infos, infos, failed).into()
             }
         }
     }
@@ -223,13 +227,13 @@ impl Tracker {
     pub(super) fn calls_for_itself(&self) -> bool {
         let is = |info: &Info<'_>| info.key.is(keys::PROCID);
         // No other process participates in it then.
-        let first = self.said.first();
+        let first = self.caller_infos.first();
         first.is_some_and(|(_, infos)| infos.iter().any(is))
     }
 
     /// Returns `true` if it has participants that only the host knows.
     pub(super) fn is_gathered(&self) -> bool {
-        self.key.0 == Collective::GroupConstruct && group_call::is_gathered(&self.said)
+        self.key.0 == Collective::GroupConstruct && group_call::is_gathered(&self.caller_infos)
     }
 
     /// Checks that the host returned the members of a group that only the host can determine: with added members, or
@@ -239,7 +243,8 @@ impl Tracker {
     ///
     /// Returns `PMIX_ERR_NOT_SUPPORTED` if it did not.
     pub(super) fn check_gathered(&self, is_local: bool) -> Result<(), Error> {
-        let is_gathered = self.is_gathered() || (!is_local && group_call::wants_order(&self.said));
+        let is_gathered =
+            self.is_gathered() || (!is_local && group_call::wants_order(&self.caller_infos));
         match self.key.0 == Collective::GroupConstruct
             && is_gathered
             && group_call::listed(&self.infos).is_none()
@@ -262,7 +267,7 @@ impl Tracker {
         let missing = &self.missing;
         self.slots.retain(|client, _| missing.contains(client));
         self.infos = Vec::new();
-        self.said = Vec::new();
+        self.caller_infos = Vec::new();
         self.absent = Vec::new();
         self.lost = BTreeMap::new();
         self.weight = self.key.1.weight() + self.missing.len() * size_of::<ClientId>();

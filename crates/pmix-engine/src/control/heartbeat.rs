@@ -101,11 +101,11 @@ pub(super) struct HeartbeatMonitors(BTreeMap<PeerId, MonitoredPeer>);
 #[derive(Debug)]
 struct MonitoredPeer {
     last: Instant,
-    monitors: Vec<Watch>,
+    monitors: Vec<ActiveMonitor>,
 }
 
 #[derive(Debug)]
-struct Watch {
+struct ActiveMonitor {
     monitor: HeartbeatMonitor,
     /// The time it was set; the first heartbeat is due one window later.
     since: Instant,
@@ -113,7 +113,7 @@ struct Watch {
     is_missed: bool,
 }
 
-impl Watch {
+impl ActiveMonitor {
     fn due(&self, last: Instant) -> Option<Instant> {
         let due = last.max(self.since).checked_add(self.monitor.window);
         due.filter(|_| !self.is_missed)
@@ -145,7 +145,7 @@ impl HeartbeatMonitors {
             let message = format!("a process can have at most {most} monitors at a time");
             return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
         }
-        monitored.monitors.push(Watch {
+        monitored.monitors.push(ActiveMonitor {
             monitor,
             since: now,
             is_missed: false,
@@ -160,8 +160,8 @@ impl HeartbeatMonitors {
         };
         monitored.last = now;
         let mut again = false;
-        for watch in &mut monitored.monitors {
-            again |= std::mem::take(&mut watch.is_missed);
+        for active in &mut monitored.monitors {
+            again |= std::mem::take(&mut active.is_missed);
         }
         again
     }
@@ -172,10 +172,10 @@ impl HeartbeatMonitors {
             return false;
         };
         let before = monitored.monitors.len();
-        let named = |watch: &Watch| watch.monitor.id.as_ref() == id;
+        let named = |active: &ActiveMonitor| active.monitor.id.as_ref() == id;
         monitored
             .monitors
-            .retain(|watch| id.is_some() && !named(watch));
+            .retain(|active| id.is_some() && !named(active));
         let after = monitored.monitors.len();
         if after == 0 {
             self.0.remove(&peer);
@@ -187,7 +187,7 @@ impl HeartbeatMonitors {
     pub(super) fn due(&self, peer: PeerId) -> Option<Instant> {
         let monitored = self.0.get(&peer)?;
         let due = monitored.monitors.iter();
-        due.filter_map(|watch| watch.due(monitored.last)).min()
+        due.filter_map(|active| active.due(monitored.last)).min()
     }
 
     /// Returns the monitors of a peer that have expired, each once.
@@ -196,11 +196,11 @@ impl HeartbeatMonitors {
             return Vec::new();
         };
         let mut missed = Vec::new();
-        for watch in &mut monitored.monitors {
-            if watch.due(monitored.last).is_some_and(|due| due <= now) {
+        for active in &mut monitored.monitors {
+            if active.due(monitored.last).is_some_and(|due| due <= now) {
                 // One alert for one silence; the next heartbeat starts the monitor again.
-                watch.is_missed = true;
-                missed.push(watch.monitor.clone());
+                active.is_missed = true;
+                missed.push(active.monitor.clone());
             }
         }
         missed

@@ -27,8 +27,8 @@ impl Engine {
             let codec = self.cx.codec(&self.cx.config.modex_form());
             // A registration of the host takes precedence over the information of another node.
             let has_own = |nspace: &Nspace<'_>| self.cx.registry.job(nspace).is_some();
-            let told = self.cx.store.absorb_collected(&codec, packed, has_own);
-            for (nspace, refused) in told.unwrap_or_else(|error| {
+            let absorbed = self.cx.store.absorb_collected(&codec, packed, has_own);
+            for (nspace, refused) in absorbed.unwrap_or_else(|error| {
                 // The values above are registered already, so the other jobs are read as well.
                 outcome = Err(error.into());
                 Vec::new()

@@ -23,7 +23,7 @@ use crate::recount::Recount;
 #[derive(Debug)]
 pub(crate) struct Cache {
     limits: EventLimits,
-    kept: VecDeque<Kept>,
+    kept: VecDeque<CachedEvent>,
     /// The slots of removed events, which are used first.
     free: Vec<usize>,
     bytes: usize,
@@ -36,7 +36,7 @@ pub(crate) struct Cache {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedEvent {
     /// The slot of its bit.
     slot: usize,
     /// The number of events cached before.
@@ -62,7 +62,12 @@ impl Cache {
     /// Caches an event that some peers have received.
     ///
     /// Older events are removed to make room; events of the same source first, if it has reached its limit.
-    pub(crate) fn keep(&mut self, notification: &Arc<Notification>, told: &[PeerId], now: Instant) {
+    pub(crate) fn add(
+        &mut self,
+        notification: &Arc<Notification>,
+        recipients: &[PeerId],
+        now: Instant,
+    ) {
         let bytes = notification.weight();
         let fits = bytes <= self.limits.kept_bytes && self.limits.kept > 0;
         if notification.directives.do_not_cache || !fits {
@@ -73,10 +78,10 @@ impl Cache {
         self.make_room(&notification.source, bytes);
         let slot = self.free.pop().unwrap_or(self.kept.len());
         self.bytes += bytes;
-        for peer in told {
+        for peer in recipients {
             self.mark(*peer, slot);
         }
-        self.kept.push_back(Kept {
+        self.kept.push_back(CachedEvent {
             slot,
             number: self.next,
             since: now,
@@ -87,7 +92,7 @@ impl Cache {
     }
 
     fn make_room(&mut self, source: &Proc<'_>, bytes: usize) {
-        let of_source = |kept: &Kept| kept.notification.source == *source;
+        let of_source = |kept: &CachedEvent| kept.notification.source == *source;
         let count = self.kept.iter().filter(|kept| of_source(kept)).count();
         // A source with many events displaces its own ones first.
         if count >= self.limits.kept_per_source.max(1)
@@ -153,11 +158,12 @@ impl Cache {
             word.is_some_and(|word| word & bit(slot) != 0)
         };
         let released = self.released.get(proc).copied().unwrap_or_default();
-        let is_spent = |kept: &Kept| {
+        let is_spent = |kept: &CachedEvent| {
             kept.number < released && kept.notification.status == Status::DEBUGGER_RELEASE
         };
-        let due =
-            |kept: &&Kept| !has_had(kept.slot) && !is_spent(kept) && wants(&kept.notification);
+        let due = |kept: &&CachedEvent| {
+            !has_had(kept.slot) && !is_spent(kept) && wants(&kept.notification)
+        };
         let due = self.kept.iter().filter(due);
         let due: Vec<_> = due.map(|k| (k.slot, Arc::clone(&k.notification))).collect();
         for (slot, _) in &due {
@@ -186,7 +192,7 @@ impl Cache {
     /// until it expires.
     pub(crate) fn forget_nspace(&mut self, nspace: &Nspace<'_>) {
         self.released.retain(|proc, _| proc.nspace != *nspace);
-        let of_nspace = |kept: &Kept| {
+        let of_nspace = |kept: &CachedEvent| {
             let notification = &kept.notification;
             notification.source.nspace == *nspace && !notification.is_end_of_job()
         };

@@ -70,7 +70,7 @@ fn nspace_of(peer: u8) -> &'static str {
 }
 
 /// Returns `true` for peer 3, a tool of the server's user.
-fn hears_all(peer: u8) -> bool {
+fn receives_all(peer: u8) -> bool {
     peer == 3
 }
 
@@ -78,8 +78,8 @@ fn listener(peer: u8) -> Listener {
     Listener {
         proc: Proc::new(nspace_of(peer), Rank::new(peer.into())),
         uid: u32::from(peer % 2),
-        is_tool: hears_all(peer),
-        hears_all: hears_all(peer),
+        is_tool: receives_all(peer),
+        receives_all: receives_all(peer),
     }
 }
 
@@ -110,7 +110,7 @@ struct Model {
 }
 
 impl Model {
-    fn hears(&self, peer: u8, seen: &Seen) -> bool {
+    fn receives(&self, peer: u8, seen: &Seen) -> bool {
         let is_in = match seen.kind.range {
             1 | 6 | 7 => false,
             3 => nspace_of(peer) == nspace_of(seen.from),
@@ -120,7 +120,7 @@ impl Model {
             let named = *code != 0 && *code == seen.code;
             *who == peer && (named || (*code == 0 && !seen.kind.non_default))
         });
-        let may_hear = hears_all(peer) || peer % 2 == seen.from % 2;
+        let may_hear = receives_all(peer) || peer % 2 == seen.from % 2;
         is_in && wants && peer != seen.from && may_hear
     }
 
@@ -138,10 +138,10 @@ impl Model {
             at: self.now,
             had: BTreeSet::new(),
         };
-        let told: Vec<_> = (0..NUM_PEERS)
-            .filter(|peer| self.hears(*peer, &seen))
+        let recipients: Vec<_> = (0..NUM_PEERS)
+            .filter(|peer| self.receives(*peer, &seen))
             .collect();
-        seen.had = told.iter().copied().collect();
+        seen.had = recipients.iter().copied().collect();
         if !kind.do_not_cache {
             self.expire();
             let own: Vec<_> = (0..self.kept.len())
@@ -155,7 +155,7 @@ impl Model {
             }
             self.kept.push(seen);
         }
-        told
+        recipients
     }
 
     fn register(&mut self, peer: u8, codes: &[i8]) -> Vec<i8> {
@@ -168,7 +168,7 @@ impl Model {
         self.expire();
         let due = (0..self.kept.len()).filter(|place| {
             let seen = &self.kept[*place];
-            !seen.had.contains(&peer) && self.hears(peer, seen)
+            !seen.had.contains(&peer) && self.receives(peer, seen)
         });
         let due: Vec<_> = due.collect();
         for place in &due {
@@ -216,8 +216,9 @@ impl Real {
         let notification =
             Notification::new(reporter, Status::from_raw(code.into()), proc, range, infos);
         let notification = Arc::new(notification.unwrap().only(Some(uid)));
-        let told = self.events.take(&notification, &alone, self.now);
-        told.into_iter()
+        let recipients = self.events.take(&notification, &alone, self.now);
+        recipients
+            .into_iter()
             .map(|peer| u8::try_from(peer.index()).unwrap())
             .collect()
     }
@@ -252,8 +253,8 @@ proptest! {
                     model.deregister(peer, code);
                 }
                 Step::Raise(from, code, kind) => {
-                    let told = real.raise(from, code, kind);
-                    prop_assert_eq!(told, model.raise(from, code, kind));
+                    let recipients = real.raise(from, code, kind);
+                    prop_assert_eq!(recipients, model.raise(from, code, kind));
                 }
                 Step::Wait(seconds) => {
                     real.now += Duration::from_secs(seconds.into());

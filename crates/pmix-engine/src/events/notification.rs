@@ -21,7 +21,7 @@ pub(crate) struct Listener {
     /// `true` for a tool.
     pub(crate) is_tool: bool,
     /// `true` if it receives events of the processes of every user, as tools of root and of the server's user do.
-    pub(crate) hears_all: bool,
+    pub(crate) receives_all: bool,
 }
 
 /// The origin of an event at this server.
@@ -176,8 +176,8 @@ impl Notification {
     /// Returns the infos for the host, including the permitted users.
     pub(crate) fn infos_for_host(&self) -> Vec<Info<'static>> {
         let users = self.only.iter().flatten();
-        let said = users.map(|uid| Info::new(ONLY_USER, *uid));
-        self.infos.iter().cloned().chain(said).collect()
+        let only_users = users.map(|uid| Info::new(ONLY_USER, *uid));
+        self.infos.iter().cloned().chain(only_users).collect()
     }
 
     /// Returns `true` if a peer should receive the event: it is permitted, in range, and has not received it at its
@@ -191,16 +191,16 @@ impl Notification {
             Reporter::Host => self.source == listener.proc,
             Reporter::Server | Reporter::Observer => false,
         };
-        !has_seen && self.may_be_heard_by(listener) && self.reaches(&listener.proc, sessions)
+        !has_seen && self.permits(listener) && self.reaches(&listener.proc, sessions)
     }
 
     /// Returns `true` if a recipient is permitted to receive the event.
-    fn may_be_heard_by(&self, listener: &Listener) -> bool {
+    fn permits(&self, listener: &Listener) -> bool {
         let only = self.only.as_ref();
         let is_meant = only.is_none_or(|users| users.contains(&listener.uid));
         let may_read =
             !listener.is_tool || self.owners.is_empty() || self.owners.contains(&listener.uid);
-        listener.hears_all || is_meant && may_read
+        listener.receives_all || is_meant && may_read
     }
 
     /// Returns `true` if a process is in the range of the event and among its target processes, if it names any. No

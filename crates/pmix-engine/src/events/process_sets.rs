@@ -23,7 +23,7 @@ impl Events {
         (cx.process_sets).define(name.clone().into_owned(), members.clone())?;
         // The set is defined first: a process that receives the event may query it at once.
         let users = owners(cx, &members);
-        self.tell_of_set(cx, Status::PROCESS_SET_DEFINE, name, Some(members), users);
+        self.notify_set_change(cx, Status::PROCESS_SET_DEFINE, name, Some(members), users);
         Ok(())
     }
 
@@ -35,14 +35,14 @@ impl Events {
     pub(crate) fn delete_set(&mut self, cx: &mut Cx, name: &Text<'_>) -> Result<(), Error> {
         let members = cx.process_sets.delete(name)?;
         let users = owners(cx, &members);
-        self.tell_of_set(cx, Status::PROCESS_SET_DELETE, name, None, users);
+        self.notify_set_change(cx, Status::PROCESS_SET_DELETE, name, None, users);
         Ok(())
     }
 
     /// Notifies the registered local processes of the definition or deletion of a set (PMIx Standard,
     /// `PMIx_server_define_process_set`). If the owners of the members' jobs are known, only processes of these users
     /// receive the event.
-    fn tell_of_set(
+    fn notify_set_change(
         &mut self,
         cx: &mut Cx,
         status: Status,

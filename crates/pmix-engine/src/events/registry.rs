@@ -152,12 +152,12 @@ impl Registry {
             if interest.count == 0 {
                 let num_procs = interest.num_procs();
                 interested.remove(&peer);
-                self.leave(peer, *code, num_procs);
+                self.remove_interest(peer, *code, num_procs);
             }
         }
     }
 
-    fn leave(&mut self, peer: PeerId, code: Status, num_procs: usize) {
+    fn remove_interest(&mut self, peer: PeerId, code: Status, num_procs: usize) {
         if self.codes.get(&code).is_some_and(BTreeMap::is_empty) {
             self.drop_code(code);
         }

@@ -32,20 +32,20 @@ impl Events {
         }
         if let Some(now) = cx.now {
             let sessions = sessions(&cx.store);
-            let told = self.take(notification, &sessions, now);
-            Self::tell(cx, &told, notification);
+            let recipients = self.take(notification, &sessions, now);
+            Self::send_event(cx, &recipients, notification);
         }
     }
 
     /// Returns `true` if a local process would receive an event.
-    pub(crate) fn hears(&self, cx: &Cx, notification: &Notification) -> bool {
+    pub(crate) fn has_handler(&self, cx: &Cx, notification: &Notification) -> bool {
         let sessions = sessions(&cx.store);
         let mut interested = self.registry.interested(notification).into_iter();
         interested.any(|(peer, listener)| notification.is_for(peer, listener, &sessions))
     }
 
     /// Sends an event to peers, packed once for each layout.
-    fn tell(cx: &mut Cx, peers: &[PeerId], notification: &Notification) {
+    fn send_event(cx: &mut Cx, peers: &[PeerId], notification: &Notification) {
         let mut packed: Vec<(Layout, Arc<Vec<u8>>)> = Vec::new();
         for peer in peers {
             let Some(form) = cx.form(*peer) else {
@@ -173,7 +173,7 @@ impl Events {
         // Cached events follow the reply: the client has no handler for them before.
         let missed = self.replay(peer, &sessions, now);
         for notification in missed {
-            Self::tell(cx, &[peer], &notification);
+            Self::send_event(cx, &[peer], &notification);
         }
     }
 
@@ -269,7 +269,7 @@ fn listener(cx: &Cx, member: &Member) -> Listener {
         proc: member.proc.clone(),
         uid: member.user.0,
         is_tool: member.client.is_none(),
-        hears_all: cx.reads_all(member),
+        receives_all: cx.reads_all(member),
     }
 }
 

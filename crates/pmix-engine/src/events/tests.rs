@@ -26,7 +26,7 @@ fn listener(number: u64) -> Listener {
         proc,
         uid: 100,
         is_tool: false,
-        hears_all: false,
+        receives_all: false,
     }
 }
 
@@ -76,10 +76,11 @@ impl Fixture {
     }
 
     fn take(&mut self, notification: Notification) -> Vec<u64> {
-        let told = self
+        let recipients = self
             .events
             .take(&Arc::new(notification), &sessions, self.now);
-        told.into_iter()
+        recipients
+            .into_iter()
             .map(|peer| u64::from(peer.index()))
             .collect()
     }
@@ -123,8 +124,8 @@ fn an_event_reaches_its_range_except_its_source() {
         (DataRange::GLOBAL, vec![1, 2, 3]),
         (DataRange::PROC_LOCAL, vec![]),
     ];
-    for (range, told) in cases {
-        assert_eq!(fixture.raise(0, CODE, range), told, "{range}");
+    for (range, recipients) in cases {
+        assert_eq!(fixture.raise(0, CODE, range), recipients, "{range}");
     }
 }
 
@@ -146,8 +147,8 @@ fn a_custom_range_names_processes_or_whole_jobs() {
         Proc::new("a", Rank::new(0)),
     ];
     let infos = vec![Info::new(keys::EVENT_CUSTOM_RANGE, targets)];
-    let told = fixture.take(notification(0, CODE, DataRange::CUSTOM, infos));
-    assert_eq!(told, [2, 3], "not the source");
+    let recipients = fixture.take(notification(0, CODE, DataRange::CUSTOM, infos));
+    assert_eq!(recipients, [2, 3], "not the source");
 }
 
 #[test]
@@ -173,10 +174,10 @@ fn a_list_of_processes_narrows_any_other_range() {
     let mut fixture = Fixture::all();
     let targets = vec![Proc::new("a", Rank::new(2)), Proc::new("b", Rank::WILDCARD)];
     let infos = vec![Info::new(keys::EVENT_CUSTOM_RANGE, targets)];
-    let told = fixture.take(notification(0, CODE, DataRange::LOCAL, infos.clone()));
-    assert_eq!(told, [2, 3]);
-    let told = fixture.take(notification(0, CODE, DataRange::NAMESPACE, infos));
-    assert_eq!(told, [2]);
+    let recipients = fixture.take(notification(0, CODE, DataRange::LOCAL, infos.clone()));
+    assert_eq!(recipients, [2, 3]);
+    let recipients = fixture.take(notification(0, CODE, DataRange::NAMESPACE, infos));
+    assert_eq!(recipients, [2]);
 }
 
 #[test]
@@ -201,8 +202,8 @@ fn a_non_default_event_skips_default_handlers() {
     fixture.register(1, &[], &[]);
     fixture.register(2, &[CODE], &[]);
     let infos = vec![said(keys::EVENT_NON_DEFAULT)];
-    let told = fixture.take(notification(0, CODE, DataRange::GLOBAL, infos));
-    assert_eq!(told, [2]);
+    let recipients = fixture.take(notification(0, CODE, DataRange::GLOBAL, infos));
+    assert_eq!(recipients, [2]);
     assert_eq!(fixture.raise(0, CODE, DataRange::GLOBAL), [1, 2]);
 }
 
@@ -264,8 +265,8 @@ fn a_wider_registration_coexists_with_a_narrow_one() {
     fixture.register(1, &[CODE], &[]);
     let other = Proc::new("a", Rank::new(0));
     let infos = vec![Info::new(keys::EVENT_AFFECTED_PROC, other)];
-    let told = fixture.take(notification(0, CODE, DataRange::GLOBAL, infos));
-    assert_eq!(told, [1]);
+    let recipients = fixture.take(notification(0, CODE, DataRange::GLOBAL, infos));
+    assert_eq!(recipients, [1]);
 }
 
 #[test]

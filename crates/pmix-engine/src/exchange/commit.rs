@@ -89,8 +89,10 @@ impl Exchange {
         }
         let (mut awaited, mut keys) = (Awaited::default(), HashSet::new());
         let stored = cx.store.update_modex(&proc.nspace, |puts| {
-            let told = |key: &Key<'static>| self.add_awaited(&proc, key, &mut keys, &mut awaited);
-            let part = puts.commit_telling(&wire, proc.rank, request.blocks, limits, told)?;
+            let take_awaited =
+                |key: &Key<'static>| self.add_awaited(&proc, key, &mut keys, &mut awaited);
+            let part =
+                puts.commit_telling(&wire, proc.rank, request.blocks, limits, take_awaited)?;
             Ok((puts.num_bytes(proc.rank), part))
         });
         let (after, part) = stored.map_err(|error| match error.status() {
@@ -151,12 +153,12 @@ impl Exchange {
         if client.put_bytes.saturating_add(len) <= most {
             return Ok(client.put_bytes);
         }
-        let there = Self::num_put_bytes(cx, &client.proc);
-        match there.saturating_add(len) <= most {
-            true => Ok(there),
+        let num_bytes = Self::num_put_bytes(cx, &client.proc);
+        match num_bytes.saturating_add(len) <= most {
+            true => Ok(num_bytes),
             false => Err(Error::new(
                 Status::ERR_OUT_OF_RESOURCE,
-                format!("{len} bytes in addition to {there} exceed the limit of {most}"),
+                format!("{len} bytes in addition to {num_bytes} exceed the limit of {most}"),
             )),
         }
     }
@@ -174,7 +176,7 @@ impl Exchange {
         let wanted = len.saturating_mul(MAX_GROWTH);
         if job.put_bytes.saturating_add(wanted) > most {
             let puts = store.map(|job| job.modex_store());
-            let ranks = job.clients.keys().chain(&job.gone);
+            let ranks = job.clients.keys().chain(&job.deregistered);
             job.put_bytes = puts.map_or(0, |puts| ranks.map(|rank| puts.num_bytes(*rank)).sum());
         }
         most.saturating_sub(job.put_bytes)

@@ -32,7 +32,7 @@ impl Exchange {
             // The reply must have the name in the request, under which the client stores the data.
             get.named = Some(std::mem::replace(&mut get.proc, proc));
         }
-        self.answer(cx, ticket, get);
+        self.serve(cx, ticket, get);
     }
 
     /// Handles REFRESH_CACHE.
@@ -42,10 +42,10 @@ impl Exchange {
         ticket: Ticket,
         request: &request::RefreshCache<'_>,
     ) {
-        self.answer(cx, ticket, GetRequest::of_refresh(request));
+        self.serve(cx, ticket, GetRequest::of_refresh(request));
     }
 
-    fn answer(&mut self, cx: &mut Cx, ticket: Ticket, request: GetRequest) {
+    fn serve(&mut self, cx: &mut Cx, ticket: Ticket, request: GetRequest) {
         let until = request.timeout.and_then(|time| cx.after(time));
         let pending = PendingGet {
             ticket,
@@ -84,7 +84,7 @@ impl Exchange {
     }
 
     /// Sends the replies that waited for a peer to read, while there is room.
-    pub(crate) fn answer_due(&mut self, cx: &mut Cx, peer: PeerId) {
+    pub(crate) fn serve_due(&mut self, cx: &mut Cx, peer: PeerId) {
         while cx.peers.has_room(peer)
             && let Some(due) = self.due.get_mut(&peer)
         {
@@ -118,7 +118,7 @@ impl Exchange {
         }
         // The host may register an unknown job on demand, so the server asks it once before the registration.
         let asks = wait_for == WaitFor::Host || (wait_for == WaitFor::Job && !pending.was_asked);
-        if asks && let Err(error) = self.ask_about(cx, &pending) {
+        if asks && let Err(error) = self.request_direct_modex(cx, &pending) {
             return cx.reply_error(pending.ticket, &error);
         }
         let until = pending.until;

@@ -32,7 +32,7 @@ impl Exchange {
             let (key, until) = (None, None);
             // The request is stored even though it ends at once, so that its identifier is unique.
             let id = DirectModexId(self.inbound.add(proc, PendingDmodex { key, until }));
-            self.bring(cx, id, Ok(kvals));
+            self.complete(cx, id, Ok(kvals));
             return Ok(id);
         }
         let local = cx.registry.job(&proc.nspace);
@@ -68,7 +68,7 @@ impl Exchange {
         let pending = self.inbound.get(id);
         let wanted = pending.and_then(|pending| Self::wanted(cx, proc, pending));
         match wanted {
-            Some(result) => self.bring(cx, DirectModexId(id), result),
+            Some(result) => self.complete(cx, DirectModexId(id), result),
             None => self.limit_request(cx, proc, id),
         }
     }
@@ -118,7 +118,7 @@ impl Exchange {
         puts.direct(&wire, rank).map_err(|error| error.status())
     }
 
-    fn bring(&mut self, cx: &mut Cx, request: DirectModexId, result: Result<Vec<u8>, Status>) {
+    fn complete(&mut self, cx: &mut Cx, request: DirectModexId, result: Result<Vec<u8>, Status>) {
         let pending = self.inbound.take(request.0);
         if let Some((_, PendingDmodex { until, .. })) = pending
             && let Some((at, _)) = until
@@ -141,7 +141,7 @@ impl Exchange {
             Some(job) => Self::direct(cx, &job.modex_store(), proc.rank),
             None => Err(Status::ERR_TIMEOUT),
         };
-        self.bring(cx, id, result);
+        self.complete(cx, id, result);
     }
 
     /// Retries the direct modex requests for a job that was changed or deregistered.

@@ -46,12 +46,12 @@ impl Exchange {
         let member = cx.member(ticket)?;
         let nspace = &member.proc.nspace;
         if let Some(job) = cx.store.job(nspace) {
-            let remote = Self::told_to(cx, member, job.job());
+            let remote = Self::remote_data_for(cx, member, job.job());
             let wire = cx.codec(&member.form);
             let reply = job.reply(&wire, member.form.release, remote)?;
             let nspace = nspace.clone();
             // All local clients have the job info, so the packed replies are not needed any more.
-            if cx.registry.tell(&nspace) {
+            if cx.registry.record_job_info_sent(&nspace) {
                 job.forget_replies();
             }
             return Ok(reply.into());
@@ -66,7 +66,7 @@ impl Exchange {
 
     /// Returns the amount of data about remote processes for a client. Clients before 4.2 may not request more later,
     /// and a process that the maps place on another node would not find its own data.
-    pub(super) fn told_to(cx: &Cx, member: &Member, job: &Job) -> Remote {
+    pub(super) fn remote_data_for(cx: &Cx, member: &Member, job: &Job) -> Remote {
         let form = &member.form;
         match cx.config.reply.remote(job.num_ranks()) {
             _ if (form.major, form.minor) < (4, 2) => Remote::Whole,

@@ -21,10 +21,10 @@ use crate::cx::Cx;
 pub(super) struct JobInfoCache(HashMap<Nspace<'static>, Vec<Built>>);
 
 /// The properties of a client that the packed form depends on.
-type Kind = (Layout, Release);
+type WireForm = (Layout, Release);
 
 /// A packed reply and its form.
-type Built = (Kind, Arc<Vec<u8>>);
+type Built = (WireForm, Arc<Vec<u8>>);
 
 impl JobInfoCache {
     /// Drops the packed info of a job that was changed or deregistered.
@@ -37,9 +37,9 @@ impl JobInfoCache {
         self.0.len()
     }
 
-    fn find(&self, nspace: &Nspace<'_>, kind: Kind) -> Option<Arc<Vec<u8>>> {
+    fn find(&self, nspace: &Nspace<'_>, wire_form: WireForm) -> Option<Arc<Vec<u8>>> {
         let built = self.0.get(nspace.as_bytes())?;
-        let found = built.iter().find(|(known, _)| *known == kind);
+        let found = built.iter().find(|(known, _)| *known == wire_form);
         found.map(|(_, object)| Arc::clone(object))
     }
 }
@@ -53,15 +53,15 @@ impl JobInfoCache {
         job: &Registered,
         form: &PeerForm,
     ) -> Result<Arc<Vec<u8>>, Error> {
-        let kind = (form.layout, form.release);
-        if let Some(object) = self.find(nspace, kind) {
+        let wire_form = (form.layout, form.release);
+        if let Some(object) = self.find(nspace, wire_form) {
             return Ok(object);
         }
         let kvals = &job.job().kvals(&cx.codec(form), form.release)?;
         let of = Proc::new(nspace.clone(), Rank::WILDCARD);
         let object: Arc<Vec<u8>> = Object { of, kvals }.encode(form)?.into();
         let built = self.0.entry(nspace.clone()).or_default();
-        built.push((kind, Arc::clone(&object)));
+        built.push((wire_form, Arc::clone(&object)));
         Ok(object)
     }
 }

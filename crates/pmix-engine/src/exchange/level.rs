@@ -28,10 +28,10 @@ impl Exchange {
     ) -> Result<(Proc<'static>, Kval<'static>), Error> {
         let key = request.text().ok_or_else(|| Error::not_found("no key"))?;
         let asked = of_job(request.proc.rank);
-        let found = Self::said(cx, job, request, asked, key);
+        let found = Self::lookup(cx, job, request, asked, key);
         // A request for a process may name a value of its job.
         let found = match found {
-            Err(_) if asked.is_valid() => Self::said(cx, job, request, Rank::WILDCARD, key),
+            Err(_) if asked.is_valid() => Self::lookup(cx, job, request, Rank::WILDCARD, key),
             other => other,
         };
         match found {
@@ -40,7 +40,7 @@ impl Exchange {
         }
     }
 
-    fn said(
+    fn lookup(
         cx: &Cx,
         job: &Job,
         request: &GetRequest,

@@ -24,7 +24,11 @@ impl Exchange {
     /// # Errors
     ///
     /// Returns `PMIX_ERR_OUT_OF_RESOURCE` if too many requests of this peer wait for the host.
-    pub(super) fn ask_about(&mut self, cx: &mut Cx, pending: &PendingGet) -> Result<(), Error> {
+    pub(super) fn request_direct_modex(
+        &mut self,
+        cx: &mut Cx,
+        pending: &PendingGet,
+    ) -> Result<(), Error> {
         let (request, peer) = (&pending.request, pending.ticket.peer());
         let proc = request.proc.clone();
         if self.outbound.asked.contains_key(&proc) {
@@ -85,8 +89,8 @@ impl Exchange {
             // Some hosts register the job instead and return no data.
             _ => Vec::new(),
         };
-        let brought = match status.is_success() {
-            true => self.keep(cx, proc, &data),
+        let stored = match status.is_success() {
+            true => self.store_remote_data(cx, proc, &data),
             false => Err(Error::new(status, "the host returned no data")),
         };
         for id in self.gets.of_proc(proc) {
@@ -95,8 +99,8 @@ impl Exchange {
             };
             // A reply for another key does not settle this get, which may call the host again.
             pending.was_asked |= key.is_none() || pending.request.key == key;
-            match &brought {
-                Ok(Some(puts)) => self.answer_from(cx, pending, puts),
+            match &stored {
+                Ok(Some(puts)) => self.reply_from(cx, pending, puts),
                 Ok(None) => self.settle(cx, pending),
                 // The call had the time limit of another client. A get with a longer limit calls the host again.
                 Err(error) if error.status() == Status::ERR_TIMEOUT && pending.outlasts(until) => {
@@ -109,7 +113,7 @@ impl Exchange {
     }
 
     /// Stores the data of the host. Returns them instead if they must not be stored, or if the job is not registered.
-    fn keep(
+    fn store_remote_data(
         &mut self,
         cx: &mut Cx,
         proc: &Proc<'static>,
@@ -133,7 +137,7 @@ impl Exchange {
     }
 
     /// Replies with data of a job that is not registered.
-    fn answer_from(&mut self, cx: &mut Cx, pending: PendingGet, puts: &ModexStore) {
+    fn reply_from(&mut self, cx: &mut Cx, pending: PendingGet, puts: &ModexStore) {
         let proc = &pending.request.proc;
         let has = match pending.request.text() {
             Some(key) => (puts.check(proc.rank, Scope::REMOTE, key, &[])).is_ok(),

@@ -36,7 +36,7 @@ pub(super) struct Portions {
 
 impl Portions {
     /// Records a request for a process. Returns the limit in bytes of other data in the reply.
-    pub(super) fn asked(&mut self, rank: Rank, limits: UnaskedLimits) -> usize {
+    pub(super) fn record_request(&mut self, rank: Rank, limits: UnaskedLimits) -> usize {
         if !self.known.insert(rank) {
             return 0;
         }
@@ -52,7 +52,7 @@ impl Portions {
     }
 
     /// Records that data of another process are sent with a reply.
-    pub(super) fn bring(&mut self, rank: Rank, bytes: usize) {
+    pub(super) fn record(&mut self, rank: Rank, bytes: usize) {
         self.known.insert(rank);
         self.sent_bytes = self.sent_bytes.saturating_add(bytes);
     }
@@ -112,13 +112,17 @@ mod tests {
         let mut portions = Portions::default();
         let limits = limits(300 << 10, usize::MAX);
         for (asked, kib) in [(0, 16), (10, 64), (20, 256), (30, 300), (40, 300)] {
-            assert_eq!(portions.asked(rank(asked), limits), kib << 10, "{asked}");
-            portions.bring(rank(asked + 1), 1);
+            assert_eq!(
+                portions.record_request(rank(asked), limits),
+                kib << 10,
+                "{asked}"
+            );
+            portions.record(rank(asked + 1), 1);
             portions.grow();
         }
         // Data sent without a request count as known.
-        assert_eq!(portions.asked(rank(1), limits), 0);
-        assert_eq!(portions.asked(rank(20), limits), 0);
+        assert_eq!(portions.record_request(rank(1), limits), 0);
+        assert_eq!(portions.record_request(rank(20), limits), 0);
         assert!(portions.has(rank(41)) && !portions.has(rank(42)));
     }
 
@@ -126,7 +130,7 @@ mod tests {
     fn an_empty_reply_does_not_enlarge_the_next() {
         let mut portions = Portions::default();
         for asked in 0..20 {
-            let room = portions.asked(rank(asked), UnaskedLimits::default());
+            let room = portions.record_request(rank(asked), UnaskedLimits::default());
             assert_eq!(room, FIRST_BYTES);
         }
     }
@@ -135,19 +139,19 @@ mod tests {
     fn prefetch_is_bounded_per_client() {
         let mut portions = Portions::default();
         let limits = limits(1 << 20, 20 << 10);
-        assert_eq!(portions.asked(rank(0), limits), 16 << 10);
-        portions.bring(rank(1), 15 << 10);
+        assert_eq!(portions.record_request(rank(0), limits), 16 << 10);
+        portions.record(rank(1), 15 << 10);
         portions.grow();
-        assert_eq!(portions.asked(rank(2), limits), 5 << 10);
-        portions.bring(rank(3), 5 << 10);
+        assert_eq!(portions.record_request(rank(2), limits), 5 << 10);
+        portions.record(rank(3), 5 << 10);
         portions.grow();
-        assert_eq!(portions.asked(rank(4), limits), 0);
+        assert_eq!(portions.record_request(rank(4), limits), 0);
     }
 
     #[test]
     fn a_limit_of_zero_disables_prefetch() {
         for limits in [limits(0, 1 << 20), limits(1 << 20, 0)] {
-            assert_eq!(Portions::default().asked(rank(0), limits), 0);
+            assert_eq!(Portions::default().record_request(rank(0), limits), 0);
         }
     }
 

@@ -192,7 +192,7 @@ impl Exchange {
         let mut more = Vec::new();
         Self::prefetch(cx, pending, &puts, &mut more)?;
         let len = payload.as_bytes().len() + more.len();
-        self.bring_unasked(cx, pending, job, &puts, len, &mut more)?;
+        self.append_unrequested(cx, pending, job, &puts, len, &mut more)?;
         Ok(Resolution::Ready(match more.is_empty() {
             true => payload,
             false => [payload.as_bytes(), &more].concat().into(),
@@ -236,8 +236,8 @@ impl Exchange {
     ) -> Result<Option<Arc<Vec<u8>>>, Error> {
         let proc = &pending.request.proc;
         let member = cx.member(&pending.ticket)?;
-        let is_told = Self::told_to(cx, member, job.job()) != Remote::Nothing;
-        if is_told || !proc.rank.is_valid() || job.job().is_here(proc.rank) {
+        let has_locations = Self::remote_data_for(cx, member, job.job()) != Remote::Nothing;
+        if has_locations || !proc.rank.is_valid() || job.job().is_here(proc.rank) {
             return Ok(None);
         }
         let kvals = [keys::HOSTNAME, keys::NODEID, keys::APPNUM].map(|key| {

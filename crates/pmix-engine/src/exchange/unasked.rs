@@ -33,7 +33,7 @@ impl Exchange {
     /// DEVIATION: a client that received a value before its process replaced it reads the old value until it refreshes
     /// its cache, even if it had not read it; with OpenPMIx only a client that had read it does;
     /// `replaced_data_stays_old_in_a_client_that_prefetched_it`.
-    pub(super) fn bring_unasked(
+    pub(super) fn append_unrequested(
         &mut self,
         cx: &Cx,
         pending: &PendingGet,
@@ -44,11 +44,11 @@ impl Exchange {
     ) -> Result<(), Error> {
         let member = cx.member(&pending.ticket)?;
         let (request, peer) = (&pending.request, pending.ticket.peer());
-        if !keeps_objects(&member.form) || !may_bring(member, request) {
+        if !keeps_objects(&member.form) || !may_append(member, request) {
             return Ok(());
         }
         let portions = self.portions.entry(peer).or_default();
-        let room = portions.asked(request.proc.rank, cx.config.unasked);
+        let room = portions.record_request(request.proc.rank, cx.config.unasked);
         // Data without a request must not fill the window, which would delay other replies.
         let room = room.min(cx.config.reply_window.saturating_sub(len));
         // A client with several open requests requests everything that it needs itself.
@@ -60,7 +60,7 @@ impl Exchange {
         let mut ranks = local(cx, &request.proc);
         // A client of a large job receives the location of a remote process only with the reply about that process.
         let is_remote = !cx.registry.was_here(&request.proc);
-        if is_remote && Self::told_to(cx, member, job.job()) != Remote::Nothing {
+        if is_remote && Self::remote_data_for(cx, member, job.job()) != Remote::Nothing {
             let nspace = &request.proc.nspace;
             let others = puts.others_after(request.proc.rank).take(MAX_RANKS);
             ranks.extend(others.filter(|rank| !was_here(cx, nspace, *rank)));
@@ -70,10 +70,10 @@ impl Exchange {
         let nspace = member.proc.nspace.clone();
         // The client has open gets for these processes, whose replies will have the data.
         ranks.retain(|rank| !self.gets.waits(peer, &Proc::new(nspace.clone(), *rank)));
-        Self::append_unasked(cx, member, &ranks, puts, portions, room, more)
+        Self::append_objects(cx, member, &ranks, puts, portions, room, more)
     }
 
-    fn append_unasked(
+    fn append_objects(
         cx: &Cx,
         member: &Member,
         ranks: &[Rank],
@@ -99,7 +99,7 @@ impl Exchange {
                 break;
             }
             more.extend_from_slice(&object);
-            portions.bring(*rank, object.len());
+            portions.record(*rank, object.len());
         }
         if has_more {
             portions.grow();
@@ -118,7 +118,7 @@ const fn keeps_objects(form: &PeerForm) -> bool {
 }
 
 /// Returns `true` for a plain request for data of a process of the client's own job.
-fn may_bring(member: &Member, request: &GetRequest) -> bool {
+fn may_append(member: &Member, request: &GetRequest) -> bool {
     let is_put = request.key.is_some() && !request.is_reserved() && request.is_of_proc();
     let is_plain = request.form == Form::Objects
         && request.named.is_none()
@@ -135,14 +135,14 @@ fn local(cx: &Cx, asked: &Proc<'_>) -> Vec<Rank> {
     };
     let above = job.clients.range((Excluded(asked.rank), Unbounded));
     let below = job.clients.range(..asked.rank);
-    let there = above.chain(below).filter(|(_, id)| {
+    let committed = above.chain(below).filter(|(_, id)| {
         let client = cx.registry.client(**id);
         client.is_some_and(|client| {
             let was_lost = matches!(client.state, ClientState::Lost | ClientState::Expected);
             client.has_committed && !was_lost
         })
     });
-    there.map(|(rank, _)| *rank).take(MAX_RANKS).collect()
+    committed.map(|(rank, _)| *rank).take(MAX_RANKS).collect()
 }
 
 /// Returns `true` if a process is or was registered here.

@@ -12,7 +12,7 @@ use crate::host::NotifyEvent;
 use crate::infos::value;
 
 /// Returns the event of a question or decision. The source of an invitation is the leader.
-pub(crate) fn leader_question(cx: &Cx, told: LeaderQuestion) -> Option<Notification> {
+pub(crate) fn leader_question(cx: &Cx, question: LeaderQuestion) -> Option<Notification> {
     let LeaderQuestion {
         status,
         name,
@@ -20,7 +20,7 @@ pub(crate) fn leader_question(cx: &Cx, told: LeaderQuestion) -> Option<Notificat
         about,
         more,
         ..
-    } = told;
+    } = question;
     let mut event = event(cx, status, &name, to, &about)?;
     if status == Status::GROUP_INVITED {
         event.source = about;
@@ -30,22 +30,23 @@ pub(crate) fn leader_question(cx: &Cx, told: LeaderQuestion) -> Option<Notificat
 }
 
 /// Returns the event that announces a leader to the servers of other nodes.
-pub(crate) fn announcement(said: Announcement) -> NotifyEvent {
+pub(crate) fn announcement(announcement: Announcement) -> NotifyEvent {
     NotifyEvent {
         status: Status::GROUP_LEADER_SELECTED,
-        source: said.leader.clone(),
+        source: announcement.leader.clone(),
         range: DataRange::CUSTOM,
-        infos: said.into_infos(),
+        infos: announcement.into_infos(),
     }
 }
 
 /// Returns the reply for a leader of this node without a handler for the question of another server: no decision.
-pub(crate) fn undecided(cx: &Cx, asked: &Notification) -> Option<NotifyEvent> {
-    let leader = chosen(&asked.infos).filter(|_| asked.status == Status::GROUP_INVITE_FAILED)?;
-    let about = value(&asked.infos, keys::EVENT_AFFECTED_PROC)?
+pub(crate) fn undecided(cx: &Cx, question: &Notification) -> Option<NotifyEvent> {
+    let leader =
+        chosen(&question.infos).filter(|_| question.status == Status::GROUP_INVITE_FAILED)?;
+    let about = value(&question.infos, keys::EVENT_AFFECTED_PROC)?
         .clone()
         .into_owned();
-    let name = value(&asked.infos, keys::GROUP_ID)?.clone().into_owned();
+    let name = value(&question.infos, keys::GROUP_ID)?.clone().into_owned();
     let Value::Proc(lost) = &about else {
         return None;
     };
@@ -53,7 +54,7 @@ pub(crate) fn undecided(cx: &Cx, asked: &Notification) -> Option<NotifyEvent> {
     cx.registry.find(&leader.nspace, leader.rank)?;
     let to = vec![lost.clone()];
     Some(NotifyEvent {
-        status: asked.status,
+        status: question.status,
         source: leader,
         range: DataRange::CUSTOM,
         infos: vec![

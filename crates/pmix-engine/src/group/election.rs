@@ -103,23 +103,23 @@ impl Groups {
             list.retain(|to| to.rank == Rank::WILDCARD || cx.registry.was_here(to));
         }
         let (name, old) = &invitation.key;
-        let mut told = event(cx, Status::GROUP_LEADER_SELECTED, name, list.clone(), old);
-        if let Some(told) = &mut told {
+        let mut events = event(cx, Status::GROUP_LEADER_SELECTED, name, list.clone(), old);
+        if let Some(events) = &mut events {
             if let Some(leader) = leader.clone() {
                 let mut list = each(cx, &list);
-                list.retain(|proc| proc != old && !invitation.gone.has(proc));
+                list.retain(|proc| proc != old && !invitation.lost.has(proc));
                 let list = Value::DataArray(DataArray::Proc(list));
-                told.infos.push(Info::new(keys::GROUP_LEADER, leader));
-                told.infos.push(Info::new(keys::GROUP_MEMBERSHIP, list));
+                events.infos.push(Info::new(keys::GROUP_LEADER, leader));
+                events.infos.push(Info::new(keys::GROUP_MEMBERSHIP, list));
             }
             if !decides {
-                told.infos.push(Info::new(keys::EVENT_STAYS_LOCAL, true));
-                told.directives.stays_local = true;
+                events.infos.push(Info::new(keys::EVENT_STAYS_LOCAL, true));
+                events.directives.stays_local = true;
             }
         }
-        let mut told: Vec<_> = told.into_iter().collect();
-        told.extend(self.election_ended(cx, key, leader.as_ref()));
-        told
+        let mut events: Vec<_> = events.into_iter().collect();
+        events.extend(self.election_ended(cx, key, leader.as_ref()));
+        events
     }
 
     /// Ends an election. If there is a leader and the invitation concerns a process of this node, it is open under that
@@ -142,13 +142,13 @@ impl Groups {
         };
         let new = (key.0.clone(), leader.clone());
         let mut list = old.list;
-        list.retain(|proc| proc != leader && !old.gone.has(proc));
+        list.retain(|proc| proc != leader && !old.lost.has(proc));
         // An invitation of lost processes only would remain forever: no deregistered job would remove it.
         if self.invitations.get(&new).is_none() && concerns_us(cx, leader, &list) {
             self.invitations.invite(&new, &list);
             if let Some(invitation) = self.invitations.get_mut(&new) {
                 invitation.joined = old.joined;
-                let is_in = |proc: &Proc<'static>| proc != leader && !old.gone.has(proc);
+                let is_in = |proc: &Proc<'static>| proc != leader && !old.lost.has(proc);
                 invitation.joined.retain(is_in);
                 invitation.in_place_of = Some(key.1.clone());
             }
@@ -189,44 +189,44 @@ impl Groups {
             return Vec::new();
         };
         let list = invitation.list.clone();
-        let told = event(cx, Status::GROUP_CONSTRUCT_ABORT, &key.0, list, &key.1);
+        let events = event(cx, Status::GROUP_CONSTRUCT_ABORT, &key.0, list, &key.1);
         self.election_ended(cx, key, None);
-        told.into_iter().collect()
+        events.into_iter().collect()
     }
 
     /// Handles the loss of a process that was invited to a group without a leader.
-    pub(super) fn lose_candidate(
+    pub(super) fn candidate_lost(
         &mut self,
         cx: &mut Cx,
         proc: &Proc<'static>,
     ) -> Vec<Notification> {
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         for key in self.invitations.electing_of(proc) {
             if let Some(invitation) = self.invitations.electing_mut(&key) {
                 invitation.add_lost(proc);
             }
             self.count_invitation(&key);
-            told.extend(self.settle(cx, &key));
+            events.extend(self.settle(cx, &key));
             // The deciding server may be on another node, which does not observe this process.
             let electing = self.invitations.electing(&key);
             if electing.is_some_and(|open| !open.decides()) && cx.registry.was_here(proc) {
                 let to = vec![key.1.clone()];
-                told.extend(event(cx, Status::GROUP_INVITE_FAILED, &key.0, to, proc));
+                events.extend(event(cx, Status::GROUP_INVITE_FAILED, &key.0, to, proc));
             }
         }
-        told
+        events
     }
 
     /// Handles the report of another server that an invited process is lost. Returns the events that follow, or `None`
     /// without such an election or if the loss was known.
-    pub(super) fn candidate_lost(
+    pub(super) fn learn_lost_candidate(
         &mut self,
         cx: &mut Cx,
         key: &Key,
         proc: &Proc<'static>,
     ) -> Option<Vec<Notification>> {
         let invitation = self.invitations.electing_mut(key)?;
-        if invitation.gone.has(proc) {
+        if invitation.lost.has(proc) {
             return None;
         }
         invitation.add_lost(proc);

@@ -96,7 +96,7 @@ impl Groups {
         if let Some(known) = self.invitations.get_mut(&key) {
             known.joined.extend(joined);
             if !gone.is_empty() {
-                known.gone = gone;
+                known.lost = gone;
             }
         }
         self.count_invitation(&key);
@@ -114,7 +114,7 @@ impl Groups {
             && let Some(elected) = self.invitations.remove(key)
         {
             self.take_bytes(&key.1.nspace, elected.bytes);
-            return (elected.joined, elected.gone);
+            return (elected.joined, elected.lost);
         }
         (HashSet::new(), Procs::default())
     }
@@ -129,7 +129,7 @@ impl Groups {
     ) -> Option<Notification> {
         let key = key_of(name, leader);
         let invitation = self.invitations.get_mut(&key)?;
-        if proc == leader || !invitation.set.has(proc) || invitation.gone.has(proc) {
+        if proc == leader || !invitation.set.has(proc) || invitation.lost.has(proc) {
             return None;
         }
         invitation.add_lost(proc);
@@ -183,16 +183,16 @@ impl Groups {
 
     /// Handles the loss of a process. Returns the events for the processes that wait for it. The server of a process on
     /// another node notifies the processes of the other nodes.
-    pub(crate) fn lose_invited(&mut self, cx: &mut Cx, proc: &Proc<'static>) -> Vec<Notification> {
+    pub(crate) fn invited_lost(&mut self, cx: &mut Cx, proc: &Proc<'static>) -> Vec<Notification> {
         let was_here = cx.registry.was_here(proc);
         // Elections that end now open new invitations, which must not be notified of this loss again.
         let concerned = self.invitations.open_of(proc);
-        let mut told = self.lose_candidate(cx, proc);
+        let mut events = self.candidate_lost(cx, proc);
         for key in concerned {
             let (name, leader) = &key;
             if leader != proc {
                 if was_here || cx.registry.was_here(leader) {
-                    told.extend(self.invite_failed(cx, name, leader, proc));
+                    events.extend(self.invite_failed(cx, name, leader, proc));
                 }
                 continue;
             }
@@ -200,10 +200,10 @@ impl Groups {
                 continue;
             };
             list.retain(|to| was_here || to.rank == Rank::WILDCARD || cx.registry.was_here(to));
-            told.extend(event(cx, Status::GROUP_LEADER_FAILED, name, list, proc));
-            told.extend(follow);
+            events.extend(event(cx, Status::GROUP_LEADER_FAILED, name, list, proc));
+            events.extend(follow);
         }
-        told
+        events
     }
 
     /// Ends the open invitations that concern no process of this node after a job was deregistered.
@@ -306,9 +306,9 @@ impl Groups {
         about: &Proc<'static>,
     ) -> Option<Vec<Notification>> {
         let Some(invitation) = self.invitations.get_mut(key) else {
-            return self.candidate_lost(cx, key, about);
+            return self.learn_lost_candidate(cx, key, about);
         };
-        if invitation.gone.has(about) {
+        if invitation.lost.has(about) {
             return None;
         }
         invitation.add_lost(about);
@@ -441,8 +441,8 @@ impl Groups {
             }
             Status::GROUP_CONSTRUCT_ABORT => {
                 let key = key_of(name, affected(infos)?);
-                let told = self.election_aborted(cx, &key);
-                (!told.is_empty()).then_some(told)
+                let events = self.election_aborted(cx, &key);
+                (!events.is_empty()).then_some(events)
             }
             _ => None,
         }

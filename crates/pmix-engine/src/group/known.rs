@@ -17,7 +17,7 @@ use crate::{EngineEvent, Error, GroupChange, Stats};
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     last: u64,
-    pub(super) groups: BTreeMap<u64, Known>,
+    pub(super) groups: BTreeMap<u64, KnownGroup>,
     by_name: HashMap<Text<'static>, Vec<u64>>,
     by_proc: ByProc,
     pub(super) invitations: Invitations,
@@ -35,7 +35,7 @@ pub(crate) struct Groups {
 
 /// A group.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownGroup {
     pub(super) name: Text<'static>,
     /// The job of the process that constructed it.
     pub(super) job: Nspace<'static>,
@@ -46,7 +46,7 @@ pub(super) struct Known {
     pub(super) destruct_failed: bool,
 }
 
-impl Known {
+impl KnownGroup {
     /// Returns the process with a rank in the group.
     ///
     /// # Errors
@@ -159,7 +159,7 @@ impl Groups {
     ///
     /// Returns `PMIX_ERR_OUT_OF_RESOURCE`, as [`check_room`](Self::check_room) and
     /// [`check_memberships`](Self::check_memberships).
-    pub(super) fn add(&mut self, cx: &mut Cx, group: Known) -> Result<(), Error> {
+    pub(super) fn add(&mut self, cx: &mut Cx, group: KnownGroup) -> Result<(), Error> {
         self.check_room(cx, &group.job, &group.name, group.members.list())?;
         self.check_memberships(cx, group.members.list())?;
         let members = group.members.list().to_vec();
@@ -177,7 +177,7 @@ impl Groups {
         Ok(())
     }
 
-    pub(super) fn remove(&mut self, id: u64) -> Option<Known> {
+    pub(super) fn remove(&mut self, id: u64) -> Option<KnownGroup> {
         let group = self.groups.remove(&id)?;
         if let Some(ids) = self.by_name.get_mut(&group.name) {
             ids.retain(|other| *other != id);
@@ -219,7 +219,7 @@ impl Groups {
     }
 
     /// Returns the group with a name that a process is a member of.
-    pub(super) fn of(&self, name: &[u8], member: &Proc<'_>) -> Option<(u64, &Known)> {
+    pub(super) fn of(&self, name: &[u8], member: &Proc<'_>) -> Option<(u64, &KnownGroup)> {
         let ids = self.named(name).iter();
         let mut groups = ids.filter_map(|id| Some((*id, self.groups.get(id)?)));
         // Groups of one name have no common member, so the first match is the only one.
@@ -236,5 +236,5 @@ pub(super) fn changed(cx: &mut Cx, name: &Text<'static>, change: GroupChange) {
 
 /// Returns the estimated memory of a group in bytes.
 fn weight(name: &Text<'_>, list: &[Proc<'_>]) -> usize {
-    size_of::<Known>() + name.len() + members::weight(list)
+    size_of::<KnownGroup>() + name.len() + members::weight(list)
 }

@@ -4,9 +4,9 @@
 use pmix_proto::request;
 use pmix_types::{DataArray, Info, IntoOwned, Proc, Status, Text, Value, keys};
 
-use super::known::{Groups, Known};
+use super::known::{Groups, KnownGroup};
 use super::members::Members;
-use super::membership::gone_of;
+use super::membership::lost_before;
 use super::presence::absent;
 use crate::Error;
 use crate::cx::Cx;
@@ -80,7 +80,7 @@ impl Groups {
                 cx.check_reads(member, &proc.nspace)?;
             }
         }
-        let group = Known::completed(name, source, list, &request.infos);
+        let group = KnownGroup::completed(name, source, list, &request.infos);
         if !group.members.has(source) {
             return Err(Error::bad("the leader of a group is not among its members"));
         }
@@ -89,8 +89,8 @@ impl Groups {
         self.invitation_ended(name, &leader);
         let (name, list) = (name.clone().into_owned(), Proc::owned_list(list));
         // A member may have been lost between its acceptance and this report.
-        let gone = gone_of(cx, &list, Vec::new());
-        Ok(self.gone_already(cx, &name, &list, notifies, &gone))
+        let gone = lost_before(cx, &list, Vec::new());
+        Ok(self.notify_earlier_losses(cx, &name, &list, notifies, &gone))
     }
 
     /// Handles an event of the host from another server. Returns the events that follow, or `None` if the event is
@@ -122,11 +122,11 @@ impl Groups {
             return Some(follow);
         }
         if let Some(list) = listed(infos) {
-            match self.brought(cx, name, &source, list, infos) {
+            match self.add_from_host(cx, name, &source, list, infos) {
                 Ok(notifies) => {
                     let (name, list) = (name.clone().into_owned(), Proc::owned_list(list));
-                    let gone = gone_of(cx, &list, Vec::new());
-                    follow.extend(self.gone_already(cx, &name, &list, notifies, &gone));
+                    let gone = lost_before(cx, &list, Vec::new());
+                    follow.extend(self.notify_earlier_losses(cx, &name, &list, notifies, &gone));
                 }
                 Err(error) => {
                     tracing::debug!(%error, %name, "ignoring a group from the host");
@@ -138,7 +138,7 @@ impl Groups {
 
     /// Adds a group that the host reports, if it has members on this node. Returns `true` if its members are notified
     /// of lost members.
-    fn brought(
+    fn add_from_host(
         &mut self,
         cx: &mut Cx,
         name: &Text<'_>,
@@ -149,7 +149,7 @@ impl Groups {
         self.check_name(cx, source, Some(name))?;
         Members::check(list)?;
         self.check_free(name, list)?;
-        let group = Known::completed(name, source, list, infos);
+        let group = KnownGroup::completed(name, source, list, infos);
         let notifies = group.notifies;
         if group.members.any_local(cx) {
             self.add(cx, group)?;
@@ -183,7 +183,7 @@ impl Groups {
     }
 }
 
-impl Known {
+impl KnownGroup {
     /// Creates a group formed by invitation.
     fn completed(
         name: &Text<'_>,

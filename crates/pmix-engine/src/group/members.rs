@@ -18,7 +18,7 @@ pub(super) struct Members {
     /// The departed members.
     left: Procs,
     /// The lost members.
-    gone: Procs,
+    lost: Procs,
     /// The members that received the failure of a destruct.
     released: Procs,
     /// `true` if whole jobs are among the members.
@@ -34,7 +34,7 @@ impl Members {
             list,
             set,
             left: Procs::default(),
-            gone: Procs::default(),
+            lost: Procs::default(),
             released: Procs::default(),
         }
     }
@@ -79,7 +79,7 @@ impl Members {
     /// Returns `true` if a process is a member that has neither left nor been lost nor received the failure of a
     /// destruct.
     pub(super) fn has(&self, proc: &Proc<'_>) -> bool {
-        let not_any_longer = [&self.left, &self.gone, &self.released];
+        let not_any_longer = [&self.left, &self.lost, &self.released];
         self.set.has(proc) && !not_any_longer.iter().any(|procs| procs.has(proc))
     }
 
@@ -93,7 +93,7 @@ impl Members {
         let was_member = self.has(proc);
         let removed = match has_left {
             true => &mut self.left,
-            false => &mut self.gone,
+            false => &mut self.lost,
         };
         if was_member {
             removed.extend(std::slice::from_ref(proc));
@@ -153,14 +153,14 @@ impl Members {
     }
 
     /// Returns the departed members, and the lost ones if the others are notified of them.
-    pub(super) fn done_without(&self, notifies: bool) -> Vec<Proc<'static>> {
-        let lost = self.gone.procs().filter(|_| notifies);
+    pub(super) fn not_awaited(&self, notifies: bool) -> Vec<Proc<'static>> {
+        let lost = self.lost.procs().filter(|_| notifies);
         self.left.procs().chain(lost).collect()
     }
 
     /// Returns `true` if a lost member was a process of this node.
     pub(super) fn any_lost_here(&self, cx: &Cx) -> bool {
-        let mut lost = self.gone.procs();
+        let mut lost = self.lost.procs();
         lost.any(|proc| cx.registry.was_here(&proc))
     }
 

@@ -9,13 +9,13 @@ use pmix_types::{
     Value, keys,
 };
 
-use super::known::{Groups, Known, changed};
+use super::known::{Groups, KnownGroup, changed};
 use super::members::Members;
 use super::presence::{absent, was_here};
 use crate::GroupChange;
 use crate::collective::{
-    Collective, EndedGroup, GroupOutcome, MemberLeft, MembershipChange, NoneLeft, Participants,
-    each, in_wanted_order, is_gathered, listed, members_now, present,
+    Collective, DesertedGroup, EndedGroup, GroupOutcome, MemberLeft, MembershipChange,
+    Participants, each, in_wanted_order, is_gathered, listed, members_now, present,
 };
 use crate::cx::Cx;
 use crate::events::{Notification, Reporter};
@@ -44,7 +44,7 @@ impl Groups {
             GroupOutcome::DestructFailed {
                 name,
                 participants,
-                told,
+                recipients,
             } => {
                 for id in self.constructed_by(cx, &name, &participants) {
                     if let Some(group) = self.groups.get_mut(&id) {
@@ -52,7 +52,7 @@ impl Groups {
                         group.destruct_failed = true;
                     }
                 }
-                self.release(cx, &name, &told);
+                self.release(cx, &name, &recipients);
                 Vec::new()
             }
             // These outcomes concern a construct that is still open.
@@ -66,13 +66,13 @@ impl Groups {
 
     /// Applies the end of a construct. Returns the events that follow.
     fn construct_ended(&mut self, cx: &mut Cx, ended: EndedGroup) -> Vec<Notification> {
-        let called = { ended.said.iter() }.filter_map(|(id, _)| cx.registry.client(*id));
+        let called = { ended.caller_infos.iter() }.filter_map(|(id, _)| cx.registry.client(*id));
         let called: Vec<_> = called.map(|client| client.proc.clone()).collect();
         let (name, notifies, lost) = (ended.name.clone(), ended.notifies(), ended.lost.clone());
         // A late reply must not add a group again after it has lost its last member on this node.
         let mut lost_now = called.iter().chain(&lost);
         let are_lost = lost_now.all(|proc| lost.contains(proc) || !absent(cx, proc).is_empty());
-        let is_over = is_gathered(&ended.said)
+        let is_over = is_gathered(&ended.caller_infos)
             && are_lost
             && self.was_deserted(&name, &final_members(cx, &ended));
         let Some(done) = self.constructed(cx, ended, &called, is_over) else {
@@ -83,15 +83,15 @@ impl Groups {
         }
         // A further reply to the same construct concerns its own callers; losses of the others were reported before.
         let among = if done.is_new { &done.members } else { &called };
-        let gone = gone_of(cx, among, lost);
-        let mut told: Vec<_> = done.update.into_iter().collect();
-        told.extend(self.gone_already(cx, &name, &done.members, notifies, &gone));
-        told
+        let gone = lost_before(cx, among, lost);
+        let mut events: Vec<_> = done.update.into_iter().collect();
+        events.extend(self.notify_earlier_losses(cx, &name, &done.members, notifies, &gone));
+        events
     }
 
     /// Notifies the members of losses between the call (or the acceptance) and the end of the construct, when the group
     /// did not exist yet. A group without another member on this node is not stored.
-    pub(super) fn gone_already(
+    pub(super) fn notify_earlier_losses(
         &mut self,
         cx: &mut Cx,
         name: &Text<'static>,
@@ -102,7 +102,7 @@ impl Groups {
         let Some(first) = gone.first() else {
             return Vec::new();
         };
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         // An earlier reply may have added the group; then the loss removed the process from it.
         let is_kept = { self.named(name.as_bytes()).iter() }.any(|id| {
             let known = self.groups.get(id);
@@ -111,10 +111,10 @@ impl Groups {
         if is_kept {
             for proc in gone {
                 if let Some((id, _)) = self.of(name.as_bytes(), proc) {
-                    told.extend(self.member_leaves(cx, id, proc, Status::GROUP_MEMBER_FAILED));
+                    events.extend(self.member_leaves(cx, id, proc, Status::GROUP_MEMBER_FAILED));
                 }
             }
-            return told;
+            return events;
         }
         let mut known = Procs::default();
         known.extend(members);
@@ -122,11 +122,11 @@ impl Groups {
             let others = present(cx, members.to_vec(), gone);
             for proc in gone.iter().filter(|proc| known.has(proc)) {
                 let others = others.clone();
-                told.extend(event(cx, Status::GROUP_MEMBER_FAILED, name, others, proc));
+                events.extend(event(cx, Status::GROUP_MEMBER_FAILED, name, others, proc));
             }
         }
         self.none_left(cx, name, members, (&first.nspace, !notifies));
-        told
+        events
     }
 
     /// Reports to the collectives that a group has lost its last member on this node, if it had one. The last member
@@ -148,7 +148,7 @@ impl Groups {
         self.deserted
             .push_front((name.clone(), known.fingerprint()));
         cx.membership_changes
-            .push_back(MembershipChange::NoneLeft(NoneLeft {
+            .push_back(MembershipChange::DesertedGroup(DesertedGroup {
                 name: name.clone(),
                 members: members.to_vec(),
                 job: job.clone(),
@@ -192,14 +192,14 @@ impl Groups {
         called: &[Proc<'static>],
         is_over: bool,
     ) -> Option<Constructed> {
-        let context_id = value(&ended.answered, keys::GROUP_CONTEXT_ID);
+        let context_id = value(&ended.host_infos, keys::GROUP_CONTEXT_ID);
         let context_id = context_id.and_then(|id| id.to_number::<u64>().ok());
         let list = final_members(cx, &ended);
         let infos = shared(&ended);
         let (named, members) = (list.clone(), each(cx, &list));
         let update = update(cx, &ended, &members);
         let notifies = ended.notifies();
-        let group = Known {
+        let group = KnownGroup {
             name: ended.name,
             job: ended.job,
             members: Members::new(list),
@@ -238,7 +238,7 @@ impl Groups {
 
     /// Returns the group that an earlier reply to the same construct has added: the host replies separately to the
     /// listed leaders of a node and to each process that calls for itself.
-    fn formed_before(&self, group: &Known, called: &[Proc<'static>]) -> Option<u64> {
+    fn formed_before(&self, group: &KnownGroup, called: &[Proc<'static>]) -> Option<u64> {
         let is_it = |id: &&u64| {
             let known = self.groups.get(*id).map(|known| &known.members);
             known.is_some_and(|known| {
@@ -263,8 +263,8 @@ impl Groups {
 
     /// Removes a group for the processes that received the failure of its destruct; the other members have not called
     /// yet.
-    fn release(&mut self, cx: &Cx, name: &Text<'_>, told: &[Proc<'static>]) {
-        for proc in told {
+    fn release(&mut self, cx: &Cx, name: &Text<'_>, recipients: &[Proc<'static>]) {
+        for proc in recipients {
             let Some((id, _)) = self.of(name.as_bytes(), proc) else {
                 continue;
             };
@@ -303,8 +303,9 @@ impl Groups {
                     now: group.members.remaining(cx),
                 }));
         }
-        let is_told = status == Status::GROUP_LEFT || group.notifies;
-        let told = is_told.then(|| event(cx, status, &group.name, group.members.present(cx), proc));
+        let is_reported = status == Status::GROUP_LEFT || group.notifies;
+        let events =
+            is_reported.then(|| event(cx, status, &group.name, group.members.present(cx), proc));
         // No local process is left that could destruct the group.
         if !group.members.any_local(cx)
             && let Some(group) = self.remove(id)
@@ -314,7 +315,7 @@ impl Groups {
             let members = group.members.list();
             self.none_left(cx, &group.name, members, (&proc.nspace, fails));
         }
-        told.flatten()
+        events.flatten()
     }
 
     /// Handles the end of the last connection of a process, which leaves all of its groups. Returns the events that
@@ -324,17 +325,18 @@ impl Groups {
         if self.is_empty() || client.is_some_and(|client| !client.peers.is_empty()) {
             return Vec::new();
         }
-        let mut told = self.lose_invited(cx, &member.proc);
-        told.extend(self.proc_gone(cx, &member.proc));
-        told
+        let mut events = self.invited_lost(cx, &member.proc);
+        events.extend(self.proc_gone(cx, &member.proc));
+        events
     }
 
     /// Removes a lost process from its groups.
     fn proc_gone(&mut self, cx: &mut Cx, proc: &Proc<'static>) -> Vec<Notification> {
         let own = self.naming(proc);
         let failed = Status::GROUP_MEMBER_FAILED;
-        let told = own.into_iter();
-        told.filter_map(|id| self.member_leaves(cx, id, proc, failed))
+        let events = own.into_iter();
+        events
+            .filter_map(|id| self.member_leaves(cx, id, proc, failed))
             .collect()
     }
 
@@ -390,7 +392,7 @@ struct Constructed {
 const MAX_DESERTED: usize = 64;
 
 /// Returns the lost processes: those given, and the processes of this node in a list that have disconnected.
-pub(super) fn gone_of(
+pub(super) fn lost_before(
     cx: &Cx,
     among: &[Proc<'static>],
     mut lost: Vec<Proc<'static>>,
@@ -404,12 +406,12 @@ pub(super) fn gone_of(
 /// Returns the final members of a group: those listed by the host, or else those listed by the callers, without absent
 /// processes.
 fn final_members(cx: &Cx, ended: &EndedGroup) -> Vec<Proc<'static>> {
-    let (said, absent) = (&ended.said, &ended.absent);
-    match listed(&ended.answered) {
+    let (caller_infos, absent) = (&ended.caller_infos, &ended.absent);
+    match listed(&ended.host_infos) {
         Some(list) => present(cx, list.to_vec(), absent),
         None => {
-            let members = members_now(cx, &ended.participants, said, absent);
-            in_wanted_order(cx, members, said)
+            let members = members_now(cx, &ended.participants, caller_infos, absent);
+            in_wanted_order(cx, members, caller_infos)
         }
     }
 }
@@ -418,7 +420,7 @@ fn final_members(cx: &Cx, ended: &EndedGroup) -> Vec<Proc<'static>> {
 /// are members. Each server notifies its own processes.
 fn update(cx: &Cx, ended: &EndedGroup, members: &[Proc<'static>]) -> Option<Notification> {
     let named = each(cx, &ended.participants.to_procs());
-    let adds_none = !is_gathered(&ended.said);
+    let adds_none = !is_gathered(&ended.caller_infos);
     if adds_none && named.len() == members.len() {
         return None;
     }
@@ -427,7 +429,8 @@ fn update(cx: &Cx, ended: &EndedGroup, members: &[Proc<'static>]) -> Option<Noti
     if named.iter().all(|proc| known.has(proc)) {
         return None;
     }
-    let called = { ended.said.iter() }.filter_map(|(client, _)| cx.registry.client(*client));
+    let called =
+        { ended.caller_infos.iter() }.filter_map(|(client, _)| cx.registry.client(*client));
     let called: Vec<_> = called.map(|client| client.proc.clone()).collect();
     let list = Value::DataArray(DataArray::Proc(members.to_vec()));
     let infos = vec![
@@ -446,12 +449,12 @@ fn update(cx: &Cx, ended: &EndedGroup, members: &[Proc<'static>]) -> Option<Noti
 /// Returns the infos that members share: those of all nodes if the host returned them, or else those of this node.
 fn shared(ended: &EndedGroup) -> Vec<Info<'static>> {
     let is_shared = |info: &&Info<'_>| info.key.is(keys::GROUP_INFO);
-    let brought = ended.answered.iter().filter(is_shared).cloned();
-    let brought: Vec<_> = brought.collect();
-    if !brought.is_empty() {
-        return brought;
+    let shared = ended.host_infos.iter().filter(is_shared).cloned();
+    let shared: Vec<_> = shared.collect();
+    if !shared.is_empty() {
+        return shared;
     }
-    let own = ended.said.iter().flat_map(|(_, infos)| infos);
+    let own = ended.caller_infos.iter().flat_map(|(_, infos)| infos);
     own.filter(is_shared).cloned().collect()
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use pmix_proto::{Request, request};
 use pmix_types::{DataArray, Info, Nspace, Proc, Query, Rank, Status, Text, Value, keys};
 
-use super::known::{Groups, Known};
+use super::known::{Groups, KnownGroup};
 use super::learn::name;
 use super::serve::is_job;
 use crate::Error;
@@ -76,7 +76,7 @@ impl Groups {
     /// Returns the groups of the caller if a query needs them, with the members of those whose membership is requested.
     /// A tool is in no group: it receives the groups with members of jobs that it may read. Of several groups with the
     /// same name, it receives the members of the oldest.
-    pub(crate) fn asked_for(
+    pub(crate) fn groups_for_query(
         &self,
         cx: &Cx,
         ticket: &Ticket,
@@ -203,7 +203,7 @@ struct Expanded {
 /// Adds the process or processes of a group rank.
 fn resolve_one(
     cx: &Cx,
-    group: &Known,
+    group: &KnownGroup,
     rank: Rank,
     found: &mut Expanded,
     room: &mut usize,

@@ -32,13 +32,13 @@ pub(super) fn absent(cx: &Cx, proc: &Proc<'static>) -> Vec<Proc<'static>> {
         let client = job.clients.get(rank);
         match client.and_then(|id| cx.registry.client(*id)) {
             Some(client) => !matches!(client.state, ClientState::Expected | ClientState::Connected),
-            None => job.gone.contains(rank),
+            None => job.deregistered.contains(rank),
         }
     };
     let of = |rank: &Rank| Proc::new(proc.nspace.clone(), *rank);
     match proc.rank {
         Rank::WILDCARD => {
-            let ranks = job.clients.keys().chain(&job.gone);
+            let ranks = job.clients.keys().chain(&job.deregistered);
             ranks.filter(|rank| has_left(rank)).map(of).collect()
         }
         rank => has_left(&rank).then(|| of(&rank)).into_iter().collect(),

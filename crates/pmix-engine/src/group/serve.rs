@@ -4,7 +4,7 @@
 use pmix_proto::request;
 use pmix_types::{DataArray, Info, IntoOwned, Nspace, Proc, Status, Text, Value, keys};
 
-use super::known::{Groups, Known};
+use super::known::{Groups, KnownGroup};
 use super::members::Members;
 use crate::Error;
 use crate::collective::{Collective, GroupCall, Participants};
@@ -66,9 +66,9 @@ impl Groups {
                 };
                 Some(GroupCall {
                     ticket,
-                    what: (Collective::GroupConstruct, Some(name)),
+                    collective: (Collective::GroupConstruct, Some(name)),
                     procs,
-                    done_without: Vec::new(),
+                    not_awaited: Vec::new(),
                     has_lost: false,
                     infos,
                     refusal: refusal.err(),
@@ -163,9 +163,9 @@ impl Groups {
                 let name = group.name.clone();
                 Some(GroupCall {
                     ticket,
-                    what: (Collective::GroupDestruct, Some(name)),
+                    collective: (Collective::GroupDestruct, Some(name)),
                     procs: group.members.list().to_vec(),
-                    done_without: group.members.done_without(group.notifies),
+                    not_awaited: group.members.not_awaited(group.notifies),
                     has_lost: !group.notifies && group.members.any_lost_here(cx),
                     infos,
                     refusal: None,
@@ -202,7 +202,7 @@ impl Groups {
         cx: &Cx,
         ticket: &Ticket,
         name: Option<&Text<'_>>,
-    ) -> Result<(u64, &Known), Error> {
+    ) -> Result<(u64, &KnownGroup), Error> {
         let member = client(cx, ticket)?;
         let name = name.ok_or_else(|| Error::bad("a group without a name"))?;
         let found = self.of(name.as_bytes(), &member.proc);

@@ -20,11 +20,11 @@ use crate::recount::Recount;
 
 /// The suspended peers, and the resumed peers with queued input.
 #[derive(Debug, Default)]
-pub(super) struct Suspended(BTreeMap<PeerId, Waiting>);
+pub(super) struct Suspended(BTreeMap<PeerId, QueuedInput>);
 
 /// The state of one peer.
 #[derive(Debug, Default)]
-struct Waiting {
+struct QueuedInput {
     /// `true` if the host does not accept input of the peer.
     is_suspended: bool,
     /// `true` while a queued piece waits for the host's reply. The next one follows after it.

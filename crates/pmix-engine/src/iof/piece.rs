@@ -50,7 +50,7 @@ pub(super) struct OutputQueue {
     overflow: Overflow,
     num_dropped: u64,
     /// The number of dropped pieces that was reported to the peer.
-    num_told: u64,
+    num_reported: u64,
 }
 
 impl OutputQueue {
@@ -61,7 +61,7 @@ impl OutputQueue {
             limit,
             overflow,
             num_dropped: 0,
-            num_told: 0,
+            num_reported: 0,
         }
     }
 
@@ -104,10 +104,10 @@ impl OutputQueue {
     /// Removes and returns the first piece for sending, with the number of dropped pieces if that has changed.
     pub(super) fn pop_for_peer(&mut self) -> Option<Arc<Piece>> {
         let piece = self.pop()?;
-        if self.num_dropped == self.num_told {
+        if self.num_dropped == self.num_reported {
             return Some(piece);
         }
-        self.num_told = self.num_dropped;
+        self.num_reported = self.num_dropped;
         // The number is for this peer only, so a piece shared with other pulls must not change.
         let mut piece = Arc::unwrap_or_clone(piece);
         piece.infos.push(Info::new(LOST_OUTPUT, self.num_dropped));
@@ -186,22 +186,22 @@ mod tests {
 
     #[test]
     fn the_next_piece_tells_the_peer_how_many_were_dropped_so_far() {
-        let told = |line: &mut OutputQueue| {
+        let reported = |line: &mut OutputQueue| {
             let piece = line.pop_for_peer().unwrap();
-            let told = piece.infos.iter().find(|info| info.key.is(LOST_OUTPUT));
-            told.map(|info| info.value.to_number::<u64>().unwrap())
+            let reported = piece.infos.iter().find(|info| info.key.is(LOST_OUTPUT));
+            reported.map(|info| info.value.to_number::<u64>().unwrap())
         };
         let mut line = line_of(Overflow::DropNewest, 1);
         let first = piece(b"1");
         line.push(Arc::clone(&first));
-        assert_eq!(told(&mut line), None);
+        assert_eq!(reported(&mut line), None);
         for text in [&b"1"[..], b"2", b"3", b""] {
             line.push(piece(text));
         }
-        assert_eq!([told(&mut line), told(&mut line)], [Some(2), None]);
+        assert_eq!([reported(&mut line), reported(&mut line)], [Some(2), None]);
         line.push(Arc::clone(&first));
         line.push(piece(b"4"));
-        assert_eq!(told(&mut line), Some(3));
+        assert_eq!(reported(&mut line), Some(3));
         // Other peers with the same piece do not receive this number.
         assert!(first.infos.is_empty());
         assert_eq!(line.weight, 0);

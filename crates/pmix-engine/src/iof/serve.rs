@@ -4,7 +4,7 @@
 use pmix_proto::{Output, Tag, reply, request};
 use pmix_types::{Bytes, Info, InfoFlags, IntoOwned, IofChannel, Nspace, Proc, Rank, Status, keys};
 
-use super::{Addressed, Ended, Forwarding, Piece};
+use super::{Addressed, EndedPull, Forwarding, Piece};
 use crate::cx::Cx;
 use crate::host::{HostReply, IofPull, PushStdin};
 use crate::infos::{try_to_owned, with_user};
@@ -181,7 +181,7 @@ impl Forwarding {
         }
     }
 
-    fn stop_forwarding(cx: &mut Cx, ended: Ended) {
+    fn stop_forwarding(cx: &mut Cx, ended: EndedPull) {
         let call = IofPull {
             procs: ended.sources,
             directives: vec![Info::new(keys::IOF_STOP, true)],
@@ -243,13 +243,13 @@ impl Forwarding {
 
 /// Returns the infos of a pull for the host. Attributes that this server supports are not required of the host.
 fn for_host(infos: &[Info<'_>], user: (u32, u32)) -> Vec<Info<'static>> {
-    let mut told = with_user(infos, user);
-    for info in &mut told {
+    let mut infos = with_user(infos, user);
+    for info in &mut infos {
         if super::OBEYED.iter().any(|key| info.key.is(*key)) {
             info.flags = info.flags.without(InfoFlags::REQD);
         }
     }
-    told
+    infos
 }
 
 /// Returns `true` if a peer may read the output of a job, as far as its owner is known now.

@@ -3,7 +3,7 @@
 
 use pmix_types::{Info, IofChannel, Nspace, Proc, Rank, Status, keys};
 
-use super::{Ended, Forwarding, OutputLimits, Piece};
+use super::{EndedPull, Forwarding, OutputLimits, Piece};
 use crate::PeerId;
 
 const OUT: IofChannel = IofChannel::STDOUT_CHANNEL;
@@ -203,7 +203,7 @@ fn the_end_of_a_pull_sends_held_output() {
         "the pull belongs to another peer"
     );
     let (ended, held) = fixture.0.end(PeerId::of(1), number).unwrap();
-    let expected = Ended {
+    let expected = EndedPull {
         sources: vec![proc(0)],
         channels: OUT,
     };

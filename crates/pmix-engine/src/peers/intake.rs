@@ -54,8 +54,8 @@ pub(super) struct Intake {
     /// paused bytes of all classes.
     most: usize,
     /// The classes in ascending order of length.
-    classes: [Class; CLASSES],
-    paused: Paused,
+    classes: [LengthClass; CLASSES],
+    paused: PausedMessages,
     last: u64,
     /// The number of completed turns.
     turn: u64,
@@ -65,25 +65,25 @@ pub(super) struct Intake {
 
 /// The long messages of one class.
 #[derive(Debug, Default)]
-struct Class {
+struct LengthClass {
     num_bytes: usize,
     /// The messages that are being received.
-    admitted: BTreeMap<PeerId, Admitted>,
+    admitted: BTreeMap<PeerId, AdmittedMessage>,
     /// The messages that wait for room, in order.
-    waiting: BTreeMap<Place, PeerId>,
+    waiting: BTreeMap<QueuePosition, PeerId>,
     /// The details of the waiting messages.
-    waits: BTreeMap<PeerId, Waits>,
+    waits: BTreeMap<PeerId, WaitingMessage>,
 }
 
 /// The position in the queue: messages with a complete beginning come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct QueuePosition {
     is_only_announced: bool,
     number: u64,
 }
 
 #[derive(Debug)]
-struct Admitted {
+struct AdmittedMessage {
     len: usize,
     /// The bytes received before the turn began; `None` for a message admitted later, or if no message waited then.
     before: Option<usize>,
@@ -92,8 +92,8 @@ struct Admitted {
 }
 
 #[derive(Debug)]
-struct Waits {
-    place: Place,
+struct WaitingMessage {
+    position: QueuePosition,
     len: usize,
     /// The first of the consecutive turns with little progress before the message was paused.
     late_since: Option<u64>,
@@ -101,7 +101,7 @@ struct Waits {
 
 /// Messages that made little progress and hold more than a beginning.
 #[derive(Debug, Default)]
-struct Paused {
+struct PausedMessages {
     num_bytes: usize,
     /// The received bytes of each message, and the first of its turns with little progress.
     peers: BTreeMap<PeerId, (usize, u64)>,
@@ -115,7 +115,7 @@ impl Intake {
         Self {
             most: most / (CLASSES + 1),
             classes: Default::default(),
-            paused: Paused::default(),
+            paused: PausedMessages::default(),
             last: 0,
             turn: 0,
             resumed: VecDeque::new(),
@@ -137,7 +137,7 @@ impl Intake {
         }
         // A connection has one partial message, so these are further bytes of the same one.
         if self.classes.iter().any(|class| class.knows(peer)) {
-            return self.came(peer, received);
+            return self.received_more(peer, received);
         }
         let [shares, eighths, longer] = &mut self.classes;
         let class = match len {
@@ -147,22 +147,22 @@ impl Intake {
         };
         class.begin();
         self.last += 1;
-        class.wait(place(self.last, received), peer, len, None);
+        class.wait(position(self.last, received), peer, len, None);
         class.admit(self.most, &mut self.paused, &mut self.resumed);
-        // The driver was not told to stop reading from this peer, so there is nothing to resume. A peer admitted just
-        // now is the last in the list.
+        // The driver has not stopped reading from this peer, so there is nothing to resume. A peer admitted just now is
+        // the last in the list.
         if self.resumed.back() == Some(&peer) {
             self.resumed.pop_back();
         }
     }
 
     /// Records that more bytes of a message arrived. A waiting message with a complete beginning moves forward.
-    fn came(&mut self, peer: PeerId, received: usize) {
-        let waits = |class: &&mut Class| class.waits.contains_key(&peer);
+    fn received_more(&mut self, peer: PeerId, received: usize) {
+        let waits = |class: &&mut LengthClass| class.waits.contains_key(&peer);
         let Some(class) = self.classes.iter_mut().find(waits) else {
             return;
         };
-        if class.came(peer, received) {
+        if class.received_more(peer, received) {
             class.admit(self.most, &mut self.paused, &mut self.resumed);
         }
     }
@@ -192,7 +192,7 @@ impl Intake {
     }
 
     /// Returns `true` if the server may read from a peer, given the received bytes of its message.
-    pub(super) fn may_come(&self, peer: PeerId, received: usize) -> bool {
+    pub(super) fn may_receive(&self, peer: PeerId, received: usize) -> bool {
         let mut classes = self.classes.iter();
         received < SHORT || classes.all(|class| !class.waits.contains_key(&peer))
     }
@@ -278,7 +278,7 @@ impl Intake {
             return;
         };
         self.last += 1;
-        class.wait(place(self.last, received), peer, len, Some(since));
+        class.wait(position(self.last, received), peer, len, Some(since));
         if received > SHORT {
             self.paused.add(peer, received, since);
         }
@@ -286,15 +286,15 @@ impl Intake {
 }
 
 /// Returns the position of the next waiting message, given its received bytes.
-const fn place(number: u64, received: usize) -> Place {
+const fn position(number: u64, received: usize) -> QueuePosition {
     let is_only_announced = received < SHORT;
-    Place {
+    QueuePosition {
         is_only_announced,
         number,
     }
 }
 
-impl Class {
+impl LengthClass {
     fn knows(&self, peer: PeerId) -> bool {
         self.admitted.contains_key(&peer) || self.waits.contains_key(&peer)
     }
@@ -309,10 +309,10 @@ impl Class {
         }
     }
 
-    fn wait(&mut self, place: Place, peer: PeerId, len: usize, late_since: Option<u64>) {
-        self.waiting.insert(place, peer);
-        let waits = Waits {
-            place,
+    fn wait(&mut self, position: QueuePosition, peer: PeerId, len: usize, late_since: Option<u64>) {
+        self.waiting.insert(position, peer);
+        let waits = WaitingMessage {
+            position,
             len,
             late_since,
         };
@@ -320,23 +320,23 @@ impl Class {
     }
 
     /// Returns `true` if a waiting message moves forward now that `received` bytes have arrived.
-    fn came(&mut self, peer: PeerId, received: usize) -> bool {
+    fn received_more(&mut self, peer: PeerId, received: usize) -> bool {
         let Some(waits) = self.waits.get_mut(&peer) else {
             return false;
         };
-        if received < SHORT || !waits.place.is_only_announced {
+        if received < SHORT || !waits.position.is_only_announced {
             return false;
         }
-        self.waiting.remove(&waits.place);
-        waits.place.is_only_announced = false;
-        self.waiting.insert(waits.place, peer);
+        self.waiting.remove(&waits.position);
+        waits.position.is_only_announced = false;
+        self.waiting.insert(waits.position, peer);
         true
     }
 
     /// Removes the message of a peer and returns `true` if that can make room or change the order.
     fn ended(&mut self, peer: PeerId) -> bool {
         if let Some(waits) = self.waits.remove(&peer) {
-            return self.waiting.remove(&waits.place).is_some();
+            return self.waiting.remove(&waits.position).is_some();
         }
         self.release(peer).is_some()
     }
@@ -349,7 +349,7 @@ impl Class {
     }
 
     /// Admits the waiting messages that there is room for.
-    fn admit(&mut self, most: usize, paused: &mut Paused, resumed: &mut VecDeque<PeerId>) {
+    fn admit(&mut self, most: usize, paused: &mut PausedMessages, resumed: &mut VecDeque<PeerId>) {
         while let Some((_, &peer)) = self.waiting.first_key_value() {
             let len = self.waits.get(&peer).map_or(0, |waits| waits.len);
             let num_bytes = self.num_bytes.saturating_add(len);
@@ -361,7 +361,7 @@ impl Class {
             let late_since = self.waits.remove(&peer).and_then(|waits| waits.late_since);
             paused.remove(peer);
             self.num_bytes = num_bytes;
-            let admitted = Admitted {
+            let admitted = AdmittedMessage {
                 len,
                 before: None,
                 late_since,
@@ -394,7 +394,7 @@ impl Class {
     }
 }
 
-impl Paused {
+impl PausedMessages {
     fn add(&mut self, peer: PeerId, received: usize, since: u64) {
         self.num_bytes = self.num_bytes.saturating_add(received);
         self.peers.insert(peer, (received, since));

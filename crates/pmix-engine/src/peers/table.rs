@@ -129,7 +129,7 @@ impl Peers {
     /// Returns `true` if the driver should read more bytes from a peer.
     pub(crate) fn wants_input(&self, id: PeerId) -> bool {
         let received = self.get(id).map_or(0, |peer| peer.inbox.num_there());
-        self.is_drained(id) && self.intake.may_come(id, received)
+        self.is_drained(id) && self.intake.may_receive(id, received)
     }
 
     /// Returns a peer that had to wait for room and should be read again.

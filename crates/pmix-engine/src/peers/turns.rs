@@ -16,7 +16,7 @@ use super::PeerId;
 /// The position of a peer in the queue: the class (served before all accounts, or by account), the virtual start in
 /// microseconds, and a number that keeps equal starts in queueing order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct QueuePosition {
     is_by_account: bool,
     start: u64,
     number: u64,
@@ -28,25 +28,26 @@ pub(super) struct Account {
     /// The earliest virtual start of its next message.
     start: u64,
     /// The position of the peer, if it is queued.
-    place: Option<Place>,
+    position: Option<QueuePosition>,
 }
 
 impl Account {
     /// Returns `true` if the peer is queued.
     pub(super) const fn is_queued(&self) -> bool {
-        self.place.is_some()
+        self.position.is_some()
     }
 
     /// Returns `true` if the peer is queued before all that are served by their accounts.
     pub(super) fn is_first(&self) -> bool {
-        self.place.is_some_and(|place| !place.is_by_account)
+        self.position
+            .is_some_and(|position| !position.is_by_account)
     }
 }
 
 /// The peers with messages to be handled, each once.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    queue: BTreeMap<Place, PeerId>,
+    queue: BTreeMap<QueuePosition, PeerId>,
     /// The virtual time: the start of the last handled message.
     now: u64,
     last_number: u64,
@@ -58,13 +59,13 @@ impl Turns {
         // Idle time earns no credit.
         account.start = account.start.max(self.now);
         self.last_number += 1;
-        let place = Place {
+        let position = QueuePosition {
             is_by_account: !is_first,
             start: account.start,
             number: self.last_number,
         };
-        account.place = Some(place);
-        self.queue.insert(place, id);
+        account.position = Some(position);
+        self.queue.insert(position, id);
     }
 
     /// Returns the next peer.
@@ -75,16 +76,16 @@ impl Turns {
     /// Removes a peer from the queue to handle its message.
     pub(super) fn take(&mut self, account: &mut Account) {
         // Closed peers are served out of turn, so they do not advance the virtual time.
-        if let Some(place) = account.place.filter(|place| place.is_by_account) {
-            self.now = self.now.max(place.start);
+        if let Some(position) = account.position.filter(|position| position.is_by_account) {
+            self.now = self.now.max(position.start);
         }
         self.remove(account);
     }
 
     /// Removes a peer whose connection was closed from the queue.
     pub(super) fn remove(&mut self, account: &mut Account) {
-        if let Some(place) = account.place.take() {
-            self.queue.remove(&place);
+        if let Some(position) = account.position.take() {
+            self.queue.remove(&position);
         }
     }
 
@@ -93,10 +94,10 @@ impl Turns {
     pub(super) fn charge(&mut self, id: PeerId, account: &mut Account, cost: Duration) {
         let micros = u64::try_from(cost.as_micros()).unwrap_or(u64::MAX);
         account.start = account.start.saturating_add(micros);
-        if let Some(place) = account.place.as_mut() {
-            self.queue.remove(place);
-            place.start = account.start;
-            self.queue.insert(*place, id);
+        if let Some(position) = account.position.as_mut() {
+            self.queue.remove(position);
+            position.start = account.start;
+            self.queue.insert(*position, id);
         }
     }
 

@@ -57,10 +57,10 @@ impl<'q> Nodes<'q> {
         self.given.iter().any(is_node)
     }
 
-    /// Calls `ask` for each node, with the other qualifiers, or once if the query names no node.
-    pub(super) fn ask<T>(&self, mut ask: impl FnMut(&[Info<'_>]) -> T) -> Vec<T> {
+    /// Calls `lookup` for each node, with the other qualifiers, or once if the query names no node.
+    pub(super) fn for_each<T>(&self, mut lookup: impl FnMut(&[Info<'_>]) -> T) -> Vec<T> {
         let Some(first) = self.several.first() else {
-            return vec![ask(self.given)];
+            return vec![lookup(self.given)];
         };
         let others = self.given.iter().filter(|info| !is_node(info));
         let mut qualifiers: Vec<Info<'q>> =
@@ -70,7 +70,7 @@ impl<'q> Nodes<'q> {
             if let Some(place) = qualifiers.first_mut() {
                 *place = (*node).clone();
             }
-            ask(&qualifiers)
+            lookup(&qualifiers)
         };
         self.several.iter().map(one).collect()
     }
@@ -101,7 +101,7 @@ mod tests {
 
     fn asked(given: &[Info<'_>]) -> Vec<Vec<Info<'static>>> {
         let nodes = Nodes::of(given).unwrap();
-        nodes.ask(|infos| pmix_types::IntoOwned::into_owned(infos.to_vec()))
+        nodes.for_each(|infos| pmix_types::IntoOwned::into_owned(infos.to_vec()))
     }
 
     #[test]

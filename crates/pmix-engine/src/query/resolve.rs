@@ -29,7 +29,7 @@ pub(super) fn peers_on(
     nspace: Option<&Nspace<'static>>,
 ) -> Result<Vec<Proc<'static>>, Error> {
     let mut procs = Vec::new();
-    for nspace in asked(cx, member, nspace)? {
+    for nspace in requested_jobs(cx, member, nspace)? {
         procs.extend(procs_on(cx, &nspace, nodes));
     }
     Ok(procs)
@@ -45,7 +45,7 @@ pub(super) fn procs_on(cx: &Cx, nspace: &Nspace<'static>, nodes: &Nodes<'_>) -> 
         }
     };
     let mut seen = HashSet::new();
-    let procs = nodes.ask(on_one).into_iter().flatten();
+    let procs = nodes.for_each(on_one).into_iter().flatten();
     // One query may select a node both by its name and by its number.
     procs.filter(|proc| seen.insert(proc.rank)).collect()
 }
@@ -62,7 +62,7 @@ pub(super) fn nodes_of(
 ) -> Result<Text<'static>, Error> {
     let mut names = Vec::new();
     let mut seen = HashSet::new();
-    for nspace in asked(cx, member, nspace)? {
+    for nspace in requested_jobs(cx, member, nspace)? {
         let Some(known) = cx.store.job(&nspace) else {
             continue;
         };
@@ -76,7 +76,7 @@ pub(super) fn nodes_of(
 }
 
 /// Returns the jobs of a request.
-fn asked(
+fn requested_jobs(
     cx: &Cx,
     member: &Member,
     nspace: Option<&Nspace<'static>>,

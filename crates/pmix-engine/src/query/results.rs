@@ -71,7 +71,7 @@ struct Tentative {
 
 /// The part of one query for the host.
 #[derive(Debug, Default)]
-pub(super) struct Open {
+pub(super) struct HostQuery {
     /// `true` if the query requires a qualifier that this server does not support.
     pub(super) needs_host: bool,
     keys: Vec<Text<'static>>,
@@ -89,7 +89,7 @@ impl QueryResults {
         &mut self,
         key: &Text<'_>,
         known: LocalAnswer,
-        open: &mut Open,
+        host_query: &mut HostQuery,
     ) -> Result<(), Error> {
         let key = key.clone().into_owned();
         let weight = match &known {
@@ -105,13 +105,13 @@ impl QueryResults {
             LocalAnswer::Tentative(value) => {
                 self.tentative.push(Tentative {
                     info: Info::new(Key::new(key.clone()), value),
-                    needs_host: open.needs_host,
+                    needs_host: host_query.needs_host,
                 });
             }
-            LocalAnswer::Unknown => open.num_unknown += 1,
+            LocalAnswer::Unknown => host_query.num_unknown += 1,
         }
         // The host may have a better answer than a tentative one.
-        open.keys.push(key);
+        host_query.keys.push(key);
         Ok(())
     }
 
@@ -142,7 +142,7 @@ impl QueryResults {
     /// # Errors
     ///
     /// Returns `PMIX_ERR_OUT_OF_RESOURCE` if the request exceeds its limit.
-    pub(super) fn look(&mut self, num_keys: usize, num_nodes: usize) -> Result<(), Error> {
+    pub(super) fn count_lookups(&mut self, num_keys: usize, num_nodes: usize) -> Result<(), Error> {
         let num = num_keys.saturating_mul(num_nodes);
         self.num_looks = self.num_looks.saturating_add(num);
         if self.num_looks <= MOST_LOOKS {
@@ -153,40 +153,40 @@ impl QueryResults {
     }
 
     /// Adds the remaining keys of a query to the host's queries, unless the query is restricted to local information.
-    pub(super) fn leave(&mut self, query: &Query<'_>, open: Open) {
+    pub(super) fn add_host_query(&mut self, query: &Query<'_>, host_query: HostQuery) {
         let is_local =
             |info: &Info<'_>| info.key.is(keys::QUERY_LOCAL_ONLY) && info.truth().is_true();
         if query.qualifiers.iter().any(is_local) {
-            self.num_missing += open.num_unknown;
-        } else if !open.keys.is_empty() {
-            self.num_unknown += open.num_unknown;
+            self.num_missing += host_query.num_unknown;
+        } else if !host_query.keys.is_empty() {
+            self.num_unknown += host_query.num_unknown;
             self.open.push(Query {
-                keys: open.keys,
+                keys: host_query.keys,
                 qualifiers: query.qualifiers.clone().into_owned(),
             });
         }
     }
 
     /// Returns the merged results and their status.
-    pub(super) fn with(self, reply: Option<HostReply>) -> (Status, Vec<Info<'static>>) {
-        let said = reply.as_ref().map(HostReply::status);
+    pub(super) fn merge(self, reply: Option<HostReply>) -> (Status, Vec<Info<'static>>) {
+        let host_status = reply.as_ref().map(HostReply::status);
         let mut more = match reply {
             Some(HostReply::Infos(status, infos)) if has_infos(status) => infos,
             _ => Vec::new(),
         };
         // A host may return an error status although it found all keys of its queries, so only success with infos
         // counts.
-        let all_there = said == Some(Status::SUCCESS) && !more.is_empty();
-        let mut num_missing = match all_there {
+        let has_all = host_status == Some(Status::SUCCESS) && !more.is_empty();
+        let mut num_missing = match has_all {
             true => self.num_missing,
             false => self.num_missing + self.num_unknown,
         };
         // A host that refuses a query has not applied its required qualifiers either.
-        let is_obeyed = said.is_some_and(has_infos);
+        let is_obeyed = host_status.is_some_and(has_infos);
         let (standing, refused): (Vec<_>, Vec<_>) =
             (self.tentative.into_iter()).partition(|tentative| is_obeyed || !tentative.needs_host);
         num_missing += refused.len();
-        if said == Some(Status::ERR_TIMEOUT) {
+        if host_status == Some(Status::ERR_TIMEOUT) {
             // The host might have had a better answer and did not reply in time.
             num_missing += standing.len();
         }
@@ -207,8 +207,8 @@ impl QueryResults {
             (_, 0) => Status::SUCCESS,
             (false, _) => Status::ERR_PARTIAL_SUCCESS,
             (true, _) if !refused.is_empty() => Status::ERR_NOT_SUPPORTED,
-            (true, _) => said
-                .filter(|said| !has_infos(*said))
+            (true, _) => host_status
+                .filter(|status| !has_infos(*status))
                 .unwrap_or(Status::ERR_NOT_FOUND),
         };
         (status, found)
@@ -302,11 +302,11 @@ mod tests {
         }
     }
 
-    fn told(
+    fn merged_with(
         results: QueryResults,
         reply: Option<HostReply>,
     ) -> (Status, Vec<(String, Value<'static>)>) {
-        let (status, infos) = results.with(reply);
+        let (status, infos) = results.merge(reply);
         let infos = infos
             .into_iter()
             .map(|info| (info.key.to_string(), info.value));
@@ -332,16 +332,16 @@ mod tests {
     #[test]
     fn results_of_the_server_and_the_host_are_merged() {
         let host = HostReply::Infos(Status::SUCCESS, vec![info("c", 3)]);
-        let told = told(results(&["a"], &["b"], 1), Some(host));
+        let merged_results = merged_with(results(&["a"], &["b"], 1), Some(host));
         let expected = values(&[("a", 1), ("b", 2), ("c", 3)]);
-        assert_eq!(told, (Status::SUCCESS, expected));
+        assert_eq!(merged_results, (Status::SUCCESS, expected));
     }
 
     #[test]
     fn results_of_the_host_take_precedence() {
         let host = HostReply::Infos(Status::SUCCESS, vec![info("b", 3)]);
-        let told = told(results(&[], &["b"], 0), Some(host));
-        assert_eq!(told, (Status::SUCCESS, values(&[("b", 3)])));
+        let merged_results = merged_with(results(&[], &["b"], 0), Some(host));
+        assert_eq!(merged_results, (Status::SUCCESS, values(&[("b", 3)])));
     }
 
     #[test]
@@ -354,12 +354,15 @@ mod tests {
             ..QueryResults::default()
         };
         for refusal in [Status::ERR_NOT_SUPPORTED, Status::ERR_NOT_FOUND] {
-            let told = told(results(), Some(HostReply::Done(refusal)));
-            assert_eq!(told, (Status::ERR_NOT_SUPPORTED, Vec::new()));
+            let merged_results = merged_with(results(), Some(HostReply::Done(refusal)));
+            assert_eq!(merged_results, (Status::ERR_NOT_SUPPORTED, Vec::new()));
         }
         let host = HostReply::Infos(Status::SUCCESS, vec![info("c", 3)]);
-        let told = told(results(), Some(host));
-        assert_eq!(told, (Status::SUCCESS, values(&[("b", 2), ("c", 3)])));
+        let merged_results = merged_with(results(), Some(host));
+        assert_eq!(
+            merged_results,
+            (Status::SUCCESS, values(&[("b", 2), ("c", 3)]))
+        );
     }
 
     #[test]
@@ -371,7 +374,7 @@ mod tests {
                 tentative: list("a,b").into_iter().map(holds).collect(),
                 ..QueryResults::default()
             };
-            told(results, Some(HostReply::Infos(Status::SUCCESS, host))).1
+            merged_with(results, Some(HostReply::Infos(Status::SUCCESS, host))).1
         };
         for (host, all) in [
             (list("c,b"), "a,b,c"),
@@ -397,7 +400,7 @@ mod tests {
                 ..QueryResults::default()
             };
             let host = HostReply::Infos(Status::SUCCESS, vec![Info::new(key, host)]);
-            told(results, Some(host))
+            merged_with(results, Some(host))
         };
         let key = keys::QUERY_NAMESPACES;
         let (status, found) = of(key, Value::from("a,b"), Value::from("b,c"));
@@ -417,10 +420,16 @@ mod tests {
         let partial = Status::ERR_PARTIAL_SUCCESS;
         let some = HostReply::Infos(partial, vec![info("c", 3)]);
         let all = values(&[("a", 1), ("c", 3)]);
-        assert_eq!(told(results(&["a"], &[], 2), Some(some)), (partial, all));
+        assert_eq!(
+            merged_with(results(&["a"], &[], 2), Some(some)),
+            (partial, all)
+        );
         let none = HostReply::Infos(Status::SUCCESS, vec![]);
-        assert_eq!(told(results(&["a"], &[], 1), Some(none.clone())).0, partial);
-        let nothing = told(results(&[], &[], 1), Some(none));
+        assert_eq!(
+            merged_with(results(&["a"], &[], 1), Some(none.clone())).0,
+            partial
+        );
+        let nothing = merged_with(results(&[], &[], 1), Some(none));
         assert_eq!(nothing, (Status::ERR_NOT_FOUND, vec![]));
     }
 
@@ -428,11 +437,11 @@ mod tests {
     fn a_failure_of_the_host_keeps_the_results_of_the_server() {
         for host in [HostReply::NotSupported, HostReply::DROPPED] {
             let status = host.status();
-            let known = told(results(&[], &["b"], 0), Some(host.clone()));
+            let known = merged_with(results(&[], &["b"], 0), Some(host.clone()));
             assert_eq!(known, (Status::SUCCESS, values(&[("b", 2)])));
-            let some = told(results(&["a"], &[], 1), Some(host.clone()));
+            let some = merged_with(results(&["a"], &[], 1), Some(host.clone()));
             assert_eq!(some.0, Status::ERR_PARTIAL_SUCCESS);
-            let none = told(results(&[], &[], 1), Some(host));
+            let none = merged_with(results(&[], &[], 1), Some(host));
             assert_eq!(none, (status, vec![]), "the status of the host");
         }
     }
@@ -444,12 +453,12 @@ mod tests {
             qualifiers: vec![Info::new(keys::QUERY_LOCAL_ONLY, true)],
         };
         let mut results = QueryResults::default();
-        let mut open = Open::default();
+        let mut host_query = HostQuery::default();
         results
-            .add(&"x".into(), LocalAnswer::Unknown, &mut open)
+            .add(&"x".into(), LocalAnswer::Unknown, &mut host_query)
             .unwrap();
-        results.leave(&query, open);
+        results.add_host_query(&query, host_query);
         assert!(results.open.is_empty());
-        assert_eq!(results.with(None), (Status::ERR_NOT_FOUND, vec![]));
+        assert_eq!(results.merge(None), (Status::ERR_NOT_FOUND, vec![]));
     }
 }

@@ -6,7 +6,7 @@ use pmix_types::{Query, Status};
 
 use super::known::{OwnGroups, known};
 use super::nodes::num_named;
-use super::results::{Open, QueryResults};
+use super::results::{HostQuery, QueryResults};
 use super::support::supported;
 use super::target::QueryTarget;
 use crate::cx::Cx;
@@ -22,7 +22,7 @@ use crate::{Error, obeyed, weight};
 /// The reply has one info for each key that was found, in the form that all libraries up to 7.0 read. The newest
 /// Standard puts the infos of each query into an array of their own.
 pub(crate) fn query(cx: &mut Cx, ticket: Ticket, request: &request::Query<'_>, groups: &OwnGroups) {
-    match look(cx, &ticket, &request.queries, groups) {
+    match look_up(cx, &ticket, &request.queries, groups) {
         Err(error) => cx.reply_error(ticket, &error),
         Ok(results) if results.open.is_empty() => {
             reply_results(cx, ticket, results, None);
@@ -31,7 +31,7 @@ pub(crate) fn query(cx: &mut Cx, ticket: Ticket, request: &request::Query<'_>, g
     }
 }
 
-fn look(
+fn look_up(
     cx: &Cx,
     ticket: &Ticket,
     queries: &[Query<'_>],
@@ -58,17 +58,17 @@ fn look(
         }
         let target = QueryTarget::read(&query.qualifiers)?;
         // Each key is looked up for each node, so their product is checked before any lookup.
-        results.look(query.keys.len(), num_named(&query.qualifiers))?;
+        results.count_lookups(query.keys.len(), num_named(&query.qualifiers))?;
         results.limit_time(&query.qualifiers);
-        let mut open = Open::default();
-        open.needs_host = obeyed::check_qualifiers(&query.qualifiers).is_err();
+        let mut host_query = HostQuery::default();
+        host_query.needs_host = obeyed::check_qualifiers(&query.qualifiers).is_err();
         for key in &query.keys {
             let name = key.as_str().unwrap_or_default();
             let known = known(cx, member, name, &target, &query.qualifiers, groups)?;
-            results.add(key, known, &mut open)?;
+            results.add(key, known, &mut host_query)?;
         }
         let num_open = results.open.len();
-        results.leave(query, open);
+        results.add_host_query(query, host_query);
         if results.open.len() == num_open {
             // The host does not receive the query, so required qualifiers must be supported here.
             obeyed::check_qualifiers(&query.qualifiers)?;
@@ -100,7 +100,7 @@ pub(crate) fn reply_results(
     results: QueryResults,
     reply: Option<HostReply>,
 ) {
-    let (status, infos) = results.with(reply);
+    let (status, infos) = results.merge(reply);
     match infos.is_empty() {
         true => cx.reply_status(ticket, status),
         false => cx.reply_infos(ticket, status, infos),

@@ -52,7 +52,7 @@ fn values(
         let request = Request::new(rank, key).with(qualifiers);
         cx.store.get(nspace, &request).ok()
     };
-    nodes.ask(one).into_iter().flatten()
+    nodes.for_each(one).into_iter().flatten()
 }
 
 /// Returns the distinct processes of lists.

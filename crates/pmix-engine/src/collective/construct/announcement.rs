@@ -33,7 +33,7 @@ impl Collectives {
         let Some(tracker) = self.get_mut(id) else {
             return;
         };
-        let infos = tracker.said.iter().map(|(_, infos)| infos);
+        let infos = tracker.caller_infos.iter().map(|(_, infos)| infos);
         let is_tolerant = { infos }.any(|infos| is_tolerant(infos));
         let (_, participants, Some(name)) = &tracker.key else {
             return;
@@ -99,13 +99,13 @@ impl Collectives {
             return is_announcement;
         }
         if is_announcement {
-            if let Some(said) = Announcement::of(source, infos) {
-                self.announced(cx, said);
+            if let Some(announcement) = Announcement::of(source, infos) {
+                self.announced(cx, announcement);
             }
             return true;
         }
-        if let Some((id, said)) = self.asked(&source, status, infos) {
-            self.decided(cx, id, &said);
+        if let Some((id, decision)) = self.construct_decided_by(&source, status, infos) {
+            self.decided(cx, id, &decision);
             return true;
         }
         // Only processes have a registered job, so the source is a server.
@@ -113,25 +113,29 @@ impl Collectives {
     }
 
     /// Handles an announcement, or stores it until its jobs are registered.
-    pub(in super::super) fn announced(&mut self, cx: &mut Cx, said: Announcement) {
-        let (list, own) = (&said.participants, &said.leader.nspace);
+    pub(in super::super) fn announced(&mut self, cx: &mut Cx, announcement: Announcement) {
+        let (list, own) = (&announcement.participants, &announcement.leader.nspace);
         let size = |nspace: &Nspace<'_>| Ok(cx.job_size(nspace));
         let Ok(participants) = Participants::of(list, own, size, |_, _| true) else {
             return;
         };
         // Only a participant can lead; the server of any other process would not announce it.
-        if !participants.has(&said.leader) {
+        if !participants.has(&announcement.leader) {
             return;
         }
         let is_known = !participants.local_jobs(&cx.registry).is_empty();
         if !is_known || Self::is_early(cx, &participants) {
-            self.announced_early(cx, said);
+            self.announced_early(cx, announcement);
             return;
         }
-        let key = (Collective::GroupConstruct, participants, Some(said.name));
-        match said.ended {
-            None => self.leads_elsewhere(cx, key, &said.leader, said.is_tolerant),
-            Some(_) => self.ended_elsewhere(cx, &key, &said.leader),
+        let key = (
+            Collective::GroupConstruct,
+            participants,
+            Some(announcement.name),
+        );
+        match announcement.ended {
+            None => self.leads_elsewhere(cx, key, &announcement.leader, announcement.is_tolerant),
+            Some(_) => self.ended_elsewhere(cx, &key, &announcement.leader),
         }
     }
 
@@ -146,7 +150,7 @@ impl Collectives {
     ) {
         let is_next = |tracker: &Tracker| {
             let leadership = tracker.leadership.as_ref();
-            leadership.is_none_or(|led| !led.heard_of.contains(leader))
+            leadership.is_none_or(|led| !led.announced_leaders.contains(leader))
         };
         let has_part = |cx: &Cx, participants| {
             !Self::local(cx, participants).is_empty() || !Self::lost_of(cx, participants).is_empty()
@@ -170,7 +174,7 @@ impl Collectives {
         let Some(leadership) = self.begin_leadership(id, false) else {
             return;
         };
-        leadership.heard_of.push(leader.clone());
+        leadership.announced_leaders.push(leader.clone());
         // Of several leaders the first by name leads, so that all nodes agree.
         let leads = match leadership.leader() {
             Some(known) => leader < known,
@@ -200,7 +204,7 @@ impl Collectives {
         let is_it = |tracker: &Tracker| {
             let leadership = tracker.leadership.as_ref();
             tracker.phase == Phase::Gathering
-                && leadership.is_some_and(|led| led.heard_of.contains(leader))
+                && leadership.is_some_and(|led| led.announced_leaders.contains(leader))
         };
         let Some(id) = self.first(key, is_it) else {
             return;
@@ -212,7 +216,7 @@ impl Collectives {
         let Some(leadership) = self.leadership_of(id) else {
             return;
         };
-        leadership.heard_of.retain(|known| known != leader);
+        leadership.announced_leaders.retain(|known| known != leader);
         if leadership.leader() == Some(leader) {
             leadership.leader = Leader::None;
         }
@@ -234,12 +238,12 @@ impl Collectives {
     }
 
     /// Stores an announcement until its jobs are registered.
-    fn announced_early(&mut self, cx: &Cx, said: Announcement) {
+    fn announced_early(&mut self, cx: &Cx, announcement: Announcement) {
         let early = &mut self.early_announcements;
         // Beginning and end cancel out; the construct needs nothing of this server any more.
-        if said.ended.is_some() {
+        if announcement.ended.is_some() {
             let is_it = |(_, other): &(_, Announcement)| {
-                other.leader == said.leader && other.name == said.name
+                other.leader == announcement.leader && other.name == announcement.name
             };
             if let Some(place) = early.iter().position(is_it) {
                 early.remove(place);
@@ -250,16 +254,16 @@ impl Collectives {
         while early.len() >= MAX_EARLY {
             early.pop_front();
         }
-        early.push_back((cx.now, said));
+        early.push_back((cx.now, announcement));
     }
 
     /// Handles the stored announcements again after a job or process was registered or deregistered.
     pub(in super::super) fn take_announcements(&mut self, cx: &mut Cx) {
-        for (at, said) in std::mem::take(&mut self.early_announcements) {
+        for (at, announcement) in std::mem::take(&mut self.early_announcements) {
             let age = { cx.now.zip(at) }.map(|(now, at)| now.saturating_duration_since(at));
             // The calls of processes do not wait longer for the registration either.
             if age.is_none_or(|age| age < cx.config.registration_time) {
-                self.announced(cx, said);
+                self.announced(cx, announcement);
             }
         }
     }
@@ -333,7 +337,7 @@ impl Tracker {
     /// Returns `true` if no local process has called.
     fn is_without_calls(&self) -> bool {
         let mut slots = self.slots.values();
-        self.said.is_empty() && !slots.any(|slot| matches!(slot, Slot::Arrived(_)))
+        self.caller_infos.is_empty() && !slots.any(|slot| matches!(slot, Slot::Arrived(_)))
     }
 }
 

@@ -41,7 +41,7 @@ impl Collectives {
         }
         let member = cx.member(ticket)?;
         let source = member.proc.clone();
-        let found = self.asked(&source, status, infos);
+        let found = self.construct_decided_by(&source, status, infos);
         let Some((id, decision)) = found.filter(|_| member.client.is_some()) else {
             return Ok(false);
         };
@@ -58,7 +58,7 @@ impl Collectives {
     }
 
     /// Returns the construct that the event of a process may decide.
-    pub(super) fn asked<'s>(
+    pub(super) fn construct_decided_by<'s>(
         &self,
         source: &'s Proc<'static>,
         status: Status,

@@ -37,7 +37,7 @@ pub(in super::super) struct Leadership {
     /// The local leader that was announced to the servers of other nodes.
     pub(in super::super) announced: Option<Proc<'static>>,
     /// The leaders that servers of other nodes have announced.
-    pub(in super::super) heard_of: Vec<Proc<'static>>,
+    pub(in super::super) announced_leaders: Vec<Proc<'static>>,
     /// `true` while the announced construct may be one that has already ended here, so that its leader is not asked.
     pub(in super::super) is_held_back: bool,
     /// `true` if all participants are local.

@@ -78,7 +78,7 @@ impl Collectives {
             leadership.leader = Leader::Electing(proc.clone());
         }
         let more = vec![Info::new(keys::GROUP_LEADER, proc.clone())];
-        self.ask(cx, id, Status::GROUP_LEADER_FAILED, to, proc, more);
+        self.ask_for_decision(cx, id, Status::GROUP_LEADER_FAILED, to, proc, more);
     }
 
     /// Begins to wait for the election of the successor of a leader on another node, which its server decides.
@@ -159,7 +159,7 @@ impl Collectives {
         let Some(leadership) = &tracker.leadership else {
             return;
         };
-        let num_callers = tracker.said.len() - leadership.lost_callers.len();
+        let num_callers = tracker.caller_infos.len() - leadership.lost_callers.len();
         let is_electing = leadership.lost_leader().is_some() && leadership.is_local;
         if is_electing && tracker.is_complete() && leadership.declined.len() >= num_callers {
             self.leader_unreachable(cx, id);

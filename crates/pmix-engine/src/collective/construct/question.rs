@@ -111,8 +111,8 @@ impl Collectives {
         let lost = lost.filter_map(|client| cx.registry.client(client));
         let mut lost: BTreeSet<_> = lost.map(|client| client.proc.clone()).collect();
         for (nspace, ranks, job) in participants.local_jobs(&cx.registry) {
-            let gone = job.gone.iter().filter(|rank| ranks.has(**rank));
-            lost.extend(gone.map(|rank| Proc::new(nspace.clone(), *rank)));
+            let deregistered = job.deregistered.iter().filter(|rank| ranks.has(**rank));
+            lost.extend(deregistered.map(|rank| Proc::new(nspace.clone(), *rank)));
         }
         lost
     }
@@ -131,12 +131,12 @@ impl Collectives {
             };
             let more = vec![Info::new(keys::GROUP_LEADER, leader.clone())];
             let status = Status::GROUP_INVITE_FAILED;
-            self.ask(cx, id, status, vec![leader], about, more);
+            self.ask_for_decision(cx, id, status, vec![leader], about, more);
         }
     }
 
     /// Asks for a decision, with the time limit [`Config::leader_time`](crate::Config::leader_time).
-    pub(super) fn ask(
+    pub(super) fn ask_for_decision(
         &mut self,
         cx: &mut Cx,
         id: TrackerId,
@@ -251,14 +251,15 @@ impl Tracker {
         };
         let lost = std::mem::take(&mut leadership.lost_callers);
         if !lost.is_empty() {
-            self.said.retain(|(client, _)| !lost.contains(client));
+            self.caller_infos
+                .retain(|(client, _)| !lost.contains(client));
         }
         let added = std::mem::take(&mut leadership.added);
         if added.is_empty() {
             return;
         }
         // Without remaining callers, the directives of the server itself name them.
-        let first = self.said.first_mut().map(|(_, infos)| infos);
+        let first = self.caller_infos.first_mut().map(|(_, infos)| infos);
         let infos = first.unwrap_or(&mut self.infos);
         let key = keys::GROUP_ADD_MEMBERS;
         let mut all = procs_of(infos, key).map_or_else(Vec::new, <[_]>::to_vec);

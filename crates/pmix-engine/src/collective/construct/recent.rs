@@ -25,9 +25,10 @@ impl Collectives {
             return;
         };
         // Once the leader is known here, no late announcement follows.
-        let is_heard = { tracker.leadership.as_ref() }.is_some_and(|led| !led.heard_of.is_empty());
+        let has_other_leaders =
+            { tracker.leadership.as_ref() }.is_some_and(|led| !led.announced_leaders.is_empty());
         if tracker.key.0 != Collective::GroupConstruct
-            || is_heard
+            || has_other_leaders
             || Self::is_local(cx, &tracker.key.1)
         {
             return;

@@ -32,11 +32,11 @@ fn events_of_a_user_do_not_reach_processes_of_others() {
 #[test]
 fn tools_with_full_access_get_events_of_every_user() {
     let mut fixture = Fixture::new();
-    for (number, is_tool, hears_all) in [(1, true, true), (2, true, false), (3, false, false)] {
+    for (number, is_tool, receives_all) in [(1, true, true), (2, true, false), (3, false, false)] {
         let other = Listener {
             uid: 7,
             is_tool,
-            hears_all,
+            receives_all,
             ..listener(number)
         };
         let registered = fixture
@@ -51,12 +51,12 @@ fn tools_with_full_access_get_events_of_every_user() {
         made.map(|made| made.about_jobs_of(owners.to_vec()))
     };
     // Processes receive all events of the host; tools only those about jobs that they may read.
-    for (owners, told) in [
+    for (owners, recipients) in [
         (&[][..], vec![1, 2, 3]),
         (&[100], vec![1, 3]),
         (&[7, 100], vec![1, 2, 3]),
     ] {
-        assert_eq!(fixture.take(of_host(owners, vec![]).unwrap()), told);
+        assert_eq!(fixture.take(of_host(owners, vec![]).unwrap()), recipients);
     }
     // The restriction set by another server applies.
     let only = |value: Value<'static>| Info::new(ONLY_USER, value);

@@ -65,7 +65,7 @@ pub(in super::super) struct Invitation {
     /// The invited processes, for lookups.
     pub(in super::super) set: Procs,
     /// The lost processes reported to the leader.
-    pub(in super::super) gone: Procs,
+    pub(in super::super) lost: Procs,
     /// The processes that have accepted.
     pub(in super::super) joined: HashSet<Proc<'static>>,
     /// The processes that have declined, possibly after they had accepted.
@@ -86,7 +86,7 @@ impl Invitation {
             list: Vec::new(),
             list_bytes: 0,
             set: Procs::default(),
-            gone: Procs::default(),
+            lost: Procs::default(),
             joined: HashSet::new(),
             declined: HashSet::new(),
             election: Election::default(),
@@ -100,7 +100,7 @@ impl Invitation {
         let (name, leader) = &self.key;
         let of_one = size_of::<Proc<'_>>() + leader.nspace.as_bytes().len();
         let answers = self.joined.len() + self.declined.len() + self.election.len();
-        let more = answers + self.gone.len();
+        let more = answers + self.lost.len();
         size_of::<Self>() + name.len() + self.list_bytes + more * of_one
     }
 
@@ -112,7 +112,7 @@ impl Invitation {
 
     /// Records that a process is lost.
     pub(in super::super) fn add_lost(&mut self, proc: &Proc<'static>) {
-        self.gone.extend(std::slice::from_ref(proc));
+        self.lost.extend(std::slice::from_ref(proc));
     }
 
     /// Returns `true` if the leader is lost and this server decides the election.
@@ -124,7 +124,7 @@ impl Invitation {
     pub(in super::super) fn outcome(&self) -> Outcome {
         self.election.outcome(
             &self.joined,
-            |proc| self.gone.has(proc),
+            |proc| self.lost.has(proc),
             |proc| self.declined.contains(proc),
         )
     }

@@ -16,12 +16,12 @@ fn messages_are_admitted_in_peer_order_when_memory_suffices() {
     // There is room for it, but the second message was announced before it.
     intake.announced(third, LONG, 0, 4);
     intake.announced(short, SHORT, 0, 4);
-    let may_come = peers().map(|peer| intake.may_come(peer, SHORT));
-    assert_eq!(may_come, [true, false, false, true]);
+    let may_receive = peers().map(|peer| intake.may_receive(peer, SHORT));
+    assert_eq!(may_receive, [true, false, false, true]);
     assert_eq!(intake.poll_resumed(), None);
     intake.ended(first, LONG);
     assert_eq!(intake.poll_resumed(), Some(second));
-    assert!(intake.may_come(second, SHORT) && !intake.may_come(third, SHORT));
+    assert!(intake.may_receive(second, SHORT) && !intake.may_receive(third, SHORT));
     intake.ended(second, LONG);
     assert_eq!(intake.poll_resumed(), Some(third));
     assert!(!intake.any_waits());
@@ -37,7 +37,7 @@ fn a_peer_that_leaves_while_its_message_waits_is_skipped() {
         intake.announced(peer, LONG, 0, 4);
     }
     intake.ended(second, LONG);
-    assert!(intake.may_come(second, SHORT) && !intake.may_come(third, SHORT));
+    assert!(intake.may_receive(second, SHORT) && !intake.may_receive(third, SHORT));
     intake.ended(first, LONG);
     assert_eq!(intake.poll_resumed(), Some(third));
     assert_eq!(intake.poll_resumed(), None);
@@ -52,9 +52,9 @@ fn a_message_longer_than_the_limit_is_admitted_alone() {
     let mut intake = Intake::new(4 * LONG);
     intake.announced(first, 5 * LONG, 0, 4);
     intake.announced(second, LONG, 0, 4);
-    assert!(intake.may_come(first, SHORT) && !intake.may_come(second, SHORT));
+    assert!(intake.may_receive(first, SHORT) && !intake.may_receive(second, SHORT));
     intake.ended(first, 5 * LONG);
-    assert!(intake.may_come(second, SHORT));
+    assert!(intake.may_receive(second, SHORT));
 }
 
 /// The number of turns with little progress before a peer is disconnected.
@@ -78,11 +78,11 @@ fn a_stalled_message_moves_to_the_end_of_the_queue() {
     for peer in [first, second, third, fourth] {
         intake.announced(peer, 2 * LONG, 0, 4);
     }
-    let may_come = |intake: &Intake| peers().map(|peer| intake.may_come(peer, SHORT));
-    assert_eq!(may_come(&intake), [true, true, false, false]);
+    let may_receive = |intake: &Intake| peers().map(|peer| intake.may_receive(peer, SHORT));
+    assert_eq!(may_receive(&intake), [true, true, false, false]);
     // No turn has begun, so the progress is unknown.
     assert_eq!(intake.end_turn(PATIENCE, |_| Some(100)), []);
-    assert_eq!(may_come(&intake), [true, true, false, false]);
+    assert_eq!(may_receive(&intake), [true, true, false, false]);
     let one_comes = |peer| {
         Some(if peer == first {
             PROGRESS
@@ -91,16 +91,16 @@ fn a_stalled_message_moves_to_the_end_of_the_queue() {
         })
     };
     assert_eq!(turn(&mut intake, 0, one_comes), []);
-    assert_eq!(may_come(&intake), [true, false, true, false]);
+    assert_eq!(may_receive(&intake), [true, false, true, false]);
     assert_eq!(intake.poll_resumed(), Some(third));
     // A complete message counts as progress, because it waits for the server.
     assert_eq!(turn(&mut intake, 0, |_| None), []);
-    assert_eq!(may_come(&intake), [true, false, true, false]);
+    assert_eq!(may_receive(&intake), [true, false, true, false]);
     // The paused message waits for the message that has waited longer.
     intake.ended(first, 2 * LONG);
-    assert_eq!(may_come(&intake), [true, false, true, true]);
+    assert_eq!(may_receive(&intake), [true, false, true, true]);
     intake.ended(third, 2 * LONG);
-    assert_eq!(may_come(&intake), [true, true, true, true]);
+    assert_eq!(may_receive(&intake), [true, true, true, true]);
     assert!(is_consistent(&intake));
 }
 
@@ -113,15 +113,15 @@ fn a_message_with_received_bytes_precedes_announced_ones() {
     }
     let honest = PeerId::of(5_000);
     intake.announced(honest, 64 * LONG, 0, 1_001);
-    assert!(intake.may_come(honest, 0) && !intake.may_come(honest, SHORT));
+    assert!(intake.may_receive(honest, 0) && !intake.may_receive(honest, SHORT));
     intake.announced(honest, 64 * LONG, SHORT, 1_001);
     // Each slow message has its turn and then makes room for the honest one, regardless of their number.
     assert_eq!(turn(&mut intake, 1, |_| Some(2)), []);
-    assert!(intake.may_come(honest, SHORT));
+    assert!(intake.may_receive(honest, SHORT));
     let received = |peer| Some(if peer == honest { 2 * LONG } else { 2 });
     for _ in 0..100 {
         assert_eq!(turn(&mut intake, SHORT, received), []);
-        assert!(intake.may_come(honest, SHORT));
+        assert!(intake.may_receive(honest, SHORT));
     }
     intake.ended(honest, 64 * LONG);
     assert!(is_consistent(&intake));
@@ -137,7 +137,7 @@ fn a_peer_that_stalls_after_many_bytes_delays_others_by_one_turn() {
     }
     // Each message stops after two MiB.
     let mut num_turns = 0;
-    while !intake.may_come(honest, SHORT) {
+    while !intake.may_receive(honest, SHORT) {
         assert_eq!(turn(&mut intake, 2 * LONG, |_| Some(2 * LONG)), []);
         assert!(is_consistent(&intake));
         num_turns += 1;
@@ -154,16 +154,16 @@ fn the_message_stalled_longest_is_refused_when_memory_is_full() {
     }
     let received = |_| Some(40 * LONG);
     assert_eq!(turn(&mut intake, 40 * LONG, received), []);
-    assert!(intake.may_come(second, SHORT));
+    assert!(intake.may_receive(second, SHORT));
     // There is no room for the received bytes of two messages, and neither has used up its patience.
     for _ in 2..PATIENCE {
         assert_eq!(turn(&mut intake, 40 * LONG, received), []);
-        assert!(intake.may_come(second, SHORT) && is_consistent(&intake));
+        assert!(intake.may_receive(second, SHORT) && is_consistent(&intake));
     }
     assert_eq!(turn(&mut intake, 40 * LONG, received), [first]);
-    assert!(intake.may_come(third, SHORT) && !intake.may_come(second, SHORT));
+    assert!(intake.may_receive(third, SHORT) && !intake.may_receive(second, SHORT));
     assert_eq!(turn(&mut intake, 40 * LONG, received), [second]);
-    assert!(intake.may_come(honest, SHORT));
+    assert!(intake.may_receive(honest, SHORT));
     assert_eq!(turn(&mut intake, 40 * LONG, |_| Some(42 * LONG)), []);
     intake.ended(honest, 64 * LONG);
     intake.ended(third, 64 * LONG);
@@ -179,10 +179,10 @@ fn a_message_longer_than_the_limit_of_paused_ones_is_refused_in_time() {
     intake.announced(second, LONG, SHORT, 4);
     for _ in 1..PATIENCE {
         assert_eq!(turn(&mut intake, 3 * LONG, |_| Some(3 * LONG)), []);
-        assert!(!intake.may_come(second, SHORT));
+        assert!(!intake.may_receive(second, SHORT));
     }
     assert_eq!(turn(&mut intake, 3 * LONG, |_| Some(3 * LONG)), [first]);
-    assert!(intake.may_come(second, SHORT));
+    assert!(intake.may_receive(second, SHORT));
 }
 
 #[test]
@@ -192,11 +192,11 @@ fn a_message_of_any_length_has_a_bounded_number_of_turns_while_others_wait() {
     intake.announced(long, 64 * LONG, 0, 4);
     intake.announced(short, 10 * LONG, SHORT, 4);
     intake.announced(waiting, 64 * LONG, SHORT, 4);
-    assert!(!intake.may_come(short, SHORT));
+    assert!(!intake.may_receive(short, SHORT));
     assert_eq!(turn(&mut intake, 0, |_| Some(LONG)), []);
-    assert!(intake.may_come(long, SHORT));
+    assert!(intake.may_receive(long, SHORT));
     assert_eq!(turn(&mut intake, 0, |_| Some(LONG - 1)), []);
-    assert!(!intake.may_come(long, SHORT) && intake.may_come(short, SHORT));
+    assert!(!intake.may_receive(long, SHORT) && intake.may_receive(short, SHORT));
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn a_message_waits_for_its_class_only_and_a_share_waits_for_none() {
         let announce = |intake: &mut Intake, number: usize, len| {
             let peer = PeerId::of(u64::try_from(number).unwrap());
             intake.announced(peer, len, 0, num_peers);
-            intake.may_come(peer, SHORT)
+            intake.may_receive(peer, SHORT)
         };
         let half = num_peers / 2;
         for (number, len) in (0..half).zip(lens.into_iter().cycle()) {
@@ -238,17 +238,17 @@ fn a_message_keeps_its_time_while_other_classes_wait() {
     intake.announced(long, 64 * LONG, 0, 4);
     intake.announced(waiting, 64 * LONG, 0, 4);
     assert_eq!(turn(&mut intake, 0, |_| Some(0)), []);
-    assert!(intake.may_come(middle, SHORT) && !intake.may_come(long, SHORT));
+    assert!(intake.may_receive(middle, SHORT) && !intake.may_receive(long, SHORT));
     // No message of the other class waited when the turn began.
     intake.begin_turn(|_| Some(0));
     for number in 5..12 {
         intake.announced(PeerId::of(number), 8 * LONG, 0, 4);
     }
-    assert!(intake.may_come(PeerId::of(11), SHORT));
+    assert!(intake.may_receive(PeerId::of(11), SHORT));
     intake.announced(behind, 8 * LONG, 0, 4);
-    assert!(!intake.may_come(behind, SHORT));
+    assert!(!intake.may_receive(behind, SHORT));
     assert_eq!(intake.end_turn(PATIENCE, |_| Some(0)), []);
-    assert!(intake.may_come(middle, SHORT) && !intake.may_come(behind, SHORT));
+    assert!(intake.may_receive(middle, SHORT) && !intake.may_receive(behind, SHORT));
     assert_eq!(turn(&mut intake, 0, |_| Some(0)), []);
-    assert!(intake.may_come(behind, SHORT) && !intake.may_come(PeerId::of(11), SHORT));
+    assert!(intake.may_receive(behind, SHORT) && !intake.may_receive(PeerId::of(11), SHORT));
 }
