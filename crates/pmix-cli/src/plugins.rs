@@ -78,8 +78,8 @@ fn state(component: &ComponentStatus) -> &'static str {
     let decision = &component.decision;
     match (&decision.excluded, decision.parse) {
         (None, true) => "active",
-        (None, false) => "write only",
-        (Some(_), true) => "reads only",
+        (None, false) => "encode only",
+        (Some(_), true) => "decode only",
         (Some(_), false) => "off",
     }
 }

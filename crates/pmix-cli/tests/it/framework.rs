@@ -13,7 +13,7 @@ fn plugins_list_tells_state_and_the_deciding_setting() {
     let raw = all.iter().find(|c| c["name"] == "raw").expect("raw");
     assert_eq!(
         (&raw["state"], &raw["reads"]),
-        (&json!("reads only"), &json!(true))
+        (&json!("decode only"), &json!(true))
     );
     assert_eq!(raw["excluded"]["why"], json!("preg = ^raw"));
     assert!(
