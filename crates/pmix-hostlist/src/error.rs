@@ -49,7 +49,14 @@ impl Error {
 
     /// Returns the error of the node list, if it is the cause.
     fn of_map(&self) -> Option<&pmix_map::Error> {
-        std::error::Error::source(self)?.downcast_ref()
+        self.cause()?.downcast_ref()
+    }
+
+    /// Returns the [`pmix_map::Error`] of a list that exceeds a limit or contains data that no node
+    /// list can. The text of this error includes its text.
+    #[must_use]
+    pub fn cause(&self) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
+        self.detail.cause()
     }
 
     /// Returns the PMIx status of this error: `PMIX_ERR_BAD_PARAM` for invalid text,
@@ -97,13 +104,8 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
-    /// Returns the [`pmix_map::Error`] of a list that exceeds a limit or contains data that no node
-    /// list can.
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        std::error::Error::source(self.detail.as_ref())
-    }
-}
+/// The text includes the cause, so there is no `source`.
+impl std::error::Error for Error {}
 
 impl From<pmix_map::Error> for Error {
     #[cold]
@@ -118,7 +120,6 @@ impl From<pmix_map::Error> for Error {
 
 #[cfg(test)]
 mod tests {
-    use std::error::Error as _;
 
     use pmix_map::Limits;
 
@@ -138,18 +139,18 @@ mod tests {
     }
 
     #[test]
-    fn an_exceeded_limit_is_the_source() {
+    fn an_exceeded_limit_is_the_cause() {
         let limits = Limits {
             max_nodes: 3,
             ..Limits::default()
         };
         let error = parse(b"n[1-9]", &limits).unwrap_err();
-        let source = error.source().unwrap().downcast_ref::<pmix_map::Error>();
-        assert_eq!(source.unwrap().exceeded(), Some("max_nodes"));
+        let cause = error.cause().unwrap().downcast_ref::<pmix_map::Error>();
+        assert_eq!(cause.unwrap().exceeded(), Some("max_nodes"));
         assert_eq!(error.status(), Status::ERR_OUT_OF_RESOURCE);
-        assert_eq!(error.to_string(), source.unwrap().to_string());
+        assert_eq!(error.to_string(), cause.unwrap().to_string());
         assert_eq!(error.offset(), Some(0));
-        assert_eq!(error.message(), source.unwrap().message());
+        assert_eq!(error.message(), cause.unwrap().message());
     }
 
     #[test]

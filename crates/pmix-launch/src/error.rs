@@ -162,6 +162,12 @@ impl Error {
         self.0.detail.status()
     }
 
+    /// Returns the cause with its original type. The text of this error includes the text of the cause.
+    #[must_use]
+    pub fn cause(&self) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
+        self.0.detail.cause()
+    }
+
     /// Returns the exit code that a shell would give: 127 for a program that does not exist, 126 for one that cannot
     /// be executed, 2 for an invalid request, 1 for everything else.
     #[must_use]
@@ -197,8 +203,5 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.detail.source()
-    }
-}
+/// The text includes the cause, so there is no `source`.
+impl std::error::Error for Error {}

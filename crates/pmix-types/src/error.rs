@@ -13,9 +13,10 @@ use crate::Status;
 /// The content of an error: status, message, place, offset and cause.
 ///
 /// Each crate has its own error type, declared by [`error_type!`](crate::error_type), which is a
-/// pointer to an `ErrorDetail`. `Display` prints all of it in one line, including the cause;
-/// `source()` returns the cause with its original type. Two errors are equal if their status and
-/// text are equal.
+/// pointer to an `ErrorDetail`. `Display` prints all of it in one line, including the cause.
+/// [`cause`](Self::cause) returns the cause with its original type. `source()` returns `None`, so
+/// that a program that prints the chain of an error prints each cause once. Two errors are equal if
+/// their status and text are equal.
 #[derive(Clone)]
 pub struct ErrorDetail {
     status: Status,
@@ -64,6 +65,12 @@ impl ErrorDetail {
             cause: Some(Arc::new(cause)),
             ..Self::new(status, what)
         }
+    }
+
+    /// Returns the cause with its original type.
+    #[must_use]
+    pub fn cause(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
+        self.cause.as_deref()
     }
 
     /// Replaces the status.
@@ -177,22 +184,15 @@ impl fmt::Debug for ErrorDetail {
     }
 }
 
-impl Error for ErrorDetail {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match &self.cause {
-            Some(cause) => Some(cause.as_ref()),
-            None => None,
-        }
-    }
-}
+/// The text includes the cause, so there is no `source`.
+impl Error for ErrorDetail {}
 
 /// Declares the error type of a crate: a pointer to an [`ErrorDetail`], which the crate fills.
 ///
 /// The error types of lower layers that are listed after `passes on` convert into it: their status
-/// and text are kept, and they become its source.
+/// and text are kept, and they become its cause.
 ///
 /// ```
-/// use std::error::Error as _;
 /// use pmix_types::{ErrorDetail, Status};
 ///
 /// pmix_types::error_type! {
@@ -205,7 +205,7 @@ impl Error for ErrorDetail {
 /// let error = Error::from(ErrorDetail::caused(Status::ERR_NOT_FOUND, "job.json", cause));
 /// assert_eq!(error.status(), Status::ERR_NOT_FOUND);
 /// assert_eq!(error.to_string(), "job.json: entity not found");
-/// assert!(error.source().unwrap().is::<std::io::Error>());
+/// assert!(error.cause().unwrap().is::<std::io::Error>());
 /// ```
 #[macro_export]
 macro_rules! error_type {
@@ -235,6 +235,16 @@ macro_rules! error_type {
             #[must_use]
             pub fn message(&self) -> &str {
                 self.0.message()
+            }
+
+            /// Returns the cause with its original type. The text of this error includes the text of the cause.
+            #[must_use]
+            pub fn cause(
+                &self,
+            ) -> ::core::option::Option<
+                &(dyn ::std::error::Error + ::core::marker::Send + ::core::marker::Sync + 'static),
+            > {
+                self.0.cause()
             }
         }
 
@@ -272,11 +282,8 @@ macro_rules! error_type {
             }
         }
 
-        impl ::std::error::Error for $name {
-            fn source(&self) -> ::core::option::Option<&(dyn ::std::error::Error + 'static)> {
-                ::std::error::Error::source(&*self.0)
-            }
-        }
+        /// The text includes the cause, so there is no `source`.
+        impl ::std::error::Error for $name {}
     };
 }
 
@@ -298,7 +305,7 @@ mod tests {
             format!("{error:?}"),
             "FENCENB procs: a rank is missing at byte 13 (PMIX_ERR_BAD_PARAM (-27))"
         );
-        assert!(error.source().is_none());
+        assert!(error.cause().is_none());
         let error = ErrorDetail::new(Status::ERR_OUT_OF_RESOURCE, "more than 8 nodes");
         let error = error.exceeding("max_nodes").at(4);
         assert_eq!(
@@ -314,13 +321,13 @@ mod tests {
         let passed = ErrorDetail::passed_on(cause.status(), cause.clone());
         assert_eq!(passed.to_string(), "no room at byte 7");
         assert_eq!(passed.offset(), None);
-        let source = passed
-            .source()
-            .and_then(|s| s.downcast_ref::<ErrorDetail>());
-        assert_eq!(source, Some(&cause));
+        let known = passed
+            .cause()
+            .and_then(|cause| cause.downcast_ref::<ErrorDetail>());
+        assert_eq!(known, Some(&cause));
         let caused = ErrorDetail::caused(Status::ERR_IN_ERRNO, "the map", passed);
         assert_eq!(caused.to_string(), "the map: no room at byte 7");
-        let innermost = caused.source().and_then(Error::source).unwrap();
-        assert_eq!(innermost.to_string(), "no room at byte 7");
+        // A program that prints an error and its sources prints each cause once.
+        assert!(caused.source().is_none());
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sources of input: arguments, files, standard input, and requests on it, one a line.
 
-use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -207,7 +206,7 @@ fn unreadable(what: &str, error: &std::io::Error) -> Failure {
 /// Converts an error in a list, with its position in the source.
 pub(super) fn of_list(error: &pmix_hostlist::Error, source: &Source) -> Failure {
     let (origin, bytes) = (&source.origin, &source.bytes);
-    let cause = error.source().and_then(<dyn Error>::downcast_ref);
+    let cause = error.cause().and_then(|cause| cause.downcast_ref());
     if let Some(cause) = cause
         .cloned()
         .map(<preg_core::Error as From<pmix_map::Error>>::from)
