@@ -44,12 +44,12 @@ pub(crate) fn list(context: &mut Context) -> Result<Exit, Failure> {
     let style = context.style;
     let out = &mut context.out;
     let head = format!(
-        "{:<12} {:>8}  {:<10}  {:<8}  {:<8}  about",
+        "{:<12} {:>8}  {:<11}  {:<8}  {:<8}  about",
         "component", "priority", "state", "tag", "type"
     );
     writeln!(out, "{}", style.bold(&head))?;
     for component in preg.components() {
-        let state = format!("{:<10}", state(component));
+        let state = format!("{:<11}", state(component));
         let state = match component.decision.excluded {
             None => style.green(&state),
             Some(_) => style.yellow(&state),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bfrops::{Layout, Module};
 use gds_hash::{LocalNode, Store};
 use pmix_engine::{
-    HostReply, Claim, Config, Credentials, Engine, Error, HostObject, Origin, PeerId, Psec, Upcall,
+    Claim, Config, Credentials, Engine, Error, HostObject, HostReply, Origin, PeerId, Psec, Upcall,
     Verification, Verified,
 };
 use pmix_proto::{PeerForm, Request, Role, Tag, request};
