@@ -3,11 +3,11 @@
 //! from a file.
 //!
 //! `bfrops OPERATION TYPE FILE COUNT RUNS CAP_MS` prints `STATUS MIN_NS MEDIAN_NS RUNS BYTES`, like
-//! the programs of the peers. FILE has calls of TYPE: one of COUNT data for `pack`, `borrow` and
-//! `own`, COUNT calls of one datum for `pack-one`, `borrow-one` and `own-one`. `borrow` unpacks
-//! data that borrow from the message and reads each, `own` unpacks owned data. The time does not
-//! include the creation of the message and the destruction of the data, as for the peers. Callgrind
-//! counts the instructions in `measured`.
+//! the benchmark programs of the other libraries. FILE contains pack calls of TYPE: one call with
+//! COUNT data for `pack`, `borrow` and `own`; COUNT calls with one datum each for `pack-one`,
+//! `borrow-one` and `own-one`. `borrow` unpacks data that borrow from the message, and reads each
+//! of them. `own` unpacks owned data. As in the other programs, the time excludes creating the
+//! message and dropping the data. Callgrind counts the instructions of `measured`.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ fn measured<T>(work: impl FnOnce() -> T) -> T {
 }
 
 impl Work<'_> {
-    /// Repeats an operation; its result is dropped outside of the measured time.
+    /// Times an operation repeatedly. Dropping its result is not measured.
     fn repeat<T>(&self, operation: impl Fn() -> Result<T, Error>) -> Result<Times, Error> {
         let mut runs = Vec::new();
         let spent = |runs: &[Duration]| runs.iter().sum::<Duration>();
@@ -59,7 +59,8 @@ impl Work<'_> {
         for<'m> K::Item<'m>: IntoOwned,
     {
         let message = self.message;
-        // A hundred thousand values take ten times their bytes, which exceeds the default limit.
+        // 100,000 values take ten times as much memory as the message has bytes; the default limit
+        // is lower.
         let limits = Limits {
             memory_factor: 64,
             ..Limits::default()
@@ -113,7 +114,7 @@ impl Work<'_> {
         }
     }
 
-    /// Packs into a new message each time; the result must equal the given message.
+    /// Times packing into a new message, whose bytes must equal those of FILE.
     fn packs(&self, pack: impl Fn(&mut Vec<u8>) -> Result<(), Error>) -> Result<Times, Error> {
         let mut once = Vec::new();
         pack(&mut once)?;

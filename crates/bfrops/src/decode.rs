@@ -18,7 +18,7 @@ use crate::{
     BufferKind, Error, FieldTrace, Layout, Limits, Module, RegexFramer, WireType, wire_type,
 };
 
-/// A decoder of pack calls from the bytes of a message.
+/// A decoder that unpacks pack calls from the bytes of a message.
 ///
 /// After an error the position is unspecified: the rest of the message cannot be unpacked. Later
 /// messages are not affected.
@@ -26,13 +26,13 @@ pub struct Decoder<'a> {
     rest: &'a [u8],
     total: usize,
     layout: Layout,
-    /// The types that need no further check.
+    /// The types that are allowed at every place, so that `check` need not look at the place.
     types: Types,
     limits: Limits,
-    /// The memory that may be taken, and the remainder of it.
+    /// The limit of memory for unpacked data in bytes, and how much of it is left.
     most_memory: usize,
     memory: usize,
-    /// The numbers of processes and of infos that lists may have, and the remainders.
+    /// The limits for processes and infos in lists, and how much of each is left.
     max_procs: usize,
     procs_left: usize,
     max_infos: usize,
@@ -43,7 +43,7 @@ pub struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// Creates a decoder of bytes with default limits.
+    /// Creates a decoder for `bytes` with default limits.
     #[must_use]
     pub fn new(layout: Layout, bytes: &'a [u8]) -> Self {
         let limits = Limits::default();
@@ -73,8 +73,8 @@ impl<'a> Decoder<'a> {
         self
     }
 
-    /// Sets the bytes of memory that data may take from here on, regardless of earlier data: for a
-    /// caller that does not keep the data.
+    /// Lets the following data take `bytes` of memory, whatever earlier data took. A caller that
+    /// drops each datum after use calls this.
     pub const fn allow_memory(&mut self, bytes: usize) {
         self.most_memory = bytes;
         self.memory = bytes;
@@ -98,7 +98,7 @@ impl<'a> Decoder<'a> {
         self
     }
 
-    /// Sets the framer that determines the length of encoded maps of the string form; without it
+    /// Sets the framer, which determines the length of encoded maps in string form. Without it,
     /// most of them cannot be unpacked.
     #[must_use]
     pub fn with_framer(mut self, framer: &'a dyn RegexFramer) -> Self {
@@ -106,8 +106,8 @@ impl<'a> Decoder<'a> {
         self
     }
 
-    /// Unpacks types that the module does not have, in the form of
-    /// [`crate::Encoder::with_all_types`].
+    /// Also unpacks types that the module does not have, as [`crate::Encoder::with_all_types`]
+    /// packs them.
     #[must_use]
     pub const fn with_all_types(mut self) -> Self {
         self.types = self.types.union(self.layout.module.beyond());
@@ -121,7 +121,7 @@ impl<'a> Decoder<'a> {
         self
     }
 
-    /// Returns the fields unpacked so far, if they are recorded.
+    /// Returns the fields unpacked so far, or `None` without [`Self::with_trace`].
     #[must_use]
     pub fn trace(&self) -> Option<&FieldTrace> {
         self.notes.as_deref()
@@ -161,7 +161,7 @@ impl<'a> Decoder<'a> {
     ///
     /// # Errors
     ///
-    /// Bytes remain: the message has their number and offset.
+    /// Bytes remain. The message of the error has their number and offset.
     pub fn finish(&self) -> Result<(), Error> {
         match self.rest.len() {
             0 => Ok(()),
@@ -172,11 +172,11 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Unpacks a call of one datum.
+    /// Unpacks a call that has one datum.
     ///
     /// # Errors
     ///
-    /// The bytes are invalid, or the call has more or fewer data than one.
+    /// The bytes are invalid, or the call does not have exactly one datum.
     #[inline]
     pub fn one<K: WireType>(&mut self) -> Result<K::Item<'a>, Error> {
         self.one_head(K::TYPE)?;
@@ -184,7 +184,7 @@ impl<'a> Decoder<'a> {
         K::decode(self, run)
     }
 
-    /// Reads the head of a call that must have exactly one datum.
+    /// Unpacks the bytes before the data of a call, which must have exactly one datum.
     #[inline]
     pub(crate) fn one_head(&mut self, data_type: DataType) -> Result<(), Error> {
         let start = self.offset();
@@ -197,7 +197,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Starts to unpack a call: returns an iterator over its data, which allocates nothing itself.
+    /// Starts to unpack a call and returns an iterator over its data. The iterator itself does not
+    /// allocate.
     ///
     /// # Errors
     ///
@@ -215,7 +216,7 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Unpacks a call of any number of data.
+    /// Unpacks all data of a call.
     ///
     /// # Errors
     ///
@@ -225,7 +226,7 @@ impl<'a> Decoder<'a> {
         self.run::<K>(count)
     }
 
-    /// Unpacks a call of data of a type that is known only at run time.
+    /// Unpacks a call whose type is known only at run time.
     ///
     /// # Errors
     ///
@@ -235,7 +236,7 @@ impl<'a> Decoder<'a> {
         wire_type::decode_elements(self, data_type, count)
     }
 
-    /// Unpacks a call of a described buffer with the type that it states.
+    /// Unpacks a call of a described buffer, whose type is in the buffer.
     ///
     /// # Errors
     ///
@@ -263,7 +264,7 @@ impl<'a> Decoder<'a> {
         self.count("count")
     }
 
-    /// Rejects a type that is not allowed at this place.
+    /// Checks that a type is allowed at this place.
     #[inline]
     pub(crate) fn check(
         &self,
@@ -277,7 +278,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads the head of a call, and returns the number of its data.
+    /// Unpacks the bytes before the data of a call, and returns the number of the data.
     #[inline]
     fn head(&mut self, data_type: DataType) -> Result<usize, Error> {
         let start = self.offset();
@@ -296,7 +297,7 @@ impl<'a> Decoder<'a> {
         Ok(count)
     }
 
-    /// Creates the error for a type that no value of a peer can have.
+    /// Creates the error for a type that the peer's module does not allow in a value.
     #[cold]
     pub(crate) fn not_in_a_value(&self, data_type: DataType, offset: usize) -> Error {
         Error::not_in_a_value(Some(offset), data_type)
@@ -309,7 +310,7 @@ impl<'a> Decoder<'a> {
         Error::unknown_type(status, Some(self.offset()), data_type, self.module())
     }
 
-    /// Unpacks one of several data.
+    /// Unpacks the datum with this index.
     #[inline(always)]
     fn element<K: WireType>(&mut self, run: Run, index: usize) -> Result<K::Item<'a>, Error> {
         if self.notes.is_some() {
@@ -318,7 +319,7 @@ impl<'a> Decoder<'a> {
         K::decode(self, run)
     }
 
-    /// Unpacks a run of one datum, a field of a structure.
+    /// Unpacks a field of a structure.
     #[inline(always)]
     pub(crate) fn field<K: WireType>(&mut self, name: &str) -> Result<K::Item<'a>, Error> {
         if self.notes.is_some() {
@@ -330,7 +331,7 @@ impl<'a> Decoder<'a> {
         K::decode(self, run)
     }
 
-    /// Unpacks a field whose parts are recorded under its name.
+    /// Unpacks a field. If fields are recorded, those inside it have `part` in their path.
     #[cold]
     #[inline(never)]
     fn inside<T>(
@@ -346,7 +347,7 @@ impl<'a> Decoder<'a> {
         item
     }
 
-    /// Records the field that was unpacked since `start`.
+    /// Records the field whose bytes begin at `start` and end here, if fields are recorded.
     #[inline]
     pub(crate) fn note(&mut self, start: usize, meaning: impl FnOnce() -> String) {
         if self.notes.is_some() {
@@ -363,7 +364,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Unpacks the elements of an array; rejects more levels than the limits allow.
+    /// Unpacks the elements of an array. Rejects arrays nested deeper than the limit.
     #[inline]
     pub(crate) fn nested<T>(
         &mut self,
@@ -380,7 +381,8 @@ impl<'a> Decoder<'a> {
         result
     }
 
-    /// Checks that the remaining bytes can hold `count` data, and takes memory for them.
+    /// Checks that the remaining bytes can hold `count` data of at least `least` bytes, and counts
+    /// `size` bytes of memory for each.
     #[inline]
     fn claim_items(&mut self, count: usize, least: usize, size: usize) -> Result<(), Error> {
         let needed = count.saturating_mul(least);
@@ -394,11 +396,12 @@ impl<'a> Decoder<'a> {
                 &what,
             ));
         }
-        // Data without memory still take time, so each counts at least one byte.
+        // Unpacking takes time even for data without memory, so each datum counts at least one
+        // byte.
         self.claim(count.saturating_mul(size.max(1)))
     }
 
-    /// Counts the processes of a list. The list is rejected before any of them is unpacked.
+    /// Counts the processes of a list against the limit, before any of them is unpacked.
     fn claim_procs(&mut self, count: usize) -> Result<(), Error> {
         match self.procs_left.checked_sub(count) {
             Some(left) => {
@@ -417,7 +420,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Counts the infos of a list. The list is rejected before any of them is unpacked.
+    /// Counts the infos of a list against the limit, before any of them is unpacked.
     fn claim_infos(&mut self, count: usize) -> Result<(), Error> {
         match self.infos_left.checked_sub(count) {
             Some(left) => {
@@ -435,13 +438,13 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Returns the bytes of memory that the data take beyond the message, since the limit was set.
+    /// Returns the bytes of memory that data took, besides the message, since the limit was set.
     #[must_use]
     pub fn memory_taken(&self) -> usize {
         self.most_memory.saturating_sub(self.memory)
     }
 
-    /// Takes memory from the limit.
+    /// Counts memory against the limit.
     #[inline]
     pub(crate) fn claim(&mut self, bytes: usize) -> Result<(), Error> {
         match self.memory.checked_sub(bytes) {
@@ -483,14 +486,14 @@ impl<'a, K: WireType> Iterator for Call<'_, 'a, K> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // The stated count is not trusted: a count that exceeds the bytes reserves nothing.
+        // The stated count may be wrong, so it is capped by what the remaining bytes can hold.
         let least = K::MIN_LEN.max(1);
         (0, Some(self.left.min(self.decoder.rest.len() / least)))
     }
 }
 
 impl<K> Call<'_, '_, K> {
-    /// Returns the number of remaining data, as the message states it.
+    /// Returns the number of data not yet unpacked, by the count in the message.
     #[must_use]
     pub const fn left(&self) -> usize {
         self.left

@@ -21,13 +21,15 @@ pub struct Encoder<'o> {
     out: &'o mut Vec<u8>,
     layout: Layout,
     framer: Option<&'o dyn RegexFramer>,
-    /// The types that are packed although the module does not have them.
+    /// The types that are packed although the module does not have them, see
+    /// [`Self::with_all_types`].
     beyond: Types,
-    /// The number of arrays around the next datum.
+    /// The number of arrays that contain the next datum.
     depth: u32,
-    /// Set if the process had no memory for bytes of the call, which then fails as a whole.
+    /// The failed allocation, if the process had no memory for bytes of the current call. `whole`
+    /// then fails the call.
     shortage: Option<OutOfMemory>,
-    /// `true` once a call failed because the process has no memory for its bytes.
+    /// `true` if any call has failed because the process had no memory.
     is_short: bool,
 }
 
@@ -45,19 +47,20 @@ impl<'o> Encoder<'o> {
         }
     }
 
-    /// Returns `true` if a call of this encoder failed because the process has no memory for its bytes. A caller that
-    /// leaves out what a peer cannot read tells by it that the message lacks more than that.
+    /// Returns `true` if any call failed because the process had no memory. A caller that omits
+    /// data after an error checks this: the data may be missing although the peer could unpack
+    /// them.
     #[must_use]
     pub const fn is_short(&self) -> bool {
         self.is_short
     }
 
-    /// Notes whether the process had no memory for bytes that were meant for the message.
+    /// Records that the process had no memory for bytes of the message, if `is_short`.
     pub(crate) const fn note_shortage(&mut self, is_short: bool) {
         self.is_short |= is_short;
     }
 
-    /// Sets the framer that determines the length of encoded maps of the string form; without it
+    /// Sets the framer, which determines the length of encoded maps in string form. Without it,
     /// they cannot be packed.
     #[must_use]
     pub fn with_framer(mut self, framer: &'o dyn RegexFramer) -> Self {
@@ -65,16 +68,15 @@ impl<'o> Encoder<'o> {
         self
     }
 
-    /// Packs types that the module does not have as the newest module does, for a reader of this
-    /// release. Other types keep the form of the module. Modules before the fourth have another
-    /// form and are unchanged.
+    /// Also packs types that the module does not have, as the newest module packs them. The reader
+    /// must use [`crate::Decoder::with_all_types`]. Has no effect for modules before v4.
     #[must_use]
     pub const fn with_all_types(mut self) -> Self {
         self.beyond = self.layout.module.beyond();
         self
     }
 
-    /// Rejects a type that is not allowed at this place.
+    /// Checks that a type is allowed at this place.
     #[inline]
     pub(crate) fn check(&self, data_type: DataType, place: Place) -> Result<(), Error> {
         match self.module().check(data_type, place, None) {
@@ -83,13 +85,13 @@ impl<'o> Encoder<'o> {
         }
     }
 
-    /// Returns the layout of the reader.
+    /// Returns the layout in which the data are packed.
     #[must_use]
     pub const fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// Returns the reader's module.
+    /// Returns the module for which the data are packed.
     #[must_use]
     pub const fn module(&self) -> Module {
         self.layout.module
@@ -123,11 +125,12 @@ impl<'o> Encoder<'o> {
         })
     }
 
-    /// Packs the head of a call of one `PMIX_BYTE_OBJECT`. The caller appends its `len` bytes.
+    /// Packs the start of a call with one `PMIX_BYTE_OBJECT`: all but its `len` bytes, which the
+    /// caller appends.
     ///
     /// # Errors
     ///
-    /// The process has no memory for it.
+    /// The process has no memory for the bytes.
     pub fn byte_object_head(&mut self, len: usize) -> Result<(), Error> {
         self.whole(|encoder| {
             encoder.head(DataType::BYTE_OBJECT, 1)?;
@@ -135,7 +138,7 @@ impl<'o> Encoder<'o> {
         })
     }
 
-    /// Packs the data of an array of any type in one call.
+    /// Packs the elements of an array in one call.
     ///
     /// # Errors
     ///
@@ -147,21 +150,21 @@ impl<'o> Encoder<'o> {
         })
     }
 
-    /// Packs a run of one datum, a field of a structure.
+    /// Packs a field of a structure.
     #[inline]
     pub(crate) fn field<K: WireType>(&mut self, item: &K::Item<'_>) -> Result<(), Error> {
         K::begin(self)?;
         K::encode(self, item)
     }
 
-    /// Packs a run of consecutive data.
+    /// Packs consecutive data.
     #[inline]
     pub(crate) fn run<K: WireType>(&mut self, items: &[K::Item<'_>]) -> Result<(), Error> {
         K::begin(self)?;
         K::encode_run(self, items)
     }
 
-    /// Packs the elements of an array; rejects a depth that this crate's decoder would not accept.
+    /// Packs the elements of an array. Rejects arrays nested deeper than [`Limits::DEPTH`].
     #[inline]
     pub(crate) fn nested(
         &mut self,
@@ -176,7 +179,7 @@ impl<'o> Encoder<'o> {
         result
     }
 
-    /// Runs `pack`, and removes its bytes again if it fails.
+    /// Runs `call`, and removes its bytes from the buffer if it fails.
     #[inline]
     pub(crate) fn whole(
         &mut self,
@@ -201,8 +204,8 @@ impl<'o> Encoder<'o> {
             .map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Reserves room for bytes. Returns `false` if the process has no memory for them.
-    /// [`whole`](Self::whole) reports that, so the methods for numbers need no result.
+    /// Reserves memory for `len` bytes. Returns `false` if the process has none;
+    /// [`whole`](Self::whole) reports that, so the methods for numbers return no result.
     #[inline(always)]
     fn has_room(&mut self, len: usize) -> bool {
         self.out.capacity() - self.out.len() >= len || self.grow(len)
@@ -218,7 +221,7 @@ impl<'o> Encoder<'o> {
         grown.is_ok()
     }
 
-    /// Packs the head of a call.
+    /// Packs the count of a call, and its type in a described buffer.
     #[inline]
     pub(crate) fn head(&mut self, data_type: DataType, count: usize) -> Result<(), Error> {
         self.check(data_type, Place::Pack)?;
@@ -244,7 +247,7 @@ impl<'o> Encoder<'o> {
         }
     }
 
-    /// Packs the code of the actual type of an integer with a C type.
+    /// Packs the type code that precedes integers of a C type, such as `PMIX_INT32` for `int`.
     #[inline]
     pub(crate) fn real_type(&mut self, data_type: DataType) {
         self.type_code(data_type);
@@ -313,7 +316,7 @@ impl<'o> Encoder<'o> {
         }
     }
 
-    /// Packs the number of elements of a list in 32 bits.
+    /// Packs the number of elements of a list as `PMIX_INT32`.
     #[inline]
     pub(crate) fn count(&mut self, count: usize) -> Result<(), Error> {
         let count = i32::try_from(count)
@@ -322,13 +325,13 @@ impl<'o> Encoder<'o> {
         Ok(())
     }
 
-    /// Packs the number of elements or bytes as a size.
+    /// Packs the number of elements or bytes as `PMIX_SIZE`.
     #[inline]
     pub(crate) fn size(&mut self, size: usize) -> Result<(), Error> {
         self.field::<wire_type::Size>(&u64::try_from(size).unwrap_or(u64::MAX))
     }
 
-    /// Appends an encoded map of the string form; returns `false` if it belongs to no encoder.
+    /// Appends an encoded map in string form. Returns `false` if no scheme recognizes it.
     pub(crate) fn framed(&mut self, bytes: &[u8]) -> Result<bool, Error> {
         let Some(framer) = self.framer else {
             return Ok(false);
@@ -353,14 +356,14 @@ impl<'o> Encoder<'o> {
         Ok(true)
     }
 
-    /// Packs a run of bytes.
+    /// Packs consecutive bytes.
     pub(crate) fn byte_run(&mut self, bytes: impl ExactSizeIterator<Item = u8>) {
         if self.has_room(bytes.len()) {
             self.out.extend(bytes);
         }
     }
 
-    /// Packs a run of integers in groups of seven bits.
+    /// Packs consecutive integers in groups of seven bits.
     pub(crate) fn flex_run<T: flex::Flexible>(
         &mut self,
         numbers: impl ExactSizeIterator<Item = T>,
@@ -368,7 +371,7 @@ impl<'o> Encoder<'o> {
         flex::encode_run(numbers.map(T::to_flex), |bytes| self.bytes(bytes));
     }
 
-    /// Most numbers of a message are small (lengths, types, flags), so they are inlined.
+    /// Inlined because most numbers in a message take one byte (lengths, types, flags).
     #[inline]
     fn flex(&mut self, number: u64) {
         match u8::try_from(number) {
@@ -377,8 +380,7 @@ impl<'o> Encoder<'o> {
         }
     }
 
-    /// Appends eight bytes and removes the unused ones, which is cheaper than a copy of variable
-    /// length.
+    /// Appends eight bytes and truncates, which is faster than a copy of variable length.
     fn long_flex(&mut self, number: u64) {
         let (low, top, len) = flex::encode(number);
         if !self.has_room(flex::MAX_LEN) {

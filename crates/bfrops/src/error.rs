@@ -12,7 +12,7 @@ use crate::Module;
 pmix_types::error_type! {
     /// The reason that a datum was not packed or unpacked, with the offset.
     ///
-    /// The offset is relative to the unpacked bytes; errors of packing have none.
+    /// The offset is in bytes from the start of the unpacked bytes. Errors of packing have none.
     pub struct Error;
     passes on OutOfMemory;
 }
@@ -26,13 +26,13 @@ impl Error {
         })
     }
 
-    /// Creates an error for invalid bytes.
+    /// Creates an error for bytes that cannot be unpacked.
     #[cold]
     pub(crate) fn malformed(offset: usize, message: impl Into<String>) -> Self {
         Self::new(Status::ERR_UNPACK_FAILURE, Some(offset), message.into())
     }
 
-    /// Creates an error for truncated bytes.
+    /// Creates an error for `what`, which needs more bytes than are left.
     #[cold]
     pub(crate) fn past_end(offset: usize, needed: u64, left: usize, what: &str) -> Self {
         let message = format!("{what} needs {needed} bytes and there are {left}");
@@ -99,14 +99,14 @@ impl Error {
         Self::new(Status::ERR_BAD_PARAM, offset, message)
     }
 
-    /// Creates an error for a run whose stated type is not that of an integer.
+    /// Creates an error for integers whose packed type code is not an integer type.
     #[cold]
     pub(crate) fn no_integer(offset: usize, found: DataType) -> Self {
         let message = format!("expected the type of an integer, found {found}");
         Self::new(Status::ERR_NOT_FOUND, Some(offset), message)
     }
 
-    /// Creates an error for a datum that no peer could unpack.
+    /// Creates an error for a datum that is not packed, because no peer could unpack it.
     #[cold]
     pub(crate) fn unpackable(message: impl Into<String>) -> Self {
         Self::new(Status::ERR_PACK_FAILURE, None, message.into())
@@ -120,17 +120,17 @@ impl Error {
 /// The limits on the cost of unpacking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The greatest depth of nested arrays; a message without arrays needs 0.
+    /// The maximum depth of nested arrays; a message without arrays has depth 0.
     pub depth: u32,
-    /// The bytes of memory that a message may take for each of its bytes.
+    /// The bytes of memory that unpacked data may take for each byte of the message.
     pub memory_factor: usize,
-    /// The additional bytes of memory that any message may take.
+    /// The bytes of memory that unpacked data may take in addition.
     pub memory_base: usize,
 }
 
 impl Default for Limits {
-    /// Returns 64 levels, and eight times the message plus 63 KiB, which is less than 64 KiB
-    /// including an error.
+    /// Returns a depth of 64, a factor of 8 and a base of 63 KiB. An error takes less than 1 KiB,
+    /// so with it the base stays below 64 KiB.
     fn default() -> Self {
         Self {
             depth: Self::DEPTH,
@@ -141,10 +141,10 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The default depth of nested arrays in packed data.
+    /// The default limit for the depth of nested arrays.
     pub const DEPTH: u32 = 64;
 
-    /// Returns the memory that a message of this length may take.
+    /// Returns the bytes of memory that data from a message of `len` bytes may take.
     pub(crate) const fn memory(&self, len: usize) -> usize {
         len.saturating_mul(self.memory_factor)
             .saturating_add(self.memory_base)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fields that a decoder unpacked, for tools that explain messages, and the length of encoded maps.
+//! The trace of unpacked fields for tools that explain messages, and the interface for the length
+//! of encoded maps.
 //!
 //! Source: none outside; offsets are in bytes of the message.
 
@@ -8,9 +9,9 @@ use std::ops::Range;
 /// A field of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracedField {
-    /// The range of its bytes in the message.
+    /// The range of the field's bytes in the message.
     pub range: Range<usize>,
-    /// The path to it, for example `info[0].value.rank`.
+    /// The path to the field, for example `info[0].value.rank`.
     pub path: String,
     /// The value as text.
     pub meaning: String,
@@ -39,7 +40,7 @@ impl FieldTrace {
         });
     }
 
-    /// Appends a part to the path, and returns the length to restore.
+    /// Appends a component to the path, and returns the length of the path before.
     pub(crate) fn enter(&mut self, part: &str) -> usize {
         let len = self.path.len();
         if len > 0 && !part.starts_with('[') {
@@ -54,12 +55,11 @@ impl FieldTrace {
     }
 }
 
-// The interface for the length of encoded maps of the string form, which a higher crate
-// implements.
+// The interface for the length of encoded maps in string form, which a higher crate implements.
 //
 // Source: OpenPMIx `regex.rst`, "Wire Format", for the deprecated form without a length.
 
-/// The length of an encoded map of the string form on the wire.
+/// The length of an encoded map in string form on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegexExtent {
     /// The length in bytes, without a terminating NUL.
@@ -68,17 +68,17 @@ pub struct RegexExtent {
     pub terminated: bool,
 }
 
-/// A source of the lengths of encoded maps of the string form; `preg-core` implements it.
+/// A function that determines the length of encoded maps in string form; `preg-core` implements it.
 ///
-/// A datum of type `PMIX_REGEX` has no length on the wire: only the encoder that wrote it can
-/// determine its end. In C the two frameworks call each other; here the lower crate defines this
-/// trait, and the upper one implements it.
+/// A datum of type `PMIX_REGEX` has no length on the wire: only the scheme that encoded it can
+/// determine its end. In OpenPMIx the frameworks bfrops and preg call each other. Here the lower
+/// crate defines this trait, and the upper one implements it.
 pub trait RegexFramer {
-    /// Returns the extent of the encoded map at the start of `bytes`, or `None` if it belongs to no
-    /// encoder and so is a string.
+    /// Returns the extent of the encoded map at the start of `bytes`, or `None` if no scheme
+    /// recognizes it: then the datum is a string.
     ///
     /// # Errors
     ///
-    /// An encoder recognizes the map, but it is damaged.
+    /// A scheme recognizes the map, but the map is damaged.
     fn regex_extent(&self, bytes: &[u8]) -> Result<Option<RegexExtent>, String>;
 }

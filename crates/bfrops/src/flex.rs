@@ -10,12 +10,12 @@
 //! Frozen: append only. A signed number is folded first, so that small numbers of either sign are
 //! short: 0, -1, 1, -2 become 0, 1, 2, 3. (OpenPMIx, framework `psquash`, component `flex128`.)
 
-/// The most bytes of a number.
+/// The maximum length of a packed number in bytes.
 pub(crate) const MAX_LEN: usize = 9;
 
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
-/// Returns the number as up to eight bytes in the low end, the ninth byte, and the number of bytes.
+/// Packs a number. Returns the first eight bytes, the ninth byte, and the number of used bytes.
 #[inline]
 pub(crate) const fn encode(number: u64) -> ([u8; 8], u8, usize) {
     let len = LENGTHS[(number | 1).leading_zeros() as usize];
@@ -23,12 +23,12 @@ pub(crate) const fn encode(number: u64) -> ([u8; 8], u8, usize) {
         let spread = spread(number & (u64::MAX >> 8)) | HIGH_BITS;
         return (spread.to_le_bytes(), (number >> 56) as u8, MAX_LEN);
     }
-    // Every byte but the last has its top bit set.
+    // Sets the top bit of every byte but the last.
     let more = HIGH_BITS & ((1_u64 << (8 * len - 8)) - 1);
     ((spread(number) | more).to_le_bytes(), 0, len)
 }
 
-/// The number of bytes of a number, by its leading zeros.
+/// The packed length of a number in bytes, by its number of leading zero bits.
 const LENGTHS: [usize; 64] = {
     let mut lengths = [MAX_LEN; 64];
     let mut zeros = 8;
@@ -39,7 +39,7 @@ const LENGTHS: [usize; 64] = {
     lengths
 };
 
-/// Spreads eight groups of seven bits over eight bytes.
+/// Moves each group of seven bits into a byte of its own.
 #[inline]
 const fn spread(number: u64) -> u64 {
     let x = ((number & 0x00ff_ffff_f000_0000) << 4) | (number & 0x0fff_ffff);
@@ -47,7 +47,7 @@ const fn spread(number: u64) -> u64 {
     ((x & 0x3f80_3f80_3f80_3f80) << 1) | (x & 0x007f_007f_007f_007f)
 }
 
-/// Joins the seven bits of eight bytes.
+/// Joins the low seven bits of eight bytes.
 #[inline]
 const fn gather(bytes: u64) -> u64 {
     let x = ((bytes & 0x7f00_7f00_7f00_7f00) >> 1) | (bytes & 0x007f_007f_007f_007f);
@@ -55,7 +55,8 @@ const fn gather(bytes: u64) -> u64 {
     ((x & 0x0fff_ffff_0000_0000) >> 4) | (x & 0x0fff_ffff)
 }
 
-/// Returns the number at the start of the bytes and its length, or `None` if it is truncated.
+/// Unpacks the number at the start of the bytes. Returns it with its length in bytes, or `None` if
+/// it is truncated.
 #[inline]
 pub(crate) fn decode(bytes: &[u8]) -> Option<(u64, usize)> {
     let Some(front) = bytes.first_chunk::<8>() else {
@@ -67,13 +68,13 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<(u64, usize)> {
         let top = *bytes.get(8)?;
         return Some((gather(word) | (u64::from(top) << 56), MAX_LEN));
     }
-    // All bits up to the first clear top bit belong to the number.
+    // The number ends at the first byte whose top bit is clear.
     let mine = last ^ (last - 1);
     let len = (last.trailing_zeros() / 8 + 1) as usize;
     Some((gather(word & mine), len))
 }
 
-/// Decodes a number if fewer than eight bytes remain.
+/// Unpacks a number if fewer than eight bytes remain.
 fn decode_short(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut number = 0;
     for (place, byte) in bytes.iter().enumerate() {
@@ -138,16 +139,17 @@ macro_rules! flexible {
 flexible!(unsigned u16, u32, u64);
 flexible!(signed i16, i32, i64);
 
-/// The bytes of a block.
+/// The length in bytes of the block in which [`encode_run`] collects numbers.
 const BLOCK: usize = 1024;
 
-/// Packs a run of numbers, a block of bytes at a time.
+/// Packs consecutive numbers, a block of bytes at a time.
 #[inline]
 pub(crate) fn encode_run(numbers: impl Iterator<Item = u64>, mut write: impl FnMut(&[u8])) {
-    // A number begins at `LAST_START` or before and takes `MAX_LEN` bytes at most, so `at` never passes the end.
+    // Each number begins at or before `LAST_START` and takes at most `MAX_LEN` bytes, so it ends
+    // within the block.
     const LAST_START: usize = BLOCK - 16;
     const { assert!(LAST_START + MAX_LEN <= BLOCK) };
-    // Eight bytes are always written; the next number overwrites the unused ones.
+    // Each number is written as at least eight bytes; the next number overwrites the unused ones.
     let mut block = [0; BLOCK];
     let mut at = 0;
     for number in numbers {
@@ -165,10 +167,10 @@ pub(crate) fn encode_run(numbers: impl Iterator<Item = u64>, mut write: impl FnM
     write(&block[..at]);
 }
 
-/// A reader of a run of numbers.
+/// An iterator over packed numbers.
 ///
-/// The start of a number is known only after the previous one. Most runs have numbers of one
-/// length, so the length is guessed: a correct guess costs nothing, and a wrong one is detected.
+/// The start of a number depends on the length of the previous one. Consecutive numbers often have
+/// the same length, so the length is guessed and then checked: a correct guess avoids the wait.
 pub(crate) struct Run<'a> {
     rest: &'a [u8],
     guess: Guess,
@@ -197,7 +199,7 @@ impl Guess {
         }
     }
 
-    /// The call prevents the compiler from replacing the guess by a dependency on the actual
+    /// Not inlined, so that the compiler does not replace the guess by a dependency on the actual
     /// length.
     #[cold]
     #[inline(never)]
@@ -219,8 +221,8 @@ impl<'a> Run<'a> {
         self.rest
     }
 
-    /// Fills a block with the next numbers and returns their count. The count is less than the
-    /// block if a number does not fit the type or is truncated.
+    /// Fills `block` with the next numbers and returns their count. It stops early at a number that
+    /// does not fit the type or is truncated.
     pub(crate) fn fill<T: Flexible>(&mut self, block: &mut [T]) -> usize {
         let (mut rest, mut guess) = (self.rest, self.guess);
         let mut filled = 0;
@@ -246,7 +248,8 @@ impl<'a> Run<'a> {
         filled + self.fill_slowly(block.get_mut(filled..).unwrap_or_default())
     }
 
-    /// Fills a block with numbers of nine bytes or from the last bytes of a message.
+    /// Fills `block` with numbers one by one: for numbers of nine bytes, and near the end of the
+    /// message.
     fn fill_slowly<T: Flexible>(&mut self, block: &mut [T]) -> usize {
         let mut filled = 0;
         for slot in block.iter_mut() {
@@ -311,7 +314,8 @@ mod tests {
     fn runs_of_all_lengths_come_back_across_the_ends_of_blocks() {
         for front in 0..2 * MAX_LEN {
             for place in 0..64 {
-                // Short numbers in front move each long one over the end of a block.
+                // The short numbers before a long one put it at each position near the end of a
+                // block.
                 let small = std::iter::repeat_n(1_u64, front);
                 let numbers: Vec<u64> = small.chain(vec![u64::MAX >> place; 300]).collect();
                 let (mut packed, mut expected) = (Vec::new(), Vec::new());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The differences of the modules of the first releases.
+//! The packed forms of the first modules, v12 and v20.
 //!
 //! v21 and v3 do not need this code: they have fewer types, and their integers have a fixed width.
 //! v20 and v12 differ more:

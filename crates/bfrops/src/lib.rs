@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packing and unpacking of PMIx data, byte by byte as every OpenPMIx release does.
 //!
-//! The C library calls the framework "buffer operations". A peer names its [`Module`] when it
-//! connects; modules differ in the types that they have and, before the fourth, in the width of
-//! integers. A [`Layout`] is a module and the options of a process besides.
+//! The C library calls the framework "buffer operations". A peer names its [`Module`] in the
+//! handshake. Modules differ in their types and, before v4, in the width of integers. A [`Layout`]
+//! is a module with the options of the peer: the kind of buffer and the form of integers.
 //!
 //! An [`Encoder`] appends *pack calls* to bytes, and a [`Decoder`] unpacks them: each is a count
 //! and that number of data of one [`WireType`]. Unpacked text and bytes borrow from the message; a
@@ -28,9 +28,8 @@
 //! # Ok::<(), bfrops::Error>(())
 //! ```
 //!
-//! Bytes of a peer may be hostile: counts and lengths are compared with the remaining bytes before
-//! memory is reserved, [`Limits`] bound nesting and memory, and an error has the offset. The
-//! content of a message cannot change the start of the next one.
+//! Messages may be hostile. Counts and lengths are compared with the remaining bytes before memory
+//! is reserved. [`Limits`] bound nesting and memory.
 #![forbid(unsafe_code)]
 
 mod decode;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The modules, one for each form of packed data that a release introduced, and the layouts of peers.
+//! The modules, one for each packing format that a release introduced, and the layouts of peers.
 //!
 //! Source: OpenPMIx, the components of the framework `bfrops`; no document describes them, so their
 //! output is recorded in `testdata/bfrops`.
@@ -11,16 +11,16 @@ use pmix_types::DataType;
 /// The packed form of integers of more than one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Integers {
-    /// Groups of seven bits, as many as the number needs (`psquash` component `flex128`).
+    /// As many groups of seven bits as the number needs (`psquash` component `flex128`).
     Flex,
     /// The full width of the type, highest byte first (`psquash` component `native`).
     Fixed,
 }
 
-/// A module of bfrops: the types of a range of releases and their packed form, named after the
-/// first of these releases.
+/// A module of bfrops: the types that a range of releases can pack, and their packed form. Its name
+/// is that of the first release.
 ///
-/// From the fourth module on the bytes are the same, and only the types differ.
+/// From v4 on, modules differ only in their types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Module {
@@ -76,9 +76,9 @@ impl Module {
         Self::ALL.into_iter().find(|m| m.name() == name)
     }
 
-    /// Returns the newest module of a comma-separated list that this crate has, as OpenPMIx does: a
-    /// peer lists its modules in any order. An empty list selects the newest module. Returns `None`
-    /// if no listed module is known.
+    /// Returns the newest known module of a comma-separated list in any order, as OpenPMIx does.
+    /// For an empty list, returns the newest module. Returns `None` if the list has no known
+    /// module.
     #[must_use]
     pub fn select(names: &str) -> Option<Self> {
         let mut names = names.split(',').map(str::trim).filter(|n| !n.is_empty());
@@ -91,7 +91,7 @@ impl Module {
             .max()
     }
 
-    /// Returns the form of integers in the module, unless the peers agree on another.
+    /// Returns the default form of integers in the module.
     #[must_use]
     pub const fn integers(self) -> Integers {
         match self {
@@ -117,20 +117,19 @@ impl Module {
             Self::V51 => Types::up_to(72),
             Self::V61 => Types::up_to(75),
         };
-        // No type, the early blob and the array of infos; the latter two numbers were dropped in
+        // Code 0 is no type. The codes 29 (`PMIX_MODEX`) and 44 (array of infos) were dropped in
         // v3.
         types.0[0] &= !(1 | 1 << 29 | 1 << 44);
         if !matches!(self, Self::V41) {
-            // Only v41 has the statistics.
+            // Later modules dropped the statistics.
             types.0[0] &= !(0b111 << 61);
             types.0[1] &= !1;
         }
         types
     }
 
-    /// Returns the types that a reader of this release has beyond those of the module, for data
-    /// that no other release reads: the types of the newest module, whose form has been the same
-    /// since the fourth.
+    /// Returns the types of the newest module, for data that only readers of this release unpack.
+    /// Empty before v4, where the types have other forms.
     pub(crate) const fn beyond(self) -> Types {
         match self {
             Self::V12 | Self::V20 | Self::V21 | Self::V3 => Types::NONE,
@@ -140,13 +139,13 @@ impl Module {
         }
     }
 
-    /// Returns `true` if the number of data follows the type of an array without a type.
+    /// Returns `true` if an array of type `PMIX_UNDEF` is packed with its number of elements.
     pub(crate) const fn sends_size_of_untyped(self) -> bool {
         !matches!(self, Self::V51 | Self::V61)
     }
 }
 
-/// A set of types, one bit each.
+/// A set of types, as one bit for each type code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Types([u64; 2]);
 
@@ -184,18 +183,18 @@ impl fmt::Display for Module {
     }
 }
 
-// Layouts: the module of a peer, and the options that it has besides.
+// Layouts: the module of a peer with its options.
 //
 // Source: OpenPMIx, the framework `bfrops`: components `v12` to `v61`, and the two kinds of
 // buffers.
 
-/// The kind of a buffer: with or without the type of each call.
+/// The kind of a buffer: with or without a type code before the data of each `PMIx_Data_pack`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BufferKind {
-    /// No types: the reader knows them. This is the default of every released library.
+    /// Without type codes: the reader must know the types. The default of every release.
     #[default]
     NonDescribed,
-    /// A type code precedes each count and the data.
+    /// With a type code before each count, and again before the data.
     Described,
 }
 
@@ -220,14 +219,14 @@ impl BufferKind {
     }
 }
 
-/// The packing of a peer: its module, its buffers and its integers.
+/// The packing format of a peer: module, kind of buffer and form of integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     /// The module of the peer.
     pub module: Module,
-    /// The kind of its buffers.
+    /// The kind of the peer's buffers.
     pub buffer: BufferKind,
-    /// The form of its integers. Modules before the fourth have one form only.
+    /// The form of the peer's integers. Modules before v4 have only `Fixed`.
     pub integers: Integers,
 }
 
@@ -249,7 +248,7 @@ impl Layout {
         self
     }
 
-    /// Sets the form of integers, if the module has a choice.
+    /// Sets the form of integers. Has no effect for modules before v4, which have only one.
     #[must_use]
     pub const fn with_integers(mut self, integers: Integers) -> Self {
         if matches!(self.module.integers(), Integers::Flex) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The status with which a module rejects a type, by its place.
+//! The status with which a module rejects a type that is not allowed at a place.
 //!
 //! | place | v12 | v20 | v21 and later |
 //! | --- | --- | --- | --- |
@@ -9,14 +9,15 @@
 //! | unpacked in an array | no arrays | -47 | -16 |
 //! | unpacked in a value | -1 | -1 | -16 |
 //!
-//! v12 has only the names of a few types and returns -47 for them. (Measured on OpenPMIx 4.2.2.)
+//! v12 defines a few types without being able to pack them, and returns -47 for these. (Measured on
+//! OpenPMIx 4.2.2.)
 
 use pmix_types::{DataType, Status};
 
 use crate::module::Types;
 use crate::{Error, Module, legacy};
 
-/// The place of a type.
+/// The place of a type in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Pack,

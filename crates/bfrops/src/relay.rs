@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values that are passed on in their packed form.
+//! Values that a server passes on in packed form.
 //!
 //! A server passes on the values that a process puts: to its clients, to other servers, and through
-//! them to their clients. Unpacking and packing each time would cost time and give the same bytes.
-//! A value is therefore checked on arrival, and its bytes are kept.
+//! them to their clients. Unpacking and packing it for each of them would give the same bytes. So
+//! the server checks a value on arrival and keeps its bytes.
 //!
 //! Source: none outside; the bytes are those of the packed value.
 
@@ -13,8 +13,8 @@ use crate::refusal::Place;
 use crate::{Decoder, Encoder, Error, Layout, Module, wire_type};
 
 impl Layout {
-    /// Returns `true` if values have the same bytes in both layouts, except for types that one of
-    /// the modules does not have. Modules before v3 pack values in forms of their own.
+    /// Returns `true` if both layouts pack values to the same bytes, as far as their modules have
+    /// the types. Returns `false` for modules before v3, which pack values differently.
     #[must_use]
     pub fn packs_alike(self, other: Self) -> bool {
         let is_current = |layout: Self| layout.module >= Module::V3;

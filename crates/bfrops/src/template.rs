@@ -51,51 +51,51 @@ pub struct MessageTemplate<'f> {
     framer: Option<&'f dyn RegexFramer>,
     container: Option<Container>,
     slots: Vec<Prefix>,
-    /// The start of the container and its size, if there is a container, then the parts.
+    /// The packed container up to its size, if there is a container, then the filled slots.
     bytes: Vec<u8>,
-    /// The offset of the first part.
+    /// The offset of the first filled slot in `bytes`.
     first: usize,
-    /// The parts in the bytes, in order.
+    /// The filled slots in the order of their bytes.
     parts: Vec<FilledSlot>,
-    /// The index of the next part.
+    /// The index in `parts` of the next slot to fill.
     at: usize,
     /// A reusable buffer for packing a datum.
     datum: Vec<u8>,
-    /// `true` if a datum is missing because the process has no memory for it.
+    /// `true` if a datum is missing because the process had no memory for it.
     is_short: bool,
 }
 
-/// The bytes before the parts, if they are the datum of a call of one kval.
+/// The packed kval that contains all slots, up to the first slot.
 struct Container {
     content: Content,
-    /// The bytes before the size.
+    /// The bytes before the size of the container.
     before: Box<[u8]>,
-    /// The bytes between the size and the first part.
+    /// The bytes between the size and the first slot.
     after: Box<[u8]>,
-    /// The last written size.
+    /// The size in the last written message, in the unit of `Content`.
     size: usize,
 }
 
-/// The content of a container, which determines the unit of its size.
+/// The content of a container. It determines the unit of the container's size.
 enum Content {
     /// A byte object: the size counts bytes.
     Bytes,
-    /// An array of infos: the size counts the parts, each an info. `none` is the packed form of an
-    /// empty array.
+    /// An array of infos: each slot is an info, and the size counts them. `none` is the packed form
+    /// of an empty array.
     Infos { none: Box<[u8]> },
 }
 
-/// A place for a datum in a [`MessageTemplate`].
+/// The handle of a slot of a [`MessageTemplate`]: the packed bytes that precede a datum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(usize);
 
-/// The bytes of a slot.
+/// The packed bytes that precede the datum of a slot.
 struct Prefix {
     data_type: DataType,
     bytes: Box<[u8]>,
 }
 
-/// A slot with a datum.
+/// A slot with its datum in the current message.
 struct FilledSlot {
     slot: Slot,
     /// The offset of the slot, relative to the first part.
@@ -103,7 +103,7 @@ struct FilledSlot {
     /// The offset of the datum, relative to the first part.
     datum: usize,
     len: usize,
-    /// The mark; equal marks mean equal data of a slot.
+    /// The caller's mark: equal marks mean equal data of the slot.
     mark: u64,
     patch_range: PatchRange,
 }
@@ -155,7 +155,7 @@ impl<'f> MessageTemplate<'f> {
     }
 
     /// Creates an empty template that is written as an array of infos in a call of one `PMIX_KVAL`.
-    /// Its slots are created by [`Self::kval`]; each is an info of the array.
+    /// [`Self::kval`] creates its slots, one for each info.
     ///
     /// # Errors
     ///
@@ -174,7 +174,7 @@ impl<'f> MessageTemplate<'f> {
         let item = template.pack(|encoder| encoder.field::<wire_type::Info>(&one))?;
         let zero = template.pack(|encoder| encoder.size(0))?;
         let first = template.pack(|encoder| encoder.size(1))?;
-        // The size starts as many bytes before the first difference as in its own packed form.
+        // The packed sizes 0 and 1 begin with as many equal bytes as the container's sizes.
         let start = common(&none, &whole).saturating_sub(common(&zero, &first));
         let end = whole.len().saturating_sub(item.len());
         let (before, rest) = whole.split_at_checked(start).unwrap_or_default();
@@ -188,7 +188,7 @@ impl<'f> MessageTemplate<'f> {
         Ok(template)
     }
 
-    /// Sets the framer that determines the length of encoded maps of the string form; without it
+    /// Sets the framer, which determines the length of encoded maps in string form. Without it,
     /// they cannot be packed.
     #[must_use]
     pub const fn with_framer(mut self, framer: &'f dyn RegexFramer) -> Self {
@@ -197,7 +197,7 @@ impl<'f> MessageTemplate<'f> {
     }
 
     /// Creates a slot for a call of one `PMIX_KVAL`, or for an info if the template is an array of
-    /// infos. Its value has the type of `like`.
+    /// infos. Its data have the type of `like`.
     ///
     /// # Errors
     ///
@@ -222,8 +222,8 @@ impl<'f> MessageTemplate<'f> {
         Ok(self.slot(K::TYPE, prefix))
     }
 
-    /// Creates the slots of a call of one `PMIX_KVAL` with an array of infos, one slot for the
-    /// datum of each. `like` gives their keys and types. All must be put, in this order.
+    /// Creates the slots for a call of one `PMIX_KVAL` with an array of infos like those of `like`:
+    /// one slot for each datum. The caller must fill all slots, in this order.
     ///
     /// # Errors
     ///
@@ -253,12 +253,12 @@ impl<'f> MessageTemplate<'f> {
     }
 
     /// Puts a number into a slot of type `PMIX_UINT16`, `PMIX_UINT32`, `PMIX_UINT64` or
-    /// `PMIX_PROC_RANK`; the number is its own mark.
+    /// `PMIX_PROC_RANK`. The number is its mark.
     ///
     /// # Errors
     ///
     /// The slot belongs to another template or has another type, or the number does not fit the
-    /// type. Nothing is put then.
+    /// type. Then the template is unchanged.
     #[inline]
     pub fn put_number(&mut self, slot: Slot, number: u64) -> Result<(), Error> {
         let part = self.parts.get_mut(self.at);
@@ -288,12 +288,12 @@ impl<'f> MessageTemplate<'f> {
         Ok(())
     }
 
-    /// Puts a datum into a slot, unless the previous datum of the slot has the same mark.
+    /// Puts a datum into a slot. Skips `value` if the slot's previous datum has the same mark.
     ///
     /// # Errors
     ///
     /// The slot belongs to another template or has another type, or no peer could unpack the datum.
-    /// Nothing is put then.
+    /// Then the template is unchanged.
     #[inline]
     pub fn put<'v>(
         &mut self,
@@ -311,7 +311,7 @@ impl<'f> MessageTemplate<'f> {
         self.put_other(slot, mark, &value())
     }
 
-    /// Puts a text into a slot, unless the previous text of the slot has the same mark.
+    /// Puts a text into a slot. Skips `value` if the slot's previous text has the same mark.
     ///
     /// # Errors
     ///
@@ -347,7 +347,7 @@ impl<'f> MessageTemplate<'f> {
         Ok(())
     }
 
-    /// Appends all data to a message, and starts again.
+    /// Appends the filled slots to a message, and restarts at the first slot.
     ///
     /// # Errors
     ///
@@ -396,12 +396,12 @@ impl<'f> MessageTemplate<'f> {
         Ok(())
     }
 
-    /// Discards the data put since the last message, without writing them.
+    /// Restarts at the first slot without writing the data put since the last message.
     pub const fn start_again(&mut self) {
         self.at = 0;
     }
 
-    /// Removes parts of the previous message that were not put again.
+    /// Removes the slots of the previous message after the current place.
     #[inline]
     fn cut(&mut self) {
         if let Some(part) = self.parts.get(self.at) {
@@ -427,7 +427,7 @@ impl<'f> MessageTemplate<'f> {
         }
     }
 
-    /// Puts a datum that differs from the previous one.
+    /// Puts a datum whose mark differs from that of the previous datum.
     fn put_other(&mut self, slot: Slot, mark: u64, value: &Value<'_>) -> Result<(), Error> {
         self.put_packed(slot, mark, value).inspect_err(|error| {
             self.is_short |= error.status() == Status::ERR_NOMEM;
@@ -450,7 +450,7 @@ impl<'f> MessageTemplate<'f> {
         Ok(())
     }
 
-    /// Returns the data that can overwrite this datum, which takes `len` bytes.
+    /// Returns the range of data that can overwrite this datum of `len` bytes in place.
     fn patch_range(&self, value: &Value<'_>, len: usize) -> PatchRange {
         let limit: u64 = match value {
             Value::String(Some(text)) => {
@@ -464,7 +464,7 @@ impl<'f> MessageTemplate<'f> {
             Value::Uint64(_) => 1 << 56,
             _ => return PatchRange::Other,
         };
-        // Returns the exclusive limit of the numbers in a number of groups of seven bits.
+        // Returns the number above all numbers that fit into `groups` groups of seven bits.
         let below = |groups: usize| match groups {
             0 => 0,
             1..=8 => limit.min(1 << (7 * groups)),
@@ -477,7 +477,7 @@ impl<'f> MessageTemplate<'f> {
         }
     }
 
-    /// Replaces the datum at the current place; later parts move.
+    /// Replaces the datum at the current place. Later slots move.
     fn replace(&mut self, datum: &[u8], mark: u64, patch_range: PatchRange) -> Result<(), Error> {
         memory::reserve(&mut self.bytes, datum.len())?;
         let mut parts = self.parts.iter_mut().skip(self.at);
@@ -504,8 +504,8 @@ impl<'f> MessageTemplate<'f> {
         Ok(())
     }
 
-    /// Adds a datum whose slot differs from that of the previous message; all later parts are
-    /// dropped.
+    /// Adds a slot that differs from the one at this place in the previous message. Drops all later
+    /// slots.
     fn append(
         &mut self,
         slot: Slot,
@@ -548,7 +548,7 @@ impl<'f> MessageTemplate<'f> {
         prefix.ok_or_else(|| Error::unpackable("a slot of another template"))
     }
 
-    /// Returns the bytes before the datum of a kval.
+    /// Returns the packed bytes of a kval before its datum.
     fn prefix_of_kval(&mut self, key: &Key<'_>, like: &Value<'_>) -> Result<Vec<u8>, Error> {
         let kval = Kval {
             key: key.clone(),
@@ -560,7 +560,7 @@ impl<'f> MessageTemplate<'f> {
         Ok(prefix)
     }
 
-    /// Returns the bytes before the datum of an info.
+    /// Returns the packed bytes of an info before its datum.
     fn prefix_of_info(&mut self, info: &Info<'_>) -> Result<Vec<u8>, Error> {
         let mut prefix = self.pack(|encoder| encoder.field::<wire_type::Info>(info))?;
         let datum = self.packed(&info.value)?.len();
@@ -589,7 +589,7 @@ impl<'f> MessageTemplate<'f> {
     }
 }
 
-/// Returns the length of the common prefix.
+/// Returns the length of the common prefix of `a` and `b`.
 fn common(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }

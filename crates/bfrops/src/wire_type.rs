@@ -41,12 +41,12 @@ pub use text::{Key, Nspace, String};
 pub trait WireType: sealed::Sealed + Sized {
     /// The PMIx type.
     const TYPE: Type;
-    /// The fewest bytes of a datum, which bound the number of data in a message.
+    /// The minimum length of a packed datum in bytes. It bounds the number of data in a message.
     const MIN_LEN: usize;
     /// The Rust type of a datum.
     type Item<'a>;
 
-    /// Packs the bytes that precede a run of data once.
+    /// Packs the bytes that precede consecutive data once.
     #[doc(hidden)]
     #[inline]
     fn begin(encoder: &mut Encoder<'_>) -> Result<(), Error> {
@@ -67,7 +67,7 @@ pub trait WireType: sealed::Sealed + Sized {
             .try_for_each(|item| Self::encode(encoder, item))
     }
 
-    /// Unpacks the bytes that precede a run of data once.
+    /// Unpacks the bytes that precede consecutive data once.
     #[doc(hidden)]
     #[inline]
     fn start(decoder: &mut Decoder<'_>) -> Result<Run, Error> {
@@ -79,7 +79,7 @@ pub trait WireType: sealed::Sealed + Sized {
     #[doc(hidden)]
     fn decode<'a>(decoder: &mut Decoder<'a>, run: Run) -> Result<Self::Item<'a>, Error>;
 
-    /// Unpacks consecutive data; the memory for them has already been counted.
+    /// Unpacks consecutive data, whose memory the caller has already counted.
     #[doc(hidden)]
     #[inline]
     fn decode_run<'a>(
@@ -91,7 +91,7 @@ pub trait WireType: sealed::Sealed + Sized {
     }
 }
 
-/// The head of a run of data: the actual type, if it is stated.
+/// The actual type of consecutive data, if the message has its code.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Run(pub(crate) Option<Type>);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A separate program, as its allocator counts the memory of every thread.
+//! The memory for unpacking. A separate test binary, because its allocator counts the memory of
+//! every thread.
 //!
-//! Unpacking allocates at most eight times the size of the message and 64 KiB, for any bytes.
+//! Unpacking allocates at most eight times the size of the message plus 64 KiB, for any bytes.
 
 #[path = "it/records/mod.rs"]
 #[allow(dead_code, reason = "not every test of the records needs all of them")]
@@ -34,7 +35,7 @@ fn layouts() -> Vec<Layout> {
     layouts
 }
 
-/// Unpacks data, checks the memory, and returns `true` on success.
+/// Unpacks data, checks the memory that this takes, and returns `true` if unpacking succeeds.
 #[track_caller]
 fn affordable(layout: Layout, data_type: DataType, bytes: &[u8]) -> bool {
     let (result, cost) = meter::of(|| {
@@ -53,7 +54,7 @@ fn affordable(layout: Layout, data_type: DataType, bytes: &[u8]) -> bool {
     result.is_ok()
 }
 
-/// Pseudo-random numbers that are the same in every run.
+/// A generator of the same pseudo-random numbers in every run.
 struct Numbers(Seeded);
 
 impl Numbers {
@@ -71,7 +72,7 @@ impl Numbers {
     }
 }
 
-/// Bytes of large lengths or counts, in groups of seven bits and of fixed width.
+/// Large lengths or counts as packed bytes, in groups of seven bits and with fixed width.
 const LARGE: [&[u8]; 6] = [
     &[0xfe, 0xff, 0xff, 0xff, 0x0f],
     &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
@@ -87,32 +88,32 @@ fn mutation(numbers: &mut Numbers, records: &[Record], bytes: &[u8]) -> Vec<u8> 
     for _ in 0..=numbers.below(4) {
         let at = numbers.below(bytes.len());
         match numbers.below(5) {
-            // One bit flips.
+            // Flips one bit.
             0 => {
                 if let Some(byte) = bytes.get_mut(at) {
                     *byte ^= 1 << numbers.below(8);
                 }
             }
-            // The end is replaced by that of another record.
+            // Replaces the end by the end of another record.
             1 => {
                 let other = &numbers.of(records).bytes;
                 let from = numbers.below(other.len());
                 bytes.truncate(at);
                 bytes.extend_from_slice(&other[from..]);
             }
-            // A length is false.
+            // Overwrites some bytes with a large length.
             2 => {
                 let large = *numbers.of(&LARGE);
                 let end = bytes.len().min(at + numbers.below(large.len() + 1));
                 bytes.splice(at..end, large.iter().copied());
             }
-            // The count is false.
+            // Overwrites the count.
             3 => {
                 let large = *numbers.of(&LARGE);
                 let end = bytes.len().min(large.len());
                 bytes.splice(..end, large.iter().copied());
             }
-            // A part is repeated.
+            // Repeats some bytes.
             _ => {
                 let end = bytes.len().min(at + 1 + numbers.below(12));
                 let part = bytes[at.min(end)..end].to_vec();
@@ -159,7 +160,7 @@ fn ten_thousand_mutations_of_each_file_are_affordable() {
     }
 }
 
-/// Returns the findings of fuzzers, and the local corpus if there is one.
+/// Returns the files with inputs that fuzzers found, and the local corpus if there is one.
 fn fuzzed() -> Vec<PathBuf> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
     let folders = ["regressions", "corpus"].map(|name| std::fs::read_dir(top.join(name)));
@@ -192,7 +193,7 @@ fn findings_of_fuzzers_are_affordable() {
     }
 }
 
-/// Returns the number of bytes of a small count of a call.
+/// Returns the number of bytes that the count of a call takes if it is small.
 fn count_len(layout: Layout) -> usize {
     match layout.integers {
         Integers::Fixed => 4,
@@ -209,7 +210,8 @@ fn number<K: WireType>(layout: Layout, item: K::Item<'_>) -> Vec<u8> {
     out.split_off(count_len(layout))
 }
 
-/// Returns a call with a stated number of data, or `None` if the module does not have the type.
+/// Returns the start of a call with `count` data but without the data, or `None` if the module does
+/// not have the type.
 fn said(layout: Layout, data_type: DataType, count: i32) -> Option<Vec<u8>> {
     let mut head = Vec::new();
     let mut encoder = Encoder::new(layout, &mut head);
@@ -225,7 +227,7 @@ fn said(layout: Layout, data_type: DataType, count: i32) -> Option<Vec<u8>> {
     Some(head)
 }
 
-/// Returns contents for calls with a false head.
+/// Returns bytes of this length to follow a false count.
 fn fills(len: usize) -> [Vec<u8>; 5] {
     [
         vec![0; len],
@@ -288,7 +290,7 @@ fn small_things_in_large_numbers_are_affordable() {
         (DataType::QUERY, &[0, 0]),
         (DataType::DATA_ARRAY, &[31, 1, 1]),
         (DataType::DATA_ARRAY, &[47, 1, 0, 0]),
-        // A value in a box that is larger than its bytes.
+        // A value whose boxed datum takes more memory than its bytes.
         (DataType::VALUE, &[52, 0]),
         (DataType::VALUE, &[48, 0, 0, 0, 0]),
         (DataType::VALUE, &[39, 47, 1, 0, 0]),
@@ -321,7 +323,7 @@ fn nested_arrays_are_affordable() {
     }
 }
 
-/// Packs items, unpacks them one by one and checks that this allocates nothing.
+/// Packs items, and checks that unpacking them one by one allocates nothing.
 #[track_caller]
 fn costs_nothing<K: WireType>(items: &[K::Item<'_>]) {
     let mut measured = 0;

@@ -23,9 +23,10 @@ pub struct Allocation {
     pub slots: Option<Slots>,
 }
 
-/// Parses a hostfile: one node per line, with `:N` or the word `slots=N` after the name, otherwise
-/// with one slot. A node on several lines has the sum of their slots, so the function also parses a
-/// `PBS_NODEFILE`. With `comments`, a `#` at the start of a line or after a blank begins a comment.
+/// Parses a hostfile: one node per line, with `:N` or `slots=N` after the name. A line without a
+/// number has one slot. A node on several lines has the sum of their slots, so the function also
+/// parses a `PBS_NODEFILE`. With `comments`, a `#` at the start of a line or after a blank begins a
+/// comment.
 ///
 /// # Errors
 /// `PMIX_ERR_BAD_PARAM` with the offset of an invalid line; `PMIX_ERR_OUT_OF_RESOURCE` beyond the
@@ -40,7 +41,7 @@ pub fn parse_hostfile(text: &[u8], comments: bool, limits: &Limits) -> Result<Al
     nodes.finish(limits)
 }
 
-/// Parses the pairs of `LSB_MCPU_HOSTS`: a name, its slots, and so on.
+/// Parses `LSB_MCPU_HOSTS`: pairs of a name and its number of slots.
 ///
 /// # Errors
 /// As for [`parse_hostfile`].
@@ -58,7 +59,7 @@ pub fn parse_mcpu_hosts(text: &[u8], limits: &Limits) -> Result<Allocation, Erro
     nodes.finish(limits)
 }
 
-/// Parses the node list of a Slurm job, in the order of Slurm, and the tasks per node.
+/// Parses the node list of a Slurm job, in Slurm's order, and the number of tasks on each node.
 ///
 /// # Errors
 /// As for [`parse`], and `PMIX_ERR_BAD_PARAM` if the two have different numbers of nodes.
@@ -82,8 +83,8 @@ pub fn parse_slurm(
     Ok(Allocation { nodes, slots })
 }
 
-/// Returns `true` if a text contains the word `slots=` of a hostfile, which no list of names
-/// contains.
+/// Returns `true` if a text contains `slots=`. Then it is a hostfile, because no list of names
+/// contains this.
 #[must_use]
 pub fn has_slots(text: &[u8]) -> bool {
     memchr::memmem::find_iter(text, b"slots=")
@@ -185,8 +186,8 @@ fn read_line(
     result
 }
 
-/// Splits a word into a name and the number after its only colon; an IPv6 address has several
-/// colons.
+/// Splits a word into a name and the number after its only colon. A word with several colons is an
+/// IPv6 address.
 fn name_and_count(word: &[u8]) -> (&[u8], Option<u32>) {
     let colon = memchr::memchr(b':', word).filter(|at| memchr::memrchr(b':', word) == Some(*at));
     let split = colon.and_then(|at| Some((word.get(..at)?, number(word.get(at + 1..)?)?)));

@@ -7,7 +7,7 @@ use crate::notation::{MAX_BRACKETS, Notation};
 use crate::range::{self, Span};
 use crate::{Error, is_blank};
 
-/// Parses all names of a list text, in the order of a notation.
+/// Parses all names of a list. Names with several brackets are in the order of `notation`.
 pub(crate) fn expand(
     text: &[u8],
     comments: bool,
@@ -28,12 +28,13 @@ pub(crate) fn expand(
     Ok(builder.finish())
 }
 
-/// An iterator over names; the separators are those of [`super::separators`] outside of brackets.
+/// An iterator over the names of a list. They are separated as in [`super::separators`], outside of
+/// brackets.
 struct Words<'a> {
     text: &'a [u8],
     at: usize,
     comments: bool,
-    /// `true` after a comma, which a name, possibly empty, must follow.
+    /// `true` after a comma, so that another name follows, which may be empty.
     open: bool,
 }
 
@@ -106,7 +107,8 @@ fn stray(at: usize, message: &str) -> Error {
     Error::syntax(at, message, hint)
 }
 
-/// The parts of a name: text, then brackets, each with the text after it.
+/// The parts of a name: the text before the first bracket, then each bracket with the text after
+/// it.
 struct Parts<'a> {
     prefix: &'a [u8],
     sets: Vec<(Vec<Span>, &'a [u8])>,
@@ -120,7 +122,7 @@ fn parts(word: &[u8]) -> Result<Parts<'_>, Error> {
         if sets.len() == MAX_BRACKETS {
             return Err(stray(start, "more than 16 brackets in one name"));
         }
-        // Every bracket is closed, as `word_end` has checked.
+        // `word_end` has checked that every bracket is closed.
         let end = start + memchr::memchr(b']', &word[start..]).unwrap_or(word.len() - 1 - start);
         let spans = range::parse(&word[start + 1..end]).map_err(|e| e.shifted_by(start + 1))?;
         open = memchr::memchr(b'[', &word[end..]).map(|n| end + n);
@@ -129,7 +131,7 @@ fn parts(word: &[u8]) -> Result<Parts<'_>, Error> {
     Ok(Parts { prefix, sets })
 }
 
-/// Adds every name; the last bracket gives runs.
+/// Adds all names. Each range of the last bracket is added as a run.
 fn spread(
     parts: &Parts<'_>,
     notation: Notation,
@@ -172,7 +174,7 @@ fn spread(
     }
 }
 
-/// Iterates over the brackets before the last one, the first of them fastest, as Slurm does.
+/// Iterates over the brackets before the last one. The first bracket varies fastest, as in Slurm.
 fn turn_as_slurm(
     prefix: &[u8],
     front: &[(Vec<Span>, &[u8])],
@@ -199,7 +201,8 @@ fn turn_as_slurm(
     Ok(())
 }
 
-/// Iterates over the brackets, the rightmost fastest; [`MAX_BRACKETS`] bounds the recursion.
+/// Iterates over the brackets. The rightmost one varies fastest. [`MAX_BRACKETS`] bounds the
+/// recursion.
 fn turn(
     sets: &[(Vec<Span>, &[u8])],
     prefix: &mut Vec<u8>,
@@ -358,7 +361,7 @@ mod tests {
             })
     }
 
-    /// The naive expansion: every bracket multiplies the names so far.
+    /// Expands a name in a simple way: every bracket multiplies the names so far.
     fn names_of((prefix, brackets): &Name) -> Vec<String> {
         brackets
             .iter()
@@ -382,7 +385,7 @@ mod tests {
         #[test]
         fn no_text_causes_a_panic(text in "[\\[\\]0-9,a/ :\n#-]{0,40}") {
             let limits = Limits { max_nodes: 10_000, ..Limits::default() };
-            // Success and errors are both correct; a panic is not.
+            // Both success and an error are correct, but the parser must not panic.
             prop_assert!(expand(text.as_bytes(), true, Notation::Slurm, &limits).map_or(true, |l| l.len() <= 10_000));
         }
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use pmix_types::{ErrorDetail, Status};
 
-/// The reason that a list could not be parsed or written.
+/// The reason for which a list could not be parsed or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     detail: Box<ErrorDetail>,
@@ -25,7 +25,7 @@ impl Error {
         }
     }
 
-    /// Creates an error for a name that could not be parsed after writing.
+    /// Creates an error for a name that the notation cannot represent.
     #[cold]
     pub(crate) fn unwritable(name: &[u8]) -> Self {
         let message = format!(
@@ -39,7 +39,7 @@ impl Error {
         }
     }
 
-    /// Moves the offset, for a part that begins at `start`.
+    /// Adds `start` to the offset: the error is about a part of the input that begins at `start`.
     pub(crate) fn shifted_by(self, start: usize) -> Self {
         Self {
             detail: Box::new(self.detail.shifted_by(start)),
@@ -47,7 +47,7 @@ impl Error {
         }
     }
 
-    /// Returns the error of the node list, if it is the cause.
+    /// Returns the error of [`pmix_map`], if that is the cause.
     fn of_map(&self) -> Option<&pmix_map::Error> {
         self.cause()?.downcast_ref()
     }

@@ -13,8 +13,8 @@
 //!
 //! Slurm orders the names of three and more brackets differently; [`parse_notation`] supports it.
 //!
-//! [`parse_hostfile`], [`parse_mcpu_hosts`] and [`parse_slurm`] parse formats with slots besides
-//! nodes, and [`lay_out`] assigns ranks to the slots.
+//! [`parse_hostfile`], [`parse_mcpu_hosts`] and [`parse_slurm`] parse formats with nodes and their
+//! slots. [`lay_out`] assigns ranks to the slots.
 //!
 //! Order and duplicates are kept. [`parse`] folds while it parses, so that a range costs as much as
 //! one name, and every number is compared with [`Limits`] before memory is allocated for it.
@@ -56,13 +56,14 @@ pub use separators::normalise;
 pub use slots::{Layout, Slots, lay_out};
 pub use write::write;
 
-/// Returns `true` if a byte separates names like a blank: ASCII white space and the vertical tab.
+/// Returns `true` for a byte that separates names like a blank: ASCII white space or the vertical
+/// tab.
 #[must_use]
 pub const fn is_blank(byte: u8) -> bool {
     byte == b'\x0b' || byte.is_ascii_whitespace()
 }
 
-/// Parses a list in which every byte belongs to a name or separates names.
+/// Parses a list without comments.
 ///
 /// # Errors
 /// `PMIX_ERR_BAD_PARAM` with the offset of a bracket that is not closed, not opened or contains no
@@ -80,8 +81,8 @@ pub fn parse_file(text: &[u8], limits: &Limits) -> Result<NodeList, Error> {
     read(text, true, Notation::ClusterShell, limits)
 }
 
-/// Parses a list like [`parse`], or like [`parse_file`] with `comments`. Names of three and more
-/// brackets have the order of the notation's writer.
+/// Parses a list like [`parse`], or like [`parse_file`] with `comments`. Names from three and more
+/// brackets are in the order of the notation.
 ///
 /// # Errors
 /// As for [`parse`].

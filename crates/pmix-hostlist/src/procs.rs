@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Process maps with ranges of ranks.
+//! The writer of process maps with ranges of ranks.
 
 use std::io::Write as _;
 
@@ -19,7 +19,7 @@ pub fn write_procs(map: &ProcMap) -> Vec<u8> {
     out
 }
 
-/// Writes the ranks of one node, `0-3,8`; nothing for an unknown node.
+/// Writes the ranks of one node as ranges, `0-3,8`. Returns empty text for an unknown node.
 #[must_use]
 pub fn write_ranks(map: &ProcMap, node: usize) -> Vec<u8> {
     let mut out = Vec::new();

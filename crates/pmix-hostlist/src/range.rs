@@ -91,7 +91,7 @@ fn range(entry: &[u8], at: usize, spans: &mut Vec<Span>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Splits a range where its numbers gain a digit.
+/// Splits a range where the number of digits increases.
 fn spread(first: &Number, last: u64, step: u64, spans: &mut Vec<Span>) {
     let padding = if first.padded { first.digits } else { 1 };
     let mut next = Some(first.value);

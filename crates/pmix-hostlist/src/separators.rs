@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Normalization of lists without brackets to single commas.
 //!
-//! A separator is a run of blanks and newlines with at most one comma in it. Two commas enclose an
-//! empty name, which is kept like any other.
+//! A separator consists of blanks and newlines with at most one comma among them. Between two
+//! commas is an empty name, which is kept like any other.
 
 /// Normalizes a list of names without brackets in place for [`NodeList::parse_text`], so that
 /// single commas separate the names. The text never grows. With `comments`, a `#` at the start of a
@@ -28,9 +28,9 @@ pub fn normalise(text: &mut Vec<u8>, comments: bool) {
 enum Survey {
     /// No blanks: the text is already normal.
     Plain,
-    /// Each blank is a single separator between two names.
+    /// Each blank is between two names without another separator.
     Single,
-    /// Runs of separators.
+    /// Names may have several bytes between them.
     Mixed,
 }
 
@@ -61,7 +61,7 @@ fn comma(byte: u8) -> u8 {
     u8::from(byte == b',')
 }
 
-/// Moves names together, byte by byte.
+/// Rewrites the text with single commas, byte by byte.
 fn compact(text: &mut Vec<u8>, comments: bool) {
     let (mut from, mut to) = (0, 0);
     // The separator since the last name, if any.

@@ -11,11 +11,10 @@ use crate::Error;
 const HINT: &str =
     "slots are numbers with repetitions: 16, or 2(x3),1 for three nodes of 2 and one of 1";
 
-/// The number of slots of each node of a list, in the order of the nodes; equal numbers are
-/// grouped.
+/// The number of slots of each node of a list, in node order. Nodes with equal numbers are grouped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slots {
-    /// The number of slots and the number of consecutive nodes that have it.
+    /// Pairs of a number of slots and the number of consecutive nodes with this number.
     runs: Vec<(u32, u64)>,
 }
 
@@ -28,7 +27,7 @@ impl Slots {
         all
     }
 
-    /// Parses the format of `SLURM_TASKS_PER_NODE`: `2(x3),1` is 2, 2, 2, 1.
+    /// Parses the format of `SLURM_TASKS_PER_NODE`: `2(x3),1` means 2, 2, 2 and 1.
     ///
     /// # Errors
     /// `PMIX_ERR_BAD_PARAM` with the offset for invalid text, or if the number of nodes exceeds 64
@@ -78,7 +77,7 @@ impl Slots {
 }
 
 impl FromIterator<(u32, u64)> for Slots {
-    /// Collects pairs of slots and the number of nodes that have them.
+    /// Collects pairs of a number of slots and a number of nodes.
     fn from_iter<I: IntoIterator<Item = (u32, u64)>>(runs: I) -> Self {
         let mut all = Self::default();
         for (slots, num_nodes) in runs {
@@ -108,9 +107,9 @@ fn read_entry(entry: &[u8]) -> Option<(u32, u64)> {
 pub enum Layout {
     /// Fills a node before the next one.
     Block,
-    /// Assigns one rank per node in each round; full nodes are skipped.
+    /// Assigns one rank per node in each round. Full nodes are skipped.
     Cyclic,
-    /// Assigns this number of ranks per node in each round; zero counts as one.
+    /// Assigns this number of ranks per node in each round. Zero counts as one.
     Plane(u32),
 }
 
@@ -153,7 +152,8 @@ pub fn lay_out(slots: &Slots, layout: Layout, limits: &Limits) -> Result<ProcMap
     Ok(map.finish())
 }
 
-/// Returns the first rank of each round in which every node with room gets a plane of ranks.
+/// Returns the first rank of each round. In a round, every node with free slots gets `plane` ranks
+/// or fewer.
 fn first_of_rounds(slots: &Slots, plane: u32) -> Result<Vec<u64>, Error> {
     let mut first: Vec<u64> = Vec::new();
     for (slots, nodes) in &slots.runs {

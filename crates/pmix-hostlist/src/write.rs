@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The writer of folded lists with brackets, which keeps the order, so that parsing gives the same
+//! The writer of lists with brackets. It keeps the order, so that parsing the text gives the same
 //! list.
 
 mod group;
@@ -33,7 +33,7 @@ pub fn write(list: &NodeList, notation: Notation) -> Result<Vec<u8>, Error> {
     result?;
     folder.close();
     let out = folder.out;
-    // An empty text would be the empty list, and a leading `#` a comment.
+    // Empty text would be the empty list, and a leading `#` would begin a comment.
     match out.first() {
         None if !list.is_empty() => Err(Error::unwritable(b"")),
         Some(b'#') => Err(Error::unwritable(&list.nth(0).unwrap_or_default())),
@@ -46,10 +46,11 @@ fn is_special(byte: &u8) -> bool {
     b"[],".contains(byte) || is_blank(*byte)
 }
 
-/// A folder of names on one number, of the results on another number further left, and so on.
+/// A folder of names in levels: the first level folds names on one number, the next level folds the
+/// results on a number further left, and so on.
 struct Folder {
     notation: Notation,
-    /// The levels, innermost first. A level is added when the previous one has created a bracket.
+    /// The levels, innermost first. A level is added once the previous level has created a bracket.
     levels: Vec<Level>,
     out: Vec<u8>,
     started: bool,
@@ -95,8 +96,8 @@ impl Folder {
         Ok(())
     }
 
-    /// Passes an item that a level closed to the levels from `next` on, and writes the item that
-    /// the last level closed.
+    /// Passes an item to the levels from `next` on. Each level may return the item that it closes,
+    /// which goes to the next level. The item of the last level is written.
     fn pass(&mut self, mut item: Option<Item>, mut next: usize) {
         while let Some(closed) = item.take() {
             if next == self.levels.len() {
@@ -130,7 +131,7 @@ impl Folder {
     }
 }
 
-/// Returns the numbers of a progression, which fit 64 bits if they were parsed from text.
+/// Returns the numbers of a progression. They fit 64 bits, because each is a number of a name.
 fn numbers(run: &Progression<'_>) -> impl Iterator<Item = u64> + use<> {
     let (first, step) = (i128::from(run.first), i128::from(run.step));
     (0..run.count).map_while(move |i| u64::try_from(first + i128::from(i) * step).ok())
@@ -238,7 +239,7 @@ mod tests {
         fn every_list_survives(
             names in prop::collection::vec("[an]?-?[0-9]{0,3}[b.]?[0-9]{0,4}|[0-9]{17,23}", 1..40)
         ) {
-            // A list of one empty name has no text.
+            // No text represents a list of one empty name.
             prop_assume!(names.len() > 1 || !names[0].is_empty());
             prop_assert!(folded(names.join(",").as_bytes()).is_ok());
         }

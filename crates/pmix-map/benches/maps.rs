@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cost of maps: `cargo bench -p pmix-map --bench maps`.
+//! Times maps: `cargo bench -p pmix-map --bench maps`.
 //!
-//! A number after `--` selects a single size. Each figure is the best of several runs. Under `cargo
-//! test` only the smallest size is run.
+//! A number after `--` selects a single size. Each figure is the shortest time of several runs.
+//! Under `cargo test` only the smallest size is run.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -7,7 +7,7 @@ use pmix_types::memory::OutOfMemory;
 use pmix_types::{ErrorDetail, Status};
 
 pmix_types::error_type! {
-    /// The reason that a map could not be built, with the byte offset in the input.
+    /// The reason for which a map could not be built, with the byte offset in the input.
     pub struct Error;
     passes on OutOfMemory;
 }
@@ -20,8 +20,7 @@ impl Error {
             .into()
     }
 
-    /// Creates an error about input that exceeds a limit, either of [`crate::Limits`] or a fixed
-    /// one.
+    /// Creates an error about input that exceeds a limit of [`crate::Limits`] or a fixed limit.
     #[must_use]
     pub fn limit(what: &str, limit: u64) -> Self {
         let exceeded = match what {
@@ -43,14 +42,13 @@ impl Error {
         }
     }
 
-    /// Returns the name of the field of [`crate::Limits`] that was exceeded, if the limit has a
-    /// field.
+    /// Returns the field of [`crate::Limits`] that was exceeded, or `None` for a fixed limit.
     #[must_use]
     pub fn exceeded(&self) -> Option<&'static str> {
         self.0.exceeded()
     }
 
-    /// Replaces the offset by an offset in the enclosing input.
+    /// Sets the offset in the input.
     #[must_use]
     pub fn at(self, offset: usize) -> Self {
         ErrorDetail::from(self).at(offset).into()

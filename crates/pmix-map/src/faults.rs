@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks of a node map and a process map; each fault names its place.
+//! Checks of node maps and process maps. Each fault has its place in the map.
 //!
 //! Source: PMIx Standard, chapter "Reserved Keys", `PMIX_NODE_MAP` and `PMIX_PROC_MAP`: each rank
 //! is on one node.
@@ -38,7 +38,7 @@ pub struct RankPlace {
     pub node: usize,
 }
 
-/// A name that occurs repeatedly in a node map.
+/// A name that occurs more than once in a node map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DuplicateName {
     /// The index of the first node with the name.
@@ -50,20 +50,20 @@ pub struct DuplicateName {
 /// A fault in the ranks of a process map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RankFault {
-    /// No node has these ranks, although higher ranks exist.
+    /// Ranks that no node has, although higher ranks exist.
     Missing {
         /// The ranks.
         ranks: RankSpan,
-        /// The nearest rank below them, if there is one.
+        /// The nearest lower rank, if there is one.
         before: Option<RankPlace>,
-        /// The nearest rank above them.
+        /// The nearest higher rank.
         after: RankPlace,
     },
-    /// Two nodes have these ranks, or one node has them twice.
+    /// Ranks that two nodes have, or one node has twice.
     Doubled {
         /// The ranks.
         ranks: RankSpan,
-        /// The index of a node that has them.
+        /// The index of a node that has the ranks.
         node: usize,
         /// The index of the other node; equal to `node` if one node has them twice.
         again: usize,
@@ -74,7 +74,8 @@ pub enum RankFault {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Piece {
     first: u32,
-    /// The index of the node; 32 bits, because a cyclic map has as many pieces as ranks.
+    /// The index of the node. It has 32 bits to save memory: a cyclic map has a piece for each
+    /// rank.
     node: u32,
     last: u32,
 }
@@ -84,7 +85,7 @@ impl Piece {
         usize::try_from(self.node).unwrap_or(usize::MAX)
     }
 
-    /// Returns the place of one of the ranks.
+    /// Returns a rank of this piece with its node.
     fn at(self, rank: u32) -> RankPlace {
         RankPlace {
             rank: Rank::new(rank),
@@ -134,7 +135,7 @@ pub fn rank_faults(map: &ProcMap) -> Vec<RankFault> {
     faults
 }
 
-/// Appends a fault, or extends the previous one.
+/// Appends a fault for doubled ranks, or extends the previous one.
 fn doubled(faults: &mut Vec<RankFault>, ranks: RankSpan, node: usize, again: usize) {
     if let Some(RankFault::Doubled {
         ranks: last,
@@ -150,8 +151,7 @@ fn doubled(faults: &mut Vec<RankFault>, ranks: RankSpan, node: usize, again: usi
     faults.push(RankFault::Doubled { ranks, node, again });
 }
 
-/// Splits the map into consecutive ranks: a block map has one piece for each run, a cyclic map one
-/// for each rank.
+/// Splits the map into pieces. A block map has a piece for each run, a cyclic map for each rank.
 fn pieces(map: &ProcMap) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for (node, index) in (0..u32::MAX).zip(0..map.num_nodes()) {
@@ -183,7 +183,7 @@ fn push(pieces: &mut Vec<Piece>, open: &mut Option<Piece>, piece: Piece) {
     }
 }
 
-/// Finds names that occur more than once in a node map, in the order of the repetitions.
+/// Finds names that occur more than once in a node map, in the order of their second occurrence.
 #[must_use]
 pub fn duplicate_names(list: &NodeList) -> Vec<DuplicateName> {
     let mut hashes = Vec::with_capacity(list.len());
@@ -195,7 +195,7 @@ pub fn duplicate_names(list: &NodeList) -> Vec<DuplicateName> {
     hashes.sort_unstable();
     let mut found = Vec::new();
     for group in hashes.chunk_by(|a, b| a.0 == b.0).filter(|g| g.len() > 1) {
-        // Equal hashes nearly always mean equal names, but only the names themselves decide.
+        // Different names may have equal hashes, so the names are compared as well.
         let mut firsts: Vec<(usize, Vec<u8>)> = Vec::new();
         for (_, index) in group {
             let name = list.nth(*index).unwrap_or_default();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers on a lattice: the folded form of both node lists and process maps.
+//! Lattices of numbers: the folded form of node lists and process maps.
 //!
 //! A lattice is a first number and dimensions, innermost first: `first + Σ i·step` with every `i`
-//! below its `count`, the innermost varying fastest. Only lattices that *nest* are kept: with the
-//! dimensions sorted by the size of their step, each step exceeds the combined reach of all smaller
-//! ones. A number then has one place on the lattice, which division finds. Steps of zero
-//! (repetitions) are exempt; their first place counts. Numbers have at most 18 digits, so that sums
-//! of a few of them never overflow.
+//! below its `count`, the innermost varying fastest. Only lattices that *nest* are kept: each step
+//! must exceed the combined reach of all dimensions with smaller steps. Then a number has only one
+//! place on the lattice, and divisions find it. Dimensions with a step of zero (repetitions) are
+//! ignored: the first place of a number counts. Numbers have at most 18 digits, so that sums of a
+//! few of them never overflow.
 
-/// The most dimensions that are folded together; names of Cray nodes (xnames) need five.
+/// The maximum number of dimensions of a lattice. Names of Cray nodes (xnames) need five.
 pub(crate) const MAX_DIMS: usize = 8;
 
 /// A dimension: the count of numbers, and the step from each to the next.
@@ -19,8 +19,8 @@ pub(crate) struct Dim {
 }
 
 impl Dim {
-    /// Returns the distance between the first and the last number; exact for all numbers that a map
-    /// accepts.
+    /// Returns the distance between the first and the last number. It is exact for all numbers that
+    /// a map accepts.
     fn reach(self) -> u64 {
         self.step
             .unsigned_abs()
@@ -28,10 +28,10 @@ impl Dim {
     }
 }
 
-/// The dimensions that are relevant for a search, largest step first.
+/// The dimensions with more than one distinct number, largest step first.
 struct Sorted {
-    /// For each dimension the size of the step, the count, whether the step is negative, and the
-    /// names per step.
+    /// Each dimension as the absolute step, the count, `true` for a negative step, and the number
+    /// of places per step.
     dims: [(u64, u64, bool, u64); MAX_DIMS],
     len: usize,
 }
@@ -67,12 +67,12 @@ impl Sorted {
     }
 }
 
-/// Returns `true` if every number of the lattice has only one place, not counting repetitions.
+/// Returns `true` if every number of the lattice has only one place, apart from repetitions.
 pub(crate) fn nests(dims: &[Dim]) -> bool {
     if dims.len() > MAX_DIMS {
         return false;
     }
-    // The fields of most lists count up from the right; they need no sorting.
+    // In most lists, steps increase from the innermost dimension outward. These need no sorting.
     let mut reach = 0u64;
     let sorted = dims.iter().all(|dim| {
         let fits = dim.step.unsigned_abs() > reach;
@@ -92,7 +92,7 @@ pub(crate) fn nests(dims: &[Dim]) -> bool {
     true
 }
 
-/// Returns the count of numbers of the lattice.
+/// Returns the number of places of the lattice.
 pub(crate) fn len(dims: &[Dim]) -> u64 {
     dims.iter().fold(1, |n, d| n.saturating_mul(d.count))
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An index that finds the lattice of a number, with bounded work for any set of lattices.
 //!
-//! Lattices belong to classes (shapes of names) and are ordered; a search returns the first lattice
-//! that holds the number. Lattices that overlap no other of their class are in one sorted table.
-//! The others are cut into rows of one step each. Rows of equal step and remainder are intervals,
-//! and a sweep turns overlapping intervals into disjoint pieces, each with the first row that
-//! covers it. A search therefore takes one binary search per distinct step. A list with more than
-//! [`MAX_STEPS`] distinct steps among its overlapping rows is hostile; its remaining rows are
-//! searched one by one, bounded by their number.
+//! Lattices belong to classes (shapes of names) and have an order. A search returns the first
+//! lattice of a class that contains the number. Lattices that overlap no other of their class are
+//! in one sorted table. The others are split into rows, each with one step. Rows with the same step
+//! and remainder are intervals. A sweep turns overlapping intervals into disjoint pieces, each with
+//! the first row that covers it. So a search takes one binary search for each distinct step. Only
+//! hostile lists have more than [`MAX_STEPS`] distinct steps in overlapping rows; their other rows
+//! are searched one by one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,36 +16,38 @@ use pmix_types::memory::{self, OutOfMemory};
 
 use crate::lattice::{self, Dim};
 
-/// The most distinct steps with a table of their own.
+/// The maximum number of distinct steps that have their own table.
 const MAX_STEPS: usize = 24;
 
-/// Rows of up to this many numbers are indexed number by number, whatever their step.
+/// The maximum length of rows whose numbers are indexed one by one, whatever their step.
 const SHORT: u64 = 4;
 
-/// Rows of up to this many numbers are indexed number by number if no table is left for their step.
+/// The maximum length of rows whose numbers are indexed one by one if no table is left for their
+/// step.
 const SHORT_OF_RARE_STEP: u64 = 64;
 
-/// The table of single numbers.
+/// The index of the table for single numbers.
 const SINGLE: usize = 0;
 
-/// A dimension without effect.
+/// A dimension with a single number, which has no effect.
 const STILL: Dim = Dim { count: 1, step: 0 };
 
-/// A lattice to index. Its dimensions are looked up by `id` on demand.
+/// A lattice in the index. Its dimensions are looked up by `id`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub(crate) class: u32,
-    /// The order of lattices: of two that hold a number, the smaller id is the first.
+    /// The id of the lattice. If several lattices contain a number, the one with the lowest id is
+    /// the first.
     pub(crate) id: u32,
     pub(crate) low: i64,
     pub(crate) high: i64,
 }
 
-/// The rows of one step as disjoint intervals.
+/// The rows with one step, as disjoint intervals.
 #[derive(Clone, Debug)]
 struct Stride {
     step: i64,
-    /// Sorted by class, remainder and low end.
+    /// The intervals, sorted by class, remainder and low end.
     pieces: Vec<Item>,
 }
 
@@ -61,12 +63,13 @@ pub(crate) struct LatticeIndex {
     /// Lattices that overlap no other, sorted by class and low end.
     alone: Vec<Item>,
     strides: Vec<Stride>,
-    /// Rows of all other steps, sorted by class and low end, each with the highest end up to it.
+    /// The rows with all other steps, sorted by class and low end. Each has the highest end among
+    /// itself and the rows before it.
     rest: Vec<(Item, i64)>,
 }
 
 impl LatticeIndex {
-    /// Indexes the items; `lattice` returns the first number and the dimensions of an item.
+    /// Indexes the items. `lattice` returns the first number and the dimensions for an id.
     ///
     /// # Errors
     ///
@@ -114,7 +117,7 @@ impl LatticeIndex {
         Ok(stab)
     }
 
-    /// Cuts a lattice into rows along its longest dimension.
+    /// Splits a lattice into rows along its longest dimension.
     fn cut(&mut self, item: &Item, first: i64, dims: &[Dim]) -> Result<(), OutOfMemory> {
         let mut others = [STILL; lattice::MAX_DIMS];
         for (slot, dim) in others.iter_mut().zip(dims.iter().filter(|d| d.step != 0)) {
@@ -151,7 +154,8 @@ impl LatticeIndex {
         Ok(())
     }
 
-    /// Returns the table of a step, creating it unless the limit is reached.
+    /// Returns the index of the table for a step. Creates the table, or returns `None` if the limit
+    /// is reached.
     fn stride(&mut self, step: i64) -> Option<usize> {
         if let Some(at) = self.strides.iter().position(|s| s.step == step) {
             return Some(at);
@@ -180,7 +184,7 @@ impl LatticeIndex {
         }
     }
 
-    /// Returns the first id that `holds` accepts, with its result.
+    /// Returns the lowest id for which `holds` returns a result, with the result.
     pub(crate) fn find<T>(
         &self,
         class: u32,
@@ -239,8 +243,8 @@ impl LatticeIndex {
     }
 }
 
-/// Returns the interleaved row of a step that contains a number. Step one is special-cased: most
-/// rows have it, and a division costs more than the rest of a search.
+/// Returns the remainder of a number for a step. Most rows have step 1, for which this avoids the
+/// division, the most expensive part of a search.
 #[inline]
 fn track(number: i64, step: i64) -> i64 {
     if step == 1 {
@@ -264,10 +268,11 @@ fn group_end(items: &[Item], start: usize) -> usize {
     end
 }
 
-/// Turns sorted rows of one step into disjoint pieces, each with the smallest id that covers it.
+/// Turns sorted rows with one step into disjoint pieces. Each has the lowest id of the rows that
+/// cover it.
 fn sweep(rows: &[Item], step: i64) -> Result<Vec<Item>, OutOfMemory> {
     let mut pieces: Vec<Item> = memory::list(rows.len())?;
-    // Rows that are open at once are in the heap, all of them at most; it grows to twice its size.
+    // The heap contains the overlapping rows, at worst all. Growing it takes twice its size.
     memory::check(
         rows.len()
             .saturating_mul(2 * size_of::<Reverse<(u32, i64)>>()),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Folded node maps and process maps.
 //!
-//! A [`NodeList`] is an ordered list of host names, a [`ProcMap`] the ranks of each node in node
-//! order. Both are kept folded and answer every query without expansion:
+//! A [`NodeList`] is an ordered list of host names. A [`ProcMap`] has the ranks of each node, in
+//! node order. Both are stored folded, and no query expands them:
 //!
 //! | query | cost |
 //! | --- | --- |
@@ -12,13 +12,13 @@
 //! | [`NodeListBuilder::progression`] of any count | as for one name |
 //! | expansion to text | a few nanoseconds a name or rank |
 //!
-//! A million names of one run are one block, and so are a million Cray xnames or a block or cyclic
+//! A million consecutive names are one block. So are a million Cray xnames, and a block or cyclic
 //! map of any size. Irregular lists take about as much memory as their text.
 //!
 //! Names are bytes, not text: any byte but the separator is allowed. Order, duplicates and empty
 //! names are kept. Two maps are equal if they have the same names or ranks in the same order,
-//! however folded. [`Limits`] are checked before anything is stored. All reads take `&self` and may
-//! run on any number of threads at once.
+//! whatever their blocks. [`Limits`] are checked before anything is stored. All reads take `&self`
+//! and may run on any number of threads at once.
 //!
 //! [`rank_faults`] and [`duplicate_names`] find faults in maps: missing and doubled ranks, repeated
 //! names. The crate `pmix-hostlist` reads lists of names in users' notations, such as `n[1-4]`.

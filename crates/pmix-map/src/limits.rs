@@ -5,29 +5,29 @@
 
 /// The limits of a parser. Input beyond a limit is rejected before memory for it is allocated.
 ///
-/// A few bytes can encode a large map. The first three limits therefore bound the decoded size of a
-/// value, the others the memory that it takes.
+/// A few bytes can encode a large map. So the first three limits bound the decoded size of a value.
+/// The others bound the memory that it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The greatest number of names in a node list, and of nodes in a process map.
+    /// The maximum number of names in a node list, and of nodes in a process map.
     pub max_nodes: u64,
-    /// The greatest number of ranks in a process map, over all nodes.
+    /// The maximum number of ranks in a process map, over all nodes.
     pub max_ranks: u64,
-    /// The greatest number of bytes of the text that a map represents, even if that text is never
+    /// The maximum length in bytes of the text that a map represents, even if that text is never
     /// generated.
     pub max_bytes: u64,
-    /// The greatest number of bytes of generated text: an inflated value, or a map written as a
+    /// The maximum length in bytes of generated text: an inflated value, or a map written as a
     /// list.
     pub max_text: u64,
-    /// The greatest number of bytes of memory of a decoded map.
+    /// The maximum memory of a decoded map in bytes.
     pub max_memory: u64,
-    /// The greatest number of bytes of one name.
+    /// The maximum length of a name in bytes.
     pub max_name: u64,
 }
 
 impl Default for Limits {
-    /// Returns 16,777,216 nodes, 134,217,728 ranks (a million nodes with 128 each, and some more),
-    /// 2 GiB of folded text, 256 MiB of generated text, 256 MiB of memory, and names of 1 MiB.
+    /// Returns 16,777,216 nodes, 134,217,728 ranks (128 on each of a million nodes), 2 GiB of
+    /// represented text, 256 MiB of generated text, 256 MiB of memory, and names of 1 MiB.
     fn default() -> Self {
         Self {
             max_nodes: 1 << 24,
@@ -53,7 +53,7 @@ impl Limits {
         }
     }
 
-    /// Checks that a map may take `bytes` bytes of memory.
+    /// Checks that a map may take this many bytes of memory.
     pub(crate) fn check_memory(&self, bytes: usize) -> Result<(), crate::Error> {
         match u64::try_from(bytes) {
             Ok(bytes) if bytes <= self.max_memory => Ok(()),

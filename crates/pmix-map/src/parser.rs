@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The interface of parsers of text or encoded maps, for crates that need only the maps.
+//! The interface of parsers for maps, as text or encoded, for crates that need only the maps.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_regex` and
 //! `PMIx_generate_ppn`.
@@ -10,21 +10,21 @@ use crate::{Error, Limits, NodeList, ProcMap};
 
 /// A parser of node maps and process maps in any encoding.
 ///
-/// The framework of encoders (`preg_core::Preg`) implements it. Crates that store or serve maps
-/// thus depend on this crate alone, not on encoders, plugins and their parameters.
+/// `preg_core::Preg` implements it. So crates that store or serve maps depend only on this crate,
+/// not on schemes, plugins and parameters.
 pub trait MapParser: Send + Sync {
     /// Returns the limits of all parsed maps.
     fn limits(&self) -> &Limits;
 
-    /// Parses a node map of the string form: encoded, or names separated by commas
+    /// Parses a node map in string form: encoded, or names separated by commas
     /// (`pmix_preg.parse_nodes`).
     ///
     /// # Errors
-    /// The value has the tag of an encoder but is damaged, its encoder may not parse, or a limit is
-    /// exceeded.
+    /// The value has the tag of a scheme, but is damaged or the scheme is disabled for parsing; or
+    /// a limit is exceeded.
     fn parse_nodes(&self, text: &[u8]) -> Result<NodeList, Error>;
 
-    /// Parses a process map of the string form: encoded, or ranks separated by commas and nodes by
+    /// Parses a process map in string form: encoded, or ranks separated by commas and nodes by
     /// semicolons (`pmix_preg.parse_procs`).
     ///
     /// # Errors

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The size and time of the compress scheme for lists of 100,000 names, compared with zlib-rs at
+//! Measures the compress scheme for lists of 100,000 names: size and time, compared with zlib-rs at
 //! level 9, and the rate of decoding.
 //!
 //! `cargo bench -p preg-compress [NAME...]`. Each figure is the best of several runs; `cargo xtask
@@ -13,7 +13,7 @@ use preg_compress::COMPONENT;
 use preg_core::{Limits, Params, Regex2, Scheme};
 
 const N: usize = 100_000;
-/// The limits of a measurement: a number of runs or a time.
+/// The limits of a measurement: a number of runs and a time.
 const RUNS: usize = 9;
 const TIME: Duration = Duration::from_secs(2);
 
@@ -77,7 +77,7 @@ fn encode(scheme: &dyn Scheme, text: &[u8]) -> Regex2 {
     value.expect("it shrinks")
 }
 
-/// Returns the result of a function and its best time.
+/// Returns the result of a function and its shortest time.
 fn best<T>(run: impl Fn() -> T) -> (T, Duration) {
     let began = Instant::now();
     let (mut answer, mut least) = (None, Duration::MAX);

@@ -68,7 +68,7 @@ const PARAMS: &[ParamSpec] = &[
     },
 ];
 
-/// Creates the scheme, unless there is no back end for compression.
+/// Creates the scheme, or returns `None` if there is no back end.
 fn query(params: &Params) -> Result<Option<Box<dyn Scheme>>, Error> {
     let pcompress = Pcompress::select(params)?;
     if let Some(pcompress) = pcompress {

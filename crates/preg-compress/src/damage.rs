@@ -3,7 +3,7 @@
 
 use preg_core::{Error, Status};
 
-/// Returns an error about the payload; OpenPMIx reports these as not supported.
+/// Returns an error about the payload, with `PMIX_ERR_NOT_SUPPORTED` as in OpenPMIx.
 pub(crate) fn damage(offset: usize, message: impl Into<String>) -> Error {
     Error::new(Status::ERR_NOT_SUPPORTED, message).at(offset)
 }

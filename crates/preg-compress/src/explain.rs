@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fields of a value, for people.
+//! The explanation of a value for users.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::framing::Frame;
 use crate::payload::{LENGTH_BYTES, Parts};
 use crate::pcompress::{Format, Pcompress};
 
-/// The bytes of the header and of the checksum of a zlib stream.
+/// The length in bytes of the header of a zlib stream, and of its checksum.
 const ZLIB_HEADER: usize = 2;
 const ADLER: usize = 4;
 
@@ -28,7 +28,7 @@ pub(crate) fn string_form(value: &[u8], pcompress: &Pcompress) -> Explanation {
         let there = value.get(frame.header_len..).unwrap_or_default();
         let own = there.get(..frame.size).unwrap_or(there);
         let decoded = explain_payload(own, frame.header_len, pcompress, &mut explanation);
-        // A wrong size is also the cause of a truncated stream and is reported first.
+        // A wrong size may be the cause of a truncated stream, so it is reported first.
         frame.payload_of(value)?;
         decoded
     });
@@ -67,8 +67,8 @@ fn explain_payload(
     decoded.map(|_| ()).map_err(|e| e.shifted(base))
 }
 
-/// Explains the parts of a stream that begins with a zlib header. The checksum is explained only in
-/// a complete stream, because it is at the end.
+/// Explains the parts of a stream that begins with a zlib header. The checksum is at the end, so it
+/// is explained only if the stream is complete.
 fn zlib_fields(stream: &[u8], at: Range<usize>, whole: bool, explanation: &mut Explanation) {
     let header = at.start..at.start + ZLIB_HEADER;
     explanation.field(header.clone(), "header", zlib_header(stream));

@@ -7,14 +7,14 @@ use preg_core::{Error, Status};
 
 /// The prefix of a value, as text.
 pub(crate) const TAG: &[u8] = b"blob:";
-/// The tag and the NUL that distinguishes a value from a host with that name.
+/// The tag and a NUL, which distinguishes a value from a host named `blob:`.
 const TAG_END: &[u8] = b"blob:\0";
 const LABEL_KEY: &[u8] = b"component=";
-/// The only label: it is written for every compressor, so it selects nothing.
+/// The only label. OpenPMIx writes it for every compressor, so it does not tell the compressor.
 const LABEL: &[u8] = b"zlib";
 const SIZE_KEY: &[u8] = b"size=";
 const WORD_END: &[u8] = b":\0";
-/// The number of digits of the largest 64-bit number; a size has at most as many.
+/// The maximum number of digits of a size: those of the largest 64-bit number.
 const MAX_SIZE_DIGITS: usize = 20;
 
 /// The frame of a value; the payload may extend beyond the available bytes.
@@ -22,11 +22,11 @@ const MAX_SIZE_DIGITS: usize = 20;
 pub(crate) struct Frame {
     /// The number of bytes before the payload.
     pub(crate) header_len: usize,
-    /// The stated number of bytes of the payload.
+    /// The length of the payload in bytes, as the frame states it.
     pub(crate) size: usize,
 }
 
-/// Returns `true` if the bytes begin with the tag. A host name `blob:` is text, without a NUL after
+/// Returns `true` if the bytes begin with the tag and its NUL. A host name `blob:` has no NUL after
 /// it.
 pub(crate) fn is_ours(bytes: &[u8]) -> bool {
     bytes.starts_with(TAG_END)
@@ -84,7 +84,7 @@ impl Frame {
         self.header_len.saturating_add(self.size)
     }
 
-    /// Returns the payload of a value, which must end with it.
+    /// Returns the payload, which must be the rest of the value.
     ///
     /// DEVIATION: OpenPMIx up to 6.1 parses a value without checking its size field, and ignores
     /// bytes after the stream; here the size must be exact, so that a copy has the same bytes as
@@ -129,8 +129,7 @@ fn check_label(label: &[u8], at: usize) -> Result<(), Error> {
     .at(at))
 }
 
-/// Returns the range of the text between `key` at `at` and the next `:` NUL, which is inside
-/// `bytes`.
+/// Returns the range of the text after `key`, which must be at `at`, up to the next `:` NUL.
 fn word(bytes: &[u8], at: usize, key: &[u8]) -> Result<Range<usize>, Error> {
     expect(bytes, at, key)?;
     let start = at + key.len();
@@ -143,7 +142,7 @@ fn word(bytes: &[u8], at: usize, key: &[u8]) -> Result<Range<usize>, Error> {
     Ok(start..start + len)
 }
 
-/// Checks for fixed bytes; the error names the first difference.
+/// Checks that `fixed` is at `at`. The error has the offset of the first difference.
 fn expect(bytes: &[u8], at: usize, fixed: &[u8]) -> Result<(), Error> {
     let there = bytes.get(at..).unwrap_or_default();
     if there.starts_with(fixed) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The compress scheme: deflated list text.
 //!
-//! It pays off for long lists and has the highest priority. It compresses the plain list, for node
-//! and process maps alike, never the range notation. It does not choose a compressor by peer: it
-//! always writes a zlib stream, which every release since 5.0 parses. Only decoding distinguishes
-//! back ends, by the first bytes of the stream.
+//! It is best for long lists and has the highest priority. It compresses the plain list of node and
+//! process maps, never the range notation. It always writes a zlib stream, which every release
+//! since 5.0 parses. It decodes zlib and zstd streams and distinguishes them by their first bytes.
 //!
 //! # Layout of a value (frozen: append only)
 //!
@@ -25,9 +24,9 @@
 //! | length | u32 | the writer's; read and written here as little endian | bytes of the list text, without a terminator |
 //! | stream | bytes | RFC 1950 | one complete zlib stream of the text, Adler-32 included |
 //!
-//! A value is rejected, with the offset, if anything is missing, left over, or different from the
-//! stated lengths: a list is restored exactly or not at all. Memory grows with the decoded bytes,
-//! never with a length that a peer states.
+//! A value is rejected if bytes are missing or left over, or if a length does not match: a list is
+//! restored exactly or not at all. Memory grows with the decoded bytes, not with a length in the
+//! value.
 //!
 //! ```
 //! use preg_compress::COMPONENT;

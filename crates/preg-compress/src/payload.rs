@@ -8,14 +8,14 @@ use preg_core::{Error, Limits, NodeList, ProcMap};
 use crate::damage::damage;
 use crate::pcompress::{Backend, Pcompress};
 
-/// The bytes of the length field.
+/// The size of the length field in bytes.
 pub(crate) const LENGTH_BYTES: usize = 4;
 
 /// Returns the payload of a list, or `None` if the list is too short, too long or does not shrink.
 ///
 /// A list with a NUL is declined, because the NUL would end the list in every reader in C.
 pub(crate) fn encode(list: &[u8], pcompress: &Pcompress) -> Option<Vec<u8>> {
-    // The largest length is reserved, as in OpenPMIx.
+    // `u32::MAX` is reserved, as in OpenPMIx.
     let length = u32::try_from(list.len()).ok().filter(|n| *n < u32::MAX)?;
     if u64::from(length) < pcompress.limit() || list.contains(&0) {
         return None;
@@ -27,7 +27,7 @@ pub(crate) fn encode(list: &[u8], pcompress: &Pcompress) -> Option<Vec<u8>> {
 
 /// The two parts of a payload, and the back end that decodes the second.
 pub(crate) struct Parts<'a> {
-    /// The stated number of bytes of the text.
+    /// The length of the text in bytes, as the payload states it.
     pub(crate) declared: u32,
     /// The compressed stream.
     pub(crate) stream: &'a [u8],
@@ -54,10 +54,10 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// Returns the text, which must have exactly the stated length.
+    /// Inflates the text, which must have exactly the stated length.
     ///
-    /// DEVIATION: OpenPMIx accepts a stated length beyond the real one (the list ends early); here
-    /// both must agree, and memory grows with the decoded bytes; `a_lying_length_is_refused`.
+    /// DEVIATION: OpenPMIx accepts a stated length that is greater than the actual one; here both
+    /// must agree, and memory grows with the decoded bytes; `a_lying_length_is_refused`.
     pub(crate) fn inflate(&self, limits: &Limits) -> Result<Vec<u8>, Error> {
         let declared = self.plausible(limits)?;
         let text = self
@@ -69,13 +69,13 @@ impl<'a> Parts<'a> {
         Ok(text)
     }
 
-    /// Returns the node list, parsed while it is inflated, so the text is never in memory as a
-    /// whole.
+    /// Returns the node list. The text is parsed while it is inflated, so the whole text is never
+    /// in memory.
     pub(crate) fn nodes(&self, limits: &Limits) -> Result<NodeList, Error> {
         let declared = self.plausible(limits)?;
         let mut builder = NodeListBuilder::new(limits);
-        // The offset in the buffer of the first unparsed name, and the offset of the buffer in the
-        // text.
+        // The offset in the buffer of the first unparsed name, and the offset in the text of the
+        // buffer.
         let (mut from, mut base) = (0, 0);
         let mut read = |buffer: &mut Vec<u8>| {
             no_nul(buffer, base)?;
@@ -88,7 +88,7 @@ impl<'a> Parts<'a> {
                 return Err(Error::from(limit).at(0));
             }
             if buffer.len() == buffer.capacity() {
-                // A single name is longer than the buffer.
+                // The buffer contains only the beginning of one name.
                 let more = buffer.len();
                 memory::reserve(buffer, more)?;
             }
@@ -115,7 +115,7 @@ impl<'a> Parts<'a> {
         map.map_err(|e| e.shifted(LENGTH_BYTES))
     }
 
-    /// Returns the stated length, if the stream can expand to it and the limits allow it.
+    /// Returns the stated length if the stream can expand to it and the limits allow it.
     fn plausible(&self, limits: &Limits) -> Result<usize, Error> {
         let most = u64::try_from(self.stream.len())
             .unwrap_or(u64::MAX)
@@ -139,7 +139,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The amount of parsed text that remains before the next part.
+/// The bytes of parsed text that remain in the buffer, to which the next part may refer.
 const HISTORY: usize = 32 << 10;
 
 fn agrees(declared: usize, held: usize) -> Result<(), Error> {
@@ -150,8 +150,8 @@ fn agrees(declared: usize, held: usize) -> Result<(), Error> {
     Err(damage(0, message))
 }
 
-/// Moves an error of the list text to the start of the stream, because its offset has no
-/// counterpart in the value.
+/// Converts an error of the list text. Its offset in the text means nothing in the value, so the
+/// error is at the start of the stream.
 fn in_text(error: pmix_map::Error) -> Error {
     match error.offset() {
         Some(at) => Error::new(
@@ -166,7 +166,7 @@ fn in_text(error: pmix_map::Error) -> Error {
     }
 }
 
-/// Returns the list text of a payload.
+/// Decodes a payload to list text.
 pub(crate) fn decode(
     payload: &[u8],
     pcompress: &Pcompress,
@@ -175,7 +175,7 @@ pub(crate) fn decode(
     Parts::split(payload, pcompress)?.inflate(limits)
 }
 
-/// DEVIATION: OpenPMIx cuts the text at a NUL and loses the rest; here it is an error;
+/// DEVIATION: OpenPMIx truncates the text at a NUL; here it is an error;
 /// `a_nul_in_the_text_is_refused`.
 ///
 /// `base` is the offset of the bytes in the text.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The scheme: accepted lists, and the conversion of values into maps.
+//! The scheme: encodes lists, and decodes values into maps.
 
 use preg_core::{
     Error, Explanation, Extent, Limits, NodeList, ProcMap, Regex2, Regex2Ref, Scheme, Terminator,
@@ -27,7 +27,7 @@ impl Compress {
         payload::encode(list, &self.pcompress).map(|payload| framing::write(&payload))
     }
 
-    /// Applies `read` to the payload of a value of the string form; returns `None` for other bytes.
+    /// Calls `read` with the payload of a value in string form. Returns `None` for other bytes.
     fn read<T>(
         &self,
         regex: &[u8],

@@ -143,8 +143,8 @@ fn regex2_of_the_real_library_decodes_to_its_input() {
     assert_eq!(seen, 129);
 }
 
-/// This encoder compresses every list that the real library compresses, to about the same size: the
-/// frame is the same, and general encoders are good for small lists.
+/// Checks the size, too: the frame is the same, and general encoders are good for small lists, so
+/// the sizes must be about equal.
 #[test]
 fn lists_that_the_real_library_compresses_are_compressed() {
     let inputs = inputs();
@@ -247,7 +247,8 @@ fn does_not_claim_text_that_resembles_a_blob() {
     }
 }
 
-/// DEVIATION: OpenPMIx accepts a stated length beyond the real one; here it is rejected.
+/// DEVIATION: OpenPMIx accepts a stated length that is greater than the actual one; here it is
+/// rejected.
 #[test]
 fn hostile_regex2_is_parsed_exactly_or_rejected() {
     let deviations = ["r2/compress-ulen-long"];

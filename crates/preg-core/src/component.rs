@@ -12,22 +12,23 @@ pub type Query = fn(&Params) -> Result<Option<Box<dyn Scheme>>, Error>;
 
 /// A statically linked component: the properties of a scheme and the function that creates it.
 ///
-/// Each component crate has one `pub static COMPONENT` and submits it with `inventory::submit! {
-/// Registration(&COMPONENT) }`. `pmix-builtin` names it as well, because the linker drops a crate
-/// that nothing refers to, and its registration with it.
+/// Each component crate has one `pub static COMPONENT` and registers it with `inventory::submit! {
+/// Registration(&COMPONENT) }`. `pmix-builtin` refers to it as well: the linker drops a crate
+/// without references, and its registration with it.
 pub struct Component {
     /// The name, as used in `PMIX_MCA_preg` and `plugins.toml`.
     pub name: &'static str,
     /// The built-in priority; the highest is asked first.
     pub priority: i32,
-    /// `true` if the component is active without configuration.
+    /// `true` if the component is active unless a parameter disables it.
     pub enabled: bool,
-    /// The prefix of its string form. Text with this tag is never treated as a plain list, even if
-    /// the component itself cannot run.
+    /// The prefix of every value in the component's string form. Text with this tag is never
+    /// treated as a plain list, even if the component cannot run.
     pub tag: &'static [u8],
     /// A description for users, in one line.
     pub about: &'static str,
-    /// The parameters besides `preg_<name>_priority`, `_enabled` and `_parse`.
+    /// The component's own parameters. Every component also has `preg_<name>_priority`, `_enabled`
+    /// and `_parse`.
     pub params: &'static [ParamSpec],
     /// Creates the scheme; returns `None` if it cannot work on this machine.
     pub query: Query,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Loaded components: conversion of a C table into a [`Scheme`] and of a [`Scheme`] into a C table.
 //!
-//! A loaded component is not trusted. A value that it encodes is measured and decoded by its own
-//! decoder and compared with the list before use. A violation of the interface is one warning with
-//! the name of the file, and the next component is used. `docs/plugins.md` lists what no check in
-//! the same process can prevent: abort, endless loops, writes to foreign memory.
+//! A loaded component is not trusted. Before a value that it encoded is used, the component must
+//! measure and decode it, and the result must equal the list. A violation of the interface causes
+//! one warning with the name of the file, and the next component is used. `docs/plugins.md` lists
+//! what no check in the same process can prevent: abort, endless loops, writes to foreign memory.
 //!
 //! Source: none outside; `docs/plugins.md` defines the C table.
 
@@ -37,7 +37,8 @@ pub(crate) fn load(path: &std::path::Path) -> Result<Loaded, Refusal> {
     pmix_mca::load(path, "preg", INTERFACE_VERSION)
 }
 
-/// Returns the reason to reject a component whose name, tag or type is already in use.
+/// Returns the reason to reject a component, if another one already uses its name, tag or regex2
+/// type.
 pub(crate) fn collision(
     loaded: &Loaded,
     others: &[(Occupied<'_>, String)],
@@ -68,7 +69,7 @@ pub(crate) fn collision(
     Ok(())
 }
 
-/// The names in use by an existing component.
+/// The names that an existing component uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Occupied<'a> {
     pub(crate) name: &'a str,
@@ -77,15 +78,15 @@ pub(crate) struct Occupied<'a> {
 }
 
 impl Occupied<'_> {
-    /// Returns `true` if the component uses the regex2 type `kind`: as its type, its name, or the
-    /// word in its tag. The type of a disabled built-in component is not known, but it equals one
-    /// of the latter two.
+    /// Returns `true` if the component uses the regex2 type `kind`: as its type, its name, or its
+    /// tag without punctuation. The type of a disabled built-in component is unknown, but it equals
+    /// its name or its tag.
     fn claims_kind(&self, kind: &str) -> bool {
         self.kind == Some(kind) || self.name == kind || framing(self.tag) == kind
     }
 }
 
-/// Returns a tag as a word: without the punctuation at its end.
+/// Returns a tag without the punctuation at its end.
 fn framing(tag: &[u8]) -> String {
     let in_word = |b: &u8| b.is_ascii_alphanumeric() || b"-_".contains(b);
     let word = tag.split(|b| !in_word(b)).next().unwrap_or(tag);
@@ -118,8 +119,8 @@ pub(crate) fn scheme(
     }))
 }
 
-/// Creates a scheme from a C table that is not in a file: a linked one, or one made for a test. Its
-/// results are checked like those of a loaded plugin.
+/// Creates a scheme from a C table in this program, linked or built by a test. Its results are
+/// checked like those of a loaded plugin.
 ///
 /// # Errors
 /// The component's `query` violates the interface.
@@ -157,7 +158,7 @@ impl Dynamic {
             return Ok(Some(Extent::of_text(bytes)));
         };
         let extent = Damage::of(self.module.measure(slot, bytes, &self.limits))?;
-        // The framework checks for lengths beyond the buffer.
+        // The framework rejects lengths beyond the buffer.
         let plausible = |extent: &Extent| {
             let text = extent.terminator == Terminator::Nul;
             extent.len >= self.loaded.tag.len()
@@ -179,7 +180,7 @@ impl Dynamic {
         })
     }
 
-    /// Returns the error for the caller; also reports a violation of the interface.
+    /// Returns the error for the caller, and logs a violation of the interface.
     fn damage(&self, operation: &str, damage: Damage) -> Error {
         match damage {
             Damage::Value(error) => error,
@@ -202,7 +203,7 @@ impl Dynamic {
         }
     }
 
-    /// Decodes a value of the string form into list text.
+    /// Decodes a value in string form into list text.
     fn parse(
         &self,
         operation: &str,
@@ -218,7 +219,8 @@ impl Dynamic {
     }
 }
 
-/// Returns an error in decoded text without its offset, which does not apply to the value.
+/// Converts an error about decoded text. Its offset is dropped, because it is not an offset in the
+/// value.
 fn decoded(error: &pmix_map::Error) -> Error {
     Error::new(
         error.status(),

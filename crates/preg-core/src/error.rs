@@ -8,7 +8,7 @@ use pmix_types::memory::OutOfMemory;
 use pmix_types::{ErrorDetail, Status};
 
 pmix_types::error_type! {
-    /// The reason that a request failed, with the offset in the value and a remedy.
+    /// The reason for which a request failed, with the offset in the value and a remedy.
     pub struct Error;
     passes on pmix_mca::Error, OutOfMemory;
 }
@@ -31,7 +31,7 @@ impl Error {
         ErrorDetail::from(self).at(offset).into()
     }
 
-    /// Moves the offset by `by`, the offset of the part in the value.
+    /// Adds `by` to the offset: the error is about a part of the value that begins at `by`.
     #[must_use]
     pub fn shifted(self, by: usize) -> Self {
         ErrorDetail::from(self).shifted_by(by).into()
@@ -60,8 +60,10 @@ impl Error {
 }
 
 impl From<pmix_map::Error> for Error {
-    /// Keeps the error, and names the parameter that raises an exceeded limit. The caller may move
-    /// the offset by the start of the map in the value.
+    /// Keeps the error. For an exceeded limit, it names the parameter that raises the limit.
+    ///
+    /// The offset is relative to the map. If the map begins later in the value, the caller uses
+    /// [`Self::shifted`].
     fn from(error: pmix_map::Error) -> Self {
         let Some(limit) = error.exceeded() else {
             return ErrorDetail::from(error).into();

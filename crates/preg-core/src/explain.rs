@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fields of a value, for people.
+//! The explanation of a value for users, field by field.
 //!
 //! Source: none outside; offsets are in bytes of the value.
 
@@ -19,12 +19,12 @@ pub struct Field {
     pub meaning: String,
 }
 
-/// The fields of a value in order, and for a damaged value the error at which reading stopped.
+/// The fields of a value. For a damaged value, the fields before the damage and the error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explanation {
     /// The fields, in the order of their bytes.
     pub fields: Vec<Field>,
-    /// The error at which reading stopped.
+    /// The error that ended decoding, if the value is damaged.
     pub fault: Option<Error>,
 }
 
@@ -39,7 +39,7 @@ impl Explanation {
     }
 }
 
-/// The form of a value, according to its tag or type.
+/// The form of a value, determined by its tag or type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ValueForm {
@@ -48,18 +48,18 @@ pub enum ValueForm {
         /// The name of the scheme.
         scheme: String,
     },
-    /// The string form of a scheme whose values are not parsed here.
+    /// The string form of a scheme that is disabled for parsing.
     Unread {
         /// The name of the scheme.
         scheme: String,
     },
     /// A plain list: it does not begin with the tag of a scheme.
     List,
-    /// A value with a type, and the scheme of that type.
+    /// A regex2: a value with a type.
     Regex2 {
-        /// The type.
+        /// The type of the regex2.
         kind: String,
-        /// The name of the scheme; `None` if no scheme reads this type.
+        /// The name of the scheme that parses this type; `None` if there is none.
         scheme: Option<String>,
     },
 }

@@ -3,28 +3,28 @@
 //!
 //! Source: OpenPMIx `regex.rst`, "Wire Format", the deprecated string form.
 
-/// A value of the string form (`char *` in C, data type `PMIX_REGEX`).
+/// A value in string form (`char *` in C, data type `PMIX_REGEX`).
 ///
 /// The bytes do not include a terminating NUL; some schemes have NULs inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LegacyRegex {
-    /// The name of the form: a scheme's [`crate::Scheme::framing`], or `plain`.
+    /// The name of the value's format: the [`crate::Scheme::framing`] of its scheme, or `plain`.
     pub framing: String,
     /// The value.
     pub bytes: Vec<u8>,
 }
 
 impl LegacyRegex {
-    /// The name of the form of plain lists.
+    /// The `framing` of plain lists.
     pub const PLAIN: &'static str = "plain";
 }
 
 /// The terminator after the last byte of a value, in memory and in packed data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Terminator {
-    /// One NUL: the form is text.
+    /// One NUL: the value is text.
     Nul,
-    /// No terminator: the form contains its own length.
+    /// No terminator: the value contains its length.
     None,
 }
 
@@ -38,7 +38,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Returns the extent of a text form: up to the first NUL, or all of the bytes.
+    /// Returns the extent of a value that is text: up to the first NUL, or all bytes.
     #[must_use]
     pub fn of_text(bytes: &[u8]) -> Self {
         let len = memchr::memchr(0, bytes).unwrap_or(bytes.len());
@@ -58,17 +58,17 @@ impl Extent {
 /// The data to pack for a value of data type `PMIX_REGEX`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Packed {
-    /// The framed bytes, to be copied unchanged.
+    /// The value of a scheme. The caller copies the bytes unchanged.
     Framed(Vec<u8>),
-    /// A value that belongs to no scheme; the caller packs it as a `PMIX_STRING`.
+    /// A value that no scheme recognizes. The caller packs it as a `PMIX_STRING`.
     Text(Vec<u8>),
 }
 
 /// The result of [`crate::Preg::unpack`] for the value at the start of a buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unpacked {
-    /// A framed value, and the number of bytes that it used.
+    /// The value of a scheme, and the number of bytes that it takes in the buffer.
     Framed(LegacyRegex, usize),
-    /// A value that belongs to no scheme; the caller unpacks a `PMIX_STRING`.
+    /// A value that no scheme recognizes. The caller unpacks a `PMIX_STRING`.
     Text,
 }

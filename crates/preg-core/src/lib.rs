@@ -6,11 +6,11 @@
 //! entry points of the specification (OpenPMIx `regex.rst`, "The MCA preg Framework"). Every entry
 //! point is a pure function of its arguments and may be called from any thread.
 //!
-//! Declining is not an error: a scheme returns `Ok(None)` for a value of another scheme, and the
-//! next scheme is tried. It returns `Err` for a damaged value of its own, and no other scheme is
-//! tried. Text with the tag of a scheme is never split into names.
+//! A scheme declines a value of another scheme with `Ok(None)`; then the next scheme is tried. It
+//! rejects a damaged value of its own with `Err`; then no other scheme is tried. Text with the tag
+//! of a scheme is never split into names.
 //!
-//! This crate contains no scheme; `pmix-builtin` lists those in the tree.
+//! This crate contains no scheme; `pmix-builtin` lists the schemes of this repository.
 #![deny(unsafe_code)]
 
 mod component;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The interface of an encoder.
+//! The interface of a scheme.
 //!
 //! Source: OpenPMIx `regex.rst`, "The MCA preg Framework".
 
@@ -8,7 +8,7 @@ use pmix_types::{Regex2, Regex2Ref};
 
 use crate::{Error, Explanation, Extent};
 
-/// An encoder and decoder of node and process maps in one form.
+/// An encoder and decoder of node and process maps in one encoding.
 ///
 /// All methods but the first three have a default: [`legacy_len`](Self::legacy_len) treats values
 /// as text, the others decline. `Ok(None)` declines, and the next scheme is tried. `Err` means that
@@ -19,13 +19,13 @@ pub trait Scheme: Send + Sync {
     /// Returns the name of the component.
     fn name(&self) -> &str;
 
-    /// Returns the prefix of every value of the string form.
+    /// Returns the prefix of every value in string form.
     fn tag(&self) -> &[u8];
 
-    /// Returns the name of the string form in reports (the tag as a word).
+    /// Returns the name of the string form for reports: the tag without punctuation.
     fn framing(&self) -> &str;
 
-    /// Returns the type tag of the [`Regex2`] form, if the scheme reads or writes that form.
+    /// Returns the regex2 type, or `None` if the scheme neither reads nor writes [`Regex2`] values.
     fn kind(&self) -> Option<&str> {
         None
     }
@@ -33,7 +33,7 @@ pub trait Scheme: Send + Sync {
     /// Encodes a list into the [`Regex2`] form.
     ///
     /// # Errors
-    /// The scheme failed in a way that must be reported instead of trying the next scheme.
+    /// The scheme failed, and the next scheme must not be tried.
     fn generate_regex(&self, _list: &[u8]) -> Result<Option<Regex2>, Error> {
         Ok(None)
     }
@@ -50,8 +50,8 @@ pub trait Scheme: Send + Sync {
         Ok(None)
     }
 
-    /// Decodes a [`Regex2`] of a node map to a folded list without the intermediate text. Only
-    /// folded encodings need to implement it.
+    /// Decodes a [`Regex2`] of a node map to a folded list, without list text in between. Only
+    /// schemes with folded encodings need to implement it.
     ///
     /// # Errors
     /// As for [`Scheme::parse_regex`].
@@ -63,7 +63,7 @@ pub trait Scheme: Send + Sync {
         Ok(None)
     }
 
-    /// Decodes a [`Regex2`] of a process map to a folded map without the intermediate text.
+    /// Decodes a [`Regex2`] of a process map to a folded map, without list text in between.
     ///
     /// # Errors
     /// As for [`Scheme::parse_regex`].
@@ -75,14 +75,14 @@ pub trait Scheme: Send + Sync {
         Ok(None)
     }
 
-    /// Returns `true` if the text of another scheme's [`Regex2`] may contain this string form, as
-    /// for range notation; a datastore then expands it in a second step.
+    /// Returns `true` for range notation: another scheme may have encoded text in this scheme's
+    /// string form as a [`Regex2`]. The datastore then expands the decoded text in a second step.
     fn expands_text(&self) -> bool {
         false
     }
 
-    /// Returns `false` for a scheme whose string form is never text, because every value contains a
-    /// NUL byte. Callers that need text skip such a scheme.
+    /// Returns `false` if every value in string form contains a NUL byte. Callers that need text
+    /// skip such a scheme.
     fn writes_text(&self) -> bool {
         true
     }
@@ -103,7 +103,7 @@ pub trait Scheme: Send + Sync {
         Ok(None)
     }
 
-    /// Decodes a node map in the string form; `regex` is exactly the value, without a NUL after it.
+    /// Decodes a node map in string form. `regex` is the value without a NUL after it.
     ///
     /// # Errors
     /// The value has this scheme's tag and is damaged, or it exceeds the limits.
@@ -111,7 +111,7 @@ pub trait Scheme: Send + Sync {
         Ok(None)
     }
 
-    /// Decodes a process map in the string form; `regex` is exactly the value.
+    /// Decodes a process map in string form. `regex` is the value without a NUL after it.
     ///
     /// # Errors
     /// As for [`Scheme::parse_nodes`].
@@ -119,8 +119,8 @@ pub trait Scheme: Send + Sync {
         Ok(None)
     }
 
-    /// Returns the extent of a value of this scheme at the start of `bytes`. Copy, pack, unpack and
-    /// release all need it.
+    /// Returns the extent of a value of this scheme at the start of `bytes`.
+    /// [`Preg::copy`](crate::Preg::copy), `pack`, `unpack` and `release` call it.
     ///
     /// By default a value is text: it begins with the tag and ends before the first NUL. Only a
     /// scheme whose values may contain a NUL overrides this.
@@ -132,7 +132,7 @@ pub trait Scheme: Send + Sync {
         Ok(is_own.then(|| Extent::of_text(bytes)))
     }
 
-    /// Explains a value of the string form byte by byte.
+    /// Explains a value in string form byte by byte.
     fn explain(&self, _value: &[u8]) -> Option<Explanation> {
         None
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The dispatch rules of the ten entry points, tested with schemes for this purpose.
+//! The dispatch rules of the ten entry points, tested with toy schemes.
 
 use pmix_mca::{Params, Source};
 use preg_core::{
@@ -10,7 +10,7 @@ use preg_core::{
 /// A scheme whose value is its tag and the list, with `pad` extra bytes in the regex2 form.
 ///
 /// It accepts lists that contain its name, and every list if its name is `any`. Its values end with
-/// `!`; a value without it is damaged.
+/// `!`; a value without `!` is damaged.
 struct Toy {
     name: &'static str,
     tag: &'static [u8],
@@ -79,7 +79,7 @@ impl Scheme for Toy {
         if !bytes.starts_with(self.tag) {
             return Ok(None);
         }
-        // `any` determines its own length, as a framed scheme does; the others are text.
+        // Values of `any` contain their length; those of the other schemes are text.
         match bytes.iter().position(|b| *b == b'!') {
             Some(end) if self.name == "any" => Ok(Some(Extent {
                 len: end + 1,
@@ -175,7 +175,7 @@ fn never_splits_a_value_whose_scheme_may_not_parse() {
     let error = preg.parse_nodes(b"mid=n1,n2!").unwrap_err();
     assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED);
     assert!(preg.parse_nodes(b"n1\0n2").is_err());
-    // Sending such a list unencoded would cause the same error at the receiver.
+    // The receiver would reject the plain list with the same error.
     let preg = open(&[("preg", "^any")]);
     assert!(preg.generate_node_regex(b"any=1,n2").is_err());
 }

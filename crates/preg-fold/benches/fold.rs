@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cost of folding, in three sizes: the cost per byte must not grow with the list.
+//! Times folding for lists of three sizes: the time per byte must not grow with the list.
 //!
 //! `cargo bench -p preg-fold -- WORD` runs only the lists whose name contains the word.
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The encoder of list text, in time proportional to the text.
+//! The encoder of list text. Its time is proportional to the text.
 //!
-//! The text is divided into regions of records with the same literals ([`layout`], [`period`]). A
-//! region is read as differences between records ([`region`]). These are folded into products
-//! ([`shape`], [`merge`]), written ([`write`]) and decoded again ([`verify`]).
+//! The text is divided into regions of records with the same literals ([`layout`], [`period`]). For
+//! each region, the encoder computes the differences between records ([`region`]), folds these into
+//! products ([`shape`], [`merge`]) and writes the products ([`write`]). Finally it decodes the
+//! value and compares it with the text ([`verify`]).
 
 mod layout;
 mod merge;
@@ -20,10 +21,10 @@ use write::{Writer, push_plain};
 
 use crate::format::{FOLDED, STORED};
 
-/// The size in bytes from which on a region is also tried with longer records.
+/// The length in bytes from which on a region is also encoded with longer records.
 const TURNS: usize = 24;
 
-/// Encodes a list; returns `None` if it contains a NUL, which the string form cannot represent.
+/// Encodes a list, or returns `None` if it contains a NUL, which the string form cannot represent.
 ///
 /// The value is at most one byte longer than the list.
 pub(crate) fn encode(text: &[u8]) -> Option<Vec<u8>> {
@@ -79,14 +80,16 @@ fn push_region(text: &[u8], region: &Region<'_>, out: &mut Vec<u8>) -> usize {
     let mut written = items(text, region);
     let start = region.layout.record.start;
     let mut end = region.end;
-    // Names of equal shape may alternate between series; then a record of several names is shorter.
+    // Names of equal shape may belong to alternating series. Then records of several names are
+    // shorter.
     if region.names == 1
         && written.len() > TURNS
         && let Some(period) = region.period()
         && let Some(turns) = Region::read(text, start, names_end(text, start, period))
     {
         let better = items(text, &turns);
-        // The two may end at different names, so the comparison is by bytes per byte of text.
+        // The two encodings may end at different names, so their bytes per byte of text are
+        // compared.
         let (ours, theirs) = (
             better.len() * (end - start),
             written.len() * (turns.end - start),
@@ -104,12 +107,12 @@ fn push_region(text: &[u8], region: &Region<'_>, out: &mut Vec<u8>) -> usize {
     end
 }
 
-/// Returns the end of the last of `names` names.
+/// Returns the end of the `names` names from `at` on.
 fn names_end(text: &[u8], at: usize, names: usize) -> usize {
     (1..names).fold(name_end(text, at), |end, _| name_end(text, end + 1))
 }
 
-/// Returns the items of a region.
+/// Returns the encoded items of a region.
 fn items(text: &[u8], region: &Region<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     let mut shapes = Shapes::new(&region.symbols, region.layout.slots.len());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The expansion of the products of a value: each innermost run is passed to a sink.
+//! The expansion of the products of a value. The records of an innermost loop are passed to a sink
+//! as one run.
 
 use pmix_types::memory;
 use preg_core::Error;
@@ -12,9 +13,9 @@ use crate::value::{Content, Item, Loop, Piece, Template};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run<'a> {
     pub(crate) template: &'a Template,
-    /// The columns of the first record.
+    /// The numbers in the columns of the first record.
     pub(crate) values: &'a [i64],
-    /// The increments from record to record.
+    /// The moves from record to record.
     pub(crate) moves: &'a [Move],
     /// The number of records, at least one.
     pub(crate) count: u64,
@@ -28,8 +29,7 @@ pub(crate) struct Run<'a> {
 
 /// A consumer of records.
 pub(crate) trait Sink {
-    /// Announces the number of records of a template before they are passed, so that a limit is
-    /// checked before the work.
+    /// Checks limits for a number of records of a template, before they are passed.
     fn expect(&mut self, records: u64, template: &Template) -> Result<(), Error>;
 
     /// Handles verbatim text, possibly with separators in it.
@@ -39,10 +39,10 @@ pub(crate) trait Sink {
     fn run(&mut self, run: &Run<'_>) -> Result<(), Error>;
 }
 
-/// The most bytes of memory of an item for each byte of the value.
+/// The maximum memory for an item in bytes, for each byte of the value.
 const ITEM_FACTOR: usize = 64;
 
-/// Passes the items from `at` on to a sink; errors have the offset of the item.
+/// Passes the items from `at` on to a sink. Errors have the offset of the item.
 pub(crate) fn expand(bytes: &[u8], at: usize, sink: &mut dyn Sink) -> Result<(), Error> {
     // An item, its columns and one record of it are at most `ITEM_FACTOR` times as large as the value.
     memory::check(bytes.len().saturating_mul(ITEM_FACTOR))?;
@@ -86,7 +86,7 @@ struct Window {
     cut: usize,
 }
 
-/// Checks the window of a piece, which counts names, against its product.
+/// Checks that the window of a piece is within its product, and converts it from names to records.
 fn window(piece: &Piece, names: usize) -> Result<Window, Error> {
     let damaged = |what: String| Error::damaged(piece.offset, what);
     let names = u64::try_from(names).unwrap_or(u64::MAX);
@@ -118,8 +118,8 @@ fn window(piece: &Piece, names: usize) -> Result<Window, Error> {
 
 /// Checks the window and every value of the product.
 ///
-/// The columns of names that are missing in the last record may be out of range there, by less than
-/// the size of the range; [`each_record`] checks the other records.
+/// In the last record, columns of missing names may be out of range, by less than the size of the
+/// range. [`each_record`] checks the columns of its other names.
 fn check(piece: &Piece, template: &Template, values: &[i64]) -> Result<Window, Error> {
     let window = window(piece, template.names)?;
     let (mut low, mut high) = (widened(values), widened(values));
@@ -128,7 +128,7 @@ fn check(piece: &Piece, template: &Template, values: &[i64]) -> Result<Window, E
         let (at, last) = (i128::from(rounds % count), i128::from(count - 1));
         rounds /= count;
         for (column, step) in moves {
-            // No overflow: fewer than 2^64 rounds of a step below 2^63.
+            // The product does not overflow: fewer than 2^64 rounds with a step below 2^63.
             let step = i128::from(*step);
             let (first, end) = (-at * step, (last - at) * step);
             low[*column] = low[*column].saturating_add(first.min(end));
@@ -161,7 +161,8 @@ fn widened(values: &[i64]) -> Vec<i128> {
     values.iter().map(|v| i128::from(*v)).collect()
 }
 
-/// Passes the records in the window of a product; `values` are those of its last record at the end.
+/// Passes the records in the window of a product to the sink. Sets `values` to the columns of the
+/// last one.
 fn walk(
     template: &Template,
     piece: &Piece,
@@ -206,7 +207,8 @@ fn walk(
     }
 }
 
-/// Advances the loops around the innermost one; returns the separator of the loop that advanced.
+/// Advances the loops around the innermost one. Returns the separator of the loop that begins a new
+/// round, or `None` at the end of the product.
 fn carry(outer: &[Loop], rounds: &mut [u64], values: &mut [i64]) -> Option<u8> {
     for (l, round) in outer.iter().zip(rounds) {
         if *round + 1 < l.count {
@@ -222,8 +224,8 @@ fn carry(outer: &[Loop], rounds: &mut [u64], values: &mut [i64]) -> Option<u8> {
 
 fn advance(values: &mut [i64], moves: &[Move], rounds: i64) {
     for (column, step) in moves {
-        // The whole product was checked before; wrapping occurs only for more than 2^63 rounds of a
-        // column that does not move.
+        // The bounds of the whole product are checked before. So the multiplication can wrap only
+        // for more than 2^63 rounds of a column that does not move.
         values[*column] = values[*column].wrapping_add(step.wrapping_mul(rounds));
     }
 }
@@ -232,7 +234,7 @@ fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Passes the records of a run one by one: the separator before each and its text.
+/// Passes the separator and text of each record of a run to a closure.
 pub(crate) fn each_record(
     run: &Run<'_>,
     mut f: impl FnMut(Option<u8>, &[u8]) -> Result<(), Error>,
@@ -263,8 +265,8 @@ pub(crate) fn each_record(
     Ok(())
 }
 
-/// Splits a run of one moving column at changes of its number of digits. Each part has a first
-/// value, the number of records and the number of digits.
+/// Splits a run with one moving column where the number of digits changes. Each part has the first
+/// number, the number of records and the number of digits.
 pub(crate) fn equal_widths(run: &Run<'_>, column: usize, step: i64) -> Vec<(i64, u64, usize)> {
     let width = run.template.columns[column].width;
     let (mut first, mut left) = (run.values[column], run.count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The constants of the format, and the rule for the columns of a loop, which both directions
-//! share.
+//! The constants of the format, and the rule for the default columns of a loop. Encoder and decoder
+//! share them.
 //!
 //! The grammar itself is in the crate documentation.
 
@@ -10,11 +10,11 @@ pub(crate) const STORED: u8 = b'0';
 pub(crate) const FOLDED: u8 = b'1';
 /// The bytes that a template must escape with a backslash.
 pub(crate) const SPECIAL: &[u8] = b"*/^~%()\\";
-/// The most columns of a template: the number of letters that name them.
+/// The maximum number of columns of a template: each has a letter.
 pub(crate) const MAX_COLUMNS: usize = 52;
-/// The most loops of a piece.
+/// The maximum number of loops of a piece.
 pub(crate) const MAX_LOOPS: usize = 32;
-/// The exclusive limit of column values, which thus have at most 18 digits.
+/// The exclusive upper bound of numbers in columns: they have at most 18 digits.
 pub(crate) const VALUE_END: i64 = 1_000_000_000_000_000_000;
 
 /// A column (counted from the left) and its increment.
@@ -52,21 +52,21 @@ pub(crate) fn digits(number: u64) -> usize {
         .map_or(1, |n| usize::try_from(n).unwrap_or(0) + 1)
 }
 
-/// The columns that the loops of a piece have moved so far; it determines the default columns of a
-/// loop.
+/// The columns that the loops of a piece have moved so far. They determine the default columns of
+/// the next loop.
 ///
 /// For each name of the template the default is the rightmost column that has not moved, or the
 /// leftmost one if all have moved.
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor {
-    /// For each column the name that contains it, ascending.
+    /// The index of the name that contains each column, ascending.
     names: Vec<usize>,
-    /// For each column the total move of the previous loops, if they moved it.
+    /// The total increment of each column by the previous loops; `None` if they did not move it.
     spans: Vec<Option<i64>>,
 }
 
 impl Cursor {
-    /// Creates a cursor for columns; each belongs to the given name of the template.
+    /// Creates a cursor for columns. `names` has the index of the name that contains each column.
     pub(crate) fn new(names: Vec<usize>) -> Self {
         let spans = vec![None; names.len()];
         Self { names, spans }
@@ -77,7 +77,7 @@ impl Cursor {
         self.names.len()
     }
 
-    /// Resets the moves for the next piece.
+    /// Forgets the moves, for the next piece.
     pub(crate) fn reset(&mut self) {
         self.spans.fill(None);
     }
@@ -94,8 +94,8 @@ impl Cursor {
         })
     }
 
-    /// Returns the moves of a loop without columns and step: one, or, if the column has moved
-    /// already, the total move of the previous loops.
+    /// Returns the moves of a loop without columns and step. The step is 1, or the total increment
+    /// of the column if previous loops moved it.
     pub(crate) fn default_moves(&self) -> Vec<Move> {
         self.next()
             .map(|c| (c, self.spans[c].unwrap_or(1)))

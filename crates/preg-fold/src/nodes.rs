@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The conversion of a value into a node list, without list text if all separators are commas.
+//! The conversion of a value into a node list. If all separators are commas, it creates no list
+//! text.
 
 use pmix_map::Progression;
 use pmix_types::memory;
@@ -10,21 +11,20 @@ use crate::value::Template;
 
 /// A sink that builds a node list.
 ///
-/// A name is open until a comma ends it, because a semicolon is a byte of a name here; `name` is
-/// its text so far. Only a run without semicolons is passed on as a progression.
+/// In a node list, a semicolon is part of a name, and only a comma ends a name. `name` is the text
+/// of the name so far. Only a run without semicolons is passed on as a progression.
 pub(crate) struct NodeSink {
     builder: NodeListBuilder,
     limits: Limits,
     name: Vec<u8>,
     /// `true` if the value contains a semicolon.
     semicolons: bool,
-    /// `true` if there was any input: an empty list has no name, not one empty name.
+    /// `true` if there was any input. Without input the list is empty, instead of one empty name.
     separated: bool,
-    /// `true` if the input ended with the names of runs, which are complete; no name is open then.
+    /// `true` if the last input was a run, whose names are complete. Then `name` is not used.
     closed: bool,
     names: u64,
-    /// The bytes of names written so far. The work is proportional to them, and the limit of text
-    /// bounds them.
+    /// The bytes of names written so far. They bound the time, and the limit for text bounds them.
     work: usize,
 }
 
@@ -68,7 +68,7 @@ impl NodeSink {
         Ok(())
     }
 
-    /// Handles text, possibly with separators in it.
+    /// Adds text, which may contain separators.
     fn text(&mut self, text: &[u8]) -> Result<(), Error> {
         self.work = self.work.saturating_add(text.len());
         self.fits()?;
@@ -88,7 +88,7 @@ impl NodeSink {
         Ok(())
     }
 
-    /// Passes a run to the builder as progressions; returns `false` if it is not one.
+    /// Passes a run to the builder as progressions, or returns `false` if it is not a progression.
     fn progression(&mut self, run: &Run<'_>) -> Result<bool, Error> {
         let [(column, step)] = *run.moves else {
             return Ok(false);
@@ -122,7 +122,8 @@ impl NodeSink {
 impl Sink for NodeSink {
     fn expect(&mut self, records: u64, template: &Template) -> Result<(), Error> {
         if self.semicolons {
-            // Names may span records, so the text is bounded instead.
+            // Names may span records, so this checks the limit for text instead of the limit for
+            // names.
             let record = u64::try_from(template.min_len()).unwrap_or(u64::MAX);
             let least = records.saturating_mul(record.saturating_add(1));
             if least.saturating_sub(1) > self.limits.max_bytes {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The parser of the grammar, item by item; it also records the fields for explanations.
+//! The parser of the grammar. It returns one item at a time, and can record the fields for
+//! explanations.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -168,7 +169,7 @@ impl<'a, 'n> Parser<'a, 'n> {
         Ok(template)
     }
 
-    /// Parses `\` and the literal after it: one byte, or a whole run of digits.
+    /// Parses `\` and the literal after it: one byte, or all consecutive digits.
     fn escape(&mut self, template: &mut Template) -> Result<(), Error> {
         self.at += 1;
         let start = self.at;
@@ -179,8 +180,8 @@ impl<'a, 'n> Parser<'a, 'n> {
             self.at = start;
             return Err(self.expected("a byte behind `\\`"));
         };
-        // Separators divide the names of a record; an escaped one inside a name would create a list
-        // that differs from its own text.
+        // Separators divide the names of a record. A name with an escaped separator would be two
+        // names in the list text.
         if matches!(literal, b"," | b";") {
             self.at = start;
             return Err(self.expected("a byte of a name behind `\\`"));
@@ -306,7 +307,7 @@ impl<'a, 'n> Parser<'a, 'n> {
         Ok(Some(number))
     }
 
-    /// Parses the moves of a loop or joint; returns `None` if there are none.
+    /// Parses the moves of a loop or joint, or returns `None` if there are none.
     fn moves(&mut self, cursor: &Cursor) -> Result<Option<Vec<Move>>, Error> {
         match self.peek() {
             Some(b'+' | b'-') => {

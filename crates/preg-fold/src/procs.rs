@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The conversion of a value into a process map; runs of plain ranks are passed to the builder
-//! directly.
+//! The conversion of a value into a process map. Runs of plain ranks are passed to the builder
+//! without creating text.
 
 use pmix_map::RankRun;
 use pmix_types::Rank;
@@ -13,11 +13,11 @@ use crate::value::Template;
 pub(crate) struct ProcSink {
     builder: ProcMapBuilder,
     limits: Limits,
-    /// The ranks, ranges and empty entries so far; the work is proportional to them.
+    /// The number of ranks, ranges and empty entries so far. It bounds the time.
     entries: u64,
-    /// The bytes of records that were parsed as text; the limit of text bounds them.
+    /// The bytes of records that were parsed as text. The limit for text bounds them.
     work: usize,
-    /// `true` if there was any input but the empty text.
+    /// `true` if there was any input except empty text.
     any: bool,
 }
 
@@ -58,8 +58,8 @@ impl ProcSink {
             if index > 0 {
                 self.builder.end_node()?;
             }
-            // The parser of maps decides about the validity of ranks; the text of a node contains
-            // no semicolon.
+            // `ProcMap::parse_text` checks the ranks. The text contains no semicolon, so it is one
+            // node.
             let map = ProcMap::parse_text(node, &self.limits).map_err(placeless)?;
             for run in map.runs_of(0).unwrap_or_default() {
                 self.builder.run(run).map_err(placeless)?;
@@ -103,7 +103,7 @@ fn not_a_rank(value: i64) -> String {
     format!("expected a rank (0 to {}), found {value}", Rank::MAX_VALID)
 }
 
-/// Returns the error without the offset, which is not relative to the encoded value.
+/// Converts an error, without its offset, which is not relative to the encoded value.
 fn placeless(error: pmix_map::Error) -> Error {
     Error::new(error.status(), error.message())
 }

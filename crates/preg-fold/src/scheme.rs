@@ -37,13 +37,13 @@ fn query(_: &Params) -> Result<Option<Box<dyn Scheme>>, Error> {
 
 struct Fold;
 
-/// The two kinds of value, without the version.
+/// The content of a value by its version.
 enum Body<'a> {
     Stored(&'a [u8]),
     Folded(&'a [u8]),
 }
 
-/// Returns the kind of a value; rejects NULs, because the string form ends at the first one.
+/// Returns the content of a value. Rejects a NUL, because the string form ends at the first NUL.
 fn body(value: &[u8]) -> Result<Body<'_>, Error> {
     if let Some(nul) = memchr::memchr(0, value) {
         return Err(Error::damaged(nul, "a NUL, which no list of this form has"));
@@ -103,7 +103,7 @@ fn parse_text(value: &[u8], limits: &Limits) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// Adds the fields of a value at offset `base` of the explained value.
+/// Adds the fields of a value that begins at offset `base` of the explained bytes.
 fn explain_value(value: &[u8], base: usize, explanation: &mut Explanation) {
     let mut inner = Explanation::default();
     match body(value) {

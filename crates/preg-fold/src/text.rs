@@ -7,7 +7,7 @@ use preg_core::{Error, Limits};
 use crate::expand::{Run, Sink, each_record};
 use crate::value::{Template, push_number};
 
-/// The most digits of a number, and its sign.
+/// The maximum number of bytes of a number with its sign.
 const MAX_NUMBER: usize = 20;
 
 /// A sink that collects text up to a limit.
@@ -32,7 +32,8 @@ impl TextSink {
         Ok(())
     }
 
-    /// Writes a run of one moving column: the rest of the first record is copied after each number.
+    /// Appends a run with one moving column. The rest of the first record is copied for each
+    /// number.
     fn number_run(&mut self, run: &Run<'_>, column: usize, step: i64) -> Result<(), Error> {
         let record = run.template.min_len() + MAX_NUMBER + 1;
         memory::reserve(&mut self.out, record)?;

@@ -6,19 +6,19 @@ use std::ops::Range;
 
 use crate::format::Move;
 
-/// A number of a template: its value and its minimum width.
+/// A column of a template: its number in the first record, and its minimum width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) value: i64,
     pub(crate) width: usize,
-    /// The index of its name in the template.
+    /// The index in the template of the name that contains the column.
     pub(crate) name: usize,
 }
 
-/// A record: literals with a column between each two; separators are literal bytes.
+/// A template: literals, with a column between each two. Separators are part of the literals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Template {
-    /// The literals, one more than columns.
+    /// The literals: one more than columns.
     pub(crate) literals: Vec<Vec<u8>>,
     pub(crate) columns: Vec<Column>,
     pub(crate) names: usize,
@@ -32,17 +32,17 @@ pub(crate) struct Loop {
     pub(crate) moves: Vec<Move>,
 }
 
-/// A product of loops, or the window of it that is in the list.
+/// A product of loops, and the window of it that is in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) offset: usize,
-    /// The joint to the previous piece: the separator, and the moves from the last record to the
-    /// first.
+    /// The joint to the previous piece: the separator, and the moves from the last record of the
+    /// previous piece.
     pub(crate) joint: Option<(u8, Vec<Move>)>,
     pub(crate) loops: Vec<Loop>,
-    /// The number of its first record in the product.
+    /// The number of names in the product before the window.
     pub(crate) skip: u64,
-    /// The number of records; `None` for all up to the end of the product.
+    /// The number of names in the window; `None` for all up to the end of the product.
     pub(crate) take: Option<u64>,
 }
 
@@ -71,7 +71,8 @@ impl Template {
         &mut self.literals[last]
     }
 
-    /// Appends the record with the given columns; returns the range of the digits of one of them.
+    /// Appends the record with these numbers in its columns. Returns the range of the digits of
+    /// column `marked`.
     pub(crate) fn render(&self, values: &[i64], marked: usize, out: &mut Vec<u8>) -> Range<usize> {
         let mut place = out.len()..out.len();
         for (index, literal) in self.literals.iter().enumerate() {
@@ -87,7 +88,7 @@ impl Template {
         place
     }
 
-    /// Returns the minimum length of a record.
+    /// Returns the minimum length of a record in bytes.
     pub(crate) fn min_len(&self) -> usize {
         let literals: usize = self.literals.iter().map(Vec::len).sum();
         let columns: usize = self.columns.iter().map(|c| c.width).sum();

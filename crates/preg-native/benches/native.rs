@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The time of the native scheme for lists of three sizes.
+//! Times the native scheme for lists of three sizes.
 //!
 //! `cargo bench -p preg-native`
 
@@ -68,7 +68,7 @@ fn xname(i: usize) -> String {
 
 /// Returns an irregular permutation of `0..size`.
 fn shuffled(i: usize, size: usize) -> usize {
-    // The prime 999,983 divides none of the sizes.
+    // A permutation, because the prime 999,983 divides none of the sizes.
     (i * 999_983 + 12_345) % size
 }
 

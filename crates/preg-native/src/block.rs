@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Blocks: the shortest division of a part of a list into names and groups.
 //!
-//! A group covers consecutive names that differ in one field only, so it never spans two neighbors
-//! that differ in more. Such pairs divide the list into *blocks*, in which all names are equally
-//! long. Each block is solved separately and exactly by dynamic programming over its names. The
-//! state has the cost of the best text that ends with the current name. For each field in which
-//! this name continues its predecessor, it also has the cost of the best text whose last element is
-//! an open group on that field (a *track*). Only fields in which two neighbors are linked need a
-//! track; for nearly every name that is one field.
+//! A group consists of consecutive names that differ in one field only. So no group contains two
+//! neighbors that differ in more than one field. Such neighbors divide the list into *blocks*, in
+//! which all names are equally long.
 //!
-//! Within a run of consecutive numbers the group on that field is always optimal: adding the next
-//! number costs a group nothing, and four consecutive names are never shorter one by one. Runs are
-//! therefore counted, not solved, and so are the names of a group that only a name outside of it
-//! can end (`settled.rs`).
+//! Each block is solved separately and exactly by dynamic programming over its names. The state is
+//! the length of the shortest text that ends with the current name, and the *tracks*. A track is
+//! the length of the shortest text whose last element is an open group on one field. Only fields in
+//! which neighbors differ need a track; for nearly every name that is one field.
+//!
+//! For consecutive numbers, a group on that field is always optimal from four names on, because the
+//! next number makes the text no longer. Such names are therefore counted instead of solved. So are
+//! names of any numbers whose group certainly continues (`settled.rs`).
 
 use memchr::memchr3;
 use pmix_map::scan::{self, Link};
@@ -49,7 +49,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Returns the name with an index.
+    /// Returns the name with this index.
     pub(crate) fn name(&self, index: usize) -> &'a [u8] {
         let start = self.base + index * (self.len + 1);
         &self.text[start..start + self.len]
@@ -60,7 +60,7 @@ impl<'a> Block<'a> {
         self.steps.get(step + 1).map_or(self.count, |s| s.first)
     }
 
-    /// Determines the last steps of the elements of the best text, the last element first.
+    /// Writes the last step of each element of the shortest text to `ends`, the last element first.
     pub(crate) fn last_steps(&self, ends: &mut Vec<usize>) {
         ends.clear();
         let mut end = self.steps.len();
@@ -70,8 +70,8 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Parses and solves the block at an offset. Returns the start of the next block (beyond the
-    /// end of the text if there is none), or `None` at a name that the form cannot represent.
+    /// Parses and solves the block at offset `base`. Returns the offset of the next block; it is
+    /// beyond the text if there is none. Returns `None` if the form cannot represent a name.
     pub(crate) fn read(&mut self, base: usize) -> Option<usize> {
         let end = scan::name_end(self.text, base, b',');
         let first = &self.text[base..end];
@@ -100,8 +100,8 @@ impl<'a> Block<'a> {
         Some(at)
     }
 
-    /// Returns the link of the name at an offset to the previous one; the field of the previous
-    /// link is tried first.
+    /// Returns how the name at offset `at` differs from the previous name. It first tries `last`,
+    /// the field in which the previous two names differ.
     fn link(&self, at: usize, last: Option<Field>) -> Link {
         let name = self.name(self.count - 1);
         let end = at + self.len;
@@ -122,16 +122,16 @@ impl<'a> Block<'a> {
                 Link::Field(field.start..field.end)
             };
         }
-        // If the next name is shorter, its comma differs from the byte of this name.
+        // A shorter next name differs at the place of its comma.
         scan::link(name, next)
     }
 
-    /// Returns the cost of the best text before a step.
+    /// Returns the length of the shortest text of the names before a step.
     fn cost_before(&self, step: usize) -> usize {
         step.checked_sub(1).map_or(0, |s| self.steps[s].cost)
     }
 
-    /// Returns a group that begins with the last step.
+    /// Returns the track of a group that begins with the last step.
     fn fresh(&self, field: Field) -> Track {
         let begin = self.steps.len() - 1;
         let name = self.name(self.count - 1);
@@ -149,7 +149,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Returns the group of a track, as if it began with the last step only.
+    /// Returns the track of a new group on the same field that begins with the last step.
     fn restarted(&self, track: &Track) -> Track {
         let begin = self.steps.len() - 1;
         Track {
@@ -198,7 +198,7 @@ impl<'a> Block<'a> {
         self.push(best);
     }
 
-    /// Adds the step of the next name, given the best track that it continues.
+    /// Adds a step for the next name. `track` is the best track that the name continues.
     fn push(&mut self, track: Option<Track>) {
         let begin = self.steps.len();
         let mut best = Step {
@@ -208,7 +208,8 @@ impl<'a> Block<'a> {
             field: track.map(|t| t.field),
             is_run: false,
         };
-        // A group that was best remains best: one more range never costs more than the name alone.
+        // If the group was best before, it remains best: another range is never longer than the
+        // name alone.
         let settled = self.steps.last().is_some_and(|s| s.same_group(&best));
         if !settled {
             let alone = self.cost_before(begin) + 1 + fold::alone(self.name(self.count)).0;
@@ -228,8 +229,8 @@ impl<'a> Block<'a> {
         self.steps.push(best);
     }
 
-    /// Returns `true` if the last two steps may be merged: a new step continues both of them, and
-    /// no track begins with either.
+    /// Returns `true` if the last two steps can be merged: `next` continues both, and no track
+    /// begins with either.
     fn joins(&self, next: &Step) -> bool {
         let [.., one, two] = &self.steps[..] else {
             return false;

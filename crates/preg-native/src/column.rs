@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Word-wise comparison of names that differ in one field only: the inner loop for numbers in any
-//! order.
+//! Comparison of names that differ in one field only, word by word. This is the inner loop for
+//! numbers in any order.
 
 use pmix_map::scan;
 
@@ -9,7 +9,7 @@ use crate::fold::Field;
 /// The bytes of a word.
 const WORD: usize = 8;
 
-/// A mask of a name and its separator, with a gap at the field.
+/// The words of a name and its separator, with a mask that excludes the field.
 #[derive(Debug, Default)]
 pub(crate) struct Column {
     words: Vec<Word>,
@@ -18,7 +18,7 @@ pub(crate) struct Column {
     end: usize,
 }
 
-/// A word of the mask.
+/// A word of the name.
 #[derive(Debug)]
 struct Word {
     /// The offset in the name.
@@ -29,7 +29,7 @@ struct Word {
 }
 
 impl Column {
-    /// Sets the mask to that of a name.
+    /// Sets the words and masks from a name and a field.
     pub(crate) fn set(&mut self, name: &[u8], field: Field) {
         (self.width, self.end) = (field.end - field.start, field.end);
         self.words.clear();
@@ -51,11 +51,11 @@ impl Column {
         }
     }
 
-    /// Returns the number in the field of the name at an offset. Returns `None` if the text around
-    /// it differs, or if a word would extend past the end.
+    /// Returns the number in the field of the name at an offset. Returns `None` if the rest of the
+    /// name differs, or if a word would extend past the end of the text.
     #[inline]
     pub(crate) fn number(&self, text: &[u8], at: usize) -> Option<u64> {
-        // Past the end a word reads as zero, which is not a separator.
+        // Bytes past the end of the text are zero, which is not a separator.
         let differs = |w: &Word| (scan::word(text, at + w.at) ^ w.text) & w.mask != 0;
         if self.words.iter().any(differs) {
             return None;

@@ -6,7 +6,7 @@ pub(crate) fn len(number: u64) -> usize {
     number.checked_ilog10().map_or(1, |log| log as usize + 1)
 }
 
-/// Returns the digits without leading zeros, but always the last digit.
+/// Returns the digits without leading zeros, but at least the last digit.
 pub(crate) fn significant(digits: &[u8]) -> &[u8] {
     let zeros = digits.iter().take_while(|b| **b == b'0').count();
     &digits[zeros.min(digits.len().saturating_sub(1))..]

@@ -8,12 +8,13 @@ use preg_core::{Error, Explanation};
 use crate::grammar::{self, Element, Elements, Group, NumberRange, NumberRanges, Numbers, TAG};
 use crate::procs;
 
-/// The most fields of an explanation; further fields are parsed, but summarized in a last one.
+/// The maximum number of fields in an explanation. One more field summarizes the rest, which is
+/// still parsed.
 const MAX_FIELDS: usize = 10_000;
 
-/// Explains a value of the string form; returns `None` if it does not have the tag.
+/// Explains a value in string form, or returns `None` if it does not have the tag.
 ///
-/// The form does not state the kind of map. If the brackets contain only ranks and separators, the
+/// The value does not tell its kind of map. If the brackets contain only ranks and separators, the
 /// value is explained as a process map.
 pub(crate) fn explain(value: &[u8]) -> Option<Explanation> {
     if !value.starts_with(TAG) {
@@ -38,13 +39,13 @@ pub(crate) fn explain(value: &[u8]) -> Option<Explanation> {
     Some(walk.finish(read))
 }
 
-/// The most bytes of a name, a prefix or a suffix in an explanation.
+/// The maximum number of bytes of a name, prefix or suffix that an explanation shows.
 const MAX_SHOWN: usize = 80;
 
 struct Walk<'a> {
     value: &'a [u8],
     told: Explanation,
-    /// The range and the number of the fields beyond [`MAX_FIELDS`].
+    /// The bytes and the number of the fields beyond `MAX_FIELDS`.
     left_out: Option<(Range<usize>, usize)>,
 }
 
@@ -167,7 +168,7 @@ impl Walk<'_> {
     }
 }
 
-/// A number with leading zeros to a width; huge widths are described instead of written out.
+/// A number padded with zeros to a width. A very large width is described instead of padded.
 struct Padded<'a, T>(usize, &'a T);
 
 impl<T: std::fmt::Display> std::fmt::Display for Padded<'_, T> {

@@ -6,7 +6,8 @@ use pmix_map::scan;
 use crate::decimal;
 use crate::parse::PLAIN_WIDTH;
 
-/// The most fields of a name that are considered; the first is always among them.
+/// The maximum number of fields of a name that are considered. The first field is always
+/// considered.
 pub(crate) const MAX_FIELDS: usize = 16;
 
 /// The length of the brackets and the colon of a group.
@@ -30,8 +31,8 @@ impl Field {
         &name[self.start..self.end]
     }
 
-    /// Returns the start of the number in the encoded form. A run of digits that is too long for a
-    /// number may have zeros before the field; the width then covers them.
+    /// Returns the start of the padded number in the encoded form. Digits that are too many for one
+    /// number may have zeros before the field. The width then includes these zeros.
     pub(crate) fn padded_start(self, name: &[u8]) -> usize {
         let most = PLAIN_WIDTH - (self.end - self.start);
         let before = &name[..self.start];
@@ -57,11 +58,11 @@ impl From<std::ops::Range<usize>> for Field {
     }
 }
 
-/// Returns the shortest form of a single name: its length, and the field in brackets, or `None` if
-/// the name is written verbatim.
+/// Returns the length of the shortest form of a single name, and the field that this form has in
+/// brackets. The field is `None` if the form is the name itself.
 ///
-/// Brackets save bytes from four leading zeros on. For equal lengths brackets are used, as in
-/// OpenPMIx's generator, and of several fields the first.
+/// Brackets are shorter from four leading zeros on. Among forms of equal length, brackets are
+/// preferred, as in OpenPMIx's generator, and then the first field.
 pub(crate) fn alone(name: &[u8]) -> (usize, Option<Field>) {
     let verbatim = (name.len(), None);
     if !name.windows(4).any(|w| w == b"0000") {

@@ -15,7 +15,8 @@ use crate::decimal;
 /// The prefix of every value.
 pub(crate) const TAG: &[u8] = b"pmix[";
 
-/// Returns the bytes between the outer brackets, or `None` if the value does not have the tag.
+/// Returns the range of the bytes between the outer brackets, or `None` if the value does not have
+/// the tag.
 ///
 /// # Errors
 /// The closing bracket is missing, or the value contains a NUL.
@@ -42,7 +43,7 @@ pub(crate) fn body(value: &[u8]) -> Result<Option<Range<usize>>, Error> {
 pub(crate) enum Element {
     /// A verbatim name, possibly empty.
     Name(Range<usize>),
-    /// Names that differ in one number.
+    /// A group of names that differ in one number.
     Group(Group),
 }
 
@@ -79,10 +80,10 @@ impl Group {
         }
     }
 
-    /// Returns the suffix after a check.
+    /// Returns the suffix, or an error if its brackets are not matched.
     ///
-    /// A second group in an element is text, as in OpenPMIx's parsers, but an unmatched bracket is
-    /// a sign of damage.
+    /// A second group in an element is text, as in OpenPMIx's parsers. An unmatched bracket means
+    /// that the value is damaged.
     ///
     /// # Errors
     /// A bracket is unmatched.
@@ -113,8 +114,8 @@ pub(crate) struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// Creates an iterator over the elements between the outer brackets. The empty text is the
-    /// empty list; otherwise each comma separates two elements, which may be empty.
+    /// Creates an iterator over the elements between the outer brackets. Empty text is the empty
+    /// list. Otherwise each comma separates two elements, which may be empty.
     // DEVIATION: OpenPMIx's parser rejects the empty elements that its own generator writes for
     // empty names; here they are empty names; empty_elements_are_empty_names
     pub(crate) fn new(value: &'a [u8], body: Range<usize>) -> Self {
@@ -126,7 +127,7 @@ impl<'a> Elements<'a> {
         memchr(wanted, self.value.get(at..end)?).map(|n| at + n)
     }
 
-    /// Consumes the bytes up to `end`, a comma or the end of the body.
+    /// Consumes the bytes up to `end`, which is the offset of a comma or the end of the body.
     fn advance(&mut self, end: usize, body_end: usize) {
         self.rest = (end < body_end).then(|| end + 1..body_end);
     }
@@ -188,11 +189,11 @@ pub(crate) struct NumberRange {
 pub(crate) enum Numbers {
     /// The numbers from the first to the second, both included.
     Range(u64, u64),
-    /// A single number with more digits than an integer can hold: its digits as text.
+    /// The digits of a single number that is too large for an integer.
     Long(Range<usize>),
 }
 
-/// An iterator over the ranges of a group; it ends after the first error.
+/// An iterator over the ranges of a group. It ends after the first error.
 #[derive(Clone, Debug)]
 pub(crate) struct NumberRanges<'a> {
     value: &'a [u8],
@@ -292,10 +293,11 @@ impl<'a> NumberRanges<'a> {
     }
 }
 
-/// Returns the end of a range that is written as a negative number.
+/// Returns the end of a range whose second number is negative, because OpenPMIx's counter
+/// overflowed.
 ///
-/// OpenPMIx's generators count with a signed 32-bit integer, so consecutive names across 2^31 are
-/// written as `2147483646--2147483648`. The function restores the value before the overflow.
+/// OpenPMIx counts with a signed 32-bit integer, so it writes consecutive names across 2^31 as
+/// `2147483646--2147483648`. This function undoes the overflow.
 fn wrapped(first: u64, negated: u64) -> Option<u64> {
     let last = (1_u64 << 32).checked_sub(negated)?;
     (first < 1 << 31 && last >= 1 << 31).then_some(last)
@@ -315,7 +317,7 @@ impl Iterator for NumberRanges<'_> {
         let stop = memchr(b',', text).map(|n| start + n);
         let span = trimmed(self.value, start..stop.unwrap_or(end));
         if span.is_empty() && stop.is_none() && !self.first {
-            // The last range may be followed by a comma, as in OpenPMIx's parsers.
+            // A comma may follow the last range, as in OpenPMIx's parsers.
             return None;
         }
         self.first = false;
@@ -334,7 +336,7 @@ fn trimmed(value: &[u8], range: Range<usize>) -> Range<usize> {
     start..start + text.trim_ascii().len()
 }
 
-/// Parses decimal digits; returns `None` if the number does not fit.
+/// Parses decimal digits, or returns `None` if the number does not fit.
 fn number(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0_u64, |n, b| {
         n.checked_mul(10)?

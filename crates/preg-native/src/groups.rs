@@ -10,7 +10,7 @@ use crate::decimal;
 use crate::fold::{self, Field};
 use crate::track::Step;
 
-/// Appends the elements of a block, separated by commas; `ends` has the last step of each element,
+/// Appends the elements of a block, separated by commas. `ends` has the last step of each element,
 /// the last element first.
 pub(crate) fn write(block: &Block<'_>, ends: &[usize], out: &mut Vec<u8>) {
     for (index, last) in ends.iter().rev().enumerate() {
@@ -95,14 +95,14 @@ fn write_group(block: &Block<'_>, steps: Range<usize>, field: Field, out: &mut V
 #[derive(Clone, Copy)]
 struct Number {
     value: u64,
-    /// The offset of the end of its digits in the text.
+    /// The offset in the text of the end of the number's digits.
     end: usize,
 }
 
-/// The ranges during writing.
+/// A writer of the ranges of a group.
 struct Ranges<'a, 'o> {
     text: &'a [u8],
-    /// The ends of the range that may still be continued.
+    /// The first and last number of the range to write next, which the next number may continue.
     open: Option<(Number, Number)>,
     out: &'o mut Vec<u8>,
 }
@@ -139,7 +139,7 @@ impl Ranges<'_, '_> {
         let digits = decimal::len(number.value);
         let text = &self.text[number.end - digits..];
         match text.first_chunk::<{ scan::MAX_DIGITS }>() {
-            // A copy of a constant size needs no call of `memcpy`.
+            // A copy of constant size avoids a call to `memcpy`.
             Some(chunk) => {
                 let len = self.out.len() + digits;
                 self.out.extend_from_slice(chunk);

@@ -3,12 +3,13 @@
 //! `pmix[0-3;4-7]`.
 //!
 //! The scheme parses all values that OpenPMIx 4.2.2, 5.0.11 and their successors write in this
-//! form, and never turns a damaged value into names: text outside of the grammar is an error with
-//! its offset. It writes the shortest text that the grammar allows for a division of the list into
-//! verbatim names and groups on one numeric field each, in the order of the list. The parsers of
-//! OpenPMIx expand this text correctly, although their own generator only folds on the first
-//! number. Lists that those parsers could not restore are declined: empty names, brackets or NULs
-//! in names, empty nodes of a process map.
+//! form. Text outside of the grammar is an error with an offset, so damaged values never become
+//! names.
+//!
+//! The scheme writes the shortest text of the grammar for a list in its order: verbatim names, and
+//! groups on one numeric field each. OpenPMIx parses this text correctly, although its own
+//! generator only folds on the first number. The scheme declines lists that OpenPMIx could not
+//! parse: empty names, brackets or NULs in names, empty nodes of a process map.
 //!
 //! ```text
 //! map     := "pmix[" element ("," element)* "]"          node map
@@ -23,9 +24,9 @@
 //! `regex.rst`, "native".
 //!
 //! # Compatibility with peers
-//! Every OpenPMIx up to and including 6.1 parses the string form; the releases after it have no
-//! parser for it and split it at commas. A 4.2.2 peer parses this form, `raw` and plain lists, but
-//! no compressed value. A job with such peers therefore needs `PMIX_MCA_preg=^compress` (values are
+//! OpenPMIx up to and including 6.1 parses the string form; later releases have no parser for it
+//! and split it at commas. OpenPMIx 4.2.2 parses this form, `raw` and plain lists, but no
+//! compressed values. A job with such peers therefore needs `PMIX_MCA_preg=^compress` (values are
 //! then `raw`, which has the higher priority) or `PMIX_MCA_preg=native` (values have this form, or
 //! are plain lists if this scheme declines). No OpenPMIx parses a regex2 of type `pmix`: it is only
 //! written if `preg_native_regex2` is true, but it is always parsed.

@@ -5,10 +5,10 @@ use crate::block::Block;
 use crate::grammar::TAG;
 use crate::groups;
 
-/// Encodes a node list; returns `None` if the form cannot represent it.
+/// Encodes a node list, or returns `None` if the form cannot represent it.
 ///
-/// It declines the empty list, empty names, and names with `[`, `]` or NUL, which the parsers of
-/// OpenPMIx would reject or misread.
+/// This is so for the empty list, empty names, and names with `[`, `]` or NUL, which OpenPMIx would
+/// reject or misread.
 // DEVIATION: OpenPMIx lets a name join an earlier group across other names, which loses the order;
 // here a group ends at the first other name; order_and_duplicates_survive
 // DEVIATION: OpenPMIx folds only on the first number, and not at all if a name contains other bytes

@@ -9,10 +9,10 @@ use preg_core::Error;
 
 use crate::grammar::{self, Element, Elements, Group, NumberRange, NumberRanges, Numbers};
 
-/// The largest width without a limit on padding: host names have at most 255 bytes.
+/// The maximum width whose padding is not limited: host names have at most 255 bytes.
 pub(crate) const PLAIN_WIDTH: usize = 255;
 
-/// The most bytes of padding for all wider groups of a value. A few bytes of a value can request
+/// The maximum bytes of padding for all wider groups of a value together. A short value can request
 /// any width, and a folded list stores the padding once for each range.
 const WIDE_BUDGET: usize = 4 << 20;
 
@@ -37,11 +37,11 @@ pub(crate) fn nodes(value: &[u8], limits: &Limits) -> Result<Option<NodeList>, E
 struct Parser<'a> {
     value: &'a [u8],
     builder: NodeListBuilder,
-    /// The remaining bytes of list text: names, each with its separator.
+    /// The bytes that the remaining list text may have, including separators.
     bytes_left: u64,
     max_bytes: u64,
     wide_left: usize,
-    /// The prefix with its padding, if the width exceeds the limit of a progression.
+    /// A buffer for a prefix with padding, used if the width is too large for a progression.
     padded: Vec<u8>,
 }
 
@@ -62,7 +62,7 @@ impl<'a> Parser<'a> {
         self.value.get(range.clone()).unwrap_or_default()
     }
 
-    /// Counts the decoded bytes of `count` names of `len` bytes.
+    /// Counts the list text of `count` names of `len` bytes against the limit.
     fn spend(&mut self, count: u64, len: usize, offset: usize) -> Result<(), Error> {
         let need = u64::try_from(len)
             .ok()
@@ -96,7 +96,7 @@ impl<'a> Parser<'a> {
         group.suffix(self.value).map(|_| ())
     }
 
-    /// Takes one more copy of the padding from the budget.
+    /// Counts another copy of the padding against the budget.
     fn allow_wide(&mut self, width: usize, group: &Group) -> Result<(), Error> {
         if width <= PLAIN_WIDTH {
             return Ok(());

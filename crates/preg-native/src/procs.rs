@@ -8,14 +8,14 @@ use preg_core::Error;
 use crate::decimal;
 use crate::grammar::{self, TAG};
 
-/// The highest rank that the parsers of OpenPMIx expand: they count with a signed 32-bit integer,
-/// and a range that ends at its maximum never ends.
+/// The highest rank that OpenPMIx can expand. Its loop over a range counts with a signed 32-bit
+/// integer, so it would not end for the highest integer.
 const MAX_RANK: u64 = i32::MAX as u64 - 1;
 
 /// Parses a process map; returns `None` if the value does not have the tag.
 ///
-/// The text between the brackets is parsed as the text of a process map: ranges are ranks, an empty
-/// node counts as a node, and empty text is the map without nodes.
+/// The text between the brackets is a process map: an empty node is a node without ranks, and empty
+/// text is the map without nodes.
 ///
 /// # Errors
 /// The value is damaged or exceeds the limits; the message names the offset.
@@ -32,8 +32,8 @@ pub(crate) fn parse(value: &[u8], limits: &Limits) -> Result<Option<ProcMap>, Er
         .map_err(|e| Error::from(e).shifted(start))
 }
 
-/// Returns `true` if a text consists of ranks, ranges, blanks and separators only, and contains a
-/// rank.
+/// Returns `true` if a text contains a rank, and otherwise only ranks, ranges, blanks and
+/// separators.
 pub(crate) fn looks_like_ranks(text: &[u8]) -> bool {
     text.iter().any(u8::is_ascii_digit)
         && text
@@ -49,11 +49,11 @@ pub(crate) fn ranks(node: &[u8]) -> Result<ProcMap, Error> {
     Ok(ProcMap::parse_text(node, &Limits::default())?)
 }
 
-/// Encodes a process map; returns `None` if the form cannot represent it or would be longer than
-/// the text.
+/// Encodes a process map. Returns `None` if the form cannot represent the map or would be longer
+/// than the text.
 ///
-/// Ranges in the input mean their ranks. Declined are empty nodes, which the parsers of OpenPMIx
-/// drop, entries that are not ranks, and ranks above [`MAX_RANK`].
+/// The form cannot represent empty nodes, which OpenPMIx drops, entries that are not ranks or
+/// ranges of ranks, and ranks above [`MAX_RANK`].
 // DEVIATION: OpenPMIx loses ranks if a range in the input continues the previous one;
 // ranges_of_the_input_lose_no_rank
 pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
@@ -87,7 +87,7 @@ pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
     (ranges.out.len() <= list.len()).then_some(ranges.out)
 }
 
-/// Counts the entries after `start..end` that are each the next rank.
+/// Counts the entries after `start..end` that continue the entry there, each with the next rank.
 ///
 /// Returns the count and the end of the last such entry. An entry that ends its node does not
 /// count.
@@ -97,7 +97,7 @@ fn successors(list: &[u8], start: usize, end: usize) -> (u64, usize) {
     (count as u64, next - 1)
 }
 
-/// An entry between commas: ranks, or nothing.
+/// An entry between commas: a rank, a range of ranks, or nothing.
 struct RankEntry {
     ranks: Option<(u64, u64)>,
     end: usize,
@@ -152,15 +152,16 @@ fn number(digits: &[u8]) -> Option<u64> {
     plain.then(|| scan::number(digits))
 }
 
-/// The text during writing.
+/// A writer of the ranks of a process map.
 struct Ranges {
     out: Vec<u8>,
-    /// The ranks that may still be continued; `None` at the start of a node.
+    /// The first and last rank of the range to write next, which the next rank may continue; `None`
+    /// at the start of a node.
     open: Option<(u64, u64)>,
 }
 
 impl Ranges {
-    /// Returns `true` if a rank directly follows the open ranks.
+    /// Returns `true` if `rank` is the next one after the open range.
     fn continues(&self, rank: u64) -> bool {
         self.open.is_some_and(|(_, high)| rank == high + 1)
     }
@@ -182,7 +183,7 @@ impl Ranges {
         Some(())
     }
 
-    /// Ends the node; returns `None` if it is empty.
+    /// Ends the node, or returns `None` if the node is empty.
     fn end_node(&mut self) -> Option<()> {
         let done = self.open.take()?;
         self.write(done);

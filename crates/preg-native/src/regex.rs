@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The regex2 form: the same text with one NUL that the length includes, as in the raw form.
 //!
-//! A regex2 does not state the kind of map, and neither does a request to write or expand one. Text
-//! of digits, `,`, `-`, blanks and `;` is treated as a process map, other text as a node map. A
-//! list that could be either, with different results, is not written.
+//! Neither a regex2 nor a request to encode or expand one tells the kind of map. Text of digits,
+//! `,`, `-`, blanks and `;` is treated as a process map, other text as a node map. A list that
+//! could be both, with different results, is declined.
 
 use pmix_map::{Error as MapError, Limits};
 use pmix_types::memory;
@@ -12,8 +12,8 @@ use preg_core::Error;
 use crate::grammar::{self, TAG};
 use crate::{nodes, parse, procs};
 
-/// Returns the value of a list without its NUL. Returns `None` if the form cannot represent the
-/// list, or if the list is ambiguous.
+/// Encodes a list, and returns the value without its NUL. Returns `None` if the form cannot
+/// represent the list, or if the list is ambiguous.
 pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
     if !procs::looks_like_ranks(list) {
         return nodes::generate(list);
@@ -21,7 +21,7 @@ pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
     list.contains(&b';').then(|| procs::generate(list))?
 }
 
-/// Returns the list text of a value, with expanded ranges.
+/// Decodes a value to list text with expanded ranges.
 ///
 /// # Errors
 /// The value is damaged or exceeds the limits.
@@ -39,7 +39,7 @@ pub(crate) fn expand(text: &[u8], limits: &Limits) -> Result<Vec<u8>, Error> {
     Ok(out)
 }
 
-/// The most bytes of a rank and its comma.
+/// The maximum number of bytes of a rank and its comma.
 const MAX_RANK: usize = 11;
 
 fn write_procs(text: &[u8], limits: &Limits, out: &mut Vec<u8>) -> Result<(), Error> {
@@ -63,8 +63,8 @@ fn write_procs(text: &[u8], limits: &Limits, out: &mut Vec<u8>) -> Result<(), Er
     Ok(())
 }
 
-/// Returns an error for a regex2 of this type without the tag: it is damaged, not a value of
-/// another scheme.
+/// Returns an error if the value has no tag. With this regex2 type, it is a damaged value and not
+/// one of another scheme.
 pub(crate) fn tagged<T>(parsed: Option<T>) -> Result<T, Error> {
     parsed.ok_or_else(|| {
         let tag = String::from_utf8_lossy(TAG);

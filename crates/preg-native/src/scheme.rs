@@ -40,7 +40,7 @@ fn query(params: &Params) -> Result<Option<Box<dyn Scheme>>, Error> {
 }
 
 struct Native {
-    /// `true` if the regex2 form is offered (`preg_native_regex2`).
+    /// `true` if the scheme writes the regex2 form (`preg_native_regex2`).
     writes_regex2: bool,
 }
 
@@ -137,7 +137,7 @@ impl Scheme for Native {
     }
 }
 
-/// Returns the text of a regex2 of this scheme's type, up to its NUL if it has one.
+/// Returns the text of a regex2 up to its first NUL, if the regex2 has this scheme's type.
 fn text_of(regex: Regex2Ref<'_>) -> Option<&[u8]> {
     let end = memchr(0, regex.bytes).unwrap_or(regex.bytes.len());
     (regex.kind == KIND).then(|| &regex.bytes[..end])

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names that are counted instead of solved, because their group certainly continues.
 //!
-//! All such names but the last become one step. The last one is solved like any other, because
-//! another element may begin with it. Every text from there on contains the counted names in the
-//! same form, so their cost is irrelevant.
+//! Such names except the last become one step. The last one is solved, because another element may
+//! begin with it. All texts from there on contain the counted names in the same form, so their
+//! length does not matter.
 
 use pmix_map::scan;
 
@@ -12,16 +12,16 @@ use crate::decimal;
 use crate::fold::Field;
 use crate::track::{Step, Track};
 
-/// The names of a run that are solved one by one: the first name may fit its other neighbor better,
-/// and counting pays off only for longer runs.
+/// The number of names with consecutive numbers that are solved one by one. The first name may
+/// belong to the group before, and counting is only faster for more names.
 const SOLVED: usize = 4;
 
 impl Block<'_> {
-    /// Returns the track of the best text if its group certainly continues with a next name that
-    /// differs in this field.
+    /// Returns the track of the shortest text, if the next name certainly continues its group. The
+    /// next name must differ in `field` only.
     ///
-    /// It does if the last two steps are in the group: the second one cost at most a comma and its
-    /// number, while a new group with it would cost as much and its frame.
+    /// This is certain if the last two steps are in the group. The second step added at most a
+    /// comma and its number; a new group would add its frame as well.
     fn settled(&self, field: Field) -> Option<Track> {
         let (&[track], [.., one, two]) = (&self.tracks[..], &self.steps[..]) else {
             return None;
@@ -30,15 +30,17 @@ impl Block<'_> {
             && two.field == Some(field)
             && two.begin == track.begin
             && one.same_group(two)
-            // The step after a run is its last name, which ends it.
+            // After a step of consecutive numbers, the next name is the last of them, which is
+            // solved.
             && !two.is_run;
         goes_on.then_some(track)
     }
 
-    /// Counts the names from an offset on that a settled group absorbs, except the last one.
+    /// Counts the names from offset `at` on that certainly continue the group, except the last one.
+    /// Returns the offset of the next name.
     ///
-    /// The name at `at` must differ from the last one in this field; the same is true for the name
-    /// at the returned offset.
+    /// The name at `at` must differ from its predecessor in `field` only. So does the name at the
+    /// returned offset.
     pub(crate) fn take_settled(&mut self, mut at: usize, field: Field) -> usize {
         let Some(mut track) = self.settled(field) else {
             return at;
@@ -59,14 +61,15 @@ impl Block<'_> {
         at
     }
 
-    /// Counts names in any order up to the start of a run.
+    /// Counts names whose numbers are in any order, until consecutive numbers begin.
     fn take_scattered(&mut self, mut at: usize, track: &mut Track) -> usize {
         let stride = self.len + 1;
         let Some(mut next) = self.column.number(self.text, at) else {
             return at;
         };
         let (mut names, mut number, mut run) = (0, track.number, track.run);
-        // A group on any field can contain a name that equals its predecessor.
+        // The loop also counts a name that equals its predecessor: a group on any field can contain
+        // both.
         while let Some(after) = self.column.number(self.text, at + stride)
             && after != next
         {
@@ -83,7 +86,8 @@ impl Block<'_> {
         at
     }
 
-    /// Counts the rest of a run of consecutive numbers if the best text has it as a group.
+    /// Counts the next names with consecutive numbers, if the shortest text ends with a group of
+    /// such names.
     ///
     /// `at` is the offset of the next name; returns the offset of the next name after the step.
     pub(crate) fn skip_run(&mut self, at: usize) -> usize {
@@ -91,7 +95,7 @@ impl Block<'_> {
             return at;
         };
         let inside = step.field == Some(track.field) && step.begin == track.begin;
-        // The last name of a counted run ends it.
+        // If the step before is of consecutive numbers, this step is the last of them.
         let ended = before.last().is_some_and(|s| s.is_run);
         if !inside || ended || track.run < SOLVED {
             return at;
@@ -102,7 +106,7 @@ impl Block<'_> {
         at
     }
 
-    /// Counts the names from an offset on whose numbers count up, except the last one.
+    /// Counts the names from offset `at` on with consecutive numbers, except the last one.
     fn take_run(&mut self, at: usize, track: &mut Track) -> usize {
         let name = self.name(self.count - 1);
         let field = track.field.start..track.field.end;
@@ -114,7 +118,7 @@ impl Block<'_> {
         at + names * (self.len + 1)
     }
 
-    /// Adds the next names, if any, as one step that continues a track.
+    /// Adds the next `names` names as one step that continues a track; nothing if `names` is 0.
     fn count_as_step(&mut self, names: usize, track: &Track, is_run: bool) {
         if names == 0 {
             return;

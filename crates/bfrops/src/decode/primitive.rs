@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reading of bytes, numbers and lengths, on which all wire types rely.
+//! Unpacking of bytes, numbers and lengths, for all wire types.
 
 use pmix_types::{DataType, memory};
 
@@ -8,7 +8,7 @@ use crate::wire_type::{self, Run};
 use crate::{Error, Integers, WireType, flex};
 
 impl<'a> Decoder<'a> {
-    /// Takes bytes from the input.
+    /// Takes the next `len` bytes. `what` names them in the error.
     #[inline]
     pub(crate) fn take(&mut self, len: usize, what: &str) -> Result<&'a [u8], Error> {
         match self.rest.split_at_checked(len) {
@@ -50,7 +50,7 @@ impl<'a> Decoder<'a> {
         self.fixed::<1>(what).map(|[byte]| byte)
     }
 
-    /// Most numbers of a message are small (lengths, types, flags), so they are inlined.
+    /// Inlined because most numbers in a message take one byte (lengths, types, flags).
     #[inline]
     fn flex(&mut self, what: &str) -> Result<u64, Error> {
         match self.rest.split_first() {
@@ -133,7 +133,7 @@ impl<'a> Decoder<'a> {
         self.flex(what).map(flex::unfold)
     }
 
-    /// Reads the code of a type.
+    /// Unpacks the code of a type.
     #[inline]
     pub(crate) fn type_code(&mut self) -> Result<DataType, Error> {
         let start = self.offset();
@@ -145,7 +145,7 @@ impl<'a> Decoder<'a> {
         Ok(data_type)
     }
 
-    /// Reads a number of elements in 32 bits.
+    /// Unpacks a count of elements that is packed as `PMIX_INT32`.
     #[inline]
     pub(crate) fn count(&mut self, what: &str) -> Result<usize, Error> {
         let start = self.offset();
@@ -155,7 +155,7 @@ impl<'a> Decoder<'a> {
             .map_err(|_| Error::malformed(start, format!("{what} {number} is negative")))
     }
 
-    /// Reads a number of elements or bytes as a size.
+    /// Unpacks a count of elements or bytes that is packed as `PMIX_SIZE`.
     #[inline]
     pub(crate) fn size(&mut self, what: &str) -> Result<usize, Error> {
         let start = self.offset();
@@ -163,7 +163,7 @@ impl<'a> Decoder<'a> {
         usize::try_from(number).map_err(|_| self.too_large(start, number.into(), what, usize::BITS))
     }
 
-    /// Reads the code of the actual type of an integer with a C type.
+    /// Unpacks the type code that precedes integers of a C type, such as `PMIX_INT32` for `int`.
     #[inline]
     pub(crate) fn real_type(&mut self) -> Result<DataType, Error> {
         let start = self.offset();
@@ -177,7 +177,7 @@ impl<'a> Decoder<'a> {
         Ok(data_type)
     }
 
-    /// Reads an integer of the type that a run states, as 64 bits.
+    /// Unpacks an integer of a type that the message states, and extends it to 64 bits.
     pub(crate) fn integer(&mut self, data_type: DataType, what: &str) -> Result<u64, Error> {
         let start = self.offset();
         Ok(match data_type {
@@ -193,13 +193,13 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Reads the text of an encoded map of the string form up to its NUL, for a reader without
-    /// encoders. The count of a pack call is neither a letter nor punctuation and is never
-    /// mistaken for text.
+    /// Unpacks an encoded map in string form up to its NUL, for a reader without framer. Returns
+    /// `None` if the next byte is neither a letter nor punctuation: then it is the count of a pack
+    /// call.
     ///
     /// # Errors
-    /// The text is only a tag: the map continues after the NUL, and only its encoder can determine
-    /// the end.
+    /// The text is only the tag of the map, which continues after the NUL. Only its scheme can
+    /// determine the end.
     pub(crate) fn tagged_text(&mut self) -> Result<Option<&'a [u8]>, Error> {
         if self.framer.is_some() || !self.rest.first().is_some_and(u8::is_ascii_graphic) {
             return Ok(None);
@@ -217,7 +217,8 @@ impl<'a> Decoder<'a> {
         Ok(Some(text))
     }
 
-    /// Reads the bytes of an encoded map of the string form, if it belongs to an encoder.
+    /// Unpacks the bytes of an encoded map in string form, or returns `None` if no scheme
+    /// recognizes it.
     pub(crate) fn framed(&mut self) -> Result<Option<&'a [u8]>, Error> {
         let Some(framer) = self.framer else {
             return Ok(None);
@@ -237,7 +238,7 @@ impl<'a> Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// Unpacks a run of consecutive data.
+    /// Unpacks `count` consecutive data.
     pub(crate) fn run<K: WireType>(&mut self, count: usize) -> Result<Vec<K::Item<'a>>, Error> {
         let run = K::start(self)?;
         self.claim_items(count, K::MIN_LEN, size_of::<K::Item<'a>>())?;
@@ -255,7 +256,7 @@ impl<'a> Decoder<'a> {
             .collect()
     }
 
-    /// Unpacks a run of data one by one.
+    /// Unpacks consecutive data one by one.
     pub(crate) fn one_by_one<K: WireType>(
         &mut self,
         run: Run,
@@ -268,7 +269,8 @@ impl<'a> Decoder<'a> {
         Ok(items)
     }
 
-    /// Unpacks a run of integers in groups of seven bits; after an error, one by one to locate it.
+    /// Unpacks consecutive integers in groups of seven bits. After an error it unpacks them one by
+    /// one, to locate the error.
     pub(crate) fn flex_run<K: WireType, T: flex::Flexible>(
         &mut self,
         count: usize,

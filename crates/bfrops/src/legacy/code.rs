@@ -22,12 +22,13 @@ pub(crate) const INFO_ARRAY: DataType = DataType::from_raw(44);
 /// The code of [`INFO_ARRAY`] in v12.
 const OLD_INFO_ARRAY: i32 = 22;
 
-/// Returns `true` if codes are repeated.
+/// Returns `true` if the layout repeats type codes.
 pub(crate) fn repeats(layout: Layout) -> bool {
     layout.buffer == BufferKind::Described && layout.module <= Module::V20
 }
 
-/// Returns the type that a described call states, which may differ from its actual type.
+/// Returns the type that a described call of `data_type` has on the wire, which may be another
+/// type.
 pub(crate) const fn declared(module: Module, data_type: DataType) -> DataType {
     match (module, data_type) {
         (Module::V12 | Module::V20, DataType::COMMAND) => DataType::UINT32,
@@ -39,8 +40,8 @@ pub(crate) const fn declared(module: Module, data_type: DataType) -> DataType {
 
 /// Returns the code of a type in v12.
 ///
-/// DEVIATION: OpenPMIx leaves the code of a process at 22, which readers of v12, including its own,
-/// treat as an array of infos. This project writes 23, as PMIx 1.2 does, and accepts both;
+/// DEVIATION: OpenPMIx packs 22 for `PMIX_PROC`, which readers of v12, including its own, treat as
+/// an array of infos. This project writes 23, as PMIx 1.2 does, and accepts both;
 /// `a_described_process_of_v12_says_its_own_code`.
 pub(crate) fn to_v12(data_type: DataType) -> i32 {
     let number = i32::from(data_type.as_raw());
@@ -52,7 +53,7 @@ pub(crate) fn to_v12(data_type: DataType) -> i32 {
     }
 }
 
-/// Returns the type with a code in v12, or `None` if no type has it.
+/// Returns the type for a code of v12, or `None` if the code is unknown.
 pub(crate) fn from_v12(code: i32) -> Option<DataType> {
     let number = match code {
         20 => 0,
@@ -64,7 +65,7 @@ pub(crate) fn from_v12(code: i32) -> Option<DataType> {
 }
 
 impl Encoder<'_> {
-    /// Packs the code of a type in a module before the fourth.
+    /// Packs the code of a type for a module before v4.
     #[inline(never)]
     pub(crate) fn fixed_type_code(&mut self, data_type: DataType) {
         match self.module() {
@@ -83,7 +84,7 @@ impl Encoder<'_> {
 }
 
 impl Decoder<'_> {
-    /// Unpacks the code of a type in a module before the fourth.
+    /// Unpacks the code of a type from a module before v4.
     #[inline(never)]
     pub(crate) fn fixed_type_code(&mut self) -> Result<DataType, Error> {
         if self.module() != Module::V12 {
@@ -108,25 +109,25 @@ impl Decoder<'_> {
         Err(Error::mismatch(start, expected, found))
     }
 
-    /// Returns `true` if a code is that of the expected type.
+    /// Returns `true` if the unpacked code is a code of the expected type.
     pub(crate) fn is_code_of(&self, found: DataType, expected: DataType) -> bool {
-        // OpenPMIx's code for a process is that of an array of infos.
+        // OpenPMIx packs `PMIX_PROC` with the code of an array of infos.
         let process = self.module() == Module::V12 && expected == DataType::PROC;
         found == expected || (process && found == INFO_ARRAY)
     }
 }
 
-/// The form of a number in an old module.
+/// The form of an 8-bit or 16-bit number in a module before v21, where it takes 32 bits.
 ///
-/// DEVIATION: OpenPMIx reads 32 bits from each number in the caller's memory even if it has 8 or 16
-/// bits, so bytes of other numbers are packed, and all but the first number are lost. This project
-/// packs each number with leading zeros; `old_numbers_have_zeros_in_front`. On unpacking those
-/// bytes are ignored, as in the memory of a C reader.
+/// DEVIATION: OpenPMIx reads 32 bits at the address of each number, even if the number is shorter.
+/// It therefore packs bytes of neighboring numbers, and loses all numbers but the first. This
+/// project extends each number to 32 bits with leading zeros; `old_numbers_have_zeros_in_front`.
+/// Unpacking ignores the upper bytes, as a C reader does.
 #[derive(Clone, Copy)]
 pub(crate) enum LegacyForm {
-    /// A run of `PMIX_INT`: the code of the actual type, then 32 bits each.
+    /// As `PMIX_INT`: the code of the actual type once, then 32 bits for each number.
     Coded,
-    /// 32 bits each.
+    /// 32 bits for each number.
     Wide,
     /// Not packed.
     Absent,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values and fields of structures in the form of the first releases.
+//! Values and fields of structures in the form of v12 and v20.
 
 use pmix_types::{DataArray, DataType, Rank, Text, Value};
 
@@ -10,16 +10,16 @@ use crate::wire_type::sealed::Sealed;
 use crate::wire_type::{self, Run, WireType};
 use crate::{BufferKind, Decoder, Encoder, Error, Module};
 
-/// The context of a value.
+/// The place of a value, on which its form in v12 and v20 depends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ValueContext {
-    /// A value alone, or with a key.
+    /// A value by itself, or in a kval.
     Alone,
     /// The value of an info or a published datum.
     OfInfo,
 }
 
-/// Returns `true` if a value of v12 or v20 can have a type.
+/// Returns `true` if a value of v12 or v20 can have this type.
 pub(crate) const fn holds(module: Module, data_type: DataType) -> bool {
     let number = data_type.as_raw();
     match module {
@@ -28,7 +28,7 @@ pub(crate) const fn holds(module: Module, data_type: DataType) -> bool {
     }
 }
 
-/// Returns the type that a value states, and the type that its datum states.
+/// Returns the packed type of a value, and the packed type of its datum.
 fn said(module: Module, value: &Value<'_>) -> (DataType, DataType) {
     match (module, value.data_type()) {
         (Module::V12, DataType::PROC_RANK) => (DataType::INT, DataType::INT),
@@ -39,7 +39,7 @@ fn said(module: Module, value: &Value<'_>) -> (DataType, DataType) {
 }
 
 impl Encoder<'_> {
-    /// Packs the bytes before the datum of a value in v12 and v20.
+    /// Packs the bytes of a value before its datum, for v12 and v20.
     #[inline(never)]
     pub(crate) fn old_value_head(
         &mut self,
@@ -60,7 +60,7 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// Packs an array in a value of v12.
+    /// Packs an array of infos, the only array that a value of v12 can have.
     pub(crate) fn info_array(&mut self, array: &DataArray<'_>) -> Result<(), Error> {
         match array {
             DataArray::Info(infos) => {
@@ -73,14 +73,14 @@ impl Encoder<'_> {
 }
 
 impl<'a> Decoder<'a> {
-    /// Unpacks the bytes before the datum of a value in v12 and v20, and returns the type.
+    /// Unpacks the bytes of a value before its datum, from v12 and v20. Returns the type.
     #[inline(never)]
     pub(crate) fn old_value_head(&mut self, context: ValueContext) -> Result<DataType, Error> {
         let start = self.offset();
         let own = self.old_value_type(context)?;
         let data_type = match (self.module(), own) {
             (Module::V12, INFO_ARRAY) => DataType::DATA_ARRAY,
-            // These types are substituted while packing; a peer cannot state them.
+            // v12 packs these types as others, so no peer sends them.
             (Module::V12, DataType::DATA_ARRAY | DataType::PROC_RANK) => INFO_ARRAY,
             (_, own) => own,
         };
@@ -94,7 +94,7 @@ impl<'a> Decoder<'a> {
         Ok(data_type)
     }
 
-    /// Unpacks the type of a value; peers fill only its low 16 bits.
+    /// Unpacks the type of a value. Peers set only the low 16 bits of its 32 bits.
     fn old_value_type(&mut self, context: ValueContext) -> Result<DataType, Error> {
         if self.module() == Module::V20 && context == ValueContext::Alone {
             return self.type_code();
@@ -108,7 +108,7 @@ impl<'a> Decoder<'a> {
         super::code::from_v12(number.into()).ok_or_else(|| Error::unknown_code(start, bits))
     }
 
-    /// Unpacks an array in a value of v12.
+    /// Unpacks an array of infos, the only array that a value of v12 can have.
     pub(crate) fn info_array(&mut self) -> Result<DataArray<'a>, Error> {
         let count = self.size("count")?;
         self.nested(|decoder| decoder.run::<wire_type::Info>(count))
@@ -116,7 +116,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// The rank of a process. In v12 the special ranks are at the top of the signed numbers.
+/// The rank of a process. v12 has other numbers for the special ranks: the highest signed ones.
 pub(crate) enum ProcRank {}
 
 impl Sealed for ProcRank {}
@@ -181,7 +181,7 @@ impl WireType for Cwd {
 }
 
 impl Encoder<'_> {
-    /// Packs the kind of a buffer before its size, which v12 and v20 omit.
+    /// Packs the kind of a buffer before its size, except for v12 and v20, which omit it.
     pub(crate) fn buffer_kind(&mut self) {
         if self.module() > Module::V20 {
             self.u8(self.layout().buffer.as_raw());
@@ -190,7 +190,7 @@ impl Encoder<'_> {
 }
 
 impl Decoder<'_> {
-    /// Unpacks the kind of a buffer before its size, which v12 and v20 omit.
+    /// Unpacks the kind of a buffer before its size, except from v12 and v20, which omit it.
     pub(crate) fn buffer_kind(&mut self) -> Result<(), Error> {
         if self.module() <= Module::V20 {
             return Ok(());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Templates write the bytes of separate calls.
+//! Checks that templates write the same bytes as separate pack calls.
 
 use super::*;
 use crate::{BufferKind, Module};
@@ -22,14 +22,15 @@ fn kval(layout: Layout, key: &Key<'_>, value: &Value<'_>, out: &mut Vec<u8>) {
         .unwrap();
 }
 
-/// Texts around a length at which the length field takes another byte, and two of equal length.
+/// Texts just below and above a length at which the length field needs another byte; two have equal
+/// length.
 const LONG: [&str; 3] = [
     "a text of 62 bytes, whose length with the NUL is 63, so 1 byte",
     "a text of 63 bytes, whose length with the NUL is 64, so 2 bytes",
     "A TEXT OF 63 BYTES, WHOSE LENGTH WITH THE NUL IS 64, SO 2 BYTES",
 ];
 
-/// Returns the data of each slot for each message; `None` if the slot is skipped.
+/// Returns the data of five slots for each message; `None` skips the slot.
 fn times() -> Vec<[Option<Value<'static>>; 5]> {
     let number = |n| Some(Value::Uint16(n));
     let rank = |n| Some(Value::Rank(Rank::new(n)));

@@ -7,7 +7,7 @@ use crate::refusal::Place;
 use crate::wire_type::WireType;
 use crate::{Decoder, Encoder, Error, wire_type};
 
-/// The size above which data are boxed in a value.
+/// The size in bytes above which a value boxes its datum.
 const INLINE: usize = 40;
 
 macro_rules! values {
@@ -28,8 +28,8 @@ macro_rules! values {
 
         /// Unpacks the datum of a value whose type code starts at `start`.
         ///
-        /// A function for all types would keep so much in registers that it would be slow for each.
-        /// This one handles the types of nearly all values.
+        /// This function handles only the most frequent types. A function for all types would be
+        /// slower for each of them, as it needs more registers.
         #[inline]
         pub(super) fn decode_value<'a>(
             decoder: &mut Decoder<'a>,
@@ -49,8 +49,8 @@ macro_rules! values {
             }
         }
 
-        /// Unpacks consecutive values. Each is constructed in place, because moving a new value
-        /// would wait for its bytes.
+        /// Unpacks consecutive values. Each is constructed in place: a move right after
+        /// construction would stall on the stores.
         pub(super) fn decode_values<'a>(
             decoder: &mut Decoder<'a>,
             count: usize,
@@ -98,7 +98,7 @@ macro_rules! values {
 
 macro_rules! elements {
     ($($variant:ident = $data_type:ident),* $(,)?) => {
-        /// Packs a run of data.
+        /// Packs the elements of an array.
         pub(crate) fn encode_elements(
             encoder: &mut Encoder<'_>,
             array: &DataArray<'_>,
@@ -109,7 +109,7 @@ macro_rules! elements {
             }
         }
 
-        /// Unpacks a run of data of a type that the module has.
+        /// Unpacks the elements of an array. The module must have their type.
         pub(crate) fn decode_elements<'a>(
             decoder: &mut Decoder<'a>,
             data_type: DataType,

@@ -12,7 +12,7 @@ use crate::wire_type::structure::{List, structure};
 use crate::wire_type::{self, DeviceType, Size, Uint16, Uint32};
 use crate::{Decoder, Encoder, Error, Module, WireType};
 
-/// The view of coordinates: one byte.
+/// The view of a coordinate (`pmix_coord_view_t`): one byte.
 pub(crate) enum View {}
 
 impl Sealed for View {}
@@ -33,7 +33,7 @@ impl WireType for View {
 }
 
 structure! {
-    /// `PMIX_COORD`: the view, the number of dimensions, a number for each.
+    /// `PMIX_COORD`: the view, the number of dimensions, the number in each dimension.
     Coord: Coord = COORD { view: View, coord: List<Size, Uint32>, }
 }
 
@@ -72,7 +72,8 @@ structure! {
     ResourceUnit: ResourceUnit = RESOURCE_UNIT { device_type: DeviceType, count: Size, }
 }
 
-/// `PMIX_PROC_CPUSET`: the list as a string. The source is not packed and is `hwloc`.
+/// `PMIX_PROC_CPUSET`: the list of CPUs as a string. The source is not packed; it is always
+/// `hwloc`.
 #[derive(Clone, Copy, Debug)]
 pub enum Cpuset {}
 
@@ -89,23 +90,23 @@ impl WireType for Cpuset {
 
     fn decode<'a>(decoder: &mut Decoder<'a>, _: Run) -> Result<Self::Item<'a>, Error> {
         let bitmap = decoder.text()?;
-        // The source is set even for an empty cpuset, as in every release.
+        // Every release sets the source even for an empty cpuset.
         let source = Some(Text::without_nul(b"hwloc"));
         Ok(pmix_types::Cpuset { source, bitmap })
     }
 }
 
-/// `PMIX_TOPO`: the description as a string, then the features that its library supports. The
-/// source is not packed and is `hwloc`.
+/// `PMIX_TOPO`: the topology as a string, then the features that the packing hwloc supports. The
+/// source is not packed; it is always `hwloc`.
 ///
 /// | field | content | in |
 /// | --- | --- | --- |
 /// | topology | the description as a string | every module |
 /// | support | 32 bytes of 0 or 1, missing if the description is a null pointer | PMIx 4 to 6 |
 ///
-/// DEVIATION: the releases that pack the support copy structures of their hwloc without stating
-/// their size, and the newest ones pack none. Bytes that can be such flags are unpacked as support;
-/// for a module older than v61 they are always packed, as zeros if they are unknown;
+/// DEVIATION: releases that pack the support copy structures of hwloc without their size, and the
+/// newest releases pack none. So this project unpacks the next bytes as support if all of them are
+/// 0 or 1. It packs the support for modules older than v61, as zeros if it is unknown;
 /// `a_topology_is_read_with_and_without_support`.
 #[derive(Clone, Copy, Debug)]
 pub enum Topology {}

@@ -3,9 +3,8 @@
 //!
 //! The text is the output of C's `%f`, as a string.
 //!
-//! DEVIATION: a number with an absolute value below a millionth is written with an exponent instead
-//! of six decimals: every peer parses both, and the value is not lost;
-//! `small_floats_keep_their_digits`.
+//! DEVIATION: an absolute value below 0.000001 is written with an exponent, because six decimals
+//! would lose it. Every peer parses both forms; `small_floats_keep_their_digits`.
 //!
 //! Source: OpenPMIx, recorded in `testdata/bfrops`.
 
@@ -61,7 +60,7 @@ floats! {
     Double: f64 = DOUBLE;
 }
 
-/// The text of a number with six decimals.
+/// A number as text with six decimals.
 struct Decimal {
     /// The text, aligned to the end.
     bytes: [u8; 32],
@@ -69,12 +68,12 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// Rounds as C does: to the nearest number, and ties to the even one. Returns `None` for
-    /// numbers outside of a millionth to 2^63, except zero.
+    /// Formats a number, rounded as C does: to the nearest, ties to even. Returns `None` unless it
+    /// is zero or its absolute value is from 0.000001 to 2^63.
     fn new(number: f64) -> Option<Self> {
         const MANTISSA: u64 = (1 << 52) - 1;
         let bits = number.abs().to_bits();
-        // A number is its mantissa divided by two to the power of this.
+        // The number is its mantissa divided by 2^`power`.
         let power = 1075_u64.checked_sub(bits >> 52)?;
         let mantissa = match bits {
             0 => 0,
@@ -130,7 +129,7 @@ impl Decimal {
     }
 }
 
-/// Divides a number by a power of two and rounds to the nearest, ties to the even one.
+/// Divides a number by 2^`power` and rounds to the nearest, ties to even.
 fn nearest(number: u128, power: u64) -> u64 {
     let floor = number >> power;
     let (rest, half) = (number & ((1 << power) - 1), 1 << (power - 1));
@@ -138,7 +137,7 @@ fn nearest(number: u128, power: u64) -> u64 {
     u64::try_from(floor).unwrap_or_default() + u64::from(up)
 }
 
-/// The most bytes of a text that an error quotes.
+/// The maximum number of bytes of a text that an error quotes.
 const QUOTED: usize = 32;
 
 /// Creates the error for a text that is not a number, or for a missing text.

@@ -16,7 +16,7 @@ use crate::wire_type::text::Word;
 use crate::wire_type::{self, InfoFlags, Int, Int32, Key, Run, Size, dispatch};
 use crate::{Decoder, Encoder, Error, Module, WireType};
 
-/// Defines a wire type that is a value in a context.
+/// Defines a wire type for values in a [`ValueContext`].
 macro_rules! values {
     ($($(#[$doc:meta])* $visibility:vis $kind:ident = $part:ident;)*) => {
         $($(#[$doc])*
@@ -76,7 +76,7 @@ values! {
 }
 
 impl Encoder<'_> {
-    /// Packs the bytes after the code of the type of an array without data.
+    /// Packs the rest of an array without elements, after the code of its type.
     fn no_data(&mut self, data_type: DataType, len: u64) -> Result<(), Error> {
         match data_type {
             DataType::UNDEF if !self.module().sends_size_of_untyped() => Ok(()),
@@ -90,10 +90,11 @@ impl Encoder<'_> {
     }
 }
 
-/// `PMIX_DATA_ARRAY`: the code of the type, the number of data as `PMIX_SIZE`, the data.
+/// `PMIX_DATA_ARRAY`: the code of the element type, the number of elements as `PMIX_SIZE`, the
+/// elements.
 ///
-/// No data follow if the number is zero or the type is `PMIX_UNDEF`. For the latter, v51 and later
-/// modules have no number either.
+/// An array of type `PMIX_UNDEF` is packed without elements; from v51 on, also without their
+/// number.
 #[derive(Clone, Copy, Debug)]
 pub enum DataArray {}
 
@@ -101,7 +102,7 @@ impl Sealed for DataArray {}
 
 impl WireType for DataArray {
     const TYPE: DataType = DataType::DATA_ARRAY;
-    // The code alone, if no number follows it.
+    // An array of type `PMIX_UNDEF` may consist of its type code only.
     const MIN_LEN: usize = 1;
     type Item<'a> = pmix_types::DataArray<'a>;
 

@@ -11,8 +11,8 @@ use crate::wire_type::sealed::Sealed;
 use crate::wire_type::structure::structure;
 use crate::{Decoder, Encoder, Error, Integers, Layout, Module, WireType};
 
-/// Implements packing of a run: at once if integers are groups of seven bits and of the expected
-/// type, otherwise one by one.
+/// Implements packing of consecutive integers: in one step in groups of seven bits, else one by
+/// one.
 macro_rules! runs {
     ($item:ty, $method:ident, $to:expr, $from:expr) => {
         fn encode_run(encoder: &mut Encoder<'_>, items: &[$item]) -> Result<(), Error> {
@@ -38,7 +38,8 @@ macro_rules! runs {
     };
 }
 
-/// Defines wire types that one method of the encoder packs and one of the decoder unpacks.
+/// Defines wire types with a method of the encoder for packing and one of the decoder for
+/// unpacking.
 macro_rules! numbers {
     ($($(#[$doc:meta])* $kind:ident: $item:ty = $data_type:ident, $method:ident, $min:literal,
         $to:expr, $from:expr;)*) => {
@@ -72,7 +73,7 @@ macro_rules! numbers {
     };
 }
 
-/// The representation of numbers; a run of them is faster than single ones.
+/// A packed representation of numbers, with faster methods for consecutive numbers.
 trait Word: Sized {
     fn put_run(encoder: &mut Encoder<'_>, words: impl ExactSizeIterator<Item = Self>);
 
@@ -120,7 +121,7 @@ macro_rules! words {
 
 words!(u16, u32, u64, i16, i32, i64);
 
-/// Defines wire types for open numbers of the data model.
+/// Defines wire types for enumerations of the data model that keep unknown numbers.
 macro_rules! open_numbers {
     ($($(#[$doc:meta])* $kind:ident = $data_type:ident, $method:ident;)*) => {
         numbers! {
@@ -186,7 +187,7 @@ open_numbers! {
     AllocInheritance = ALLOC_INHERIT, u8;
 }
 
-/// Defines wire types that had another form in the first releases.
+/// Defines wire types whose form in v12 and v20 differs.
 macro_rules! aged_numbers {
     ($($(#[$doc:meta])* $kind:ident: $item:ty = $data_type:ident, $method:ident, $to:expr,
         $from:expr; up to $last:ident: $old:ident, $wide:expr, $narrow:expr;)*) => {
@@ -274,8 +275,8 @@ aged_numbers! {
         up to V12: Wide, u32::from, low_u16;
 }
 
-/// Defines wire types whose C type has another width on other machines. With a fixed width of
-/// integers, the code of the actual type precedes a run. A process id always has that code.
+/// Defines wire types whose C type has no fixed width. If integers are packed with fixed width, the
+/// code of the actual type precedes consecutive data. `PMIX_PID` always has this code.
 macro_rules! native_integers {
     ($($(#[$doc:meta])* $kind:ident: $item:ty = $data_type:ident as $real:ident, $method:ident,
         $says:ident, $to:expr, $from:expr, $foreign:expr;)*) => {

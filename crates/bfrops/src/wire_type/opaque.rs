@@ -16,10 +16,10 @@
 //! | len | the number of bytes, as `PMIX_SIZE` | v61 |
 //! | bytes | the bytes; not text, no NUL is added | v61 |
 //!
-//! `PMIX_REGEX` has no length: the bytes of a value are copied as its encoder framed them,
-//! including the NUL of the text forms. A value that belongs to no encoder is a pack call of one
-//! string, with its count. A reader without encoders treats bytes that begin with a letter or
-//! punctuation as text, because a count does not.
+//! `PMIX_REGEX` has no length. The scheme of the map determines its bytes, which include a NUL if
+//! the map is text. If no scheme recognizes the value, it is a pack call of one string, with its
+//! count. A reader without schemes treats bytes that begin with a letter or punctuation as text,
+//! because a count does not.
 
 use std::borrow::Cow;
 
@@ -75,7 +75,7 @@ objects! {
 
 /// `PMIX_BUFFER`: the kind of buffer as one byte, then the bytes as a byte object.
 ///
-/// The model does not store the kind: a buffer in a message has the kind of the message.
+/// The data model does not store the kind, because it is that of the message.
 #[derive(Clone, Copy, Debug)]
 pub enum Buffer {}
 
@@ -97,8 +97,8 @@ impl WireType for Buffer {
     }
 }
 
-/// `PMIX_POINTER`: a pointer is meaningless in another process, so one byte with the number 1
-/// represents a whole run of them.
+/// `PMIX_POINTER`: one byte with the number 1 for all consecutive pointers, as pointers are
+/// meaningless in another process.
 #[derive(Clone, Copy, Debug)]
 pub enum Pointer {}
 
@@ -137,7 +137,7 @@ structure! {
     Regex2: WireRegex2<'a> = REGEX2 { kind: wire_type::String, bytes: ByteObject, }
 }
 
-/// `PMIX_REGEX`: an encoded map of the string form, without a length.
+/// `PMIX_REGEX`: an encoded map in string form, without a length.
 #[derive(Clone, Copy, Debug)]
 pub enum Regex {}
 

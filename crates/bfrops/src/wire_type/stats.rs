@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Statistics of processes and nodes (modules v41 and v51; later ones dropped them).
+//! Statistics of processes and nodes (only in module v41).
 
 use std::marker::PhantomData;
 
@@ -41,7 +41,7 @@ structure! {
 }
 
 structure! {
-    /// `PMIX_PROC_STATS`. The share of a processor and the peak of memory are not packed.
+    /// `PMIX_PROC_STATS`. `percent_cpu` and `peak_vsize` are not packed.
     ProcStats: ProcStats<'a> = PROC_STATS {
         node: wire_type::String,
         proc: Proc,
@@ -101,8 +101,8 @@ impl WireType for ThreadCount {
 
 /// A list that is unpacked, but not packed.
 ///
-/// DEVIATION: the releases with this type do not agree on the bytes of these lists, not even with
-/// themselves, but all unpack an empty list; `lists_of_node_statistics_are_read_and_not_sent`.
+/// DEVIATION: releases with this type cannot unpack the lists of each other, nor even their own,
+/// but all unpack an empty list; `lists_of_node_statistics_are_read_and_not_sent`.
 struct Unsent<K>(PhantomData<K>);
 
 impl<K> wire_type::sealed::Sealed for Unsent<K> {}

@@ -9,8 +9,8 @@ use pmix_types::DataType;
 
 use crate::{Decoder, Encoder, Error, WireType, wire_type};
 
-/// Defines a wire type for a structure. The fields are listed in packed order; a field that is not
-/// packed is not listed and keeps its default.
+/// Defines a wire type for a structure. Lists the fields in packed order. Omitted fields are not
+/// packed, and are unpacked as their default.
 macro_rules! structure {
     ($(#[$doc:meta])* $kind:ident: $type:ident<'a> = $data_type:ident { $($fields:tt)* }) => {
         structure!(@kind $(#[$doc])* $kind, pmix_types::$type<'a>, $type, $data_type, $($fields)*);
@@ -56,10 +56,10 @@ macro_rules! structure {
 }
 pub(crate) use structure;
 
-/// A list in a structure: the number of data as a number of kind `C`, then the data.
+/// A list in a structure: the number of elements as a `C`, then the elements as `K`.
 pub(crate) struct List<C, K>(PhantomData<(C, K)>);
 
-/// A kind of number for the length of a list.
+/// A wire type for the length of a list.
 pub(crate) trait Count {
     fn put(encoder: &mut Encoder<'_>, count: usize) -> Result<(), Error>;
     fn get(decoder: &mut Decoder<'_>) -> Result<usize, Error>;

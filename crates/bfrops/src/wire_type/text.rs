@@ -142,7 +142,7 @@ impl<'a> Decoder<'a> {
                 "a string without the NUL at its end",
             ));
         };
-        // C ends a string at its first NUL, whatever its length field says.
+        // A C string ends at its first NUL, even if the length field is greater.
         let text = match memchr::memchr(0, text) {
             Some(end) => text.get(..end).unwrap_or_default(),
             None => text,

@@ -9,7 +9,7 @@ use pmix_types::{DataArray, DataType, Info, NodePid, Proc, Rank, Status, Value};
 const PAST_END: Status = Status::ERR_UNPACK_READ_PAST_END_OF_BUFFER;
 const V41: Layout = Layout::new(Module::V41);
 
-/// Returns the error for one datum.
+/// Returns the error of unpacking one datum.
 fn refused<K: bfrops::WireType>(layout: Layout, bytes: &[u8]) -> Error {
     match Decoder::new(layout, bytes).one::<K>() {
         Ok(_) => panic!("{bytes:02x?} was unpacked as {}", K::TYPE),
@@ -25,13 +25,14 @@ fn says(error: &Error, status: Status, offset: usize, message: &str) {
     assert!(text.contains(message), "{text}");
 }
 
-/// Checks every prefix of every record of a file, and returns their number.
+/// Checks that every prefix of every record of a file is rejected, and returns the number of
+/// prefixes.
 fn truncated(file: &str) -> usize {
     let mut tried = 0;
     for record in records::of(file) {
         let mut whole = Decoder::new(record.layout, &record.bytes).with_framer(&Framer);
         if let Err(error) = whole.array(record.data_type) {
-            // v12 packs only the number of these data, and no release unpacks them.
+            // v12 packs only the number of these data, which no release unpacks.
             assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED, "{}", record.name);
             continue;
         }
@@ -39,7 +40,7 @@ fn truncated(file: &str) -> usize {
             let mut decoder =
                 Decoder::new(record.layout, &record.bytes[..len]).with_framer(&Framer);
             let error = match decoder.array(record.data_type) {
-                // The supported features are optional after a topology.
+                // The support after a topology is optional.
                 Ok(_) if record.name.contains("PMIX_TOPO") => continue,
                 Ok(array) => panic!("{}: {len} bytes gave {array:?}", record.name),
                 Err(error) => error,
@@ -84,7 +85,7 @@ fn an_unknown_type_is_named_with_its_place_and_the_module() {
     says(&error, unknown, 5, "PMIX_REGEX2 (type 74)");
     let error = refused::<wire_type::DataArray>(V41, &[2, 74, 1, 0, 0]);
     says(&error, unknown, 1, "PMIX_REGEX2 (type 74)");
-    // A whole call of a type that the peer's module does not have.
+    // A complete call whose type the peer's module does not have.
     let error = Decoder::new(V41, &[2, 0, 0]).array(DataType::REGEX2);
     says(&error.expect_err("no such type"), unknown, 0, "v41");
     let described = Layout::new(Module::V4).with_buffer(BufferKind::Described);
@@ -101,7 +102,7 @@ fn a_type_that_no_value_can_hold_is_a_bad_parameter() {
     }
 }
 
-/// Returns nested arrays: each level is a type and a size of one.
+/// Returns nested arrays with one element each.
 fn towers(levels: usize) -> Vec<u8> {
     let mut bytes = vec![2];
     bytes.extend([39, 1].repeat(levels));
@@ -219,12 +220,12 @@ fn an_integer_wider_than_its_type_is_refused() {
     says(&error, failure, 1, "4294967296 does not fit 32 bits");
     let error = refused::<wire_type::Int32>(V41, &[2, 0x81, 0x80, 0x80, 0x80, 0x10]);
     says(&error, failure, 1, "-2147483649 does not fit 32 bits");
-    // A type code beyond 16 bits, and a count beyond 32.
+    // A type code above 16 bits, and a count above 32 bits.
     let error = refused::<wire_type::Value>(V41, &[2, 0x81, 0x80, 0x04, 0]);
     says(&error, failure, 1, "65537 does not fit 16 bits");
     let error = refused::<wire_type::Bool>(V41, &[0xff; 9]);
     says(&error, failure, 0, "does not fit 32 bits");
-    // The widest numbers that fit.
+    // The greatest numbers that fit.
     let top = Decoder::new(V41, &[2, 0xff, 0xff, 0xff, 0xff, 0x0f]).one::<wire_type::Uint32>();
     assert_eq!(top, Ok(u32::MAX));
     let top =
@@ -280,9 +281,9 @@ fn rejects_lengths_past_the_end_before_reserving_memory() {
         let expected = match data_type {
             // Pointers take no bytes, but their memory is bounded as well.
             DataType::POINTER => Status::ERR_OUT_OF_RESOURCE,
-            // The actual type comes first, and here it is not a type.
+            // A process id begins with the code of its actual type, which is invalid here.
             DataType::PID => Status::ERR_NOT_FOUND,
-            // These types were dropped.
+            // Current modules no longer have these types.
             DataType::MODEX | DataType::INFO_ARRAY => Status::ERR_UNKNOWN_DATA_TYPE,
             _ => PAST_END,
         };
@@ -339,10 +340,10 @@ fn a_described_call_of_another_type_is_a_mismatch() {
         2,
         "expected PMIX_UINT32, found PMIX_UINT64",
     );
-    // The count has a type as well.
+    // In a described buffer the count has a type code, too.
     let error = refused::<wire_type::Uint32>(described, &[14, 2, 14, 1]);
     says(&error, Status::ERR_UNPACK_FAILURE, 0, "PMIX_INT32");
-    // The buffer states the type for a reader that does not know it.
+    // The buffer has the type code, so that the reader need not know the type.
     let mut decoder = Decoder::new(described, &[9, 2, 15, 1]);
     assert_eq!(decoder.described(), Ok(DataArray::Uint64(vec![1])));
     let error = Decoder::new(V41, &[2, 1]).described();
@@ -358,7 +359,7 @@ fn a_described_call_of_another_type_is_a_mismatch() {
 fn the_real_type_of_an_integer_must_be_one() {
     let error = refused::<wire_type::Pid>(V41, &[2, 3, 1]);
     says(&error, Status::ERR_NOT_FOUND, 1, "found PMIX_STRING");
-    // Another width is converted as C does.
+    // An integer of another width is converted as in C.
     let narrow = Decoder::new(V41, &[2, 7, 0xfb]).one::<wire_type::Pid>();
     assert_eq!(narrow, Ok(-5));
 }
@@ -394,7 +395,7 @@ fn empty_arrays_of_unknown_types_are_passed_on() {
             .one::<wire_type::DataArray>(&array)
             .expect("the same");
         assert_eq!(out, bytes, "{module}");
-        // The stated data must be present.
+        // The stated number of data must be present.
         let empty = DataArray::Untyped {
             data_type: DataType::from_raw(300),
             len: 5,
@@ -442,7 +443,7 @@ fn with_all_types_adds_types_and_keeps_the_form_of_others() {
     let refused = Encoder::new(V41, &mut out).one::<wire_type::Value>(&newer);
     assert_eq!(refused.unwrap_err().status(), Status::ERR_UNKNOWN_DATA_TYPE);
     assert!(out.is_empty());
-    // Only this module has the number of an array of no type, and only this one has statistics.
+    // Later modules neither pack the length of an array of type `PMIX_UNDEF` nor have statistics.
     let older = Value::DataArray(DataArray::Untyped {
         data_type: DataType::UNDEF,
         len: 2,
@@ -461,7 +462,7 @@ fn with_all_types_adds_types_and_keeps_the_form_of_others() {
     assert_eq!(back.unwrap(), all);
     let refused = Decoder::new(V41, &out).array(DataType::VALUE);
     assert_eq!(refused.unwrap_err().status(), Status::ERR_UNKNOWN_DATA_TYPE);
-    // The first modules have another form, and no additional types.
+    // `with_all_types` has no effect for the first modules.
     let mut old = Vec::new();
     let mut encoder = Encoder::new(Layout::new(Module::V3), &mut old).with_all_types();
     assert!(encoder.array(&all).is_err());
@@ -474,7 +475,7 @@ fn a_reader_without_encoders_unpacks_only_text_maps() {
         value.map(pmix_types::IntoOwned::into_owned)
     };
     let text = |map: &'static [u8]| Value::Regex(pmix_types::RegexBytes(map.into()));
-    // One value as an encoder framed it, and one that no encoder framed.
+    // A value that a scheme recognizes, and one that no scheme recognizes.
     assert_eq!(read(b"\x02\x31raw:n1,n2\0").unwrap(), text(b"raw:n1,n2"));
     assert_eq!(read(b"\x02\x31\x02\x0cn1,n2\0").unwrap(), text(b"n1,n2"));
     let error = read(b"\x02\x31blob:\0component=zlib:\0").unwrap_err();

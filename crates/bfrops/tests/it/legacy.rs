@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Peers of PMIx 1.2 to 3: the forms that only they use, and the types that they do not have.
+//! Peers of PMIx 1.2 to 3: forms that only they use, and types that they do not have.
 
 use bfrops::{BufferKind, Decoder, Encoder, Error, Layout, Module, WireType, wire_type};
 use data_encoding::HEXLOWER_PERMISSIVE;
@@ -12,7 +12,7 @@ fn unhex(text: &str) -> Vec<u8> {
     HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).unwrap()
 }
 
-/// Unpacks the only datum of a call in hexadecimal digits.
+/// Unpacks a call with one datum from hexadecimal digits.
 fn unpack<K: WireType>(layout: Layout, hex: &str, check: impl FnOnce(Result<K::Item<'_>, Error>)) {
     let bytes = unhex(hex);
     let mut decoder = Decoder::new(layout, &bytes);
@@ -105,7 +105,7 @@ fn values_of_v12_and_v20_are_of_few_types() {
     refused(V12, Value::Time(1));
     refused(V20, Value::DataType(DataType::INT));
     refused(V20, Value::AllocDirective(Default::default()));
-    // 20 was the topology of hwloc, 40 is not a code of 1.2.
+    // In v12, 20 is the code of an hwloc topology, and 40 (0x28) is unknown.
     for code in ["00000014", "00000028", "00000027", "0000002a"] {
         let hex = format!("00000001 00000009 {code} 00000000");
         unpack::<wire_type::Value>(V12, &hex, |value| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packing and unpacking: what real libraries packed, damaged bytes, and properties.
+//! Tests of packing and unpacking: bytes that real libraries packed, damaged bytes, and properties.
 
 #[path = "../../../../fuzz/targets/wire/losses.rs"]
 mod losses;

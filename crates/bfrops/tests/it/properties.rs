@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Properties of all data: packed data survive, a failed call leaves no bytes, and a damaged datum
-//! does not affect others.
+//! Properties for random data: unpacking restores packed data, a failed call leaves no bytes, and a
+//! damaged datum does not affect others.
 
 use crate::losses::Losses;
 use crate::records::Framer;
@@ -9,7 +9,7 @@ use pmix_random::{Bytes, Carried, Random};
 use pmix_types::{DataArray, DataType, Info, IntoOwned, Key, Nspace, Proc, Rank, Status, Value};
 use proptest::prelude::*;
 
-/// The types of the modules, without the early ones.
+/// The codes of all types, except those of early modules only.
 const TYPES: std::ops::RangeInclusive<u16> = 1..=75;
 
 fn layout() -> impl Strategy<Value = Layout> {
@@ -54,7 +54,7 @@ fn unpack(
     data_type: DataType,
     bytes: &[u8],
 ) -> Result<(DataArray<'_>, usize), Error> {
-    // Small data take more memory than bytes, and the packed data may all be small.
+    // A small datum takes more than eight times its packed length, and all data may be small.
     let limits = Limits {
         memory_factor: 64,
         ..Limits::default()
@@ -66,7 +66,7 @@ fn unpack(
     Ok((array, decoder.offset()))
 }
 
-/// Packs and unpacks data; returns `None` if the layout does not have all of the types.
+/// Packs and unpacks data; returns `None` if the layout lacks one of the types.
 fn round_trip(layout: Layout, array: &DataArray<'_>) -> Result<Option<()>, TestCaseError> {
     let data_type = array.data_type();
     let mut expected = array.clone();
@@ -85,7 +85,7 @@ fn round_trip(layout: Layout, array: &DataArray<'_>) -> Result<Option<()>, TestC
     let (mut read, end) = match unpack(layout, data_type, &bytes) {
         Ok(read) => read,
         Err(error) => {
-            // v12 has only the names of three types: their data are not packed.
+            // v12 defines three types whose data it cannot pack.
             let by_name =
                 layout.module == Module::V12 && matches!(data_type.as_raw(), 31 | 35 | 37);
             prop_assert!(by_name, "{array:?} in {layout:?}: {error}");
@@ -94,7 +94,7 @@ fn round_trip(layout: Layout, array: &DataArray<'_>) -> Result<Option<()>, TestC
         }
     };
     prop_assert_eq!(end, bytes.len());
-    // In v12 two ranks are unpacked as others.
+    // v12 packs two special ranks as other ranks.
     if layout.module > Module::V12 {
         let again = pack(layout, &read);
         prop_assert_eq!(again.as_ref(), Ok(&bytes));
@@ -105,7 +105,6 @@ fn round_trip(layout: Layout, array: &DataArray<'_>) -> Result<Option<()>, TestC
     Ok(Some(()))
 }
 
-/// Every module packs and unpacks data of each of its types.
 #[test]
 fn every_type_makes_the_round_trip_in_every_module() {
     let scattered = |number: u32| number.wrapping_mul(0x9e37_79b1).to_be_bytes()[1];
@@ -173,7 +172,7 @@ proptest! {
         place in any::<prop::sample::Index>(),
         fault in 0..3,
     ) {
-        // One of the infos is too long for any peer, or inconsistent.
+        // No peer could unpack one of the infos: its key is too long, or its value is inconsistent.
         let DataArray::Info(mut infos) = made(DataType::INFO, &noise) else {
             unreachable!("data are of the type that was asked for");
         };

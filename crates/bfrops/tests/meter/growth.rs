@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures how the cost of an operation grows with its size.
 //!
-//! The time alone is unreliable on a busy machine. Three sizes of one run are therefore compared by
-//! the processor time of this thread: sixteen times the size may cost up to 64 times as much, which
-//! noise of caches and other processes does not reach, but quadratic growth does.
+//! The time alone is unreliable on a busy machine. So a test compares the processor time of this
+//! thread for three sizes. Sixteen times the size may cost up to 64 times as much: noise by caches
+//! and other processes stays below that, and quadratic growth exceeds it.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The sizes of a cost test: once, four times and sixteen times the first one.
+/// The factors of the three sizes.
 const FACTORS: [usize; 3] = [1, 4, 16];
 
-/// The limit for sixteen times the size: four times the proportional cost.
+/// The maximum factor of the cost for sixteen times the size.
 const MOST: f64 = 64.0;
 
-/// The number of runs, of which the fastest counts.
+/// The number of repetitions, of which the fastest counts.
 const RUNS: usize = 3;
 
 fn processor_seconds() -> f64 {
@@ -26,7 +26,7 @@ fn processor_seconds() -> f64 {
 /// Checks that the cost of `run` is about proportional to the size for which `prepare` creates the
 /// input.
 ///
-/// `first` must be large enough for a run of a millisecond or more.
+/// `first` must be large enough that `run` takes at least a millisecond.
 pub(crate) fn is_linear<T>(
     what: &str,
     first: usize,

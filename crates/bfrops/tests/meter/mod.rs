@@ -21,17 +21,17 @@ thread_local! {
 /// The cost of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cost {
-    /// The peak of the held bytes, beyond those held before.
+    /// The maximum number of allocated bytes at a time, without those allocated before.
     pub(crate) peak: usize,
     /// The number of allocations.
     pub(crate) calls: usize,
 }
 
-/// The alignment of the probes of `pmix_types::memory`, which are freed at once; they are not part
-/// of the cost.
+/// The alignment by which probes of `pmix_types::memory` are recognized. They are freed at once and
+/// not counted.
 const ASKED: usize = 128;
 
-/// Runs `run`, and returns its result, which counts as held, and its cost.
+/// Runs `run`, and returns its result and its cost. The memory of the result counts as allocated.
 pub(crate) fn of<T>(run: impl FnOnce() -> T) -> (T, Cost) {
     let before = COUNT.get();
     COUNT.set(Count {
@@ -48,7 +48,7 @@ pub(crate) fn of<T>(run: impl FnOnce() -> T) -> (T, Cost) {
 }
 
 fn grew(bytes: usize) {
-    // A thread that is ending has no counter any more.
+    // The counter of a thread that is ending may already be destroyed.
     let _ = COUNT.try_with(|cell| {
         let Count { live, peak, calls } = cell.get();
         let live = live.wrapping_add(bytes);

@@ -9,7 +9,7 @@ thread_local! {
     static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// The counting allocator with a limit of memory.
+/// An allocator that counts memory and has a limit for each thread.
 pub(crate) struct Short;
 
 fn take(bytes: usize) -> bool {
@@ -24,7 +24,7 @@ fn take(bytes: usize) -> bool {
 }
 
 fn give_back(bytes: usize) {
-    // A thread that is ending has no counter any more.
+    // The counter of a thread that is ending may already be destroyed.
     let _ = LEFT.try_with(|left| left.set(left.get().saturating_add(bytes)));
 }
 
@@ -55,7 +55,7 @@ unsafe impl GlobalAlloc for Short {
     }
 }
 
-/// Runs a call with at most this much memory.
+/// Runs a call that can allocate at most this many bytes.
 pub(crate) fn with<T>(bytes: usize, call: impl FnOnce() -> T) -> T {
     LEFT.set(bytes);
     let result = call();

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use pmix_map::scan::MAX_DIGITS;
 
-/// The fewest numbers of a range with a step: fewer are shorter as single numbers.
+/// The minimum number of numbers in a range with a step. Fewer numbers are shorter one by one.
 const SHORTEST_STRIDE: usize = 4;
 
 /// A prefix, numbers in order, and a suffix.
@@ -21,7 +21,8 @@ pub(super) struct Group {
 pub(super) struct Numbers {
     pub(super) first: u64,
     pub(super) last: u64,
-    /// The digits of the first number; with leading zeros all numbers have this width.
+    /// The number of digits of the first number. If it has leading zeros, all numbers have this
+    /// width.
     pub(super) width: usize,
 }
 
@@ -43,7 +44,8 @@ impl Numbers {
         self.width > Self::digits(self.first)
     }
 
-    /// Returns `true` if `next` continues this range and survives parsing.
+    /// Returns `true` if `next` continues this range, so that parsing the joined range gives the
+    /// same numbers.
     fn takes(&self, next: &Self) -> bool {
         let width = if self.padded() {
             self.width.max(Self::digits(next.first))
@@ -53,8 +55,8 @@ impl Numbers {
         self.last.checked_add(1) == Some(next.first) && next.width == width
     }
 
-    /// Returns `true` if `next` is one step after this range and survives parsing of a range with
-    /// that step.
+    /// Returns `true` if `next` is one step after this range, so that parsing a range with this
+    /// step gives the same numbers.
     fn steps_to(&self, next: &Self, step: u64) -> bool {
         let padded = self.width > Self::digits(self.first);
         let width = if padded {
@@ -76,8 +78,8 @@ impl Numbers {
     }
 }
 
-/// Returns the count of leading numbers that form a range with a step, and the step; one number and
-/// 1 if none do.
+/// Returns how many of the first numbers form a range with a step, and the step. Returns 1 and 1 if
+/// there is no such range.
 fn stride(numbers: &[Numbers]) -> (usize, u64) {
     const NONE: (usize, u64) = (1, 1);
     let [first, second, ..] = numbers else {
@@ -110,8 +112,8 @@ impl Group {
         }
     }
 
-    /// Writes the text before the bracket to `head` and the rest to `tail`; without a bracket all
-    /// of it is `head`.
+    /// Writes the text before the bracket to `head`, and the rest to `tail`. Without a bracket, all
+    /// text goes to `head`.
     pub(super) fn write(&self, steps: bool, head: &mut Vec<u8>, tail: &mut Vec<u8>) {
         head.extend_from_slice(&self.prefix);
         if let [one] = self.ranges[..]
@@ -140,7 +142,7 @@ impl Group {
     }
 }
 
-/// Returns the range of the number between a prefix and a suffix, if nothing else is there.
+/// Returns the range of the number between a prefix and a suffix, or `None` if there is other text.
 pub(super) fn number_between(name: &[u8], prefix: &[u8], suffix: &[u8]) -> Option<Range<usize>> {
     let digits = name.strip_prefix(prefix)?.strip_suffix(suffix)?;
     is_number(digits).then(|| prefix.len()..name.len() - suffix.len())
@@ -150,11 +152,12 @@ fn is_number(digits: &[u8]) -> bool {
     (1..=MAX_DIGITS).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit)
 }
 
-/// Returns the only number in which two names differ, in each of them; their lengths may differ.
+/// Returns the ranges, in both names, of the only number in which they differ. The numbers may have
+/// different lengths.
 pub(super) fn field(a: &[u8], b: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     let common = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     if common == a.len() && common == b.len() {
-        // Equal names fold on their last number.
+        // Equal names are folded on their last number.
         let end = a.iter().rposition(u8::is_ascii_digit)? + 1;
         let start = a[..end]
             .iter()

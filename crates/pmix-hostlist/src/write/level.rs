@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The folding of one bracket: consecutive heads that differ in one number.
+//! The folding into one bracket. A *head* is the text of a name before its brackets; consecutive
+//! heads that differ in one number are folded.
 
 use pmix_map::Progression;
 
@@ -7,7 +8,7 @@ use super::group::{Group, Numbers, field, number_between};
 use super::numbers;
 use crate::notation::Notation;
 
-/// A folded name: the head, on which a further bracket may fold, and the tail after it.
+/// A folded name: the head, which may be folded into another bracket, and the tail after it.
 pub(super) struct Item {
     pub(super) head: Vec<u8>,
     pub(super) tail: Vec<u8>,
@@ -17,7 +18,7 @@ pub(super) struct Item {
 pub(super) struct Level {
     notation: Notation,
     tail: Vec<u8>,
-    /// The head with which the next one may fold.
+    /// The last head, while no group is open. The next head may fold with it.
     single: Option<Vec<u8>>,
     group: Option<Group>,
 }
@@ -32,7 +33,7 @@ impl Level {
         }
     }
 
-    /// Adds a head; returns the item with which it could not be folded.
+    /// Adds a head. Returns the previous item if the head could not be folded with it.
     pub(super) fn push(&mut self, head: &[u8], tail: &[u8]) -> Option<Item> {
         if self.tail == tail && self.takes(head) {
             return None;
@@ -57,7 +58,8 @@ impl Level {
         let Some((old, new)) = field(single, head) else {
             return false;
         };
-        // With a tail the name ends with the bracket of the tail, for any text before that.
+        // If there is a tail, the name ends with the bracket of the tail. Otherwise the text after
+        // the new bracket ends the name.
         if self.tail.is_empty() && !self.notation.ends_with(&head[new.end..]) {
             return false;
         }
@@ -71,7 +73,8 @@ impl Level {
         true
     }
 
-    /// Adds names that are already a progression and have no tail.
+    /// Adds a progression of names without a tail. Returns the previous item if it could not be
+    /// folded with them.
     pub(super) fn progression(&mut self, run: &Progression<'_>) -> Option<Item> {
         let (closed, mut group) = self.open(run);
         if run.step == 1 {
@@ -93,7 +96,8 @@ impl Level {
         closed
     }
 
-    /// Returns the group for the names of this run, and the item that it replaces.
+    /// Returns the group to which the names of this run are added, and the item that the group
+    /// replaces.
     fn open(&mut self, run: &Progression<'_>) -> (Option<Item>, Group) {
         match self.group.take() {
             Some(group) if group.prefix == run.prefix && group.suffix == run.suffix => {
@@ -116,7 +120,7 @@ impl Level {
         (self.close(), group)
     }
 
-    /// Returns the open item.
+    /// Closes the open item, if any, and returns it.
     pub(super) fn close(&mut self) -> Option<Item> {
         let tail = std::mem::take(&mut self.tail);
         if let Some(head) = self.single.take() {

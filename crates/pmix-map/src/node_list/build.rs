@@ -15,13 +15,14 @@ use super::shape::Shape;
 use crate::scan::MAX_DIGITS;
 use crate::{Error, Limits};
 
-/// The number of recent shapes that are compared before a name counts as a new shape.
+/// The number of recent shapes with which a name is compared before it is looked up among all
+/// shapes.
 const RECENT_SHAPES: usize = 4;
 
-/// The most bytes of a matcher for each byte of its name.
+/// The maximum memory of a matcher in bytes, for each byte of its name.
 const MATCHER_BYTES: usize = 8;
 
-/// The last numbers, which may still be continued: `first`, `first + step`, ...
+/// The last numbers (`first`, `first + step`, ...), which the next number may continue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Row {
     pub(super) first: i64,
@@ -41,11 +42,11 @@ pub struct NodeListBuilder {
     pub(super) current: usize,
     evict: usize,
     pub(super) row: Row,
-    /// `true` if the last finished row was folded into the block before it.
+    /// `true` if the last finished row was folded into the previous block.
     pub(super) folded: bool,
-    /// The first name of a progression; a field so that its allocation is reused.
+    /// A buffer for the first name of a progression, kept to reuse its allocation.
     scratch: Vec<u8>,
-    /// `true` once the list is complete: nothing may fail any more.
+    /// `true` if the list is complete. From then on, no step may fail.
     pub(super) is_ending: bool,
 }
 
@@ -75,7 +76,7 @@ impl NodeListBuilder {
         self.place(name)
     }
 
-    /// Appends a name that is already counted.
+    /// Appends a name that is already counted against the limits.
     pub(super) fn place(&mut self, name: &[u8]) -> Result<(), Error> {
         let known = self.matchers.get(self.current).and_then(|m| m.number(name));
         let number = match known {
@@ -100,8 +101,8 @@ impl NodeListBuilder {
         }
         self.grow(run.count, len)?;
         let behind = run.suffix.iter().filter(|b| b.is_ascii_digit()).count();
-        // If the last digits of the name do not cover the field, the field gets a window of its
-        // own.
+        // The window usually covers the last digits of a name. If the field is further left, the
+        // window is moved to it.
         let in_window = behind + run.width <= MAX_DIGITS;
         let tail = if in_window { 0 } else { behind };
         let tail = u32::try_from(tail).map_err(|_| Error::limit("digits", u64::from(u32::MAX)))?;
@@ -131,8 +132,8 @@ impl NodeListBuilder {
     /// Returns the finished list.
     #[must_use]
     pub fn finish(mut self) -> NodeList {
-        // The last row and its block must not fail here: their names were counted when they were
-        // appended, and they take little memory.
+        // Storing the last row must not fail. Its names are already counted, and it takes little
+        // memory.
         self.limits.max_memory = u64::MAX;
         self.is_ending = true;
         let flushed = self.flush().and_then(|()| self.demote());
@@ -146,7 +147,7 @@ impl NodeListBuilder {
         self.list
     }
 
-    /// Counts names of one length before they are stored.
+    /// Counts names of one length against the limits, before they are stored.
     fn grow(&mut self, count: u64, len: usize) -> Result<(), Error> {
         self.fits(count)?;
         let each = u64::try_from(len).unwrap_or(u64::MAX).saturating_add(1);
@@ -155,7 +156,7 @@ impl NodeListBuilder {
         Ok(())
     }
 
-    /// Counts names whose bytes are already counted.
+    /// Counts names against the limit. Their bytes are already counted.
     #[inline]
     pub(super) fn count(&mut self, names: u64) -> Result<(), Error> {
         self.fits(names)?;
@@ -172,7 +173,7 @@ impl NodeListBuilder {
         Ok(())
     }
 
-    /// Counts the bytes of names, each with one separator.
+    /// Counts the bytes of names, including separators, against the limit.
     pub(super) fn count_bytes(&mut self, bytes: u64) -> Result<(), Error> {
         let total = self.list.bytes.saturating_add(bytes);
         if total.saturating_sub(1) > self.limits.max_bytes {
@@ -182,7 +183,7 @@ impl NodeListBuilder {
         Ok(())
     }
 
-    /// Makes the shape of a name the current one, and returns the number of the name.
+    /// Sets the current shape to that of a name, and returns the number of the name.
     #[cold]
     fn turn(&mut self, name: &[u8], tail: u32) -> Result<i64, Error> {
         self.flush()?;
@@ -199,7 +200,7 @@ impl NodeListBuilder {
         }
         let (id, number) = self.list.shapes.add(name, tail)?;
         self.limits.check_memory(self.list.memory_bytes())?;
-        // The matcher of the shape has two copies of the name and a word for each eight bytes of it.
+        // A matcher has two copies of the name, plus a check for each word of the name.
         memory::check(name.len().saturating_mul(MATCHER_BYTES))?;
         if self.matchers.len() < RECENT_SHAPES {
             self.current = self.matchers.len();
@@ -236,13 +237,14 @@ impl NodeListBuilder {
         self.bend(number)
     }
 
-    /// Appends a number that does not continue the row.
+    /// Appends a number that does not continue the current row.
     fn bend(&mut self, number: i64) -> Result<(), Error> {
         let Row {
             first, step, count, ..
         } = self.row;
         if count == 2 && !is_unit(step) {
-            // Any two numbers have a step; it is meaningful only if it is the step of one field.
+            // Any two numbers form a row. They are kept as a row only if they differ by one in one
+            // field.
             self.single(first)?;
             let last = first + step;
             self.row = Row {
@@ -256,7 +258,8 @@ impl NodeListBuilder {
         self.row_of(number, 0, 1)
     }
 
-    /// Appends a whole row of the current shape; joins it to the previous row if it continues that.
+    /// Appends a whole row of the current shape, or extends the current row if the new one
+    /// continues it.
     fn row_of(&mut self, first: i64, step: i64, count: u64) -> Result<(), Error> {
         let row = &mut self.row;
         let continues = match row.count {
@@ -283,7 +286,7 @@ impl NodeListBuilder {
         Ok(())
     }
 
-    /// Ends the row.
+    /// Stores the current row, and starts an empty one.
     fn flush(&mut self) -> Result<(), Error> {
         let row = std::mem::take(&mut self.row);
         match row.count {
@@ -303,14 +306,14 @@ impl NodeListBuilder {
     }
 }
 
-/// Returns `true` if a step changes only one field: it is a power of ten.
+/// Returns `true` if a step is a power of ten, which counts one field up or down.
 #[inline]
 pub(super) fn is_unit(step: i64) -> bool {
     let bits = 63 - (step | 1).leading_zeros().min(63);
     step == POWERS[bits as usize]
 }
 
-/// Powers of ten by their number of bits; 0 for bit counts without one.
+/// The powers of ten by their number of bits; 0 if no power of ten has that number of bits.
 const POWERS: [i64; 64] = {
     let mut powers = [0; 64];
     let mut power = 1i64;

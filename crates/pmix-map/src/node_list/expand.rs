@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The expansion of numbers to names. It takes a few nanoseconds per name, because only changed
-//! digits are written.
+//! The expansion of numbers to names. Only changed digits are written, so a name takes a few
+//! nanoseconds.
 //!
 //! Source: none outside; the text is the list of `PMIx_generate_regex`, names separated by commas.
 
@@ -28,7 +28,7 @@ impl NodeList {
         let shape = self.shapes.get(block.shape);
         let start = out.len();
         out.extend_from_slice(shape.text);
-        // The text of a shape is the name with the number 0.
+        // The text of a shape is the name for the number 0.
         shape.rewrite(&mut out[start..], 0, self.number_at(block, place));
         true
     }
@@ -53,7 +53,7 @@ impl NodeList {
         })
     }
 
-    /// Calls `f` with each name in order; allocates only for the longest name.
+    /// Calls `f` with each name in order. Allocates only a buffer for the longest name.
     pub fn for_each(&self, mut f: impl FnMut(&[u8])) {
         let (mut name, mut last) = (Vec::new(), None);
         for row in self.rows() {
@@ -80,8 +80,8 @@ impl NodeList {
         }
     }
 
-    /// Appends the names to `out`, separated by a byte. Names may contain any byte, so the text can
-    /// be parsed only if no name contains the separator.
+    /// Appends the names to `out`, separated by `separator`. Names may contain any byte, so the
+    /// text can be parsed only if no name contains the separator.
     pub fn write_text(&self, separator: u8, out: &mut Vec<u8>) {
         out.reserve(self.text_len());
         let mut first = true;
@@ -93,8 +93,8 @@ impl NodeList {
         });
     }
 
-    /// Returns the rows of the list: the innermost dimension of each block, repeated for the outer
-    /// ones.
+    /// Returns the rows of the list: for each block, its innermost dimension, repeated for the
+    /// outer dimensions.
     pub(super) fn rows(&self) -> impl Iterator<Item = Row> + '_ {
         (0..self.blocks.len()).flat_map(move |index| {
             let block = &self.blocks[index];
@@ -118,7 +118,7 @@ impl NodeList {
 }
 
 impl PartialEq for NodeList {
-    /// Compares the names row by row, independently of the folding.
+    /// Compares the names row by row, whatever the blocks of the lists.
     fn eq(&self, other: &Self) -> bool {
         if self.len != other.len || self.bytes != other.bytes {
             return false;
@@ -149,8 +149,8 @@ impl NodeList {
         if a.tail == b.tail || a.text.len() != b.text.len() {
             return false;
         }
-        // The windows are at different places of names with very many digits, so only the names can
-        // be compared.
+        // If the windows are at different places, numbers are not comparable, so the names are
+        // compared.
         let (mut left, mut right) = (a.text.to_vec(), b.text.to_vec());
         (0..count.cast_signed()).all(|i| {
             a.write(&mut left, x.first + x.step * i);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Folding of rows into blocks.
 //!
-//! Rows that repeat with a constant shift become lattices, dimension by dimension: two equal
-//! lattices become one with one more dimension, and a lattice absorbs what continues its outermost
-//! dimension. Numbers that do not fold are stored as such, eight bytes each, so a shuffled list
-//! takes about as much memory as its text.
+//! Rows that repeat with a constant shift become lattices. Two equal lattices become one with one
+//! more dimension. A lattice absorbs another that continues its outermost dimension. Numbers that
+//! do not fold take eight bytes each, so a shuffled list takes about as much memory as its text.
 
 use pmix_types::memory;
 
@@ -13,8 +12,8 @@ use super::{Block, Kind};
 use crate::Error;
 use crate::lattice::{self, Dim, MAX_DIMS};
 
-/// The most numbers, and the most blocks, that the end of a list adds. Room for them is kept free, so that the end
-/// needs no memory.
+/// The maximum number of numbers, and of blocks, that [`NodeListBuilder::finish`] adds. Memory for
+/// them is kept reserved, so that `finish` allocates none.
 const AT_END: usize = 4;
 
 impl NodeListBuilder {
@@ -33,7 +32,7 @@ impl NodeListBuilder {
         }
     }
 
-    /// Stores a single number.
+    /// Stores a single number of the current shape.
     pub(super) fn single(&mut self, number: i64) -> Result<(), Error> {
         let shape = self.shape_id();
         self.demote()?;
@@ -49,7 +48,7 @@ impl NodeListBuilder {
         }
     }
 
-    /// Stores a number among the irregular ones.
+    /// Stores a number in a block of single numbers.
     fn scatter(&mut self, shape: u32, number: i64) -> Result<(), Error> {
         let joins = matches!(self.list.blocks.last(),
             Some(b) if b.shape == shape && b.kind == Kind::Scatter);
@@ -66,7 +65,7 @@ impl NodeListBuilder {
         self.push_number(number)
     }
 
-    /// Stores a number, if there is memory for the table, which doubles when it is full.
+    /// Appends to the table of numbers, which doubles when it is full, if there is memory for it.
     #[inline]
     fn push_number(&mut self, number: i64) -> Result<(), Error> {
         let free = self.list.numbers.capacity() - self.list.numbers.len();
@@ -79,7 +78,7 @@ impl NodeListBuilder {
         Ok(())
     }
 
-    /// Stores a block, if there is memory for the table, which doubles when it is full.
+    /// Appends to the table of blocks, which doubles when it is full, if there is memory for it.
     fn push_block(&mut self, block: Block) -> Result<(), Error> {
         let free = self.list.blocks.capacity() - self.list.blocks.len();
         if free <= AT_END && !self.is_ending {
@@ -91,7 +90,8 @@ impl NodeListBuilder {
         Ok(())
     }
 
-    /// Turns the short lattices at the end into numbers, once nothing can fold into them.
+    /// Converts short lattices at the end into single numbers, once no more names can fold into
+    /// them.
     pub(super) fn demote(&mut self) -> Result<(), Error> {
         let Some(shape) = self.list.blocks.last().map(|b| b.shape) else {
             return Ok(());
@@ -113,7 +113,7 @@ impl NodeListBuilder {
             .and_then(|()| memory::reserve(&mut self.list.numbers, more.saturating_add(AT_END)));
         match asked {
             Ok(()) => {}
-            // The lattices are as good, and only take more memory.
+            // The lattices remain: they only take more memory.
             Err(_) if self.is_ending => return Ok(()),
             Err(error) => return Err(error.into()),
         }
@@ -135,7 +135,7 @@ impl NodeListBuilder {
     /// Stores a lattice unfolded.
     fn block(&mut self, shape: u32, first: i64, dims: &[Dim]) -> Result<(), Error> {
         if !self.is_ending {
-            // The block may get as many dimensions as a lattice has, also at the end.
+            // Reserves all dimensions that the block may get, because `finish` must not fail.
             memory::reserve(&mut self.list.dims, dims.len() + MAX_DIMS)?;
         }
         let block = Block {
@@ -164,7 +164,7 @@ impl NodeListBuilder {
             self.folded = true;
             return Ok(());
         }
-        // A lattice of more dimensions may still absorb this one after it has grown.
+        // A lattice with more dimensions may absorb the new one after that has grown.
         let dead = |b: Block| b.shape != shape || self.list.dims_of(&b).len() <= 1;
         if last.is_some_and(dead) {
             self.demote()?;
@@ -185,7 +185,7 @@ impl NodeListBuilder {
         let own = self.list.dims_of(&b);
         let len = own.len();
         dims[..len].copy_from_slice(own);
-        // The dimensions of `a` must be the last ones of the table while they grow.
+        // The dimensions of `a` can grow only at the end of the table.
         self.list.dims.truncate(b.data as usize);
         self.list.blocks.pop();
         if self.absorb(&a, b.first, &dims[..len]) {
@@ -196,10 +196,10 @@ impl NodeListBuilder {
         false
     }
 
-    /// Absorbs a lattice into the last block, if they fold.
+    /// Absorbs a lattice into the last block. Returns `false` if they do not fold.
     ///
-    /// The lattice either continues the outermost dimension of the block, or it is equal to the
-    /// block; then both become the two steps of a new dimension.
+    /// The lattice either continues the outermost dimension of the block, or equals the block. In
+    /// the second case, both become the two steps of a new dimension.
     fn absorb(&mut self, last: &Block, first: i64, lattice: &[Dim]) -> bool {
         let start = last.data as usize;
         if last.kind == Kind::Scatter {
@@ -234,7 +234,7 @@ impl NodeListBuilder {
         nests
     }
 
-    /// Assigns all dimensions from `start` on to the last block.
+    /// Sets the dimensions of the last block to those from `start` on.
     fn set_dims(&mut self, start: u32) {
         let len = self.list.dims.len() - start as usize;
         if let Some(last) = self.list.blocks.last_mut() {
@@ -243,7 +243,7 @@ impl NodeListBuilder {
     }
 }
 
-/// Returns `true` if a lattice takes less memory as single numbers.
+/// Returns `true` if single numbers take less memory than the lattice.
 fn is_short(dims: &[Dim]) -> bool {
     let cost = size_of::<Block>() + size_of_val(dims);
     lattice::len(dims) < (cost / size_of::<i64>()) as u64

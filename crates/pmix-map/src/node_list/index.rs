@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The index from names to places. The first query builds it; a query takes one hash and a few
-//! binary searches.
+//! The index from names to places. The first query builds it. A query computes one hash and does a
+//! few binary searches.
 //!
 //! Equal shapes form a class. Lattices are in a [`LatticeIndex`], single numbers in a hash table
-//! with four bytes per slot. Both hash tables use open addressing over data of the list, with a
-//! randomly keyed hasher, so no peer can prepare names that collide.
+//! with four bytes per slot. Hash tables use open addressing, and their entries are ids of data in
+//! the list. The hash has a random key, so no peer can prepare names that collide.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -22,20 +22,20 @@ const FREE: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub(super) struct Index {
     hasher: RandomState,
-    /// Shape ids by shape: the first of each class.
+    /// The first shape id of each class, by shape.
     shapes: Table,
     /// The class of each shape.
     classes: Vec<u32>,
     /// The distinct windows of the shapes.
     tails: Vec<u32>,
-    /// Indices into `NodeList::numbers` by class and number: the first of each.
+    /// The first index into `NodeList::numbers`, by class and number.
     numbers: Table,
     /// The blocks that store single numbers, in order.
     scatters: Vec<u32>,
     lattices: LatticeIndex,
 }
 
-/// A hash table with open addressing over ids; the data of the ids are stored elsewhere.
+/// A hash table of ids with open addressing. The data of the ids are stored elsewhere.
 #[derive(Clone, Debug)]
 struct Table {
     slots: Vec<u32>,
@@ -49,7 +49,7 @@ impl Table {
         Ok(Self { slots })
     }
 
-    /// Returns the slot of the equal id, or a free one.
+    /// Returns the slot of an equal id, or a free slot.
     fn slot(&self, hash: u64, equal: impl Fn(u32) -> bool) -> usize {
         let mask = self.slots.len() - 1;
         let mut at = usize::try_from(hash & mask as u64).unwrap_or(0);
@@ -63,7 +63,7 @@ impl Table {
         Some(self.slots[self.slot(hash, equal)]).filter(|id| *id != FREE)
     }
 
-    /// Inserts an id unless an equal one exists; returns the id in the table.
+    /// Inserts an id unless the table has an equal one. Returns the id in the table.
     fn enter(&mut self, id: u32, hash: u64, equal: impl Fn(u32) -> bool) -> u32 {
         let slot = self.slot(hash, equal);
         if self.slots[slot] == FREE {
@@ -119,7 +119,7 @@ impl Index {
     fn enter_shapes(&mut self, list: &NodeList) {
         for id in (0u32..).take(list.shapes.len()) {
             let shape = list.shapes.get(id);
-            // A window has a place for each digit of a name at most, and names have a limit.
+            // There are at most as many windows as a name has digits, so a linear search suffices.
             if !self.tails.contains(&shape.tail) {
                 self.tails.push(shape.tail);
             }
@@ -144,7 +144,7 @@ impl Index {
         }
     }
 
-    /// Returns the block that stores a number.
+    /// Returns the index of the block that contains the number with this index.
     fn scatter(&self, list: &NodeList, at: u32) -> u32 {
         let behind = self
             .scatters
@@ -202,7 +202,8 @@ impl Index {
     }
 }
 
-/// Returns the place of the first occurrence of a name, found without an index: one block after the other.
+/// Returns the place of the first occurrence of a name. Searches one block after the other, without
+/// an index.
 pub(super) fn search(list: &NodeList, name: &[u8]) -> Option<u64> {
     let mut text = name.to_vec();
     list.blocks.iter().enumerate().find_map(|(at, block)| {

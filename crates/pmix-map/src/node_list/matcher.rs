@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Parsing of names of an expected shape: the inner loop of every list parser.
 //!
-//! Inside a text the bytes before a name and its separator can be read as well. Parsing then uses
-//! whole words, and the end of the name is compared instead of searched.
+//! Inside a text, the bytes before and after a name can be read as well. So the parser reads whole
+//! words, and compares the byte where the separator must be instead of searching it.
 
 use super::SEPARATOR;
 use super::shape::Shape;
 use crate::scan::{self, word};
 
-/// The bytes of a word; also the number of bytes before a name that are read with it.
+/// The length of a word in bytes, and the number of bytes before a name that are read with it.
 const WORD: usize = 8;
 
 /// A group of one to eight digits, and the place value of its last digit.
@@ -19,16 +19,16 @@ struct Digits {
     unit: i64,
 }
 
-/// A word of an entry (a name and its separator), and the bytes in which it must be equal.
+/// A word of an entry (a name and its separator), with the mask of the bytes that must be equal.
 #[derive(Clone, Copy, Debug)]
 struct Check {
-    /// The offset of the word, counted from one word before the name.
+    /// The offset of the word, relative to one word before the name.
     at: usize,
     text: u64,
     mask: u64,
 }
 
-/// A shape, prepared for comparisons.
+/// A shape, prepared for comparisons with names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Matcher {
     /// The id of the shape in its list.
@@ -38,12 +38,12 @@ pub(crate) struct Matcher {
     /// The mask of the entry: 0xff for bytes that must be equal, 0 for digits and ignored bytes.
     mask: Vec<u8>,
     digits: Vec<Digits>,
-    /// The words of an entry, the last one first, because names of a list differ there.
+    /// The words of an entry. The last word is first, because names of a list differ there.
     checks: Vec<Check>,
 }
 
-/// A [`Matcher`] for short names with one number, which most machines have. It is small enough to
-/// stay in registers during a loop.
+/// A [`Matcher`] for short names with one number, as most machines have. It stays in registers
+/// during a loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plain {
     stride: usize,
@@ -52,7 +52,7 @@ pub(crate) struct Plain {
 }
 
 impl Plain {
-    /// As [`Matcher::entry`].
+    /// Works like [`Matcher::entry`].
     #[inline]
     pub(crate) fn entry(&self, text: &[u8], at: usize) -> Option<i64> {
         let window = text.get(at.checked_sub(WORD)?..at + self.stride)?;
@@ -63,7 +63,7 @@ impl Plain {
 }
 
 impl Matcher {
-    /// Returns the matcher for names of up to two words with one number of up to eight digits.
+    /// Returns a [`Plain`] if names have at most two words and one number of at most eight digits.
     pub(crate) fn plain(&self) -> Option<Plain> {
         let checks = match *self.checks.as_slice() {
             [a] => [a, a],
@@ -81,7 +81,7 @@ impl Matcher {
         })
     }
 
-    /// Prepares a shape, reusing the allocations.
+    /// Sets the shape, and reuses the allocations.
     pub(crate) fn set(&mut self, id: u32, shape: &Shape<'_>) {
         self.id = id;
         self.entry.clear();
@@ -120,13 +120,13 @@ impl Matcher {
         }
     }
 
-    /// Returns the number of bytes of a name of the shape.
+    /// Returns the length in bytes of names of the shape.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.stride().saturating_sub(1)
     }
 
-    /// Returns the number of bytes of a name and its separator.
+    /// Returns the length in bytes of a name and its separator.
     #[inline]
     pub(crate) fn stride(&self) -> usize {
         self.entry.len().saturating_sub(WORD)
@@ -146,7 +146,7 @@ impl Matcher {
         }
         let mut number = 0i64;
         for digits in &self.digits {
-            // The word ends with the digits.
+            // The digits are the last bytes of the word.
             let value = scan::last_digits(word(window, digits.end), digits.len)?;
             number = number.wrapping_add(value.wrapping_mul(digits.unit));
         }

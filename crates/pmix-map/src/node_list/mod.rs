@@ -2,8 +2,8 @@
 //! Ordered lists of host names.
 //!
 //! A name is a *shape* and a number (see `shape.rs`). A list is *blocks* of names of one shape,
-//! each a lattice of numbers or, if the numbers are irregular, the numbers themselves. The memory
-//! of a list therefore depends on its number of blocks, not of names.
+//! each a lattice of numbers or, if the numbers are irregular, the numbers themselves. So the
+//! memory of a list depends on its number of blocks, not on its number of names.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_regex`, for the
 //! text; the folded form is this project's own (`docs/decisions/0002-maps-in-their-own-crate.md`).
@@ -34,7 +34,7 @@ use crate::{Error, Limits};
 use index::Index;
 use shape::Shapes;
 
-/// The separator between two names of a text.
+/// The separator between names in list text.
 const SEPARATOR: u8 = b',';
 
 /// Consecutive names of one shape.
@@ -50,20 +50,20 @@ struct Block {
     kind: Kind,
 }
 
-/// The storage of the numbers of a block.
+/// The form in which the numbers of a block are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// A lattice with this number of dimensions.
     Lattice(u8),
-    /// Single numbers; the block repeats the first.
+    /// Single numbers. `Block::first` is a copy of the first one.
     Scatter,
 }
 
 /// The names of nodes in order, folded into runs: a node map.
 ///
 /// Names are bytes; order, duplicates and empty names are kept. Two lists are equal if they have
-/// the same names in the same order, however folded. All reads take `&self` and may run on any
-/// number of threads; the first call of [`Self::position`] builds its index.
+/// the same names in the same order, whatever their blocks. All reads take `&self` and may run on
+/// any number of threads; the first call of [`Self::position`] builds its index.
 #[derive(Clone, Default)]
 pub struct NodeList {
     shapes: Shapes,
@@ -71,13 +71,14 @@ pub struct NodeList {
     dims: Vec<Dim>,
     numbers: Vec<i64>,
     len: u64,
-    /// The bytes of the names, each with one separator.
+    /// The bytes of all names, including one separator for each.
     bytes: u64,
     index: OnceLock<Index>,
 }
 
 impl NodeList {
-    /// Parses names separated by commas. Every element is a name; the empty text is the empty list.
+    /// Parses names separated by commas. Each text between commas is a name, even if empty. Empty
+    /// text is the empty list.
     ///
     /// # Errors
     /// A limit was exceeded.
@@ -127,8 +128,8 @@ impl NodeList {
         usize::try_from(place).ok()
     }
 
-    /// Builds the index behind [`Self::position`], if it is not there. A caller that looks for many names asks for it first:
-    /// without memory for the index each of them costs a pass over all blocks.
+    /// Builds the index for [`Self::position`], unless it exists. A caller that looks up many names
+    /// should call this first: without memory for the index, each lookup searches all blocks.
     ///
     /// # Errors
     /// The process has no memory for the index.
@@ -136,7 +137,7 @@ impl NodeList {
         self.index().map(drop)
     }
 
-    /// Returns the index, which the first caller builds.
+    /// Returns the index. The first call builds it.
     fn index(&self) -> Result<&Index, OutOfMemory> {
         match self.index.get() {
             Some(index) => Ok(index),
@@ -168,7 +169,7 @@ impl NodeList {
         }
     }
 
-    /// Returns the block that holds a place of the list, which must be below `len`.
+    /// Returns the block that contains a place of the list. The place must be below `len`.
     fn block_of(&self, place: u64) -> &Block {
         let behind = self.blocks.partition_point(|b| b.start <= place);
         &self.blocks[behind.saturating_sub(1)]
@@ -196,7 +197,7 @@ impl NodeList {
 }
 
 impl fmt::Debug for NodeList {
-    /// Shows the runs, not the names.
+    /// Formats the runs, not the names.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut list = f.debug_list();
         self.for_each_run(|run| {

@@ -16,12 +16,12 @@ impl NodeListBuilder {
         self.names(text, 0)
     }
 
-    /// Appends the names of a text that arrives in parts: those from `from` on that end with a
-    /// separator. Returns the start of the last name, which has no separator yet. [`Self::name`]
-    /// appends it, unless a further part continues it.
+    /// Appends the names of one part of a text: those from `from` on that end with a separator.
+    /// Returns the start of the last name, which has no separator yet. The next part may continue
+    /// this name. If there is none, the caller appends the name with [`Self::name`].
     ///
-    /// The bytes before `from` are previously appended text, as far as the caller still has it:
-    /// repeating lists are parsed faster with it.
+    /// The bytes before `from` are text that was already appended, if the caller still has it. They
+    /// make parsing of repetitive lists faster.
     ///
     /// # Errors
     /// The list would exceed the limits.
@@ -36,15 +36,15 @@ impl NodeListBuilder {
         Ok(end + 1)
     }
 
-    /// Appends the names from `at` on, whose bytes are already counted.
+    /// Appends the names from `at` on. Their bytes are already counted.
     ///
-    /// Most names have the shape of the previous one, so they are read at the expected length and
-    /// the separator is looked up where it must be. Three kinds of lists are not read name by name:
-    /// rows (`scan::successors`), lattices (see [`super::repeat`]), and irregular numbers, which
-    /// need no folding.
+    /// Most names have the shape of the previous one, so they are parsed with the expected length,
+    /// and only one byte is compared with the separator. Names in rows (`scan::successors`), in
+    /// lattices ([`super::repeat`]), and with irregular numbers, which do not fold, are not parsed
+    /// one by one.
     fn names(&mut self, text: &[u8], mut at: usize) -> Result<(), Error> {
-        // A row of the previous part may continue at once; other rows only after they have begun
-        // here.
+        // A row of the previous part may continue at the first name. Other rows must first begin in
+        // this part.
         let mut resumes = self.row.count > 2;
         while at <= text.len() {
             self.count(1)?;
@@ -85,8 +85,8 @@ impl NodeListBuilder {
         ends.then_some((end, number))
     }
 
-    /// Appends the names from `at` on as long as their numbers are irregular and the previous ones
-    /// were, too. Returns the start of the first name that remains.
+    /// Appends the names from `at` on as long as their numbers are irregular, if the previous
+    /// numbers were irregular, too. Returns the start of the first name that is not appended.
     fn scatter_text(&mut self, text: &[u8], at: usize) -> Result<usize, Error> {
         let scattered = self.list.blocks.last().is_some_and(|last| {
             matches!(last.kind, Kind::Scatter) && last.shape == self.shape_id()
@@ -109,7 +109,7 @@ impl NodeListBuilder {
         Ok(at + names * stride)
     }
 
-    /// Appends the names that continue the row in one field; returns the start of the next one.
+    /// Appends the names that continue the row in one field. Returns the start of the next name.
     fn row_text(&mut self, text: &[u8], name: std::ops::Range<usize>) -> Result<usize, Error> {
         let behind = name.end + 1;
         let Some(field) = self.shape().and_then(|shape| {
@@ -127,15 +127,15 @@ impl NodeListBuilder {
     }
 }
 
-/// Stores irregular numbers, except for the last two, which form the row; returns the count of
-/// numbers taken.
+/// Stores irregular numbers, except the last two, which become the row. Returns how many numbers it
+/// took.
 #[inline]
 fn scatter(row: &mut Row, stored: &mut Vec<i64>, numbers: impl Iterator<Item = i64>) -> usize {
     let (mut first, mut last) = (row.first, row.first + row.step);
     let before = stored.len();
     for number in numbers {
-        // Numbers that may become a row are left to the row builder, and a full table is left to the caller, which can
-        // return an error.
+        // Stops at numbers that may become a row, and at a full table: the caller grows the table
+        // and can return an error.
         let is_full = stored.len() == stored.capacity();
         if is_full || number - last == last - first || is_unit(number - last) {
             break;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lattices in a text: predicts the next names from the previous ones.
+//! The prediction of names in a text from previous names, for lattices.
 //!
-//! Once a lattice has absorbed an element of its outermost dimension, the next such element is
-//! predicted. It has as many names as the inner dimensions; each is like the name one element
-//! before it, and the same bytes change in the same way in all of them. The comparison is word by
-//! word, without parsing. A wrong prediction costs at most about as much as the names that led to
-//! it.
+//! An *element* is the names for one step of a lattice's outermost dimension. Once a lattice has
+//! absorbed an element, the next one is predicted: the same bytes change in the same way in all its
+//! names. The prediction is compared word by word, without parsing. A wrong prediction takes at
+//! most about as long as parsing the previous element.
 
 use std::ops::Range;
 
@@ -17,19 +16,19 @@ use crate::scan::{MAX_DIGITS, word};
 
 const WORD: usize = 8;
 
-/// The longest predicted name, with its separator.
+/// The maximum length in bytes of a predicted name with its separator.
 const MAX_STRIDE: usize = 8 * WORD;
 
-/// The predicted element of the outermost dimension of the last block.
+/// The predicted element of the last block.
 struct Element {
-    /// The number of names.
+    /// The number of names in the element.
     names: usize,
-    /// The bytes of a name and its separator.
+    /// The length in bytes of a name and its separator.
     stride: usize,
     change: Change,
 }
 
-/// The change from a name to the one an element later, in words that may overlap.
+/// The difference between a name and the name one element later, in words that may overlap.
 #[derive(Default)]
 struct Change {
     words: [(usize, u64); MAX_STRIDE / WORD],
@@ -37,17 +36,17 @@ struct Change {
 }
 
 impl NodeListBuilder {
-    /// Appends as many whole elements of the last block's outermost dimension as follow.
+    /// Appends the elements of the last block that follow in the text.
     ///
-    /// `name` is the range of the last name, which is a row of its own; returns the start of the
-    /// first name that is not in the list.
+    /// `name` is the range of the last name, which is a row by itself. Returns the start of the
+    /// first name that is not appended.
     pub(super) fn repeat_text(&mut self, text: &[u8], name: Range<usize>) -> Result<usize, Error> {
         let mut at = name.start;
         while let Some(element) = self.next_element(at == name.start)
             && element.is_at(text, at)
         {
             if at == name.start {
-                // The last name is the first one of the element; the element appends it again.
+                // The last name is the first one of the element, which appends it again.
                 self.row = Row::default();
                 self.list.len -= 1;
             }
@@ -86,7 +85,7 @@ impl NodeListBuilder {
         if !lattice::nests(grown) {
             return None;
         }
-        // The digits that change must be the same ones in all names of an element.
+        // The same digits must change in all names of an element.
         let unit = unit_of(outer.step);
         let (low, high) = lattice::bounds(next, inner);
         if low < 0 || high >= limit(shape.spans.iter().map(|s| u32::from(s.len)).sum()) {
@@ -147,7 +146,7 @@ impl Change {
     fn between(before: &[u8], behind: &[u8], stride: usize) -> Self {
         let mut change = Self::default();
         for slot in &mut change.words {
-            // The last word overlaps the one before it; unused words repeat it.
+            // The last word may overlap the previous one; unused words equal the last one.
             let at = (change.len * WORD).min(stride - WORD);
             *slot = (at, word(before, at) ^ word(behind, at));
             change.len += usize::from(change.len * WORD < stride);
@@ -165,7 +164,7 @@ fn unit_of(step: i64) -> i64 {
     unit
 }
 
-/// Returns the first number with more digits.
+/// Returns the lowest number with more than `digits` digits.
 fn limit(digits: u32) -> i64 {
     debug_assert!(digits as usize <= MAX_DIGITS);
     10i64.saturating_pow(digits)
@@ -178,7 +177,7 @@ mod tests {
 
     use crate::{Limits, NodeList, NodeListBuilder};
 
-    /// A counter: its first number, its count and its step; the first counter varies slowest.
+    /// A counter: first number, count and step. The first counter of a list varies slowest.
     type Counter = (i64, i64, i64);
 
     fn odometer(counters: &[Counter], widths: &[usize], suffix: &str) -> Vec<String> {

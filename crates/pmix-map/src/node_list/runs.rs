@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The runs of a list as callers see them: names that differ in one number.
+//! The runs of a list in the public interface: names that differ in one number.
 //!
 //! Source: none outside; the folded form is this project's own.
 
@@ -26,7 +26,7 @@ pub struct Progression<'a> {
 }
 
 impl Progression<'_> {
-    /// Rejects a width or a number that no name can have.
+    /// Checks that a name can have the width and all numbers.
     pub(super) fn check(&self) -> Result<(), Error> {
         if self.width == 0 || self.width > scan::MAX_DIGITS {
             let message = format!(
@@ -61,7 +61,7 @@ pub enum NodeRun<'a> {
 }
 
 impl NodeList {
-    /// Calls `f` with each run in order; allocates only for the longest name.
+    /// Calls `f` with each run in order. Allocates only a buffer for the longest name.
     pub fn for_each_run(&self, mut f: impl FnMut(NodeRun<'_>)) {
         let mut name = Vec::new();
         for row in self.joined_rows() {
@@ -79,8 +79,7 @@ impl NodeList {
         }
     }
 
-    /// Returns the rows of the list; single numbers are joined to rows if they have a constant
-    /// step.
+    /// Returns the rows of the list. Single numbers with a constant step are joined to rows.
     fn joined_rows(&self) -> impl Iterator<Item = Row> + '_ {
         let mut rows = self.rows().peekable();
         let mut block = 0;
@@ -108,8 +107,8 @@ impl NodeList {
     }
 }
 
-/// Returns `true` if a number continues a row; two numbers are a row only if one field counts up by
-/// one.
+/// Returns `true` if a number continues a row. Two numbers form a row only if they differ by one in
+/// one field.
 fn continues(row: &Row, number: i64, shape: &Shape<'_>) -> bool {
     if row.count == 1 {
         let step = number - row.first;
@@ -124,7 +123,7 @@ fn piece<'n>(shape: &Shape<'_>, name: &'n [u8], row: &Row) -> (u64, NodeRun<'n>)
     if row.count == 1 {
         return one;
     }
-    // A repeated name is returned as a progression of its last number, if it has a number.
+    // A repeated name with a number is returned as a progression with step 0.
     let span = match row.step {
         0 => shape.spans.len().checked_sub(1),
         step => (0..shape.spans.len()).find(|s| step % shape.unit(*s) == 0),

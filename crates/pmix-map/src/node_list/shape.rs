@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Shapes: names without the values of their digits.
 //!
-//! The digits of a name, read across all its fields as one decimal number, and the name with those
-//! digits set to `0` determine each other: `x1000c0s2b1n0` is the shape `x0000c0s0b0n0` and the
-//! number 10000210. All lists of one naming scheme are thus lists of numbers, whichever field
-//! varies and however an encoder folded it. Names with more than [`MAX_DIGITS`] digits keep the
-//! first ones as text. Only a progression of a field further left moves the window there, by
-//! [`Shape::tail`] digits.
+//! A name is split into its digits, as one decimal number, and the name with these digits set to
+//! `0`: `x1000c0s2b1n0` is the shape `x0000c0s0b0n0` and the number 10000210. So names of one
+//! naming scheme are numbers, whichever field varies.
+//!
+//! The digits that form the number are the *window*: the last [`MAX_DIGITS`] digits of the name.
+//! Digits before it are part of the text. For a progression of a field further left, the window is
+//! moved left by [`Shape::tail`] digits.
 
 use pmix_types::memory;
 
 use crate::Error;
 use crate::scan::MAX_DIGITS;
 
-/// A group of digits of the window, as a byte range of the name.
+/// Consecutive digits of the window, as a byte range of the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: u32,
@@ -30,7 +31,8 @@ impl Span {
     }
 }
 
-/// The positions of the text and the spans of a shape, and the number of digits after its window.
+/// The stored shape: the positions of its text and its spans, and the number of digits after its
+/// window.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     text: usize,
@@ -45,7 +47,7 @@ struct Entry {
 pub(crate) struct Shape<'a> {
     /// The name with the digits of the window set to `0`.
     pub(crate) text: &'a [u8],
-    /// The window, left to right.
+    /// The spans of the window, left to right.
     pub(crate) spans: &'a [Span],
     /// The number of digits to the right of the window.
     pub(crate) tail: u32,
@@ -67,7 +69,8 @@ impl Shape<'_> {
         }
     }
 
-    /// Turns the name of the number `from` into that of `to`, writing only the digits that differ.
+    /// Changes the name for the number `from` into the name for `to`. Writes only the digits that
+    /// differ.
     #[inline]
     pub(crate) fn rewrite(&self, name: &mut [u8], mut from: i64, mut to: i64) {
         for span in self.spans.iter().rev() {
@@ -95,7 +98,7 @@ fn ascii(digit: i64) -> u8 {
     u8::try_from(digit).map_or(b'?', |d| b'0' + d)
 }
 
-/// All shapes of a list; their texts share one allocation.
+/// All shapes of a list. Their texts share one allocation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shapes {
     text: Vec<u8>,
@@ -118,10 +121,10 @@ impl Shapes {
         }
     }
 
-    /// Adds the shape of a name; returns its id and the number of the name.
+    /// Adds the shape of a name. Returns the id of the shape and the number of the name.
     ///
     /// # Errors
-    /// The list has more distinct shapes, or the name more bytes, than 32 bits can count, or there is no memory for it.
+    /// The number of shapes or the length of the name exceeds 32 bits, or there is no memory.
     pub(crate) fn add(&mut self, name: &[u8], tail: u32) -> Result<(u32, i64), Error> {
         let too_many = |_| Error::limit("bytes or shapes of names", u64::from(u32::MAX));
         let id = u32::try_from(self.entries.len()).map_err(too_many)?;
@@ -168,7 +171,7 @@ impl Window {
         &self.spans[..usize::from(self.num_spans)]
     }
 
-    /// Adds the digit at `start`, which is left of all others; the spans are stored right to left.
+    /// Adds the digit at `start`, which is left of all others. The spans are stored right to left.
     fn push_front(&mut self, start: u32) {
         let count = usize::from(self.num_spans);
         if let Some(span) = self.spans[..count].last_mut()
@@ -185,7 +188,7 @@ impl Window {
     }
 }
 
-/// Sets the digits of a name's window to `0`; returns the window and its number.
+/// Sets the digits in the window of a name to `0`. Returns the window and its number.
 ///
 /// The window is the last [`MAX_DIGITS`] digits before the last `tail` ones.
 pub(crate) fn blank(name: &mut [u8], tail: u32) -> (Window, i64) {

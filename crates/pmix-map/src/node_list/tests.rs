@@ -59,7 +59,7 @@ fn row() -> impl Strategy<Value = Step> {
     )
 }
 
-/// Generates single names, counted names and rows; a stretch may be repeated.
+/// Generates single names, consecutive names and rows, and repetitions of several of them.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let counted = (name(), 1usize..30, 1usize..4).prop_map(|(name, count, by)| {
         let mut steps = vec![Step::Name(name.clone())];
@@ -83,7 +83,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     vec(again, 0..8).prop_map(|parts| parts.concat())
 }
 
-/// Builds the list and its model; both reject a row that does not fit.
+/// Builds the list and its model. Both reject a row that does not fit.
 fn build(steps: &[Step]) -> (NodeList, Model) {
     let mut builder = NodeListBuilder::new(&Limits::default());
     let mut model = Model::new();
@@ -273,7 +273,7 @@ fn a_progression_costs_the_same_for_any_count() {
 
 #[test]
 fn irregular_lists_take_about_as_much_memory_as_text() {
-    // A full-period generator returns every number once, without order.
+    // A generator with full period returns every number once, in irregular order.
     let shuffled = |names: u64| {
         let mut n = 1u64;
         (0..names).map(move |_| {

@@ -9,7 +9,8 @@ use pmix_types::memory::{self, OutOfMemory};
 use super::{Block, ProcMap, RankRun, Run};
 use crate::{Error, Limits};
 
-/// The number of recent patterns that are compared before a node's pattern is stored as a new one.
+/// The number of recent patterns with which the pattern of a node is compared before it is stored
+/// as a new one.
 const RECENT_PATTERNS: usize = 4;
 
 /// A builder of [`ProcMap`]s, which folds incrementally.
@@ -17,28 +18,29 @@ const RECENT_PATTERNS: usize = 4;
 pub struct ProcMapBuilder {
     map: ProcMap,
     limits: Limits,
-    /// The finished runs of the current node; their offsets are absolute ranks until the node ends.
+    /// The finished runs of the current node. Until the node ends, their offsets are absolute
+    /// ranks.
     node: Vec<Run>,
-    /// The run that may still grow, and the rank that would continue it.
+    /// The current run, and the rank that would continue it.
     run: Run,
     next: i64,
-    /// The most nodes that the last block may have.
+    /// The maximum number of nodes of the last block.
     room: u64,
-    /// The single run that would continue the last block, if its nodes have one run: most maps
-    /// consist of little else.
+    /// The run of the next node, if it continues the last block and the nodes of the block have one
+    /// run. Most maps consist of such nodes.
     expected: Option<Run>,
-    /// The runs of all blocks; a pattern counts once for each use.
+    /// The number of runs of all blocks. A pattern counts once for each block that uses it.
     used_runs: u64,
-    /// The reason why the next rank is rejected: there is no memory for more runs.
+    /// The reason for which the next rank is rejected, if there is no memory for more runs.
     full: Option<Full>,
-    /// `true` once the map is complete: nothing may fail any more.
+    /// `true` if the map is complete. From then on, no step may fail.
     is_ending: bool,
 }
 
-/// The reason why a map accepts no more runs.
+/// The reason for which a map accepts no more runs.
 #[derive(Clone, Copy, Debug)]
 enum Full {
-    /// The limit of memory is reached.
+    /// The limit for memory is reached.
     Limit,
     /// The process has no memory left.
     Process(OutOfMemory),
@@ -78,7 +80,7 @@ impl ProcMapBuilder {
             let message = format!("the range {first}-{last} is reversed");
             return Err(Error::malformed(0, message));
         };
-        // No overflow: a valid rank is below the largest number, so the count fits.
+        // The count fits 32 bits, because valid ranks are below the highest number.
         self.run(RankRun {
             first,
             count: more + 1,
@@ -116,7 +118,7 @@ impl ProcMapBuilder {
         }
     }
 
-    /// Adds one rank that is known to be valid.
+    /// Adds one rank, which must be valid.
     #[inline]
     pub(super) fn one(&mut self, rank: i64) -> Result<(), Error> {
         self.grow(1, u64::from(rank.checked_ilog10().unwrap_or(0)) + 2)?;
@@ -130,7 +132,7 @@ impl ProcMapBuilder {
     /// The map would exceed the limits.
     pub fn end_node(&mut self) -> Result<(), Error> {
         if self.run.count == 0 {
-            // Other nodes were counted with their first rank.
+            // An empty node is counted here; other nodes are counted with their first rank.
             self.grow(0, 1)?;
         }
         if self.node.is_empty() && Some(self.run) == self.expected {
@@ -174,7 +176,7 @@ impl ProcMapBuilder {
     #[must_use]
     pub fn finish(mut self) -> ProcMap {
         if self.run.count > 0 {
-            // The node must not fail here: it was counted with its first rank, and it takes little
+            // Ending the last node must not fail. It is already counted, and it takes little
             // memory.
             self.limits.max_memory = u64::MAX;
             self.full = None;
@@ -187,7 +189,7 @@ impl ProcMapBuilder {
         self.map
     }
 
-    /// Counts ranks and the bytes of their text before they are stored.
+    /// Counts ranks and the bytes of their text against the limits, before they are stored.
     #[inline]
     fn grow(&mut self, ranks: u64, bytes: u64) -> Result<(), Error> {
         let (map, limits) = (&mut self.map, &self.limits);
@@ -231,7 +233,8 @@ impl ProcMapBuilder {
                 self.next += run.step;
             }
             2 if run.step != 1 => {
-                // Any two ranks have a step; a third one may show a better one.
+                // Any two ranks form a run. The second one may fit better into a run with the
+                // third.
                 let second = run.offset + run.step;
                 (run.step, run.count) = (0, 1);
                 self.flush();
@@ -250,7 +253,7 @@ impl ProcMapBuilder {
         }
     }
 
-    /// Appends a run, joined to the current one if it continues that.
+    /// Appends a run, or extends the current run if the new one continues it.
     fn append(&mut self, more: Run) {
         let next = more.offset + more.step * i64::from(more.count);
         let run = &mut self.run;
@@ -275,8 +278,8 @@ impl ProcMapBuilder {
             if self.node.len() == self.node.capacity() {
                 self.full = self.grow_node().err();
                 if self.full.is_some() {
-                    // Reserve room for this run only, whose ranks are already counted; the next one is
-                    // rejected.
+                    // Reserves memory for this run only, because its ranks are already counted. The
+                    // next run is rejected.
                     self.node.reserve_exact(1);
                 }
             }
@@ -285,22 +288,24 @@ impl ProcMapBuilder {
         }
     }
 
-    /// Makes room for more runs of the current node. A full table grows to twice its size.
+    /// Reserves memory for more runs of the current node. A full table grows to twice its size.
     fn grow_node(&mut self) -> Result<(), Full> {
         let grown = self.memory_bytes() + self.node.capacity() * size_of::<Run>();
         self.limits.check_memory(grown).map_err(|_| Full::Limit)?;
         memory::reserve(&mut self.node, 1).map_err(Full::Process)?;
-        // The end of the node, which may be the end of the map, copies its runs to those of all nodes.
+        // At the end of the node, its runs are copied to the table of all nodes. This may be the
+        // end of the map, which must not fail.
         let copied = self.map.runs.len() + self.node.capacity();
         memory::check(copied * size_of::<Run>()).map_err(Full::Process)
     }
 
-    /// Makes room for the runs of the current node in the table of all nodes. Also checks that there is room for another
-    /// node of that size, because the end of the map must not fail.
+    /// Reserves memory for the runs of the current node in the table of all nodes. Also checks that
+    /// there is memory for another node of that size, because the end of the map must not fail.
     fn room_for_node(&mut self) -> Result<(), Error> {
         let more = self.node.len();
         if self.is_ending {
-            // `grow_node` or the previous node has checked that there is memory.
+            // `grow_node`, or this function for the previous node, has checked that there is
+            // memory.
             self.map.runs.reserve_exact(more);
             return Ok(());
         }
@@ -312,7 +317,7 @@ impl ProcMapBuilder {
         Ok(())
     }
 
-    /// Absorbs the current node into the last block if it continues the block.
+    /// Adds the current node to the last block, if it continues the block. Returns `true` if so.
     fn extends(&mut self, base: i64) -> Result<bool, Error> {
         let map = &mut self.map;
         let Some(last) = map.blocks.last() else {
@@ -326,7 +331,7 @@ impl ProcMapBuilder {
             let shift = base - last.base;
             match memory::check(size_of_val(map.pattern(last))) {
                 Ok(()) => {}
-                // A block of its own says the same.
+                // A separate block for the node represents the same map.
                 Err(_) if self.is_ending => return Ok(false),
                 Err(error) => return Err(error.into()),
             }
@@ -363,7 +368,7 @@ impl ProcMapBuilder {
             }
         };
         if !self.is_ending {
-            // One for this node and one for the last.
+            // One block for this node and one for the last node of the map.
             memory::reserve(&mut self.map.blocks, 2)?;
         }
         self.map.blocks.push(Block {
@@ -381,8 +386,8 @@ fn no_rank(number: i128) -> Error {
     Error::malformed(0, format!("{number} is not a valid rank"))
 }
 
-/// Returns the most nodes of a pattern that may form one block, so that division finds the node of
-/// a rank.
+/// Returns the maximum number of nodes in a block with this pattern, so that a division finds the
+/// node of a rank.
 ///
 /// Either the ranks of each node end before those of the next begin, or, as in cyclic maps, the
 /// ranks of one run on all nodes fit between its steps and the runs do not interleave.
@@ -414,14 +419,14 @@ fn room(pattern: &[Run], shift: i64) -> u64 {
 }
 
 impl Run {
-    /// Returns the lowest and the highest rank, relative to the node.
+    /// Returns the lowest and the highest rank, relative to the first rank of the node.
     fn bounds(&self) -> (i64, i64) {
         let last = self.offset + self.step * i64::from(self.count - 1);
         (self.offset.min(last), self.offset.max(last))
     }
 
-    /// Returns the bytes of the ranks as text, each with one separator; offsets must be absolute
-    /// ranks.
+    /// Returns the length in bytes of the ranks as text, including separators. Offsets must be
+    /// absolute ranks.
     fn text_len(&self) -> u64 {
         let (low, high) = self.bounds();
         let count = u64::from(self.count);

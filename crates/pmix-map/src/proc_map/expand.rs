@@ -7,7 +7,7 @@ use pmix_types::Rank;
 
 use super::{ProcMap, Ranks};
 
-/// A rank in decimal with a trailing comma; the first byte is the lowest.
+/// A rank in decimal digits with a trailing comma. The first character is the lowest byte.
 #[derive(Clone, Copy)]
 struct Decimal {
     text: u128,
@@ -36,7 +36,7 @@ impl Decimal {
         Self { text, len }
     }
 
-    /// Appends the text: sixteen bytes in one store, truncated to the used ones.
+    /// Appends the text: writes sixteen bytes with one store, and truncates.
     #[inline]
     fn push(self, out: &mut Vec<u8>) {
         let end = out.len() + self.len as usize + 1;
@@ -45,7 +45,7 @@ impl Decimal {
     }
 }
 
-/// Appends ranks that count up by one; within ten ranks only the last digit changes.
+/// Appends consecutive ranks. Between multiples of ten, only the last digit changes.
 fn push_successors(out: &mut Vec<u8>, first: u32, count: u32) {
     let (mut rank, mut left) = (first, count);
     while left > 0 {
@@ -61,8 +61,8 @@ fn push_successors(out: &mut Vec<u8>, first: u32, count: u32) {
     }
 }
 
-/// Returns the eight decimal digits of a number below 100,000,000, one per byte, the first one
-/// lowest.
+/// Returns the eight decimal digits of a number below 100,000,000, one per byte. The first digit is
+/// the lowest byte.
 #[inline]
 fn eight_digits(number: u32) -> u64 {
     let fours = u64::from(number / 10_000) | u64::from(number % 10_000) << 32;
@@ -94,7 +94,7 @@ impl ProcMap {
     /// Appends the ranks of one node to `out`, expanded and separated by commas.
     pub fn write_node(&self, node: usize, out: &mut Vec<u8>) {
         if let Some(ranks) = self.ranks_of(node) {
-            // The widest rank bounds all of them; `push` needs spare room after the last one.
+            // The highest rank has the most digits. `push` needs spare bytes after the last rank.
             let width = ranks.last_digits() + 1;
             out.reserve(ranks.size_hint().0.saturating_mul(width).saturating_add(16));
             ranks.write(out);

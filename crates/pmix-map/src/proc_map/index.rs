@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The index from ranks to nodes. The first query builds it; a query takes a few binary searches.
+//! The index from ranks to nodes. The first query builds it. A query does a few binary searches.
 
 use pmix_types::Rank;
 use pmix_types::memory::{self, OutOfMemory};
@@ -37,7 +37,7 @@ impl Index {
                     low,
                     high,
                 });
-                // No overflow: the builder limits the runs of all blocks to 32 bits.
+                // This does not overflow: the builder limits the runs of all blocks to 32 bits.
                 id += 1;
             }
         }
@@ -49,7 +49,7 @@ impl Index {
         Ok(Self { starts, lattices })
     }
 
-    /// Returns the first node that holds a rank.
+    /// Returns the first node that has a rank.
     pub(super) fn node_of(&self, map: &ProcMap, rank: Rank) -> Option<u64> {
         let number = i64::from(rank.as_raw());
         let (_, node) = self.lattices.find(0, number, |id| {
@@ -66,7 +66,7 @@ impl Index {
     }
 }
 
-/// Returns the first node that holds a rank by a search of all runs, without an index.
+/// Returns the first node that has a rank. Searches all runs, without an index.
 pub(super) fn search(map: &ProcMap, rank: Rank) -> Option<u64> {
     let number = i64::from(rank.as_raw());
     (0..map.blocks.len()).find_map(|index| {
@@ -79,8 +79,8 @@ pub(super) fn search(map: &ProcMap, rank: Rank) -> Option<u64> {
     })
 }
 
-/// Returns the block and the run of a lattice. Blocks without runs share an id with the next block;
-/// the last one has the lattice.
+/// Returns the block and the run of a lattice. Blocks without runs have the same id as the next
+/// block. The last block with this id has the lattice.
 fn locate(starts: &[u32], id: u32) -> (usize, usize) {
     let index = starts.partition_point(|s| *s <= id).saturating_sub(1);
     (index, (id - starts[index]) as usize)

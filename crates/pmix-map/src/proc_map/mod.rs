@@ -2,9 +2,9 @@
 //! Process maps: the ranks of each node.
 //!
 //! The ranks of a node are its first rank and a *pattern*: runs relative to the first rank.
-//! Consecutive nodes with one pattern and a constant shift form one block, so block, cyclic and
-//! plane maps of any size have one or a few blocks. A block absorbs a node only if division still
-//! finds the one node of each rank in it.
+//! Consecutive nodes with the same pattern and a constant shift form a block. So block, cyclic and
+//! plane maps of any size have one or a few blocks. A node joins a block only if a division still
+//! finds the node of each rank.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_ppn`, for the text;
 //! the folded form is this project's own.
@@ -38,7 +38,7 @@ pub struct RankRun {
     pub step: i64,
 }
 
-/// Consecutive nodes, each with the ranks of the previous one plus a constant.
+/// Consecutive nodes. Each has the ranks of the previous node plus a constant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcBlock {
     /// The index of the first node.
@@ -51,7 +51,7 @@ pub struct ProcBlock {
     pub runs: Vec<RankRun>,
 }
 
-/// Ranks in progression, relative to the first rank of the node.
+/// Ranks in arithmetic progression, relative to the first rank of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     offset: i64,
@@ -59,7 +59,7 @@ struct Run {
     count: u32,
 }
 
-/// Nodes of one pattern with a constant shift.
+/// Consecutive nodes with the same pattern and a constant shift.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     /// The index of the first node.
@@ -67,23 +67,23 @@ struct Block {
     /// The first rank of the first node.
     base: i64,
     shift: i64,
-    /// The index of the first run of the pattern; blocks may share a pattern.
+    /// The index of the first run of the pattern. Blocks may share a pattern.
     runs: u32,
     num_runs: u32,
 }
 
 /// The ranks of each node of a job, in node order, folded into runs: a process map.
 ///
-/// Two maps are equal if each node has the same ranks in the same order, however folded. All reads
-/// take `&self` and may run on any number of threads; the first call of [`Self::node_of`] builds
-/// its index.
+/// Two maps are equal if each node has the same ranks in the same order, whatever their blocks. All
+/// reads take `&self` and may run on any number of threads; the first call of [`Self::node_of`]
+/// builds its index.
 #[derive(Clone, Debug, Default)]
 pub struct ProcMap {
     blocks: Vec<Block>,
     runs: Vec<Run>,
     num_nodes: u64,
     num_ranks: u64,
-    /// The bytes of the text, each node and each rank with one separator.
+    /// The length in bytes of the text, including one separator for each node and each rank.
     bytes: u64,
     index: OnceLock<Index>,
 }
@@ -117,8 +117,8 @@ impl Iterator for Ranks<'_> {
 }
 
 impl Ranks<'_> {
-    /// Returns the number of remaining ranks before a rank, if it is one of them. The time depends
-    /// on the number of runs ([`ProcMap::runs_of`]), not of ranks.
+    /// Returns how many of the remaining ranks precede `rank`, or `None` if it is not one of them.
+    /// The time depends on the number of runs ([`ProcMap::runs_of`]), not on the number of ranks.
     #[must_use]
     pub fn place(&self, rank: Rank) -> Option<usize> {
         let rank = i64::from(rank.as_raw());
@@ -175,7 +175,7 @@ impl ProcMap {
         self.ranks_of(node).map(|ranks| ranks.runs())
     }
 
-    /// Returns the first node that holds a rank.
+    /// Returns the first node that has a rank.
     #[must_use]
     pub fn node_of(&self, rank: Rank) -> Option<usize> {
         if self.blocks.is_empty() {
@@ -188,8 +188,8 @@ impl ProcMap {
         usize::try_from(node).ok()
     }
 
-    /// Builds the index behind [`Self::node_of`], if it is not there. A caller that looks for many ranks asks for it first:
-    /// without memory for the index each of them costs a pass over all blocks.
+    /// Builds the index for [`Self::node_of`], unless it exists. A caller that looks up many ranks
+    /// should call this first: without memory for the index, each lookup searches all blocks.
     ///
     /// # Errors
     /// The process has no memory for the index.
@@ -197,7 +197,7 @@ impl ProcMap {
         self.index().map(drop)
     }
 
-    /// Returns the index, which the first caller builds.
+    /// Returns the index. The first call builds it.
     fn index(&self) -> Result<&Index, OutOfMemory> {
         match self.index.get() {
             Some(index) => Ok(index),
@@ -260,7 +260,7 @@ impl ProcMap {
         end - self.blocks[index].start
     }
 
-    /// Returns the ranks of one run on all nodes of a block, as a lattice.
+    /// Returns a run on all nodes of a block, as a lattice.
     fn lattice(&self, index: usize, run: usize) -> (i64, [Dim; 2]) {
         let block = &self.blocks[index];
         let run = &self.runs[block.runs as usize + run];
@@ -290,7 +290,7 @@ impl Ranks<'_> {
 }
 
 impl PartialEq for ProcMap {
-    /// Compares ranks block by block, independently of the folding.
+    /// Compares the ranks of each node, whatever the blocks of the maps.
     fn eq(&self, other: &Self) -> bool {
         let sizes = |m: &Self| (m.num_nodes, m.num_ranks, m.bytes);
         if sizes(self) != sizes(other) {
@@ -318,7 +318,7 @@ impl PartialEq for ProcMap {
 impl Eq for ProcMap {}
 
 impl Ranks<'_> {
-    /// Returns `true` if two nodes hold the same ranks in the same order.
+    /// Returns `true` if two nodes have the same ranks in the same order.
     fn same(&self, other: &Self) -> bool {
         if self.runs == other.runs {
             return self.runs.is_empty() || self.base == other.base;

@@ -10,10 +10,11 @@ use super::{ProcMap, ProcMapBuilder};
 use crate::{Error, Limits, scan};
 
 impl ProcMap {
-    /// Parses `node;node;...`, where a node is ranks and rank ranges (`0-3`) separated by commas.
+    /// Parses `node;node;...`, where each node consists of ranks and ranges (`0-3`), separated by
+    /// commas.
     ///
-    /// The empty text is the empty map, and an empty node counts as a node. Blanks around a rank
-    /// and empty entries between commas are skipped.
+    /// Empty text is the map without nodes, and an empty node is a node without ranks. Blanks
+    /// around a rank and empty entries between commas are skipped.
     ///
     /// # Errors
     /// An entry is not a rank, a range is reversed, a rank is a special value, or a limit is
@@ -43,13 +44,13 @@ impl ProcMap {
     }
 }
 
-/// Returns the rank of one to eight digits at `at` and its end, if its entry contains nothing else.
+/// Returns the rank at `at` and its end, if the entry consists of one to eight digits.
 #[inline]
 fn plain(text: &[u8], at: usize) -> Option<(i64, usize)> {
     let word: [u8; 8] = text.get(at..at + 8)?.try_into().ok()?;
     let digits = u64::from_le_bytes(word) ^ 0x3030_3030_3030_3030;
-    // Sets the high bit of each byte that is not a digit; carries reach only bytes after the first
-    // such byte.
+    // Sets the high bit of each byte that is not a digit. Carries reach only bytes after the first
+    // such byte, which are not used.
     let others = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
     let len = others.trailing_zeros() as usize / 8;
     let end = at + len;
@@ -61,7 +62,7 @@ fn plain(text: &[u8], at: usize) -> Option<(i64, usize)> {
     Some((scan::eight_digits(word, len)?, end))
 }
 
-/// Parses an entry of any form.
+/// Parses an entry: a rank, a range, or nothing.
 fn entry(builder: &mut ProcMapBuilder, entry: &[u8], at: usize) -> Result<(), Error> {
     let shown = entry.trim_ascii();
     let offset = at + (entry.len() - entry.trim_ascii_start().len());

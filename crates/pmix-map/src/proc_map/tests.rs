@@ -17,7 +17,7 @@ fn run(first: u32, count: u32, step: i64) -> RankRun {
     }
 }
 
-/// Generates single nodes and regular stretches, at places that overlap.
+/// Generates single nodes and regular groups of nodes, whose ranks may overlap.
 fn nodes() -> impl Strategy<Value = Model> {
     let some = vec(vec(0u32..12, 0..5), 0..6);
     let regular = (0u32..40, 1u32..7, 1u32..7, 0u32..9, 0u32..9).prop_map(
@@ -60,7 +60,7 @@ fn expand(runs: &[RankRun]) -> Vec<u32> {
     runs.iter().flat_map(ranks).collect()
 }
 
-/// Builds the map with the builder, each node cut into runs at random.
+/// Builds the map with the builder. Each node is passed in runs of random length.
 fn build(model: &Model, cuts: &[bool]) -> ProcMap {
     let mut builder = ProcMapBuilder::new(&Limits::default());
     let mut cuts = cuts.iter().cycle();
@@ -273,7 +273,7 @@ fn memory_of_regular_maps_is_independent_of_size() {
 
 #[test]
 fn irregular_maps_are_searched_through_tables() {
-    // Two ranks per node without order: each pair has its own step.
+    // Each node has two ranks in irregular order, so each pair has its own step.
     let nodes = 3000;
     let scattered = regular(nodes, 2, |n, r| (n * 2 + r) * 265_443 % 6007);
     let holes = regular(nodes, 8, |n, r| (n + n / 30) + r * (nodes + 100));

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The inner loops over list text, shared by builders and encoders.
 //!
-//! A host name is bytes with *fields*: its maximal runs of ASCII digits. Two consecutive names of a
-//! list are *linked* if they are equally long and differ within one field only; a million
-//! consecutive names are one name and a count.
+//! The *fields* of a host name are its longest sequences of ASCII digits. Two consecutive names of
+//! a list are *linked* if they are equally long and differ within one field only.
 //!
 //! Source: none outside.
 
@@ -13,9 +12,8 @@ use std::ops::Range;
 
 pub use rows::successors;
 
-/// The most digits of a field that is parsed as a number. In a longer run of digits only the last
-/// `MAX_DIGITS` are the number, the others are text. 18 digits fit every integer type of OpenPMIx's
-/// parsers.
+/// The maximum number of digits of a field. Of more consecutive digits, only the last `MAX_DIGITS`
+/// are the field, and the others are text. 18 digits fit every integer type of OpenPMIx's parsers.
 pub const MAX_DIGITS: usize = 18;
 
 /// The relation of a name to the previous one.
@@ -29,8 +27,7 @@ pub enum Link {
     Break,
 }
 
-/// Returns the fields of a name, left to right: maximal runs of digits, cut to their last
-/// [`MAX_DIGITS`] digits.
+/// Returns the fields of a name, left to right. Each has at most [`MAX_DIGITS`] digits.
 pub fn fields(name: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -86,24 +83,24 @@ pub fn number(digits: &[u8]) -> u64 {
     digits.iter().fold(0, |n, b| n * 10 + u64::from(b - b'0'))
 }
 
-/// Returns the decimal number in the last `len` bytes of a word, 1 to 8; `None` if they are not all
-/// digits. The word is little-endian: the last byte is the highest.
+/// Returns the decimal number in the last `len` bytes (1 to 8) of a word, or `None` if one of them
+/// is not a digit. The word is little-endian: its last byte is the highest.
 #[inline]
 pub(crate) fn eight_digits(word: u64, len: u32) -> Option<i64> {
     let digits = (word ^ 0x3030_3030_3030_3030) >> (64 - 8 * len) << (64 - 8 * len);
-    // A byte that is not a digit has another high nibble, or gets one by the addition of six.
+    // A byte that is not a digit has another high nibble, before or after the addition of six.
     let others = (digits.wrapping_add(0x0606_0606_0606_0606) | digits) & 0xf0f0_f0f0_f0f0_f0f0;
     if others != 0 {
         return None;
     }
-    // Combines digits to pairs, pairs to fours and fours to eights, each in one step.
+    // Combines digits to pairs, pairs to groups of four, and these to eight.
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
     let eight = fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff;
     Some(eight.cast_signed())
 }
 
-/// As [`eight_digits`], but faster for a single digit.
+/// Works like [`eight_digits`], but is faster for a single digit.
 #[inline]
 pub(crate) fn last_digits(word: u64, len: u32) -> Option<i64> {
     if len == 1 {
@@ -113,8 +110,8 @@ pub(crate) fn last_digits(word: u64, len: u32) -> Option<i64> {
     eight_digits(word, len)
 }
 
-/// Returns the decimal number in the `len` bytes before an offset, at most [`MAX_DIGITS`]; `None`
-/// if they are not all digits.
+/// Returns the decimal number in the `len` bytes before an offset, or `None` if one of them is not
+/// a digit. `len` is at most [`MAX_DIGITS`].
 ///
 /// This is meant for loops over many names: it reads whole words, including bytes before the
 /// digits.
@@ -129,7 +126,8 @@ pub fn number_before(text: &[u8], end: usize, len: usize) -> Option<u64> {
     }
 }
 
-/// As [`number_before`], for numbers of more than eight digits and for the first bytes of a text.
+/// Works like [`number_before`], for numbers of more than eight digits and near the start of a
+/// text.
 fn long_number_before(text: &[u8], end: usize, len: usize) -> Option<u64> {
     if (9..=MAX_DIGITS).contains(&len) {
         let high = number_before(text, end.checked_sub(8)?, len - 8)?;
@@ -171,7 +169,7 @@ fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {
     }
     let mut at = 0;
     loop {
-        // If the length is not a multiple of eight, the last word overlaps the one before it.
+        // If the length is not a multiple of eight, the last word overlaps the previous one.
         at = at.min(len - 8);
         let differs = word(a, at) ^ word(b, at);
         if differs != 0 {
@@ -184,8 +182,7 @@ fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {
     }
 }
 
-/// Compares two slices of equal length by words: names are too short for a call of `memcmp` to pay
-/// off.
+/// Compares two slices of equal length by words. For names, this is faster than a call to `memcmp`.
 #[inline]
 fn equal(a: &[u8], b: &[u8]) -> bool {
     let len = a.len();
@@ -199,7 +196,7 @@ fn equal(a: &[u8], b: &[u8]) -> bool {
     (0..len - 8).step_by(8).all(|at| word(a, at) == word(b, at))
 }
 
-/// Returns the eight bytes at an offset, the first one lowest; zero if the slice has fewer.
+/// Returns the eight bytes at an offset, the first one as the lowest byte, or 0 if fewer remain.
 #[must_use]
 #[inline]
 pub fn word(bytes: &[u8], at: usize) -> u64 {

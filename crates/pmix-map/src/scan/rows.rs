@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rows of names that count up, compared by words and by decades without parsing.
+//! Rows of names that count up by one. They are compared without parsing, by words and by ten names
+//! at a time.
 //!
 //! Source: none outside.
 
@@ -7,7 +8,7 @@ use std::ops::Range;
 
 use super::{equal, increment, word};
 
-/// Counts the names from `pos` on that continue `name` by adding one to `field` each time.
+/// Counts the names from `pos` on that continue `name`: each adds one to `field`.
 ///
 /// `pos` is the offset after the separator of `name`. Returns the count and the start of the first
 /// name that does not continue (one past the end of the text if all do).
@@ -58,11 +59,10 @@ pub fn successors(
     (count, at)
 }
 
-/// Counts the names from `pos` on that only add one to the last digit of `entry` each time.
+/// Counts the names from `pos` on that continue `entry`: each adds one to its last digit.
 ///
-/// `entry` is a name and its separator; `digit` is the offset of the digit. This is a shortcut
-/// without full coverage: a name at the end of the text does not count, and none does if the entry
-/// is shorter than two overlapping words.
+/// `entry` is a name with its separator, and `digit` the offset of the digit. The count may be too
+/// low: it excludes a name at the end of the text, and is 0 unless the entry has 8 to 16 bytes.
 #[inline]
 fn same_decade(text: &[u8], pos: usize, entry: &[u8], digit: usize) -> usize {
     const WORD: usize = 8;
@@ -70,7 +70,7 @@ fn same_decade(text: &[u8], pos: usize, entry: &[u8], digit: usize) -> usize {
     if !(WORD..=2 * WORD).contains(&stride) {
         return 0;
     }
-    // Adding one to the digit adds a constant to each word that contains it.
+    // Adding one to the digit adds a constant to each word that contains the digit.
     let tail = stride - WORD;
     let one = |place: Option<usize>| place.filter(|p| *p < WORD).map_or(0, |p| 1_u64 << (8 * p));
     let (add_head, add_tail) = (one(Some(digit)), one(digit.checked_sub(tail)));
@@ -87,13 +87,14 @@ fn same_decade(text: &[u8], pos: usize, entry: &[u8], digit: usize) -> usize {
         .count()
 }
 
-/// The shortest row that is compared by decades.
+/// The minimum length of a row that is compared ten names at a time.
 const DECADES_PAY: usize = 20;
 
-/// Counts the whole decades of names that continue `name`, whose field ends in 9; leaves their last
-/// name in `name`.
+/// Counts the names that continue `name`, ten at a time. The field of `name` must end in 9. Sets
+/// `name` to the last counted name.
 ///
-/// Ten names differ from the ten before in one or two digits and are compared at once.
+/// Ten names differ from the previous ten in the same digits, usually one, so they are compared at
+/// once.
 fn decades(text: &[u8], name: &mut [u8], field: Range<usize>, separator: u8) -> usize {
     let (stride, last) = (name.len() + 1, field.end - 1);
     let mut block = Vec::with_capacity(10 * stride);
@@ -109,17 +110,17 @@ fn decades(text: &[u8], name: &mut [u8], field: Range<usize>, separator: u8) -> 
         if !increment(before) {
             break;
         }
-        // The changed bytes: the last digit that is not 0 now, and the zeros after it.
+        // The changed digits: the last one that is not 0 now, and the zeros after it.
         let zeros = before.iter().rev().take_while(|b| **b == b'0').count();
         let changed = last.saturating_sub(zeros + 1).max(field.start)..last;
-        // Usually one byte; a copy would cost a call for each name.
+        // A loop, because usually one byte changes: a copy would be a call for each name.
         for at in changed {
             for copy in block.chunks_exact_mut(stride) {
                 copy[at] = name[at];
             }
         }
         if found != block {
-            // Restore the last name that was present.
+            // Restores the last name that is in the text.
             decrement(&mut name[field.start..last]);
             break;
         }
@@ -128,7 +129,7 @@ fn decades(text: &[u8], name: &mut [u8], field: Range<usize>, separator: u8) -> 
     count
 }
 
-/// Subtracts one from a field in place; the field must not be zero.
+/// Subtracts one from a field in place. The field must not be zero.
 fn decrement(field: &mut [u8]) {
     for digit in field.iter_mut().rev() {
         if *digit != b'0' {

@@ -2,7 +2,7 @@
 //! The checksum of a zlib stream (RFC 1950, section 9).
 
 const MODULUS: u32 = 65_521;
-/// The most bytes for which the sums fit 32 bits.
+/// The maximum number of bytes for which the sums do not overflow 32 bits.
 const MOST: usize = 5552;
 const LANES: usize = 16;
 
@@ -11,8 +11,8 @@ pub(super) fn adler32(bytes: &[u8]) -> u32 {
     let (mut a, mut b) = (1_u32, 0_u32);
     for part in bytes.chunks(MOST) {
         let (rows, rest) = part.as_chunks::<LANES>();
-        // Each lane computes the sum of its column and the sum of those sums. The weights are
-        // applied at the end, so that the inner loop consists of plain additions of sixteen lanes.
+        // Each of sixteen lanes sums every sixteenth byte, and sums those sums. The weights of the
+        // lanes are applied at the end, so the inner loop has only additions.
         let (mut sums, mut sums_of_sums) = ([0_u32; LANES], [0_u32; LANES]);
         for row in rows {
             for lane in 0..LANES {

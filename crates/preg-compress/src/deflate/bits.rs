@@ -22,7 +22,7 @@ impl Bits {
     }
 }
 
-/// A writer of bits; the caller reserves the bits first.
+/// A writer of bits. The caller reserves the bits before it writes them.
 pub(super) struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
     at: usize,
@@ -41,10 +41,10 @@ impl<'a> BitWriter<'a> {
         }
     }
 
-    /// Reserves room for `bits` more bits.
+    /// Reserves memory for `bits` more bits.
     pub(super) fn reserve(&mut self, bits: u64) {
         let bytes = usize::try_from(bits / 8).unwrap_or(usize::MAX);
-        // A word is stored at a time, but only its full bytes count.
+        // Each store writes a whole word, of which only the full bytes count.
         self.out
             .resize(self.at.saturating_add(bytes).saturating_add(16), 0);
     }
@@ -58,7 +58,7 @@ impl<'a> BitWriter<'a> {
         }
         let full = self.count / 8;
         self.at += full as usize;
-        // At most 63 bits are held, so at most seven bytes are full.
+        // At most 63 bits are held, so `full` is at most seven.
         self.held >>= full * 8;
         self.count %= 8;
     }

@@ -15,7 +15,7 @@ const REPEAT: u8 = 16;
 const FEW_ZEROS: u8 = 17;
 const MANY_ZEROS: u8 = 18;
 
-/// Tokens, and the number of occurrences of each symbol among them.
+/// The tokens of a block, and the number of occurrences of each symbol.
 pub(super) struct Block {
     tokens: Vec<Token>,
     literals: [u32; NUM_LITERALS],
@@ -79,13 +79,13 @@ impl Block {
         }
     }
 
-    /// Returns the bits of the block with these codes.
+    /// Returns the length of the block in bits with these codes.
     pub(super) fn bits(&self, codes: &Codes) -> u64 {
         let header: u64 = codes.header.iter().map(|b| u64::from(b.count)).sum();
         header + self.body_bits(codes)
     }
 
-    /// Returns the bits of the tokens with these codes.
+    /// Returns the length of the tokens in bits with these codes.
     pub(super) fn body_bits(&self, codes: &Codes) -> u64 {
         let sum = |frequencies: &[u32], lengths: &[u8]| -> u64 {
             let pairs = frequencies.iter().zip(lengths);
@@ -127,11 +127,11 @@ impl Block {
     }
 }
 
-/// The codes of a block, and the header that states them.
+/// The codes of a block, and the block header with the codes.
 pub(super) struct Codes {
     pub(super) literal_lengths: Vec<u8>,
     pub(super) distance_lengths: Vec<u8>,
-    /// The bits after the bit that marks the last block.
+    /// The header without its first bit, which marks the last block.
     header: Vec<Bits>,
 }
 
@@ -196,7 +196,7 @@ impl Codes {
     }
 }
 
-/// Returns code lengths as symbols of the length code, with the extra bits of repetitions.
+/// Converts code lengths into symbols of the length code. Each repetition has its extra bits.
 fn run_lengths(lengths: &[u8]) -> Vec<(u8, Bits)> {
     let mut runs = Vec::new();
     let mut at = 0;

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Chains of earlier positions with the same bytes, latest first.
+//! Chains of earlier positions with the same next bytes, latest first.
 
 use super::symbols::WINDOW;
 use super::window::word;
 
 const TABLE_BITS: u32 = 15;
 
-/// The chains of the last [`WINDOW`] positions, by the 4 to 16 bytes at each.
+/// The chains of the last [`WINDOW`] positions. The positions of a chain have the same next `BYTES`
+/// bytes, 4 to 16.
 ///
-/// Positions are stored modulo 2^32 and one window ahead, so that the zeros of an empty table are
+/// The table stores positions plus the window size, modulo 2^32. So the zeros of an empty table are
 /// one window back and never match. A wrong entry is harmless, because callers compare the bytes.
 pub(super) struct Chains<const BYTES: u32> {
     heads: Vec<u32>,
-    /// For each position of the window the distance to its predecessor in the chain.
+    /// The distance of each position in the window to its predecessor in the chain.
     links: Vec<u32>,
     /// The next position to insert.
     next: usize,
@@ -28,7 +29,7 @@ impl<const BYTES: u32> Chains<BYTES> {
         }
     }
 
-    /// Inserts all positions of the window before `at` that are missing.
+    /// Inserts the missing positions of the window before `at`.
     pub(super) fn catch_up(&mut self, text: &[u8], at: usize) {
         for position in self.next.max(at.saturating_sub(WINDOW))..at {
             self.insert(text, position);
@@ -47,7 +48,7 @@ impl<const BYTES: u32> Chains<BYTES> {
         distance as usize
     }
 
-    /// Returns the hash key of a chain: a mix of the bytes, up to two words.
+    /// Returns a hash of the bytes at a position, up to two words.
     #[inline]
     fn key(text: &[u8], at: usize) -> u64 {
         let first = word(text, at);
@@ -59,7 +60,7 @@ impl<const BYTES: u32> Chains<BYTES> {
         }
     }
 
-    /// Returns the distance from a position of a chain to its predecessor.
+    /// Returns the distance from a position to its predecessor in the chain.
     #[inline]
     pub(super) fn earlier(&self, from: usize) -> usize {
         self.links[from % WINDOW] as usize

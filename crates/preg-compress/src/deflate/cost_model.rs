@@ -8,7 +8,7 @@ use super::symbols::{
 /// The unit of prices: 2^-4 bits.
 const UNIT_BITS: u32 = 4;
 
-/// The binary digits after the point of a logarithm.
+/// The number of binary digits after the point in a logarithm.
 const FRACTION: u32 = 16;
 
 pub(super) struct CostModel {
@@ -68,7 +68,7 @@ impl CostModel {
         self.distance_counts[usize::from(distance.index)] += 1;
     }
 
-    /// Computes prices from the counts, and halves the counts so that old ones weigh less.
+    /// Computes prices from the counts. Then it halves the counts, so that older blocks weigh less.
     pub(super) fn adapt(&mut self) {
         let literals = bits(&self.literal_counts);
         let distances = bits(&self.distance_counts);
@@ -87,8 +87,8 @@ impl CostModel {
     }
 }
 
-/// Returns the ideal code lengths of the counts, in units; a symbol without occurrences counts as a
-/// quarter.
+/// Returns the ideal code length of each symbol by its count, in units. A symbol that does not
+/// occur has a count of 1/4.
 fn bits(counts: &[u32]) -> Vec<u32> {
     let quarters = |n: u32| 4 * u64::from(n) + 1;
     let all = log2(counts.iter().map(|n| quarters(*n)).sum());
@@ -100,7 +100,7 @@ fn bits(counts: &[u32]) -> Vec<u32> {
 /// Integer arithmetic gives the same prices on every machine and needs no floating-point library.
 fn log2(number: u64) -> u32 {
     let whole = number.ilog2();
-    // From 1 up to 2, in units of 2^-31.
+    // The mantissa, at least 1 and below 2, in units of 2^-31.
     let mut rest = match whole {
         0..=31 => number << (31 - whole),
         _ => number >> (whole - 31),
@@ -125,7 +125,7 @@ mod tests {
         for number in (1..5_000).chain(powers) {
             let exact = (number as f64).log2() * f64::from(1 << FRACTION);
             let error = exact - f64::from(log2(number));
-            // Each digit comes from a square that is rounded down.
+            // Each digit results from a square that is rounded down.
             assert!((-1e-6..2.0).contains(&error), "{number}: {error}");
         }
     }

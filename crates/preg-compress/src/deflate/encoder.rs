@@ -6,26 +6,26 @@ use super::block::{Block, Codes};
 use super::fast_parse::FastParse;
 use super::optimal_parse::OptimalParse;
 
-/// The bytes of a sample, and the bytes before it that prime the prices.
+/// The length in bytes of a sample, and of the text before it from which the initial prices are
+/// computed.
 const SAMPLE: usize = 4 << 10;
 const LEAD: usize = 4 << 10;
-/// Smaller blocks are parsed as a whole instead of sampled.
+/// The length in bytes below which a block is parsed as a whole instead of sampled.
 const SMALL: usize = 32 << 10;
-/// The reach of the matches of a sample.
+/// The maximum distance of matches in a sample.
 const SAMPLE_WINDOW: usize = 16 << 10;
-/// The amount of text that a sample represents.
+/// The bytes of text that a sample represents.
 const SAMPLE_EVERY: usize = 1 << 20;
 
-/// Rates in thousandths of a bit per byte: below the first the quick parse is always good, above
-/// the second it is poor.
+/// Rates in thousandths of a bit per byte: below `GOOD` the quick parse is good enough, above
+/// `POOR` it is poor.
 const GOOD: u64 = 1000;
 const POOR: u64 = 2000;
-/// In percent of the quick parse: the rate that the thorough one must reach on a sample to justify
-/// ten times the time. If the quick parse is poor, a few percent do; elsewhere only a list that the
-/// quick parse handles badly qualifies.
+/// The rate, in percent of the quick parse's rate, that the thorough parse must reach on a sample
+/// to justify ten times the time. A few percent suffice where the quick parse is poor.
 const GAIN_WHERE_POOR: u64 = 94;
 const GAIN_ELSEWHERE: u64 = 60;
-/// The rate that it must keep on each whole block.
+/// The rate, in percent, that the thorough parse must keep on each whole block.
 const GAIN_TO_STAY: u64 = 95;
 
 /// Appends `text` as deflate blocks and fills the last byte.
@@ -50,16 +50,16 @@ pub(super) fn deflate(text: &[u8], out: &mut Vec<u8>) {
     writer.finish();
 }
 
-/// The decision between the parses.
+/// The choice between the quick and the thorough parse.
 #[derive(Default)]
 struct Choice {
     parser: Option<OptimalParse>,
-    /// The end of the text that the last sample represents, and its rate.
+    /// The end of the text that the last sample represents, and the rate of the quick parse there.
     sampled: Option<(usize, u64)>,
 }
 
 impl Choice {
-    /// Returns the block of the thorough parse, if that is worth trying and shorter.
+    /// Returns the block of the thorough parse if this parse is tried and gives a shorter block.
     fn thorough(
         &mut self,
         text: &[u8],
@@ -95,9 +95,9 @@ impl Choice {
     }
 }
 
-/// Returns `true` if the thorough parse is sufficiently better than the rate of the quick one at
-/// the end of a block. The header is ignored, because that of a sample would weigh more than that
-/// of a block.
+/// Returns `true` if the thorough parse of a sample is sufficiently better than `rate`, the rate of
+/// the quick parse of the block. Headers are ignored: the header of a sample would weigh more than
+/// the header of a block.
 fn sample_gains(text: &[u8], end: usize, len: usize, rate: u64) -> bool {
     if len < SMALL {
         return rate > POOR;

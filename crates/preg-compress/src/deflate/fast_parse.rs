@@ -2,30 +2,31 @@
 //! The quick parse, for lists in which names differ from their predecessor in a few digits.
 //!
 //! A general encoder looks for the longest match anywhere in the window. In a list of consecutive
-//! names that is a name ten or a thousand names back: a distance of 13 bits for one more digit.
-//! This parse always tries the same distance first, the length of a name. Each name is one short
-//! match and one literal digit, and both get the shortest codes of the block.
+//! names, the longest match is ten or a thousand names back: a distance of 13 bits for one more
+//! digit. This parse always tries the same distance first, the length of a name. Each name is one
+//! short match and one literal digit, and both get the shortest codes of the block.
 
 use super::block::Block;
 use super::symbols::{MAX_MATCH, MIN_MATCH, WINDOW};
 use super::window::{match_length, word};
 
-/// The number of tokens at the end of a block; a list that changes gets new codes.
+/// The number of tokens of a block. A new block gets new codes, as the list may have changed.
 const BLOCK_TOKENS: usize = 32 << 10;
 const TABLE_BITS: u32 = 13;
-/// Short texts do not pay for a table that they cannot fill.
+/// The length in bytes below which a text gets a smaller table, because it could not fill a large
+/// one.
 const SHORT_TEXT: usize = 16 << 10;
 const SHORT_TABLE_BITS: u32 = 10;
-/// The length from which on a match at a new distance is preferred, for lists with repetitions.
+/// The minimum length of a match at a new distance, for lists with repetitions.
 const LONG_MATCH: usize = 24;
-/// The most bytes searched for the start of a name.
+/// The maximum number of bytes that are searched for the start of a name.
 const MAX_NAME: usize = 80;
-/// The number of preceding bytes that identify an earlier place.
+/// The number of bytes before a token by which an earlier place with the same bytes is found.
 const TRACE: usize = 8;
 
 /// The state of the parse, shared by all blocks of a text.
 pub(super) struct FastParse {
-    /// For a hash of the bytes before a token the last position with these bytes.
+    /// The last position after certain bytes, by a hash of these bytes.
     table: Vec<u32>,
     shift: u32,
     /// The distance of the last match.
@@ -61,7 +62,7 @@ impl FastParse {
         at
     }
 
-    /// Returns the length of the match to take at `at`, and sets `distance` to its distance.
+    /// Returns the length of the match at `at`, and sets `distance` to the distance of the match.
     #[inline]
     fn find(&mut self, text: &[u8], at: usize, most: usize) -> usize {
         let mut length = match at.checked_sub(self.distance) {
@@ -72,7 +73,7 @@ impl FastParse {
             if !is_separator(text[at]) {
                 return 0;
             }
-            // The width of the names has changed: from here on they align again.
+            // The length of the names has changed, so the distance changes as well.
             if let Some(distance) = name_distance(text, at) {
                 self.distance = distance;
                 length = match_length(text, at - distance, at, most);
@@ -87,8 +88,9 @@ impl FastParse {
         length
     }
 
-    /// Returns a long match at a place that the same bytes precede. They include the digits in
-    /// which the name differs from its neighbors, so a list without repetitions has no such place.
+    /// Returns the length and distance of a long match with an earlier place after the same bytes.
+    /// These bytes include the digits in which a name differs from its neighbors, so a list without
+    /// repetitions has no such place.
     #[inline]
     fn repeat(&mut self, text: &[u8], at: usize, most: usize) -> Option<(usize, usize)> {
         let trace = word(text, at.checked_sub(TRACE)?);

@@ -3,7 +3,7 @@
 
 use super::bits::Bits;
 
-/// The longest code of literals and distances, and of the code lengths.
+/// The maximum code length in bits for literals and distances, and for code lengths.
 pub(super) const MAX_BITS: usize = 15;
 pub(super) const MAX_LENGTH_BITS: usize = 7;
 
@@ -23,7 +23,7 @@ pub(super) fn code_lengths(frequencies: &[u32], limit: usize) -> Vec<u8> {
     }
     used.sort_unstable();
     let counts = limited(depth_counts(&used), used.len(), limit);
-    // The rarest symbols come first and take the longest codes.
+    // The rarest symbols are first and get the longest codes.
     let mut symbols = used.iter().map(|(_, symbol)| *symbol);
     for (bits, count) in counts.iter().enumerate().rev() {
         for symbol in symbols.by_ref().take(*count) {
@@ -61,17 +61,18 @@ fn depth_counts(leaves: &[(u32, usize)]) -> Vec<usize> {
     counts
 }
 
-/// Moves leaves up until none is deeper than the limit, and makes room for them.
+/// Moves leaves up until none is deeper than the limit, and moves others down to make the code
+/// complete again.
 fn limited(mut counts: Vec<usize>, leaves: usize, limit: usize) -> Vec<usize> {
     let deep: usize = counts.iter().skip(limit + 1).sum();
     counts.resize(limit + 1, 0);
     counts[limit] += deep;
-    // In units of the deepest level, the code must use exactly the capacity of a complete tree.
+    // A complete code fills the tree exactly. Sizes are in leaves of the deepest level.
     let room = 1_usize << limit;
     let mut taken: usize = (1..=limit).map(|b| counts[b] << (limit - b)).sum();
     while taken > room {
-        // A leaf above the limit becomes an inner node with itself and one leaf of the deepest
-        // level.
+        // A leaf above the limit becomes an inner node, whose children are the leaf and one from
+        // the deepest level.
         let above = (1..limit).rev().find(|b| counts[*b] > 0);
         let Some(above) = above else { break };
         counts[limit] -= 1;
@@ -83,7 +84,7 @@ fn limited(mut counts: Vec<usize>, leaves: usize, limit: usize) -> Vec<usize> {
     counts
 }
 
-/// Returns the canonical codes of the lengths, with their bits reversed for output.
+/// Returns the canonical codes for these lengths. The bits of each code are reversed for output.
 pub(super) fn codes(lengths: &[u8]) -> Vec<Bits> {
     let mut counts = [0_u32; MAX_BITS + 1];
     for length in lengths.iter().filter(|l| **l > 0) {

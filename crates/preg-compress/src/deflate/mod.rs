@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A deflate encoder for lists, whose RFC 1950 streams every zlib can inflate.
+//! A deflate encoder for lists. It writes RFC 1950 streams, which every zlib can inflate.
 //!
-//! General encoders at the level of OpenPMIx (9) are slow on lists and still miss their
-//! repetitions. The reasons for this encoder, and figures, are in
-//! `docs/decisions/0005-list-aware-deflate.md`. A text is encoded in blocks:
+//! General encoders at level 9, which OpenPMIx uses, are slow on lists and still miss their
+//! repetitions. Reasons and figures are in `docs/decisions/0005-list-aware-deflate.md`. A text is
+//! encoded in blocks:
 //!
-//! 1. [`fast_parse`] matches names against the previous name. It is the best for lists in some
-//!    order.
-//! 2. If that saves little, [`optimal_parse`] parses a sample; it looks for the cheapest encoding
-//!    of each stretch. If the sample gains, the block is parsed with it, too.
+//! 1. [`fast_parse`] matches each name with the previous name. It is best for ordered lists.
+//! 2. If that saves little, [`optimal_parse`] parses a sample: it finds the cheapest encoding of
+//!    each stretch of text. If the result is shorter, it parses the whole block, too.
 //! 3. The tokens of the shorter result get their own prefix codes ([`block`], [`huffman`]).
 //!
 //! The time is linear in the text: every position is examined a bounded number of times.

@@ -2,9 +2,10 @@
 //! The thorough parse, for lists without order: it finds the encoding of a stretch of text with the
 //! fewest bits.
 //!
-//! Each position stores the cheapest way to reach it. A way leaves it with a literal or a match.
-//! Candidates for matches are the latest positions with the same four bytes, because near ones are
-//! cheap, and the latest with the same ten bytes, because those matches are long.
+//! Each position stores the last token of the cheapest encoding of the text before it. The next
+//! token is a literal or a match. Candidates for matches are the latest positions with the same
+//! four bytes, because short distances are cheap, and the latest with the same ten bytes, because
+//! these matches are long.
 
 use std::ops::Range;
 
@@ -14,14 +15,14 @@ use super::shortest_paths::{ShortestPaths, Step};
 use super::symbols::{MAX_MATCH, MIN_MATCH, WINDOW};
 use super::window::match_length;
 
-/// The length of a stretch; prices are adapted between stretches.
+/// The length of a stretch in bytes. Prices are adapted after each stretch.
 const STRETCH: usize = 16 << 10;
-/// The number of examined positions with the same four bytes, and with the same ten.
+/// The maximum numbers of examined positions with the same four bytes, and with the same ten bytes.
 const DEPTH: (usize, usize) = (3, 8);
-/// The same inside a good match, where most positions are skipped.
+/// The same numbers for positions inside a good match, most of which are skipped.
 const SHALLOW: (usize, usize) = (1, 2);
 const GOOD: usize = 8;
-/// The length from which on a match is taken without alternatives.
+/// The length from which on a match is used without examining alternatives.
 const NICE: usize = 26;
 
 /// The state of the parse, shared by all blocks of a text.
@@ -32,14 +33,14 @@ pub(super) struct OptimalParse {
     path: Vec<Step>,
 }
 
-/// A position that the parse leaves.
+/// A position from which tokens are offered.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     text: &'a [u8],
     at: usize,
     /// The offset from the start of the stretch.
     here: usize,
-    /// The longest match inside the stretch.
+    /// The maximum length of a match, which must end inside the stretch.
     most: usize,
 }
 
@@ -48,7 +49,7 @@ impl OptimalParse {
         Self::reaching(0)
     }
 
-    /// Creates a parse whose matches reach back to `first` at most.
+    /// Creates a parse whose matches do not reach back before `first`.
     pub(super) fn reaching(first: usize) -> Self {
         Self {
             four: Chains::new(first),
@@ -58,7 +59,8 @@ impl OptimalParse {
         }
     }
 
-    /// Appends tokens for a part of the text to the block. Parts must be consecutive.
+    /// Appends tokens for the next part of the text to the block. Each part must begin at the end
+    /// of the previous part.
     pub(super) fn parse(&mut self, text: &[u8], part: Range<usize>, block: &mut Block) {
         self.four.catch_up(text, part.start);
         self.ten.catch_up(text, part.start);
@@ -72,7 +74,7 @@ impl OptimalParse {
         }
     }
 
-    /// Finds the cheapest way to each position of a stretch.
+    /// Finds the cheapest encoding up to each position of a stretch.
     fn price(&mut self, text: &[u8], start: usize, stop: usize) {
         self.ways.start(stop - start);
         let (mut at, mut longest) = (start, 0);
@@ -97,7 +99,7 @@ impl OptimalParse {
         }
     }
 
-    /// Offers all ways from a place; returns the length of its longest match.
+    /// Offers all tokens at a place, and returns the length of the longest match.
     #[inline]
     fn leave(&mut self, place: Place<'_>, depth: (usize, usize)) -> usize {
         let Place { text, at, here, .. } = place;
@@ -116,7 +118,7 @@ impl OptimalParse {
         )
     }
 
-    /// Writes the cheapest way through a stretch.
+    /// Appends the tokens of the cheapest encoding of a stretch.
     fn emit(&mut self, text: &[u8], start: usize, stop: usize, block: &mut Block) {
         self.ways.back_from(stop - start, &mut self.path);
         let mut at = start;
@@ -134,7 +136,8 @@ impl OptimalParse {
     }
 }
 
-/// Follows a chain and offers matches that are longer than the previous ones; returns the longest.
+/// Follows a chain, offers each match that is longer than all before, and returns the length of the
+/// longest.
 #[inline]
 fn follow<const BYTES: u32>(
     chains: &Chains<BYTES>,

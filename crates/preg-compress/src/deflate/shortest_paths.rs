@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cheapest way to each position of a stretch of text.
+//! The shortest path to each position of a stretch: the cheapest encoding of the text before the
+//! position.
 
 use std::ops::Range;
 
@@ -8,14 +9,14 @@ use super::cost_model::CostModel;
 /// The price of a position that has not been reached.
 const UNREACHED: u32 = u32::MAX;
 
-/// The last step of the cheapest way to a position; a literal has length 1.
+/// The last token of the cheapest encoding up to a position. A literal has length 1.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Step {
     pub(super) length: u16,
     pub(super) distance: u16,
 }
 
-/// The cheapest ways; positions are relative to the start of the stretch.
+/// The cheapest encodings. Positions are relative to the start of the stretch.
 pub(super) struct ShortestPaths {
     pub(super) prices: CostModel,
     costs: Vec<u32>,
@@ -38,7 +39,7 @@ impl ShortestPaths {
         self.costs[0] = 0;
     }
 
-    /// Offers the way by a literal from a reached position.
+    /// Offers a literal after a reached position.
     #[inline]
     pub(super) fn offer_literal(&mut self, here: usize, byte: u8) {
         let cost = self.costs[here] + self.prices.literal(byte);
@@ -51,7 +52,7 @@ impl ShortestPaths {
         }
     }
 
-    /// Offers the ways by a match with each of these lengths from a reached position.
+    /// Offers a match with each of these lengths after a reached position.
     #[inline]
     pub(super) fn offer_match(&mut self, here: usize, lengths: Range<usize>, distance: usize) {
         let cost = self.costs[here] + self.prices.distance(distance);
@@ -70,7 +71,7 @@ impl ShortestPaths {
         }
     }
 
-    /// Stores the steps of the cheapest way to `end` in `path`, last step first.
+    /// Stores the tokens of the cheapest encoding up to `end` in `path`, last token first.
     pub(super) fn back_from(&self, end: usize, path: &mut Vec<Step>) {
         path.clear();
         let mut here = end;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tokens of a block, literals and matches, and their symbols (RFC 1951, section 3.2.5).
 
-/// The shortest and the longest match, and the greatest distance.
+/// The minimum and maximum length of a match, and the maximum distance.
 pub(super) const MIN_MATCH: usize = 3;
 pub(super) const MAX_MATCH: usize = 258;
 pub(super) const WINDOW: usize = 32 << 10;
 
-/// Literals, the end of the block, lengths.
+/// The number of symbols for literals, the end of the block, and lengths.
 pub(super) const NUM_LITERALS: usize = 286;
 pub(super) const NUM_DISTANCES: usize = 30;
 pub(super) const END_OF_BLOCK: usize = 256;
@@ -69,7 +69,8 @@ const fn length_symbols() -> [Symbol; 256] {
         let (first, extra_bits) = LENGTHS[code];
         let mut extra = 0;
         while extra < 1 << extra_bits && first + extra <= 258 {
-            // The last symbol overrides length 258, which the one before could also encode.
+            // The last symbol is for length 258 only, although the symbol before could encode 258,
+            // too.
             table[(first + extra) as usize - MIN_MATCH] = Symbol {
                 index: FIRST_LENGTH + code as u16,
                 extra,
@@ -82,13 +83,14 @@ const fn length_symbols() -> [Symbol; 256] {
     table
 }
 
-/// Returns the symbol of a match length, 3 to 258, given minus [`MIN_MATCH`].
+/// Returns the symbol of a match length from 3 to 258. The argument is the length minus
+/// [`MIN_MATCH`].
 #[inline]
 pub(super) fn length_symbol(length_less_3: u8) -> Symbol {
     LENGTH_SYMBOLS[usize::from(length_less_3)]
 }
 
-/// Returns the symbol of a distance, 1 to 32768, given minus one.
+/// Returns the symbol of a distance from 1 to 32768. The argument is the distance minus one.
 #[inline]
 pub(super) fn distance_symbol(distance_less_1: u16) -> Symbol {
     let n = distance_less_1;
@@ -99,7 +101,7 @@ pub(super) fn distance_symbol(distance_less_1: u16) -> Symbol {
             extra_bits: 0,
         };
     }
-    // Each power of two has two symbols: the highest bit and the one below it.
+    // Distances between two powers of two have two symbols, which differ in the second highest bit.
     let extra_bits = 14 - n.leading_zeros() as u16;
     Symbol {
         index: 2 * extra_bits + 2 + (n >> extra_bits & 1),

@@ -63,7 +63,7 @@ fn map(nodes: usize, ranks: usize, rank: impl Fn(usize, usize) -> usize) -> Vec<
     nodes.join(";").into_bytes()
 }
 
-/// The lists for which the quick parse takes at most two thirds of level 9.
+/// The lists for which the quick parse gives at most two thirds of the size of level 9.
 const IN_ORDER: &[&str] = &[
     "consecutive",
     "holes",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Word-wise access to text.
+//! Access to text in words of eight bytes.
 
 /// Returns the eight bytes from `at` on, with zeros past the end.
 #[inline]
@@ -18,8 +18,8 @@ pub(super) fn word(text: &[u8], at: usize) -> u64 {
     }
 }
 
-/// Returns the number of equal bytes from `at` and from `from` on; `from` is less than `at`, and
-/// `most` is within the text.
+/// Returns the length of the match between the bytes at `from` and at `at`, up to `most`. `from` is
+/// less than `at`, and `at + most` is within the text.
 #[inline]
 pub(super) fn match_length(text: &[u8], from: usize, at: usize, most: usize) -> usize {
     let mut length = 0;

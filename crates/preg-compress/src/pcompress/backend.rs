@@ -7,24 +7,24 @@ use preg_core::Error;
 
 /// A compression library.
 pub(crate) trait Backend: Sync {
-    /// Returns the format of its streams.
+    /// Returns the format of the back end's streams.
     fn format(&self) -> Format;
 
     /// Returns the maximum number of bytes that one byte of a stream can expand to.
     fn max_expansion(&self) -> u64;
 
-    /// Appends `text`, compressed, to `out`; returns `false` if it cannot.
+    /// Compresses `text` and appends the stream to `out`. Returns `false` on failure.
     fn compress(&self, text: &[u8], level: Option<u32>, out: &mut Vec<u8>) -> bool;
 
-    /// Returns the text of a stream, which must have no bytes after its end and at most `most`
-    /// bytes of text.
+    /// Inflates a stream. The text may have at most `most` bytes, and no bytes may follow the
+    /// stream.
     ///
     /// Memory grows with the decoded bytes. Offsets of errors are relative to the stream.
     fn inflate(&self, stream: &[u8], most: usize) -> Result<Vec<u8>, Error>;
 
-    /// Inflates like [`Self::inflate`], for text that is parsed in parts. `take` is called whenever
-    /// the buffer is full and removes the bytes that it has parsed. Returns the length of the text,
-    /// and leaves the rest of it in the buffer.
+    /// Inflates like [`Self::inflate`], for text that is parsed in parts. It calls `take` whenever
+    /// the buffer is full; `take` removes the bytes that it has parsed. Returns the length of the
+    /// text. The last part remains in the buffer.
     fn inflate_parts(
         &self,
         stream: &[u8],
@@ -39,14 +39,14 @@ pub(crate) trait Backend: Sync {
 /// A format of compressed streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// RFC 1950, which peers parse.
+    /// The format of RFC 1950, which peers can parse.
     Zlib,
-    /// RFC 8878, which newer peers may write with the same label.
+    /// The format of RFC 8878, which newer peers may write with the same label.
     Zstd,
 }
 
 impl Format {
-    /// Returns the format of a stream, according to its first bytes.
+    /// Returns the format of a stream by its first bytes.
     pub(crate) fn of(stream: &[u8]) -> Option<Self> {
         match *stream {
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),

@@ -12,12 +12,12 @@ use preg_core::{Error, Params, Status};
 
 pub(crate) use backend::{Backend, Format};
 
-/// The back ends that the framework knows by name, built or not; `none` selects no back end.
+/// The back ends that parameters can name, in this build or not. `none` selects no back end.
 ///
-/// The priorities are those of OpenPMIx: zstd compresses better, although it may not write here.
+/// The priorities are those of OpenPMIx. zstd has the higher one, although it never writes here.
 const KNOWN: &[(&str, i32)] = &[("zstd", 90), ("zlib", 50), ("none", 0)];
 
-/// The back ends of this build.
+/// The back ends in this build.
 const BUILT: &[&dyn Backend] = &[
     #[cfg(feature = "zlib")]
     &zlib::Zlib,
@@ -28,7 +28,7 @@ const BUILT: &[&dyn Backend] = &[
 /// The levels of back ends with a general encoder.
 const LEVELS: std::ops::RangeInclusive<u32> = 1..=9;
 
-/// The selected back ends, and the conditions for compression.
+/// The active back ends, and the parameters of compression.
 pub(crate) struct Pcompress {
     readers: Vec<&'static dyn Backend>,
     writer: Option<&'static dyn Backend>,
@@ -37,7 +37,7 @@ pub(crate) struct Pcompress {
 }
 
 impl Pcompress {
-    /// Selects by the parameters; returns `None` if no back end is built or left.
+    /// Selects the back ends by the parameters. Returns `None` if no back end is active.
     ///
     /// DEVIATION: OpenPMIx's compress component stays active without a back end, contrary to its
     /// documentation; here it disables itself; `without_a_back_end_there_is_no_scheme`.
@@ -67,19 +67,20 @@ impl Pcompress {
         }))
     }
 
-    /// Returns the length below which lists are not compressed.
+    /// Returns the length in bytes below which lists are not compressed.
     pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// Appends `text`, compressed, to `out`; returns `false` if no active back end may write.
+    /// Compresses `text` and appends the stream to `out`. Returns `false` if no active back end may
+    /// write.
     pub(crate) fn compress(&self, text: &[u8], out: &mut Vec<u8>) -> bool {
         self.writer
             .is_some_and(|w| w.compress(text, self.level, out))
     }
 
-    /// Returns the back end that decodes a stream, according to its first bytes; the error names
-    /// its format.
+    /// Returns the back end that decodes a stream, chosen by the first bytes. The error names the
+    /// format of the stream.
     pub(crate) fn reader_of(&self, stream: &[u8]) -> Result<&'static dyn Backend, String> {
         let format = Format::of(stream).ok_or("expected a zlib or zstd stream here")?;
         self.readers
@@ -90,8 +91,8 @@ impl Pcompress {
     }
 }
 
-/// Returns the active back ends that are built, best first. Streams of an excluded back end are not
-/// decoded either: administrators exclude a back end to keep its code from running.
+/// Returns the active back ends of this build, highest priority first. An excluded back end does
+/// not decode either: administrators exclude a back end so that its code never runs.
 fn active(selection: &Selection) -> Vec<&'static dyn Backend> {
     let names = selection.active.iter().filter_map(|i| KNOWN.get(*i));
     names

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The zlib back end: flate2 over zlib-rs decodes; the encoder for lists writes, or, on request,
-//! flate2 with a level.
+//! The zlib back end. It decodes with flate2 over zlib-rs. It encodes with this crate's encoder for
+//! lists, or with flate2 if a level is set.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use pmix_types::memory;
@@ -13,16 +13,15 @@ use crate::deflate;
 /// The back end for RFC 1950 streams.
 pub(crate) struct Zlib;
 
-/// The initial capacity, and the multiple of its own size that a stream may reserve at once. Lists
-/// rarely shrink further, and a false length costs only a bounded multiple of its bytes.
+/// The initial capacity in bytes, and the multiple of its length that a stream may reserve at once.
+/// Lists rarely compress better, and a false length reserves only this multiple.
 const FIRST_RESERVE: usize = 64 << 10;
 const FIRST_EXPANSION: usize = 16;
 
-/// The most bytes of an inflater: twice its window, and its tables.
+/// The maximum memory of an inflater in bytes: twice its window, plus its tables.
 const INFLATER_BYTES: usize = 128 << 10;
 
-/// The amount of text in memory when it is parsed in parts, so that it fits the caches besides
-/// other data.
+/// The bytes of text in the buffer for parsing in parts: few enough for the caches.
 const PART: usize = 256 << 10;
 
 impl Backend for Zlib {
@@ -31,7 +30,7 @@ impl Backend for Zlib {
     }
 
     fn max_expansion(&self) -> u64 {
-        // A match of 258 bytes takes at least two bits.
+        // A match of 258 bytes takes at least two bits: 258 * 8 / 2.
         1032
     }
 
@@ -46,7 +45,7 @@ impl Backend for Zlib {
     }
 
     fn inflate(&self, stream: &[u8], most: usize) -> Result<Vec<u8>, Error> {
-        // One byte more than allowed, so that a longer text is detected.
+        // One byte more than allowed, to detect a text that is too long.
         let most_reserved = most.saturating_add(1);
         let expected = stream.len().saturating_mul(FIRST_EXPANSION);
         let mut text = Vec::new();
@@ -71,8 +70,8 @@ impl Backend for Zlib {
     }
 }
 
-/// Inflates a whole stream; `full` makes room in a full buffer. Returns the number of decoded
-/// bytes.
+/// Inflates a whole stream. `full` is called to free or extend a full buffer. Returns the number of
+/// decoded bytes.
 fn inflate(
     stream: &[u8],
     most: usize,

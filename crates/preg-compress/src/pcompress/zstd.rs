@@ -12,11 +12,11 @@ use crate::damage::damage;
 /// The back end for RFC 8878 streams.
 pub(crate) struct Zstd;
 
-/// The default level of zstd; lists gain little from a higher one.
+/// The default level of zstd. A higher level makes lists hardly shorter.
 const LEVEL: i32 = 3;
 /// The largest window that a frame may request (decoders of the format must support 2^27 bytes).
 const MAX_WINDOW_LOG: u32 = 27;
-/// The bytes that are decoded before memory grows again.
+/// The bytes by which memory grows while decoding.
 const STEP: usize = 256 << 10;
 
 impl Backend for Zstd {
@@ -25,7 +25,7 @@ impl Backend for Zstd {
     }
 
     fn max_expansion(&self) -> u64 {
-        // A block of one repeated byte: 128 KiB from 4 bytes.
+        // A block of one repeated byte expands from 4 bytes to 128 KiB.
         32 << 10
     }
 
@@ -33,7 +33,7 @@ impl Backend for Zstd {
         let Ok(mut writer) = zstd::Encoder::new(out, LEVEL) else {
             return false;
         };
-        // Only the checksum detects a damaged list.
+        // Without the checksum, a damaged list would not be detected.
         writer.include_checksum(true).is_ok()
             && std::io::Write::write_all(&mut writer, text).is_ok()
             && writer.finish().is_ok()
@@ -59,13 +59,13 @@ impl Backend for Zstd {
     }
 }
 
-/// Decodes one frame, at most one byte more than `most`.
+/// Decodes one frame, up to `most + 1` bytes of text.
 fn read_frame(stream: &mut &[u8], most: usize, text: &mut Vec<u8>) -> std::io::Result<()> {
     let mut reader = zstd::Decoder::with_buffer(stream)?.single_frame();
     reader.window_log_max(MAX_WINDOW_LOG)?;
     while text.len() <= most {
         let room = (most - text.len()).saturating_add(1).min(STEP);
-        // `read_to_end` looks for the end of the text with 32 bytes more.
+        // `read_to_end` reads into 32 more bytes to detect the end of the text.
         memory::reserve(text, room + 32).map_err(std::io::Error::other)?;
         let limit = u64::try_from(room).unwrap_or(u64::MAX);
         if reader.by_ref().take(limit).read_to_end(text)? == 0 {

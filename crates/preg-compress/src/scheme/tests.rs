@@ -19,7 +19,7 @@ fn names(count: usize) -> Vec<u8> {
     names.join(",").into_bytes()
 }
 
-/// Returns the payload of a text by the general encoder, with the given length field.
+/// Returns a payload with this length field and with the text compressed by the general encoder.
 fn payload(text: &[u8], declared: u32) -> Vec<u8> {
     let mut payload = Vec::new();
     let coder = scheme(&[("pcompress_zlib_level", "9")]);
@@ -143,7 +143,7 @@ fn a_value_that_would_not_shrink_is_declined() {
     let scheme = scheme(&[("pcompress_base_limit", "0")]);
     assert_eq!(scheme.generate_regex(b"").unwrap(), None);
     assert_eq!(scheme.generate_regex(b"n1,n2").unwrap(), None);
-    // 4 + the stream must be smaller than the list, not equal.
+    // The payload, 4 bytes plus the stream, must be shorter than the list.
     for len in 1..100 {
         let list = vec![b'n'; len];
         if let Some(value) = scheme.generate_regex(&list).unwrap() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The check of a plugin file: its header, and round trips of sample lists.
+//! The check of a plugin file: loads it, and encodes and decodes sample lists with it.
 //!
 //! Source: `docs/plugins.md`.
 
@@ -47,23 +47,23 @@ const PROC_MAPS: &[(&str, &[u8])] = &[
     ("ranks out of order", b"7,0;3,1-2"),
 ];
 
-/// The operation that receives damaged values.
+/// The operation that is called with damaged values.
 const DAMAGED: &str = "parse_nodes";
 
 /// The result of one sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The decoded value equals the list; the encoded value has this number of bytes.
+    /// The value decodes to the list. The number is the length of the value in bytes.
     Kept(usize),
-    /// The component declines this list, or does not have the operation.
+    /// The component declined the list, or does not have the operation.
     Declined,
-    /// A damaged value was rejected or decoded to some list; both are correct.
+    /// The component rejected a damaged value or decoded it to some list; both are correct.
     Handled,
-    /// The component violated the interface or changed the list.
+    /// The component violated the interface, or its value does not decode to the list.
     Fault(String),
 }
 
-/// A sample with which a plugin was checked.
+/// A sample, and the outcome of checking a plugin with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// The operation.
@@ -79,7 +79,7 @@ pub struct Sample {
 /// Counts of the sample lists by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// The number of attempts; a list may be tried in several forms.
+    /// The number of attempts to encode; each list is tried in several forms.
     pub tried: usize,
     /// The number of values that the component created.
     pub encoded: usize,
@@ -108,19 +108,19 @@ pub struct PluginReport {
     pub enabled: bool,
     /// The prefix of its string form.
     pub tag: Vec<u8>,
-    /// The type of its regex2 form, if it has one.
+    /// The regex2 type of the component, if it has one.
     pub kind: Option<String>,
-    /// The parameters that it declares, by their full MCA names, with their default values; `None`
-    /// if it does not declare parameters.
+    /// The full MCA names and default values of the parameters that the component declares; `None`
+    /// if it does not declare any.
     pub params: Option<Vec<(String, String)>>,
-    /// The operations it has.
+    /// The operations that the component has.
     pub operations: Vec<&'static str>,
     /// The outcome of each sample.
     pub samples: Vec<Sample>,
 }
 
 impl PluginReport {
-    /// Returns the samples with a fault.
+    /// Returns the samples whose outcome is a fault.
     pub fn faults(&self) -> impl Iterator<Item = &Sample> {
         let wrong = |s: &&Sample| matches!(s.outcome, Outcome::Fault(_));
         self.samples.iter().filter(wrong)
@@ -139,20 +139,20 @@ impl PluginReport {
         counts
     }
 
-    /// Returns `true` if there was no fault and at least one list survived encoding. A component
-    /// that declines every list was not really checked.
+    /// Returns `true` if no sample has a fault and at least one value decoded to its list. A
+    /// component that declines every list has not been checked.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.faults().next().is_none() && self.counts().kept > 0
     }
 }
 
-/// Loads a plugin file and has it encode and decode sample lists, followed by the given lists of
-/// names, each with its name in the report.
+/// Loads a plugin file, and encodes and decodes sample lists with it, then `lists`: pairs of a name
+/// for the report and a list of names.
 ///
 /// # Errors
-/// The file is rejected, or its component cannot work here; the message names the file and the
-/// reason.
+/// The file is rejected, or its component cannot work on this machine. The message names the file
+/// and the reason.
 pub fn check_plugin(
     path: &Path,
     params: &Params,
@@ -241,14 +241,14 @@ fn sample(scheme: &Dynamic, form: Form, what: &str, list: &[u8]) -> Sample {
     }
 }
 
-/// Checks damaged values: an error and a list are both correct, but a violation of the interface is
-/// not.
+/// Calls the component with damaged values. It may return an error or a list, but must not violate
+/// the interface.
 fn hostile(scheme: &Dynamic) -> Vec<Sample> {
     let values = NODE_LISTS
         .iter()
         .filter_map(|(_, list)| scheme.try_generate(Form::Nodes, list).ok().flatten());
     let valid = values.max_by_key(Vec::len);
-    // If the component encoded none of the lists, a list after its tag is used.
+    // If the component encoded no list, the damaged values are made from its tag and a list.
     let valid = valid.unwrap_or_else(|| [scheme.tag(), b"n[2:1-3]*4,n9"].concat());
     let mut samples = Vec::new();
     let cut =
@@ -264,7 +264,7 @@ fn hostile(scheme: &Dynamic) -> Vec<Sample> {
             None => Outcome::Handled,
             Some(fault) => Outcome::Fault(fault.to_string()),
         };
-        // One line for each kind of damage is enough; a fault takes precedence over other results.
+        // The report has one line for each kind of damage. A fault replaces other outcomes.
         match samples.iter_mut().find(|s: &&mut Sample| s.what == what) {
             Some(known) if known.outcome == Outcome::Handled => known.outcome = outcome,
             Some(_) => {}
@@ -280,7 +280,8 @@ fn hostile(scheme: &Dynamic) -> Vec<Sample> {
 }
 
 impl Dynamic {
-    /// Returns the violation of the interface for a value that need not be valid.
+    /// Decodes a value that may be invalid, and returns the component's violation of the interface,
+    /// if any.
     fn breach_of(&self, value: &[u8]) -> Option<Fault> {
         use super::module::Answer::Broken;
         let limits = &self.limits;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reason that a decoder returned no text.
+//! The reasons for which a plugin's decoder returns no text.
 
 use super::fault::Fault;
 use super::module::Answer;
 use crate::Error;
 
-/// The reason that a decoder returned no text.
+/// The reason for which a decoder returned no text.
 #[derive(Debug)]
 pub(super) enum Damage {
     /// The value is damaged.
@@ -35,7 +35,7 @@ impl Damage {
         }
     }
 
-    /// Returns the fault of an encoder whose own value caused the failure.
+    /// Converts the failure to decode a value into a fault of the component that encoded the value.
     pub(super) fn into_fault(self, wrap: impl Fn(String) -> Fault) -> Fault {
         match self {
             Self::Value(error) => wrap(error.to_string()),

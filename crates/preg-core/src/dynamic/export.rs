@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The plugin's side: the C table of a [`Component`], which a host loads.
 //!
-//! [`export_component!`](crate::export_component) defines the one exported function; everything
-//! else is here. Every function catches panics, because unwinding into C is undefined, and returns
-//! them as a status.
+//! [`export_component!`](crate::export_component) defines the one exported function; the functions
+//! of its table are here. Every function catches panics and returns a status instead, because
+//! unwinding into C is undefined.
 //!
 //! Source: `docs/plugins.md`.
 
@@ -20,10 +20,11 @@ use crate::{Component, Error, Limits, ProcMap, Regex2Ref, Scheme, Terminator};
 
 /// Exports a component from a cdylib: `preg_core::export_component!(my_crate::COMPONENT);`.
 ///
-/// Write it once, at the top of the cdylib crate. It compiles under `#![forbid(unsafe_code)]`. A
-/// static library or program that links two crates with this line has a duplicate symbol, so a
-/// component that is also built in needs a separate cdylib crate for the line. Registration by
-/// `inventory` has no effect in a cdylib: it fills the plugin's own registry, not the host's.
+/// The cdylib crate contains this line once, at its top level. It compiles under
+/// `#![forbid(unsafe_code)]`. A static library or program that links two crates with this line
+/// fails with a duplicate symbol. So a component that is also built in needs a separate cdylib
+/// crate for the line. Registration by `inventory` has no effect in a cdylib: it fills the plugin's
+/// own registry, not the host's.
 #[macro_export]
 macro_rules! export_component {
     ($component:path) => {
@@ -62,7 +63,7 @@ type Module = Box<dyn Scheme>;
 #[must_use]
 pub fn header<E: Exported>() -> ComponentHeader {
     let component = E::component();
-    // Only a scheme knows the type of its regex2 form, so one is created with default parameters.
+    // Only a created scheme knows its regex2 type, so this creates one with default parameters.
     let kind = catch_unwind(|| {
         let scheme = (component.query)(&Params::default()).ok().flatten()?;
         scheme.kind().map(|kind| &*kind.to_owned().leak())
@@ -113,7 +114,7 @@ static OPERATIONS: abi::Operations = abi::Operations {
 };
 
 /// # Safety
-/// The requirements on the host are those of [`abi::Query`].
+/// The host follows the contract of [`abi::Query`].
 unsafe extern "C" fn query<E: Exported>(host: *const abi::Host, out: *mut *mut c_void) -> i32 {
     let made = catch_unwind(|| {
         let component = E::component();
@@ -133,7 +134,8 @@ unsafe extern "C" fn query<E: Exported>(host: *const abi::Host, out: *mut *mut c
         }
         Ok(Ok(None)) => abi::DECLINED,
         Ok(Err(error)) => {
-            // SAFETY: as for `params` above; the struct is valid during the whole call.
+            // SAFETY: the host passes NULL or a struct that is valid during the whole call (header
+            // contract).
             if let Some(host) = unsafe { host.as_ref() } {
                 let text = error.to_string();
                 // SAFETY: `log` accepts its own context and any `len` readable bytes (header
@@ -146,7 +148,7 @@ unsafe extern "C" fn query<E: Exported>(host: *const abi::Host, out: *mut *mut c
     }
 }
 
-/// Requests the parameters that the component declares from the host.
+/// Asks the host for the values of the parameters that the component declares.
 fn params(host: &abi::Host, specs: &[ParamSpec]) -> Result<Params, Error> {
     let mut builder = Params::builder();
     for spec in specs {
@@ -174,7 +176,7 @@ fn params(host: &abi::Host, specs: &[ParamSpec]) -> Result<Params, Error> {
 /// # Safety
 /// `ctx` is the vector that [`params`] passes; `ptr` is valid for reads of `len` bytes.
 unsafe extern "C" fn collect(ctx: *mut c_void, ptr: *const u8, len: usize) -> i32 {
-    // SAFETY: the caller guarantees both (see `# Safety`).
+    // SAFETY: the caller guarantees the vector and the bytes (see `# Safety`).
     unsafe {
         match ctx.cast::<Vec<u8>>().as_mut() {
             Some(value) => value.extend_from_slice(input(ptr, len)),
@@ -205,7 +207,8 @@ unsafe fn input<'a>(ptr: *const u8, len: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(ptr, len) }
 }
 
-/// Runs one operation: catches panics, writes the output, and reports the reason of an error.
+/// Runs one operation. Catches panics, passes the output to the host, and reports the reason for an
+/// error.
 ///
 /// # Safety
 /// The arguments are those that a host passes to an [`abi::Transform`].
@@ -230,7 +233,7 @@ unsafe fn run<T>(
         max_nodes: call.max_nodes,
         max_ranks: call.max_ranks,
         max_bytes: call.max_bytes,
-        // A list crosses the boundary as expanded text.
+        // The host receives a list as expanded text.
         max_text: call.max_bytes,
         ..Limits::default()
     };
@@ -267,7 +270,7 @@ fn write(bytes: impl AsRef<[u8]>, call: &abi::Call) -> i32 {
 macro_rules! transforms {
     ($($name:ident: $work:expr;)*) => {$(
         /// # Safety
-        /// The requirements on the host are those of [`abi::Transform`].
+        /// The host follows the contract of [`abi::Transform`].
         unsafe extern "C" fn $name(
             module: *mut c_void,
             input: *const u8,
@@ -301,7 +304,7 @@ transforms! {
     };
 }
 
-/// Returns a process map as text with ranges, so that a folded map stays short.
+/// Returns a process map as text. The text has ranges, so a folded map stays short.
 fn procs_text(map: &ProcMap) -> Vec<u8> {
     if map.num_nodes() == 1 && map.num_ranks() == 0 {
         // The empty text would be a map without nodes; a blank is one node without ranks.
@@ -336,7 +339,7 @@ fn procs_text(map: &ProcMap) -> Vec<u8> {
 }
 
 /// # Safety
-/// The requirements on the host are those of [`abi::Measure`].
+/// The host follows the contract of [`abi::Measure`].
 unsafe extern "C" fn legacy_len(
     module: *mut c_void,
     input: *const u8,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The possible faults of a loaded component, and their one-time reports.
+//! The faults of a loaded component. Each kind is reported once.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,31 +16,31 @@ pub(crate) enum Fault {
     UnknownStatus(i32),
     /// An encoder failed instead of declining.
     EncoderFailed(Status, String),
-    /// The component wrote bytes at NULL, or more than an address space holds.
+    /// The component passed NULL as output, or a length beyond the address space.
     BadWrite(&'static str),
-    /// The component wrote more than any result for that input can have.
+    /// The component wrote more bytes than the result for its input can have.
     TooMuch(u64),
     /// The value does not begin with the component's tag.
     WrongTag,
-    /// The extent of a value differs from its bytes.
+    /// The extent that the component reports for its value differs from the value's length.
     WrongExtent {
-        /// The stated length.
+        /// The reported length in bytes.
         says: usize,
-        /// The written length.
+        /// The actual length in bytes.
         has: usize,
     },
-    /// A value does not decode at all.
+    /// The component's decoder rejects its own value.
     Undecodable(String),
-    /// A value decodes to another list.
+    /// The component's value decodes to another list.
     OtherList(String),
-    /// The component named a byte beyond the value.
+    /// The component reported an error at an offset beyond the value.
     BadOffset,
     /// The component sent text that is not UTF-8.
     NotText,
 }
 
 impl Fault {
-    /// Returns `true` if an encoder returned a value, but a wrong one.
+    /// Returns `true` if the component encoded a wrong value.
     pub(crate) fn is_of_a_value(&self) -> bool {
         matches!(
             self,
@@ -96,7 +96,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The reporter of the faults of one plugin, each kind once.
+/// A reporter that logs each kind of fault of one plugin once.
 #[derive(Debug)]
 pub(crate) struct Reporter {
     path: PathBuf,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A module of a loaded component: its state, and calls of its functions.
+//! The module of a loaded component: its state, and calls to its functions.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -11,20 +11,20 @@ use super::fault::Fault;
 use super::sink::{self, Sink};
 use crate::{Extent, Limits, Status, Terminator};
 
-/// The result of a component, reduced to what has been checked.
+/// The checked result of a call to a component.
 #[derive(Debug)]
 pub(super) enum Answer<T> {
     /// Success.
     Done(T),
-    /// Not a value of this component.
+    /// The component declined: the value belongs to another component.
     Declined,
-    /// An error status, its reason and the offset.
+    /// An error status, with the reason and, if known, the offset in the value.
     Failed(Status, String, Option<usize>),
     /// A violation of the interface.
     Broken(Fault),
 }
 
-/// The state that `query` created.
+/// The module: the state that `query` created, and the functions for it.
 #[derive(Debug)]
 pub(super) struct Module {
     operations: abi::Operations,
@@ -54,7 +54,7 @@ struct HostContext<'a> {
 }
 
 impl Module {
-    /// Creates a module of a component; returns `None` if it cannot work here.
+    /// Creates the module of a component, or returns `None` if it cannot work on this machine.
     pub(super) fn query(loaded: &Loaded, params: &Params) -> Result<Option<Self>, Fault> {
         let mut module = Self {
             operations: abi::Operations::default(),
@@ -84,8 +84,8 @@ impl Module {
                 other => return Err(Fault::UnknownStatus(other)),
             }
         }
-        // The operations are set only now, so that `drop` does not close a module that was never
-        // created.
+        // `drop` closes the module through its operations. They are set only now, when the module
+        // exists.
         module.operations = loaded.operations;
         Ok(Some(module))
     }
@@ -154,7 +154,8 @@ impl Module {
     }
 }
 
-/// Evaluates a status and the data that were sent before it.
+/// Converts the status of a call, and the data that the component sent during the call, into an
+/// answer.
 fn answer<T>(status: i32, sink: Sink, input_len: usize, done: T) -> Answer<T> {
     let (offset, text) = sink.reason.unwrap_or_default();
     match (sink.breach, status) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host's side of one call: the receiver of output, messages and reasons.
+//! The host's side of a call to a component: receives output, log messages and reasons for errors.
 //!
 //! Foreign code calls these functions. They check every pointer and length as far as possible,
 //! record the first violation, and never panic.
@@ -11,7 +11,7 @@ use pmix_plugin_abi as abi;
 
 use super::fault::Fault;
 
-/// The limit at which messages are cut, in bytes.
+/// The maximum length of a message in bytes; longer messages are truncated.
 const MAX_MESSAGE: usize = 1024;
 
 /// The data that a component sends during one call.
@@ -19,20 +19,20 @@ const MAX_MESSAGE: usize = 1024;
 pub(super) struct Sink {
     /// The output.
     pub(super) output: Vec<u8>,
-    /// The most bytes of output.
+    /// The maximum length of the output in bytes.
     pub(super) bound: u64,
-    /// The reason of an error status, with its offset if it has one.
+    /// The reason for an error status, with the offset in the value if the component reported one.
     pub(super) reason: Option<(Option<usize>, String)>,
     /// The first violation of the interface.
     pub(super) breach: Option<Fault>,
     /// The name of the component that sends messages.
     pub(super) name: String,
-    /// The parameters that the component read, with their sources; messages that name a parameter
-    /// get its source appended.
+    /// The parameters that the component read, with their sources. The source is appended to
+    /// messages that name the parameter.
     pub(super) settings: Vec<(String, String)>,
 }
 
-/// The most parameters whose sources are recorded.
+/// The maximum number of parameters whose sources are recorded.
 const MAX_SETTINGS: usize = 64;
 
 impl Sink {
@@ -44,7 +44,7 @@ impl Sink {
         }
     }
 
-    /// Returns a message with the sources of the parameters that it names.
+    /// Appends the sources of the parameters that a message names.
     fn with_sources(&self, mut text: String) -> String {
         let named: Vec<_> = self
             .settings
@@ -88,7 +88,7 @@ impl Sink {
         if len == 0 || ptr.is_null() || isize::try_from(len).is_err() {
             return String::new();
         }
-        // SAFETY: as in `append`; only the first bytes are read.
+        // SAFETY: as in `append`; at most `len` bytes are read.
         let bytes = unsafe { std::slice::from_raw_parts(ptr, len.min(MAX_MESSAGE)) };
         let cut_only = |e: std::str::Utf8Error| len > MAX_MESSAGE && e.error_len().is_none();
         if std::str::from_utf8(bytes).is_err_and(|e| !cut_only(e)) {
@@ -97,8 +97,8 @@ impl Sink {
         String::from_utf8_lossy(bytes).replace(char::is_control, " ")
     }
 
-    /// Returns the functions for the component during one call; they are valid as long as the sink
-    /// is borrowed.
+    /// Returns the functions that the component may call during one call. They are valid as long as
+    /// the sink is borrowed.
     pub(super) fn call(&mut self, limits: &pmix_map::Limits) -> abi::Call {
         abi::Call {
             size: size_of::<abi::Call>(),
@@ -113,7 +113,7 @@ impl Sink {
     }
 }
 
-/// Returns the sink of a context pointer, or `None` for NULL.
+/// Returns the sink to which a context pointer points, or `None` for NULL.
 ///
 /// # Safety
 /// `ctx` is NULL or the pointer that the host passed with these functions, during that call.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Encoding with a loaded component; values that do not decode to the same list are not used.
+//! Encoding with a loaded component. A value that does not decode to the same list is not used.
 
 use pmix_plugin_abi::Transform;
 
@@ -27,7 +27,7 @@ impl Form {
 }
 
 impl Dynamic {
-    /// Encodes and verifies a list; a fault would be reported as a warning.
+    /// Encodes a list and verifies the value. A fault is returned without being reported.
     pub(crate) fn try_generate(&self, form: Form, list: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
         let operations = self.module.operations();
         let slot = match form {
@@ -35,7 +35,7 @@ impl Dynamic {
             Form::Procs => operations.generate_ppn,
             Form::Regex => operations.generate_regex.filter(|_| self.kind().is_some()),
         };
-        // A list that is not a process map cannot be compared with the result.
+        // Without a valid process map, the result could not be verified.
         let map = match form {
             Form::Procs if slot.is_some() => match ProcMap::parse_text(list, &self.limits) {
                 Ok(map) => Some(map),
@@ -63,7 +63,8 @@ impl Dynamic {
         Ok(Some(value))
     }
 
-    /// Checks that a value begins with the tag and that its extent equals its length.
+    /// Checks that a value begins with the tag, and that the component reports the value's length
+    /// as its extent.
     fn verify_frame(&self, value: &[u8]) -> Result<(), Fault> {
         if !value.starts_with(&self.loaded.tag) {
             return Err(Fault::WrongTag);
@@ -85,7 +86,7 @@ impl Dynamic {
         Ok(())
     }
 
-    /// Checks that the text of a value equals the list, byte for byte.
+    /// Checks that a value decodes to the list, byte for byte.
     fn verify_text(&self, slot: Option<Transform>, list: &[u8], value: &[u8]) -> Result<(), Fault> {
         let bound = len_u64(list).saturating_add(1 << 16);
         match self.decode(slot, value, bound) {
@@ -96,7 +97,7 @@ impl Dynamic {
         }
     }
 
-    /// Checks that a process map has the same ranks; its text may differ.
+    /// Checks that a value decodes to the same ranks on each node. The text may differ.
     fn verify_procs(&self, map: &ProcMap, value: &[u8]) -> Result<(), Fault> {
         self.verify_frame(value)?;
         let slot = self.module.operations().parse_procs;

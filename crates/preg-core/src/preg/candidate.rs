@@ -11,16 +11,17 @@ use super::Module;
 use crate::dynamic::{self, Occupied};
 use crate::{Component, Error, Limits, Scheme};
 
-/// A component of an open framework, active or not.
+/// The status of a component of an open framework.
 #[derive(Clone, Debug)]
 pub struct ComponentStatus {
     /// The name.
     pub name: String,
     /// A description for users, in one line.
     pub about: String,
-    /// The prefix of its string form.
+    /// The prefix of every value in the component's string form.
     pub tag: Vec<u8>,
-    /// The priority in force, the reason for an exclusion, and `true` for values that are parsed.
+    /// The effective priority, the reason if the component does not encode, and whether it parses
+    /// values.
     pub decision: Decision,
     /// The file from which it was loaded; `None` if it is built in.
     pub file: Option<PathBuf>,
@@ -49,7 +50,8 @@ impl Candidate {
         }
     }
 
-    /// Returns the names that it uses, as far as they are known before it runs.
+    /// Returns the names that the candidate uses, and its description, as far as they are known
+    /// before it runs.
     pub(super) fn occupied(&self) -> (Occupied<'_>, String) {
         match self {
             Self::Static(component) => (
@@ -86,7 +88,7 @@ impl Candidate {
     }
 }
 
-/// The modules created so far, and the decision about every candidate.
+/// The modules created so far, and the decisions about all candidates.
 #[derive(Default)]
 pub(super) struct Modules {
     pub(super) modules: Vec<Module>,
@@ -94,8 +96,8 @@ pub(super) struct Modules {
 }
 
 impl Modules {
-    /// Creates the module of a candidate that encodes or parses; returns the refusal of a plugin
-    /// that proves unusable.
+    /// Creates the module of a candidate that encodes or parses. Returns a refusal if the candidate
+    /// is a plugin and turns out to be unusable.
     pub(super) fn add(
         &mut self,
         candidate: &Candidate,
@@ -136,7 +138,7 @@ impl Modules {
         params: &Params,
         limits: &Limits,
     ) -> Result<Option<Box<dyn Scheme>>, LoadFault> {
-        // The type of a built-in component's regex2 form is known only once it runs.
+        // The regex2 type of a built-in component is known only after its scheme is created.
         let same_kind =
             |m: &&Module| loaded.kind.is_some() && m.scheme.kind() == loaded.kind.as_deref();
         if let Some(owner) = self.modules.iter().find(same_kind) {
@@ -151,7 +153,7 @@ impl Modules {
     }
 }
 
-/// Records that a component created no scheme; it neither encodes nor parses.
+/// Records that a component created no scheme, so that it neither encodes nor parses.
 fn cannot_work(decision: &mut Decision, refusal: Option<&Refusal>) {
     decision.parse = false;
     decision.excluded.get_or_insert_with(|| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The form and the fields of a value, for people.
+//! The explanation of values for users.
 
 use crate::{Explanation, Preg, Regex2Ref, Scheme, ValueForm};
 
@@ -7,8 +7,8 @@ impl Preg {
     /// Returns the form and the fields of a value in the string form. For a damaged value the
     /// explanation contains the fields up to the error, and the error.
     ///
-    /// A scheme that cannot explain its values is described by its tag and the remaining bytes. The
-    /// fields of a plain list are unknown, and so are those of a scheme that may not parse.
+    /// If the scheme cannot explain its values, the fields are its tag and the remaining bytes.
+    /// There are no fields for a plain list, and for a scheme that is disabled for parsing.
     #[must_use]
     pub fn explain(&self, value: &[u8]) -> (ValueForm, Explanation) {
         let mut schemes = self.modules().iter().map(|module| &*module.scheme);
@@ -29,7 +29,7 @@ impl Preg {
         }
     }
 
-    /// Returns the form and the fields of a value with a type. The fields are unknown if no scheme
+    /// Returns the form and the fields of a value with a type. There are no fields if no scheme
     /// parses the type, or if its scheme cannot explain its values.
     #[must_use]
     pub fn explain_regex(&self, regex: Regex2Ref<'_>) -> (ValueForm, Explanation) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The interfaces of the framework for lower layers: the extent of encoded maps, and their parsing.
+//! The implementation of traits of lower crates, which measure and parse encoded maps through them.
 
 use bfrops::{RegexExtent, RegexFramer};
 use pmix_map::{Limits, MapParser, NodeList, ProcMap};

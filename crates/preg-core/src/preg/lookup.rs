@@ -6,7 +6,7 @@
 use crate::{Error, Extent, Module, Preg, Scheme};
 
 impl Preg {
-    /// Returns the module with a name, whether it is active or only parses.
+    /// Returns the module with this name, even if it only parses.
     #[must_use]
     pub fn module(&self, name: &str) -> Option<&Module> {
         self.modules().iter().find(|m| m.scheme.name() == name)
@@ -21,15 +21,15 @@ impl Preg {
         self.owner(bytes)
     }
 
-    /// Returns the component whose tag is a prefix of `bytes`, even if that component may not
-    /// parse.
+    /// Returns the component whose tag is a prefix of `bytes`, even if that component is disabled
+    /// for parsing.
     #[must_use]
     pub fn tag_owner(&self, bytes: &[u8]) -> Option<&str> {
         let found = self.tags.iter().find(|(tag, _)| bytes.starts_with(tag));
         found.map(|(_, name)| name.as_str())
     }
 
-    /// Returns the tags of all components, including those that may not parse.
+    /// Returns the tags of all components, including those that are disabled for parsing.
     pub fn tags(&self) -> impl Iterator<Item = &[u8]> {
         self.tags.iter().map(|(tag, _)| tag.as_slice())
     }

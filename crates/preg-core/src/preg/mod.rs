@@ -21,11 +21,12 @@ use crate::{Error, Scheme};
 pub use candidate::ComponentStatus;
 pub use open::parameters;
 
-/// A scheme that was created, and the decision of the selection about it.
+/// A created scheme, and the decision about its component.
 pub struct Module {
     /// The scheme.
     pub scheme: Box<dyn Scheme>,
-    /// The priority in force, the reason for an exclusion, and `true` for values that are parsed.
+    /// The effective priority, the reason if the component does not encode, and whether it parses
+    /// values.
     pub decision: Decision,
 }
 
@@ -60,14 +61,15 @@ impl Preg {
         self
     }
 
-    /// The most bytes of memory that a scheme takes to encode a list, for each byte of the list. A test of
-    /// `pmix-builtin` measures all schemes: `encoding_holds_no_more_than_is_asked_for`.
+    /// The maximum memory in bytes for encoding, for each byte of the list. The test
+    /// `encoding_holds_no_more_than_is_asked_for` of `pmix-builtin` measures all schemes.
     const ENCODING_FACTOR: usize = 12;
 
-    /// The bytes of memory that a scheme takes for any list: tables and windows of a compressor.
+    /// The memory in bytes that encoding takes in addition, for tables and windows of a compressor.
     const ENCODING_BYTES: usize = 1 << 20;
 
-    /// Checks that the process has the memory that schemes take to encode a list. They ask for none themselves.
+    /// Checks that the process has the memory for encoding a list. The schemes allocate it without
+    /// a check.
     fn check_memory(list: &[u8]) -> Result<(), Error> {
         let bytes = list.len().saturating_mul(Self::ENCODING_FACTOR);
         Ok(memory::check(bytes.saturating_add(Self::ENCODING_BYTES))?)
@@ -87,7 +89,7 @@ impl Preg {
             .map(|m| &*m.scheme)
     }
 
-    /// Returns the first result of the given schemes, with its scheme.
+    /// Calls the schemes in order. Returns the first result, with its scheme.
     fn first<'a, T>(
         schemes: impl Iterator<Item = &'a dyn Scheme>,
         ask: impl Fn(&dyn Scheme) -> Result<Option<T>, Error>,
@@ -100,8 +102,8 @@ impl Preg {
         Ok(None)
     }
 
-    /// Rejects text that begins with the tag of a scheme: splitting it would give plausible but
-    /// wrong names.
+    /// Rejects text that begins with the tag of a scheme. Splitting it as a plain list would give
+    /// plausible but wrong names.
     fn refuse_tagged(&self, text: &[u8]) -> Result<(), Error> {
         if let Some(name) = self.tag_owner(text) {
             let why = match self.readers().any(|s| s.name() == name) {

@@ -77,12 +77,13 @@ impl Component {
 }
 
 impl Preg {
-    /// Loads the plugins that the parameters name, selects among them and the given components, and
-    /// creates their schemes. A plugin that cannot be used is skipped with a warning.
+    /// Loads the plugins that the parameters name, selects among the plugins and the given
+    /// components, and creates their schemes. A plugin that cannot be used is skipped with a
+    /// warning.
     ///
     /// # Errors
-    /// A setting is invalid, another user could have written a plugin file, or no component is
-    /// left; the message names the settings.
+    /// A setting is invalid, a user other than the owner and root can write a plugin file, or no
+    /// component is left; the message names the settings.
     pub fn open(params: &Params, components: &[&'static Component]) -> Result<Self, Error> {
         let limits = limits(params)?;
         let mut candidates: Vec<Candidate> = components.iter().copied().map(Static).collect();
@@ -117,13 +118,13 @@ impl Preg {
         })
     }
 
-    /// Returns the plugin files that are not used, with the reasons.
+    /// Returns the plugin files that were rejected, with the reasons.
     #[must_use]
     pub fn refused(&self) -> &[Refusal] {
         &self.refused
     }
 
-    /// Returns every component, highest priority first, including those that do not run.
+    /// Returns every component, highest priority first, including those without a scheme.
     #[must_use]
     pub fn components(&self) -> &[ComponentStatus] {
         &self.components
@@ -136,7 +137,8 @@ impl Preg {
     }
 }
 
-/// Returns the known parameters of the framework and all candidates.
+/// Returns the known parameters of the framework and of all candidates. `complete` tells that no
+/// candidate is missing.
 fn catalog(candidates: &[Candidate], complete: bool) -> Catalog {
     let mut catalog = Catalog::new(FRAMEWORK, PARAMS);
     for candidate in candidates {
@@ -157,7 +159,7 @@ fn catalog(candidates: &[Candidate], complete: bool) -> Catalog {
     catalog
 }
 
-/// Appends the refused plugins to an error, because a missing component may be one of them.
+/// Appends the rejected plugins to an error: a component that is missing may be one of them.
 fn with_refusals(error: pmix_mca::Error, refused: &[Refusal]) -> Error {
     let mut text = error.to_string();
     for refusal in refused {

@@ -8,11 +8,11 @@ use pmix_mca::{LoadFault, Params, Refusal};
 use super::candidate::{Candidate, FRAMEWORK};
 use crate::{Error, Status, dynamic};
 
-/// Adds every usable plugin to the candidates; each of the others gives one warning and one
+/// Adds every usable plugin to the candidates. For each other plugin, logs a warning and records a
 /// refusal.
 ///
 /// # Errors
-/// Another user could have placed a file.
+/// Another user could have written a plugin file.
 pub(super) fn load(
     params: &Params,
     candidates: &mut Vec<Candidate>,

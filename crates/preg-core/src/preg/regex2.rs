@@ -9,12 +9,12 @@ use pmix_types::{Regex2, Regex2Ref, Status};
 use crate::{Error, Preg, Scheme};
 
 impl Preg {
-    /// Encodes a list into the [`Regex2`] form. Every active scheme encodes it, and the smallest
-    /// value is used; of equal lengths the one with the higher priority.
+    /// Encodes a list into the [`Regex2`] form. Every active scheme encodes it, and the shortest
+    /// value is used. Among equally short values, the scheme with the highest priority wins.
     ///
     /// # Errors
     /// `PMIX_ERR_NOT_SUPPORTED` if every active scheme declines the list, or if a reader would
-    /// treat the list itself as a damaged value.
+    /// mistake the list itself for a damaged value.
     pub fn generate_regex(&self, list: &[u8]) -> Result<Regex2, Error> {
         Self::check_memory(list)?;
         self.refuse_damaged_ranges(list)?;
@@ -39,7 +39,7 @@ impl Preg {
         })
     }
 
-    /// Decodes a [`Regex2`] to list text, by its type tag.
+    /// Decodes a [`Regex2`] to list text with the scheme of its type.
     ///
     /// # Errors
     /// The type is unknown (`PMIX_ERR_NOT_SUPPORTED`), or the value is damaged.
@@ -51,9 +51,8 @@ impl Preg {
 
     /// Returns the node map of a [`Regex2`]: decoded, with expanded ranges.
     ///
-    /// This is the only function that a datastore needs. The decoded text is parsed as a value of
-    /// the string form only if it has the tag of a scheme that expands ranges; otherwise it is the
-    /// list.
+    /// The datastore uses this function. If the decoded text has the tag of a scheme that expands
+    /// ranges, it is parsed as a value in string form. Otherwise it is the list.
     ///
     /// # Errors
     /// As for [`Self::parse_regex`] and [`Self::parse_nodes`].
@@ -70,7 +69,7 @@ impl Preg {
         }
     }
 
-    /// Returns the process map of a [`Regex2`]; otherwise as [`Self::resolve_nodes`].
+    /// Returns the process map of a [`Regex2`], as [`Self::resolve_nodes`] does for node maps.
     ///
     /// # Errors
     /// As for [`Self::parse_regex`] and [`Self::parse_procs`].
@@ -86,8 +85,9 @@ impl Preg {
         }
     }
 
-    /// Rejects a list that begins like range notation but is not valid range notation: the second
-    /// step of [`Self::resolve_nodes`] could not parse it after transport as text.
+    /// Rejects a list that begins with the tag of range notation but is not valid in that notation.
+    /// The reader would decode the value to this list, and then fail to expand it
+    /// ([`Self::resolve_nodes`]).
     fn refuse_damaged_ranges(&self, list: &[u8]) -> Result<(), Error> {
         for scheme in self.expanders().filter(|s| list.starts_with(s.tag())) {
             let nodes = scheme.parse_nodes(list, &self.limits).map(|_| ());

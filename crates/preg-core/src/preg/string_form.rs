@@ -9,10 +9,11 @@ use pmix_types::{Status, memory};
 
 use crate::{Error, Extent, LegacyRegex, Packed, Preg, Scheme, Terminator, Unpacked};
 
-/// The most bytes after the first NUL that determine the length of a value.
+/// The maximum length in bytes of the header after the first NUL, which determines the length of a
+/// value.
 const LONGEST_HEADER: usize = 256;
 
-/// Generates a value with a scheme, and returns it if it is text.
+/// Encodes with a scheme, and returns the value if it contains no NUL.
 fn text_of(
     scheme: &dyn Scheme,
     generate: impl Fn(&dyn Scheme) -> Result<Option<Vec<u8>>, Error>,
@@ -36,8 +37,8 @@ impl Preg {
         self.generate_legacy(list, |s| s.generate_node_regex(list))
     }
 
-    /// Encodes a node list into text, for a caller that passes the value on as a C string. Works
-    /// like [`Self::generate_node_regex`], but skips schemes whose value contains a NUL byte.
+    /// Encodes a node list into a value without NUL bytes, for a caller that passes the value on as
+    /// a C string. Otherwise it is like [`Self::generate_node_regex`].
     ///
     /// # Errors
     /// As for [`Self::generate_node_regex`].
@@ -45,7 +46,8 @@ impl Preg {
         self.generate_legacy(list, |s| text_of(s, |s| s.generate_node_regex(list)))
     }
 
-    /// Encodes a process map into text, as [`Self::generate_node_text`] does for a node list.
+    /// Encodes a process map into a value without NUL bytes, as [`Self::generate_node_text`] does
+    /// for a node list.
     ///
     /// # Errors
     /// As for [`Self::generate_node_regex`].
@@ -53,7 +55,8 @@ impl Preg {
         self.generate_legacy(list, |s| text_of(s, |s| s.generate_ppn(list)))
     }
 
-    /// Encodes a process map into the string form; otherwise as [`Self::generate_node_regex`].
+    /// Encodes a process map into the string form, as [`Self::generate_node_regex`] does for a node
+    /// list.
     ///
     /// # Errors
     /// As for [`Self::generate_node_regex`].
@@ -80,10 +83,11 @@ impl Preg {
         })
     }
 
-    /// Decodes a node map of the string form; text that belongs to no scheme is split at commas.
+    /// Decodes a node map in string form. Text that no scheme recognizes is split at commas.
     ///
     /// # Errors
-    /// The value is damaged, exceeds the limits, or has the tag of a scheme that may not parse.
+    /// The value is damaged, exceeds the limits, or has the tag of a scheme that is disabled for
+    /// parsing.
     pub fn parse_nodes(&self, regex: &[u8]) -> Result<NodeList, Error> {
         let found = Self::first(self.readers(), |s| {
             s.parse_nodes(value_of(s, regex)?, &self.limits)
@@ -94,8 +98,7 @@ impl Preg {
         }
     }
 
-    /// Decodes a process map of the string form; text that belongs to no scheme is split at
-    /// semicolons.
+    /// Decodes a process map in string form. Text that no scheme recognizes is split at semicolons.
     ///
     /// # Errors
     /// As for [`Self::parse_nodes`].
@@ -109,8 +112,8 @@ impl Preg {
         }
     }
 
-    /// Returns the extent of the value at the start of `bytes`, determined by the scheme that
-    /// recognizes it.
+    /// Returns the extent of the value at the start of `bytes`, or `None` if no scheme recognizes
+    /// it.
     ///
     /// # Errors
     /// The value has a scheme's tag, but its length cannot be determined.
@@ -118,12 +121,12 @@ impl Preg {
         Ok(self.owner(bytes)?.map(|(_, extent)| extent))
     }
 
-    /// Returns the extent of a value in memory without a known length, such as a C string.
+    /// Returns the extent of a value in memory of unknown length, such as a C string.
     ///
     /// `first(n)` returns the first `n` bytes of the memory. It is called for the text and its NUL,
     /// `text_len + 1` bytes, and then for one more byte at a time while the scheme of the value
-    /// parses its header. Bytes after the header are never requested, so the extent may be longer
-    /// than the bytes that were read.
+    /// parses its header. It is never called for bytes after the header, although the value may be
+    /// longer.
     ///
     /// # Errors
     /// The value has a scheme's tag, but its length cannot be determined.
@@ -139,7 +142,7 @@ impl Preg {
             match Self::first(self.readers(), |s| s.legacy_len(bytes)) {
                 Ok(None) => return Ok(Extent::of_text(bytes)),
                 Ok(Some((_, extent))) => return Ok(extent),
-                // The scheme needs exactly the next byte.
+                // The header is truncated: the scheme needs the next byte.
                 Err(error) if error.offset() == Some(len) && len < longest => len += 1,
                 Err(error) => return Err(error),
             }
@@ -164,7 +167,7 @@ impl Preg {
         Ok(found)
     }
 
-    /// Copies a value; the length of the copy includes the terminating NUL of text forms.
+    /// Copies a value, with the terminating NUL if the value is text.
     ///
     /// # Errors
     /// The value has a scheme's tag, but its length cannot be determined.
@@ -175,7 +178,7 @@ impl Preg {
         Self::terminated(value, extent)
     }
 
-    /// Returns the data to pack for a value of the string form.
+    /// Returns the data to pack for a value in string form.
     ///
     /// # Errors
     /// As for [`Self::copy`].
@@ -210,10 +213,10 @@ impl Preg {
         ))
     }
 
-    /// Releases a value; only the framework that owns the scheme of the value accepts it.
+    /// Releases a value, which must belong to a scheme of this framework.
     ///
     /// # Errors
-    /// `PMIX_ERR_BAD_PARAM` if the value belongs to no scheme.
+    /// `PMIX_ERR_BAD_PARAM` if no scheme recognizes the value.
     pub fn release(&self, value: LegacyRegex) -> Result<(), Error> {
         match self.legacy_len(&value.bytes)? {
             Some(_) => Ok(()),
@@ -233,7 +236,7 @@ impl Preg {
         Ok(copy)
     }
 
-    /// Returns the bytes as a plain list, unless a reader would misinterpret them.
+    /// Returns the bytes as a plain list, or an error if a reader would misinterpret them.
     fn plain_text<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], Error> {
         let text = bytes.strip_suffix(b"\0").unwrap_or(bytes);
         self.refuse_tagged(text)?;

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The columns of a record, and their comparison with other records.
+//! The layout of a record: its literals and columns.
 
 use std::ops::Range;
 
 use crate::format::MAX_COLUMNS;
 use crate::value::push_number;
 
-/// A column: a run of digits, cut to its last 18.
+/// A column: consecutive digits, of which at most the last 18.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     /// The literal before the column, relative to the start of the record.
     literal: Range<usize>,
     /// The digits of the column in the first record.
     pub(crate) digits: Range<usize>,
-    /// The index of its name in the record.
+    /// The index in the record of the name that contains the column.
     pub(crate) name: usize,
-    /// `true` if digits precede it; it then has 18 digits in every record.
+    /// `true` if digits precede the column. Then it has 18 digits in every record.
     pub(crate) cut: bool,
-    /// The width, if a leading zero has shown it.
+    /// The width of the column, if a record has leading zeros in it.
     pub(crate) width: Option<usize>,
-    /// The fewest digits of a number without leading zeros.
+    /// The minimum number of digits of the numbers without leading zeros so far.
     shortest: usize,
 }
 
@@ -34,8 +34,8 @@ pub(crate) struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    /// Returns the layout of the record in `text[record]` and its values, or `None` if it has too
-    /// many columns.
+    /// Returns the layout of `text[record]`, and appends the numbers in its columns to `values`.
+    /// Returns `None` if it has too many columns.
     pub(crate) fn new(text: &'a [u8], record: Range<usize>, values: &mut Vec<i64>) -> Option<Self> {
         let bytes = &text[record.clone()];
         let mut layout = Self {
@@ -77,8 +77,8 @@ impl<'a> Layout<'a> {
         Some(layout)
     }
 
-    /// Reads the record at `at` if it has this layout: stores its columns in `values` and returns
-    /// its end.
+    /// Parses the record at `at` if it has this layout. Stores the numbers in its columns in
+    /// `values` and returns its end.
     #[inline]
     pub(crate) fn read(&mut self, mut at: usize, values: &mut [i64]) -> Option<usize> {
         let text = self.text;
@@ -105,13 +105,13 @@ impl<'a> Layout<'a> {
         1 + separators.filter(|b| matches!(b, b',' | b';')).count()
     }
 
-    /// Returns the byte before an offset, if the text contains it.
+    /// Returns the byte before an offset, or `None` outside of the text.
     pub(crate) fn separator_before(&self, at: usize) -> Option<u8> {
         self.text.get(at.checked_sub(1)?).copied()
     }
 
-    /// Returns the number of names at `at` that equal the first names of the record with these
-    /// columns, and the end of the last one.
+    /// Compares the names at `at` with those of the record that has these numbers in its columns.
+    /// Returns the number of equal names, and the end of the last one.
     pub(crate) fn matching_names(&self, values: &[i64], at: usize) -> (usize, usize) {
         let record = &self.text[self.record.clone()];
         let mut expected = Vec::with_capacity(record.len());
@@ -145,7 +145,7 @@ impl<'a> Layout<'a> {
         places
     }
 
-    /// Returns the columns of a record that has this layout.
+    /// Returns the numbers in the columns of a record that has this layout.
     pub(crate) fn values(&self, at: usize) -> Vec<i64> {
         let places = self.places(at);
         places.into_iter().map(|p| number(&self.text[p])).collect()
@@ -162,8 +162,8 @@ impl<'a> Layout<'a> {
 }
 
 impl Slot {
-    /// Returns `true` if the column can have a number of `len` digits besides the previous ones;
-    /// the width of a column is at least the one that leading zeros show.
+    /// Returns `true` if the column can have a number of `len` digits besides the previous numbers.
+    /// `zero` tells that it has leading zeros.
     #[inline]
     fn takes(&mut self, len: usize, zero: bool) -> bool {
         if len == 0 || len > 18 {
@@ -173,7 +173,8 @@ impl Slot {
             (Some(width), true) => len == width,
             (Some(width), false) => len == width || (len > width && !self.cut),
             (None, true) => {
-                // The template shows the first record, so that record must show the width.
+                // The template is the first record, so the first record must already show the
+                // width.
                 let fits = len <= self.shortest && len == self.digits.len();
                 if fits {
                     self.width = Some(len);
@@ -188,13 +189,13 @@ impl Slot {
     }
 }
 
-/// Returns the end of a literal of the first record in the text, if the text has it at `at`.
+/// If the text has this literal of the first record at `at`, returns its end there.
 #[inline]
 fn literal(text: &[u8], base: usize, range: &Range<usize>, at: usize) -> Option<usize> {
     let end = at + range.len();
     let here = text.get(at..end)?;
     let wanted = &text[base + range.start..base + range.end];
-    // Literals have a few bytes: a call costs more than the comparison.
+    // Literals are short, so a call to `memcmp` would cost more than the comparison.
     let same = if here.len() <= 8 {
         here.iter().zip(wanted).all(|(a, b)| a == b)
     } else {
@@ -203,8 +204,8 @@ fn literal(text: &[u8], base: usize, range: &Range<usize>, at: usize) -> Option<
     same.then_some(end)
 }
 
-/// Returns the number at `at` and its count of digits; counts digits beyond 18 without reading
-/// them.
+/// Returns the number at `at` and its number of digits. Digits after the first 18 are counted but
+/// not parsed.
 #[inline]
 fn leading_number(text: &[u8], at: usize) -> (i64, usize) {
     let (mut value, mut len) = (0_i64, 0);

@@ -1,48 +1,49 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The folding of the differences of a region into products.
 //!
-//! In an odometer the difference of the fastest counter is the most frequent one, that of the next
-//! counter the second, and so on, wherever the list starts or ends. The differences are therefore
-//! processed in order of frequency, and each pass joins neighbors of equal shape into one loop
-//! around that shape. The first block of a loop may be the end of a shape, and the last its
-//! beginning: the element is then a window of a product. Passes and comparisons are bounded, so the
-//! work is linear.
+//! Names are often generated like an odometer. Then the difference of the fastest counter is the
+//! most frequent, that of the next counter the second, and so on. So the differences are processed
+//! in order of frequency. Each pass joins neighbors of equal shape into a loop around this shape.
+//! The list may begin and end within a round: then the first neighbor is the end of a shape, the
+//! last one the beginning of a shape, and the element is a window of a product. The number of
+//! passes and comparisons is bounded, so the time is linear.
 
 use super::region::{Region, Step, Symbol, index};
 use super::shape::{SINGLE, ShapeId, Shapes};
 use crate::format::digits;
 
-/// The most differences that become loops, one pass each.
+/// The maximum number of differences that become loops. Each takes a pass.
 const PASSES: usize = 16;
-/// The minimum frequency: a difference that precedes fewer than one in `RARE` elements is not worth
-/// a pass.
+/// The reciprocal of the minimum frequency: a difference gets a pass only if it precedes at least
+/// one in `RARE` elements.
 const RARE: u64 = 256;
-/// The number of rounds from which on a loop always pays off; for fewer, the bytes are compared.
+/// The number of rounds from which on a loop is always shorter. For fewer rounds, the lengths are
+/// compared.
 const SURE: usize = 8;
-/// The bytes that a small product may cost more than its parts.
+/// The number of bytes by which a whole product may be longer than its parts.
 const SLACK: usize = 2;
 
 /// A window of a product.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Element {
-    /// The offset of its first record in the text.
+    /// The offset in the text of the first record.
     pub(crate) offset: usize,
     pub(crate) shape: ShapeId,
-    /// The number of its first record in the product.
+    /// The index in the product of the first record.
     pub(crate) skip: u64,
     /// The number of records.
     pub(crate) total: u64,
-    /// The difference to the first record of the next element.
+    /// The difference from the last record to the first record of the next element.
     pub(crate) joint: Option<Symbol>,
 }
 
-/// Returns the products of a region in order.
+/// Folds a region into windows of products, in order.
 pub(crate) fn fold(region: &Region<'_>, shapes: &mut Shapes<'_>) -> Vec<Element> {
     let counts = &region.symbols.counts;
     let mut order: Vec<Symbol> = (0..).take(region.symbols.len()).collect();
     let by_count = |s: &Symbol| std::cmp::Reverse(counts.get(index(*s)).copied());
     if order.len() > PASSES {
-        // Only the most frequent differences are needed; their order is determined below.
+        // Selects the most frequent differences; they are sorted below.
         order.select_nth_unstable_by_key(PASSES - 1, |s| (by_count(s), *s));
         order.truncate(PASSES);
     }
@@ -66,8 +67,8 @@ pub(crate) fn fold(region: &Region<'_>, shapes: &mut Shapes<'_>) -> Vec<Element>
     elements
 }
 
-/// Returns the runs of equal differences as elements. A record between two runs belongs to the one
-/// with the fastest difference, otherwise to the first one.
+/// Converts consecutive equal differences into elements. The record between two such elements
+/// belongs to the one with the difference `fastest`, or else to the first one.
 fn runs(region: &Region<'_>, fastest: Symbol, shapes: &mut Shapes<'_>) -> Vec<Element> {
     let single = |offset| Element {
         offset,
@@ -95,8 +96,9 @@ fn runs(region: &Region<'_>, fastest: Symbol, shapes: &mut Shapes<'_>) -> Vec<El
     elements
 }
 
-/// Handles a run of a difference that is not the fastest: it takes the open record before it if
-/// that is a single one, and leaves its last record to a following run of the fastest difference.
+/// Adds consecutive equal differences that are not `fastest` as an element. The element includes
+/// the record before it if that record is single. It leaves its last record to the next element if
+/// that one has the difference `fastest`.
 fn other_run(
     region: &Region<'_>,
     step: &Step,
@@ -141,7 +143,7 @@ fn other_run(
     }
 }
 
-/// A pass: joins the elements that a difference separates.
+/// A pass, which joins the elements that one difference separates.
 struct Pass<'p, 's, 'a> {
     region: &'p Region<'a>,
     shapes: &'p mut Shapes<'s>,
@@ -163,8 +165,8 @@ impl Pass<'_, '_, '_> {
         elements.truncate(write);
     }
 
-    /// Returns the product that starts with the first element, if any, and the number of elements
-    /// in it.
+    /// Joins the first elements into a product. Returns the product and the number of elements in
+    /// it, or `None` if they form no product.
     fn chain(&mut self, elements: &[Element]) -> Option<(Element, usize)> {
         let [first, second, ..] = elements else {
             return None;
@@ -201,7 +203,7 @@ impl Pass<'_, '_, '_> {
         Some((self.product(&elements[..used], shape)?, used))
     }
 
-    /// Returns the elements as rounds of one loop around `shape`, if that is valid and pays off.
+    /// Returns the elements as rounds of a loop around `shape`, if that is valid and shorter.
     fn product(&mut self, parts: &[Element], shape: ShapeId) -> Option<Element> {
         let (first, last) = (parts.first()?, parts.last()?);
         let count = u64::try_from(parts.len()).ok()?;
@@ -213,7 +215,8 @@ impl Pass<'_, '_, '_> {
             let cost = self.shapes.cost(shape, count, self.symbol) + window(skip, total, size);
             let joint = self.shapes.joint_cost(self.symbol);
             let apart: usize = parts.iter().map(|p| self.cost(p)).sum();
-            // A whole product may become a round of an outer one, which repays the slack.
+            // A whole product may be longer by `SLACK`, because a later pass may make it a round of
+            // an outer loop.
             let slack = if total == size { SLACK } else { 0 };
             if cost > apart + joint * (parts.len() - 1) + slack {
                 return None;
@@ -244,14 +247,14 @@ impl Pass<'_, '_, '_> {
         element.skip == 0 && element.total == self.shapes.get(element.shape).size
     }
 
-    /// Returns `true` if the element is the last records of a shape, or all of them.
+    /// Returns `true` if the element consists of the last records of a shape, or of all.
     fn is_end(&self, element: &Element, shape: ShapeId) -> bool {
         element.total <= self.shapes.get(shape).size
             && self.shapes.part(shape, element.total) == Some(element.shape)
             && element.skip + element.total == self.shapes.get(element.shape).size
     }
 
-    /// Returns `true` if the element is the first records of a shape, or all of them.
+    /// Returns `true` if the element consists of the first records of a shape, or of all.
     fn is_start(&self, element: &Element, shape: ShapeId) -> bool {
         element.total <= self.shapes.get(shape).size
             && self.shapes.part(shape, element.total) == Some(element.shape)
@@ -259,7 +262,7 @@ impl Pass<'_, '_, '_> {
     }
 }
 
-/// Returns the length of a window.
+/// Returns the length of a window in the value, in bytes.
 fn window(skip: u64, total: u64, size: u64) -> usize {
     let skipped = if skip > 0 { 1 + digits(skip) } else { 0 };
     let taken = if skip + total < size {

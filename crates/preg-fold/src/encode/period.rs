@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The number of names of a record: the shortest period in the shapes of the next names.
+//! The number of names in a record: the shortest period in the shapes of the next names.
 
 use std::collections::VecDeque;
 
-/// The most names of a record.
+/// The maximum number of names in a record.
 const LONGEST: usize = 8;
-/// The number of names that are examined; it is bounded, so that the encoder stays linear.
+/// The number of names that are examined for a period. It is bounded, so that the time of the
+/// encoder stays linear.
 const WINDOW: usize = 2 * LONGEST;
 
-/// A name ahead: its offset, and a hash of it in which each run of digits counts as one.
+/// One of the next names: its offset, and a hash of its shape, in which consecutive digits count as
+/// one.
 #[derive(Clone, Copy, Debug)]
 struct Look {
     start: usize,
@@ -16,7 +18,7 @@ struct Look {
     hash: u64,
 }
 
-/// A window over the next names, each of which is hashed only once.
+/// A window of the next names. Each name is hashed only once.
 #[derive(Debug)]
 pub(crate) struct Ahead<'a> {
     text: &'a [u8],
@@ -31,8 +33,8 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    /// Returns the number of names of a record at `at` and the end of the first record. The number
-    /// is one if nothing repeats.
+    /// Returns the number of names in a record at `at`, and the end of the first record. The number
+    /// is 1 if the names have no period.
     pub(crate) fn record(&mut self, at: usize) -> (usize, usize) {
         self.fill(at);
         let hash = |index: usize| self.looks.get(index).map(|l| l.hash);

@@ -6,17 +6,17 @@ use std::collections::HashMap;
 use super::layout::Layout;
 use crate::format::{MAX_COLUMNS, VALUE_END};
 
-/// The most differences in the lookup table: a list with more of them is irregular, and a table
-/// beyond the caches is slow.
+/// The maximum number of differences in the lookup table. A list with more differences is
+/// irregular, and a table larger than the caches is slow.
 const TABLE: usize = 1 << 15;
 
 /// The number of differences that are examined for a period.
 const PERIODS: usize = 3 * MAX_COLUMNS;
 
-/// A difference between two records; equal differences have the same number.
+/// The number of a difference between two records. Equal differences have the same number.
 pub(crate) type Symbol = u32;
 
-/// The differences of a region: a separator and the increments of the columns.
+/// The differences in a region. Each consists of a separator and the increments of the columns.
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
     columns: usize,
@@ -25,13 +25,13 @@ pub(crate) struct Symbols {
     diffs: Vec<i64>,
     /// The number of occurrences of each symbol.
     pub(crate) counts: Vec<u64>,
-    /// The symbols by a hash of their difference, up to a limit.
+    /// The symbols by the hash of their difference, at most `TABLE`.
     numbers: HashMap<u64, Symbol>,
-    /// The last symbols, because lists repeat themselves.
+    /// The most recent symbols, which are compared first.
     recent: [Symbol; 4],
 }
 
-/// A difference with its number of consecutive repetitions.
+/// A difference, and how many times in a row it occurs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     /// The offset of the record before the first of these differences.
@@ -46,11 +46,12 @@ pub(crate) struct Region<'a> {
     pub(crate) layout: Layout<'a>,
     pub(crate) symbols: Symbols,
     pub(crate) steps: Vec<Step>,
-    /// The number of names of a record.
+    /// The number of names in a record.
     pub(crate) names: usize,
-    /// The number of names missing in the last record; such a record always belongs to a run.
+    /// The number of names missing in the last record. Only a record that repeats the previous
+    /// difference may lack names.
     pub(crate) cut: usize,
-    /// The end of its last record.
+    /// The end of the last record.
     pub(crate) end: usize,
 }
 
@@ -62,12 +63,12 @@ impl Symbols {
         }
     }
 
-    /// Returns the separator before the next record.
+    /// Returns the separator of a difference.
     pub(crate) fn separator(&self, symbol: Symbol) -> u8 {
         self.separators.get(index(symbol)).copied().unwrap_or(b',')
     }
 
-    /// Returns the increments of the columns.
+    /// Returns the increments of a difference.
     pub(crate) fn diff(&self, symbol: Symbol) -> &[i64] {
         let start = index(symbol) * self.columns;
         self.diffs
@@ -82,7 +83,7 @@ impl Symbols {
     #[inline]
     fn is(&self, symbol: Symbol, separator: u8, diff: &[i64]) -> bool {
         let known = self.diff(symbol);
-        // Rows have a few numbers: a call for a comparison costs more than the comparison.
+        // Rows are short, so a call to `memcmp` would cost more than the comparison.
         self.separators.get(index(symbol)) == Some(&separator)
             && known.len() == diff.len()
             && known.iter().zip(diff).all(|(a, b)| a == b)
@@ -112,8 +113,8 @@ impl Symbols {
         symbol
     }
 
-    /// Adds a symbol. Two symbols for the same difference are possible if the table is full or
-    /// hashes collide: the result folds less, but is correct.
+    /// Adds a symbol. If the table is full or hashes collide, a difference may get two symbols.
+    /// Then the list is folded less, but correctly.
     fn add(&mut self, hash: u64, separator: u8, diff: &[i64]) -> Symbol {
         let symbol = Symbol::try_from(self.separators.len()).unwrap_or(Symbol::MAX);
         self.separators.push(separator);
@@ -138,7 +139,7 @@ fn hash(separator: u8, diff: &[i64]) -> u64 {
     })
 }
 
-/// Accepts the names at `at` as the beginning of one more record, if that continues the last run.
+/// Accepts the names at `at` as the beginning of a record, if they repeat the last difference.
 /// Returns the number of missing names and the end of the names.
 fn cut_record(
     layout: &Layout<'_>,
@@ -155,7 +156,7 @@ fn cut_record(
     }
     let (names, end) = layout.matching_names(&values, at);
     let valid = layout.slots.iter().zip(values).all(|(slot, value)| {
-        // Names that are not written may be out of range, as the decoder allows.
+        // Columns of missing names may be out of range; the decoder allows that.
         let least = if slot.name < names { 0 } else { 1 - VALUE_END };
         (least..VALUE_END).contains(&value)
     });
@@ -167,8 +168,8 @@ fn cut_record(
 }
 
 impl<'a> Region<'a> {
-    /// Reads records from the first one on, as long as the layout is the same. Returns `None` if it
-    /// has too many columns or no record follows.
+    /// Reads records as long as they have the layout of the first one. Returns `None` if the first
+    /// record has too many columns, or if no record follows with its layout.
     pub(crate) fn read(text: &'a [u8], start: usize, end: usize) -> Option<Self> {
         let mut last = Vec::new();
         let mut layout = Layout::new(text, start..end, &mut last)?;
@@ -186,7 +187,7 @@ impl<'a> Region<'a> {
             }
             let symbol = symbols.number(separator, &diff);
             match steps.last_mut() {
-                // A run that exceeds the counter continues as another step.
+                // If the counter is at its maximum, the repetitions continue as another step.
                 Some(step) if step.symbol == symbol && step.count < u32::MAX => step.count += 1,
                 _ => steps.push(Step {
                     offset,
@@ -219,7 +220,7 @@ impl<'a> Region<'a> {
         })
     }
 
-    /// Returns the shortest period of the first differences, or else of the separators, if one is
+    /// Returns the shortest period of the first differences, or else of their separators, if it is
     /// short enough.
     pub(crate) fn period(&self) -> Option<usize> {
         let first: Vec<Symbol> = (self.steps.iter().take(PERIODS))

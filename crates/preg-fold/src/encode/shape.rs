@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Products of loops; equal products share one number, so that they can be compared by it.
+//! Shapes: products of loops. Equal shapes have the same number, by which they are compared.
 
 use std::collections::HashMap;
 
@@ -19,9 +19,9 @@ pub(crate) struct Shape {
     pub(crate) count: u64,
     /// The difference from the last record of a round to the first of the next.
     pub(crate) symbol: Symbol,
-    /// The number of records.
+    /// The number of records in the shape.
     pub(crate) size: u64,
-    /// The approximate length of its loops in bytes.
+    /// The approximate length of the loops in the value, in bytes.
     pub(crate) cost: usize,
 }
 
@@ -31,7 +31,8 @@ pub(crate) struct Shapes<'s> {
     pub(crate) symbols: &'s Symbols,
     columns: usize,
     shapes: Vec<Shape>,
-    /// For each shape the total move from its first record to its last, a row of `columns` numbers.
+    /// The total increments from the first to the last record of each shape, a row of `columns`
+    /// numbers each.
     spans: Vec<i64>,
     numbers: HashMap<(ShapeId, u64, Symbol), ShapeId>,
     last: Option<((ShapeId, u64, Symbol), ShapeId)>,
@@ -64,13 +65,15 @@ impl<'s> Shapes<'s> {
         &self.spans[id * self.columns..(id + 1) * self.columns]
     }
 
-    /// Returns the increments per round of a loop over `inner` whose rounds differ by `symbol`.
+    /// Returns the increments of a loop around `inner`, from round to round. `symbol` is the
+    /// difference between the last record of a round and the first record of the next.
     pub(crate) fn step(&self, inner: ShapeId, symbol: Symbol) -> impl Iterator<Item = i64> + '_ {
         let diff = self.symbols.diff(symbol);
         (diff.iter().zip(self.span(inner))).map(|(d, s)| d.saturating_add(*s))
     }
 
-    /// Returns the shape of `count` rounds of `inner` that differ by `symbol`.
+    /// Returns the shape of `count` rounds of `inner` with the difference `symbol` between them.
+    /// Adds it if it is new.
     pub(crate) fn intern(&mut self, inner: ShapeId, count: u64, symbol: Symbol) -> ShapeId {
         let key = (inner, count, symbol);
         if let Some((last, id)) = self.last
@@ -108,7 +111,8 @@ impl<'s> Shapes<'s> {
         id
     }
 
-    /// Returns the approximate length of the loops of a shape, which need not exist.
+    /// Returns the approximate length of the loops of a shape, in bytes. The shape need not exist
+    /// yet.
     pub(crate) fn cost(&self, inner: ShapeId, count: u64, symbol: Symbol) -> usize {
         let mut moving = self.step(inner, symbol).filter(|s| *s != 0);
         let moves = match (moving.next(), moving.next()) {
@@ -132,7 +136,8 @@ impl<'s> Shapes<'s> {
         1 + moves
     }
 
-    /// Returns the shape of the first or last `records` records of a shape.
+    /// Returns the shape of the first or last `records` records of a shape, or `None` if they are
+    /// not one of its inner shapes or fewer rounds.
     pub(crate) fn part(&self, mut id: ShapeId, records: u64) -> Option<ShapeId> {
         loop {
             let shape = self.get(id);
@@ -148,8 +153,8 @@ impl<'s> Shapes<'s> {
         }
     }
 
-    /// Returns `true` if all values of a product are within bounds, given those of its record
-    /// `skip`.
+    /// Returns `true` if the columns of all records of a product are within bounds. `values` are
+    /// the columns of record `skip`.
     pub(crate) fn fits(&self, id: ShapeId, skip: u64, values: &[i64]) -> bool {
         let mut low: Vec<i128> = values.iter().map(|v| i128::from(*v)).collect();
         let mut high = low.clone();

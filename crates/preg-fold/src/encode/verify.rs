@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The comparison of a new value with its list.
+//! The verification of a new value.
 //!
 //! A wrong map would send ranks to wrong hosts, so every value must decode to its list byte by
-//! byte. The comparison costs about as much as the encoding. On a mismatch the encoder falls back
-//! to the verbatim list; builds with debug assertions, such as the fuzz targets, panic instead.
+//! byte. This takes about as long as the encoding. On a mismatch the encoder falls back to the
+//! verbatim list; builds with debug assertions, such as the fuzz targets, panic instead.
 
 use preg_core::{Error, Status};
 
 use crate::expand::{Run, Sink, each_record, expand};
 use crate::value::Template;
 
-/// Returns `true` if the items of a value, from `at` on, decode to exactly this text.
+/// Returns `true` if the items of a value, from `at` on, decode to this text.
 pub(crate) fn says(value: &[u8], at: usize, text: &[u8]) -> bool {
     let mut rest = Rest { text };
     expand(value, at, &mut rest).is_ok() && rest.text.is_empty()
 }
 
-/// The text that is still to be compared.
+/// A sink that compares decoded text with the text of the list: the part that is not yet compared.
 struct Rest<'t> {
     text: &'t [u8],
 }

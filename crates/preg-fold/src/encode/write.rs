@@ -23,11 +23,13 @@ pub(crate) struct Writer<'w, 'a> {
     layout: &'w Layout<'a>,
     shapes: &'w Shapes<'w>,
     text: &'a [u8],
-    /// For each column its number among those that the templates show as columns.
+    /// The index of each column among those that the templates show as columns; `None` for other
+    /// columns.
     shown: Vec<Option<usize>>,
     cursor: Cursor,
     group: bool,
-    /// The number of names of a record, and the number missing in the very last record.
+    /// The number of names in a record, and the number of names missing in the last record of the
+    /// region.
     names: usize,
     cut: usize,
 }
@@ -43,7 +45,7 @@ impl<'w, 'a> Writer<'w, 'a> {
             })
         };
         let moving: Vec<bool> = (0..slots.len()).map(moving).collect();
-        // A column to the left of all moving columns does not affect the loops and needs no
+        // A column to the left of all moving columns does not affect the loops, so it needs no
         // backslash.
         let is_shown = |column: usize| {
             moving[column]
@@ -90,7 +92,7 @@ impl<'w, 'a> Writer<'w, 'a> {
             };
             way.clear();
             self.push_joint(joint, &mut way);
-            // A template has at least the bytes of its record.
+            // A template is at least as long as its record.
             let record = self.layout.end(next.offset) - next.offset;
             let restart = (record + 1 < way.len())
                 .then(|| self.template(next.offset))
@@ -114,7 +116,7 @@ impl<'w, 'a> Writer<'w, 'a> {
         out.len()
     }
 
-    /// Ends an item; a template without pieces is written as a plain record.
+    /// Ends an item. A template without pieces is written as a plain record.
     fn end_item(
         &self,
         elements: &[Element],
@@ -132,7 +134,7 @@ impl<'w, 'a> Writer<'w, 'a> {
         }
     }
 
-    /// Returns the record at an offset as a template, or `None` if its numbers do not show the
+    /// Returns the record at an offset as a template, or `None` if its numbers do not show their
     /// width.
     fn template(&self, offset: usize) -> Option<Vec<u8>> {
         let mut out = Vec::new();
@@ -181,7 +183,7 @@ impl<'w, 'a> Writer<'w, 'a> {
         let shape = *self.shapes.get(element.shape);
         let start = out.len();
         self.push_loops(element, cut, out);
-        // A joint is shorter, but its record is always complete.
+        // A joint is shorter than a loop of two rounds, but its record cannot lack names.
         if cut == 0 && shape.inner == SINGLE && element.total == 2 && shape.size == 2 {
             let mut way = Vec::new();
             self.push_joint(shape.symbol, &mut way);
@@ -251,7 +253,7 @@ impl<'w, 'a> Writer<'w, 'a> {
         }
     }
 
-    /// Returns the moving columns, by their shown numbers.
+    /// Returns the moves for these increments, with the indices of shown columns.
     fn moves(&self, steps: impl Iterator<Item = i64>) -> Vec<Move> {
         (self.shown.iter().zip(steps))
             .filter(|(_, step)| *step != 0)
@@ -260,7 +262,8 @@ impl<'w, 'a> Writer<'w, 'a> {
     }
 }
 
-/// Returns `true` if two sets of moves are equal; the first one is in column order.
+/// Returns `true` if two sets of moves are equal. `moves` is in column order, `others` is in any
+/// order.
 fn same(moves: &[Move], mut others: Vec<Move>) -> bool {
     others.sort_unstable();
     moves == others

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Damaged values give an error with an offset, within the limits and without a panic.
+//! Damaged values: decoding returns an error with an offset, stays within the limits, and does not
+//! panic.
 
 use crate::lists::{Dice, encoded, fold, odometer, procs, xnames};
 use preg_core::{Limits, Regex2Ref, Status};
@@ -20,7 +21,7 @@ fn value(bytes: &[u8]) -> Regex2Ref<'_> {
     }
 }
 
-/// Decodes a value in every way under tight limits.
+/// Decodes a value with every decoder, under tight limits.
 fn read(bytes: &[u8]) {
     let fold = fold();
     if let Ok(text) = fold.parse_regex(value(bytes), &TIGHT) {

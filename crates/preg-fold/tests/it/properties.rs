@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Properties for every list: it survives encoding, and the folded parsers agree with the text.
+//! Properties of every list: its value decodes to the list, and the folded parsers agree with the
+//! text.
 
 use crate::lists::{encoded, fold, shown};
 use preg_core::{Limits, NodeList, ProcMap};

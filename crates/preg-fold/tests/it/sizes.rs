@@ -3,7 +3,8 @@
 
 use crate::lists::{Dice, encoded, kept, odometer, procs, shown, shuffled, xnames};
 
-/// Process maps have the documented size of 104 MB only in optimized builds.
+/// The number of ranks per node. Only optimized builds use 128, which gives the documented map of
+/// 104 MB.
 const SLOTS: u64 = if cfg!(debug_assertions) { 8 } else { 128 };
 const NODES: u64 = if cfg!(debug_assertions) {
     20_000

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lists of the recorded vectors: all survive, and regular ones are shorter than in every other
-//! form.
+//! The lists of the recorded test vectors: each value decodes to its list, and regular lists are
+//! shorter than in every other scheme.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -11,7 +11,7 @@ use pmix_mca::Source;
 use preg_core::{Limits, NodeList, Params, ProcMap};
 use serde_json::Value;
 
-/// Returns every list of the vectors by its case.
+/// Returns the lists of the test vectors by case.
 fn lists() -> BTreeMap<String, Vec<u8>> {
     let mut lists = BTreeMap::new();
     for file in [
@@ -61,7 +61,8 @@ fn is_regular(case: &str, list: &[u8]) -> bool {
 fn every_vector_survives_and_never_exceeds_raw() {
     for (case, list) in lists() {
         let value = encoded(&list).bytes;
-        // The raw form is the text and a NUL; of equal lengths the higher priority is used.
+        // The raw form is the text plus a NUL. Among values of equal length, the scheme with the
+        // higher priority is used.
         assert!(value.len() <= list.len() + 1, "{case}: {}", shown(&value));
     }
 }
@@ -84,7 +85,7 @@ fn regular_vectors_beat_raw_and_zlib() {
 fn when_enabled_it_is_selected_for_regular_vectors() {
     let params = Params::builder()
         .set("preg", "native,raw,compress,fold", Source::Api)
-        // Makes the compress scheme accept short lists as well.
+        // Lets the compress scheme accept short lists as well.
         .set("pcompress_base_limit", "1", Source::Api)
         .build()
         .unwrap();

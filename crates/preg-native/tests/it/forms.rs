@@ -74,7 +74,7 @@ fn process_maps_that_peers_would_misread_or_that_grow_are_declined() {
     ] {
         assert_eq!(ppn(list), None, "{list:?}");
     }
-    // As long as the text is accepted, one byte longer is declined.
+    // A value as long as the list is accepted; a value that is one byte longer is declined.
     assert_eq!(ppn("0,1,2,3,4,5").as_deref(), Some("pmix[0-5]"));
     assert_eq!(ppn("0,1,2,3,4").as_deref(), Some("pmix[0-4]"));
     assert_eq!(ppn("0,1,2,3"), None);
@@ -127,7 +127,7 @@ fn ambiguous_regex2_maps_are_not_written() {
     let bytes = |list: &[u8]| scheme.generate_regex(list).expect("ok").map(|r| r.bytes);
     let procs = bytes(b"0,1,2,3;4,5,6,7").expect("a process map");
     assert_eq!(procs, b"pmix[0-3;4-7]\0");
-    // Names that are numbers, or the ranks of one node.
+    // Ambiguous: node names that are numbers, or the ranks of one node.
     assert_eq!(bytes(b"0,1,2,3,4,5,6,7,8"), None);
     assert_eq!(bytes(b"0-3,4-7,8-11"), None);
     assert_eq!(bytes(b"a,0,1,2").as_deref(), Some(&b"pmix[a,0,1,2]\0"[..]));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Damaged and hostile values give exact names or an error with an offset.
+//! Damaged and hostile values: the parser returns exact names or an error with an offset.
 
 use preg_core::{Limits, Regex2Ref, Status};
 
@@ -70,7 +70,7 @@ fn a_number_wider_than_its_width_is_an_error() {
     refused("pmix[n[1:8-12]]", BAD, 11);
     refused("pmix[n[3:1234]]", BAD, 9);
     refused("pmix[[5:123456]]", BAD, 8);
-    // Leading zeros are not digits of the number.
+    // Leading zeros do not count as digits of the number.
     assert_eq!(
         nodes(b"pmix[n[2:0007-0009]]").map(|l| text(&l)),
         Ok(b"n07,n08,n09".to_vec())
@@ -176,7 +176,7 @@ fn limits_hold_before_anything_is_allocated() {
     refused(b"pmix[node[2:1-3]]", &limits(3, 19));
     assert!(parse(b"pmix[node[2:1-3]]", &limits(3, 20)).is_ok());
     refused(b"pmix[long-name]", &limits(3, 8));
-    // A wide number is padded, but only up to a limit.
+    // A number is padded to a large width, but only up to a limit.
     let wide = parse(b"pmix[n[1000000:1-2]]", &Limits::default()).expect("fits");
     assert_eq!(wide.expect("mine").nth(1).map(|n| n.len()), Some(1_000_001));
     refused(b"pmix[n[2000000000:1]]", &Limits::default());

@@ -111,7 +111,8 @@ proptest! {
         let empty = body.split(|b| *b == b',').any(<[u8]>::is_empty);
         let names: Vec<_> = list.iter().collect();
         if empty {
-            // Upstream rejects empty names; here each is literally in the value.
+            // OpenPMIx rejects empty names. This scheme returns one only if the value has an empty
+            // element.
             let commas = body.iter().filter(|b| **b == b',').count();
             prop_assert!(names.iter().filter(|n| n.is_empty()).count() <= commas + 1);
         } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The generator, compared with slow but simple algorithms for the shortest text.
+//! Compares the generator with slow but simple algorithms for the shortest text.
 
 use std::ops::Range;
 
@@ -12,8 +12,8 @@ fn scheme() -> Box<dyn Scheme> {
         .expect("the scheme works everywhere")
 }
 
-/// Returns the runs of digits of a name, cut to their last 18 digits, including zeros before the
-/// cut.
+/// Returns the numeric fields of a name: at most the last 18 of consecutive digits, and the zeros
+/// before these.
 fn fields(name: &str) -> Vec<Range<usize>> {
     let bytes = name.as_bytes();
     let mut fields = Vec::new();
@@ -37,7 +37,7 @@ fn fields(name: &str) -> Vec<Range<usize>> {
     fields
 }
 
-/// Returns the text of one element for these names, if this field allows one.
+/// Returns these names as one group on this field, or `None` if they differ elsewhere.
 fn group(names: &[&str], field: &Range<usize>) -> Option<String> {
     let around = |name: &str| (name[..field.start].to_owned(), name[field.end..].to_owned());
     let first = around(names[0]);
@@ -90,7 +90,7 @@ fn exhaustive(names: &[&str]) -> usize {
         .expect("one name is always an element")
 }
 
-/// Computes the same with a table over all pairs of ends, for longer lists.
+/// Returns the same as `exhaustive`, for longer lists, with a table.
 fn tabled(names: &[&str]) -> usize {
     let mut best = vec![0];
     for end in 1..=names.len() {
@@ -125,7 +125,7 @@ fn check(list: &str, best: impl Fn(&[&str]) -> usize) {
     assert_eq!(value.len(), "pmix[".len() + best(&names), "{list}: {value}");
 }
 
-/// Generates lists in which neighbors often differ in one field: a walk over the numbers of a
+/// Generates lists in which neighbors often differ in one field: each step changes the numbers of a
 /// template.
 fn walks(steps: Range<usize>) -> impl Strategy<Value = String> {
     let template = prop_oneof![
@@ -173,8 +173,8 @@ fn walks(steps: Range<usize>) -> impl Strategy<Value = String> {
     )
 }
 
-/// Generates lists of parts in which one field takes numbers in any order, with repetitions and
-/// runs.
+/// Generates lists of sections. In each, one field has numbers in any order, with repetitions and
+/// consecutive numbers.
 fn scattered() -> impl Strategy<Value = String> {
     let template = prop_oneof![
         Just(("n", vec![3], "")),
@@ -211,7 +211,7 @@ fn cut(list: &str, names: usize) -> String {
     list.split(',').take(names).collect::<Vec<_>>().join(",")
 }
 
-/// Keeps failures out of files; they become cases of the tests below.
+/// Returns a configuration without files for failures; a failure becomes a test below.
 fn config() -> ProptestConfig {
     ProptestConfig {
         failure_persistence: None,

@@ -100,8 +100,8 @@ fn node_maps_are_correct_and_never_longer_than_upstream() {
             assert!(ours.len() <= theirs.len(), "{}", record["case"]);
             equal += usize::from(ours == theirs);
             shorter += usize::from(ours.len() < theirs.len());
-            // Upstream does not fold names with a colon; here `raw:1,raw:2` folds to the same
-            // length.
+            // OpenPMIx does not fold names with a colon. This scheme folds `raw:1,raw:2` to text of
+            // the same length.
             let tie = ours.len() == theirs.len() && record["case"] != "node/hand/36";
             assert!(!tie || ours == theirs, "{}", record["case"]);
         }
@@ -124,14 +124,14 @@ fn process_maps_agree_with_correct_ones_of_upstream() {
         let ours = scheme().generate_ppn(list.as_bytes()).expect("never fails");
         if record["status"] == 0 {
             let theirs = hex(&record["output_hex"]).expect("an output");
-            // Ranks above 2^31-1 are negative in upstream's value; this scheme declines.
+            // OpenPMIx writes ranks above 2^31-1 as negative numbers; this scheme declines them.
             match ours {
                 Some(ours) => assert_eq!(ours, theirs, "{}", record["case"]),
                 None => assert_eq!(record["case"], "proc/hand/20"),
             }
             equal += 1;
         } else if let Some(ours) = ours {
-            // In lists such as 0-3,4-7 the ranges are joined here.
+            // This scheme joins the ranges of lists such as 0-3,4-7.
             assert!(ours.len() <= list.len());
             let meant = ProcMap::parse_text(list.as_bytes(), &Limits::default()).expect("ranks");
             let read = procs(&ours).expect("parses");
@@ -173,7 +173,7 @@ fn values_of_upstream_are_parsed_as_by_upstream() {
                     .filter_map(Value::as_str)
                     .collect::<Vec<_>>()
                     .join(","),
-                // Upstream's generator drops one comma at the end of the list.
+                // OpenPMIx's generator drops one comma at the end of the list.
                 None => {
                     let list = input_of(&record, &inputs).expect("an input");
                     list.strip_suffix(',').unwrap_or(&list).to_owned()
@@ -190,7 +190,8 @@ fn values_of_upstream_are_parsed_as_by_upstream() {
     assert!(read > 200, "{read}");
 }
 
-/// Returns the values of native.jsonl by case: parse.jsonl has only the checksums of long ones.
+/// Returns the values of native.jsonl by case, because parse.jsonl has only checksums of long
+/// values.
 fn written() -> HashMap<String, Vec<u8>> {
     records("native.jsonl")
         .iter()
@@ -198,8 +199,7 @@ fn written() -> HashMap<String, Vec<u8>> {
         .collect()
 }
 
-/// Checks the values that upstream splits at their commas: empty names are names, the rest is
-/// rejected.
+/// Checks values that OpenPMIx splits at commas: empty names are parsed, all others are rejected.
 fn not_split_into_garbage(case: &str, value: &[u8]) {
     match case {
         "node/hand/22" => assert_eq!(node_text(value), b"n1,n2,"),
@@ -209,7 +209,7 @@ fn not_split_into_garbage(case: &str, value: &[u8]) {
     }
 }
 
-/// The results of this parser for hostile values, if upstream's result differs or is missing.
+/// The results of this parser for hostile values for which OpenPMIx's result differs or is missing.
 ///
 /// Each text is the result, or `error STATUS OFFSET`.
 const NASTY: &[(&str, &str)] = &[

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A record of the vectors: a call and the result of a library.
+//! A record of the test vectors: a pack call and the result of a library.
 
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ pub(crate) fn of(file: &'static str) -> Vec<Call> {
 fn read(file: &'static str, line: usize, json: &Json) -> Call {
     let mut value = json["value"].clone();
     if json["type"] == "PMIX_NODE_STATS" {
-        // The vectors have only a note in place of these members.
+        // The test vectors have only a note instead of these members.
         value[0]["diskstats"] = json!([]);
         value[0]["netstats"] = json!([]);
     }

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use super::call::{Call, folder};
 use crate::records::unhex;
 
-/// The result of a record.
+/// This project's result for a record.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Outcome {
     Bytes(Vec<u8>),
@@ -23,7 +23,7 @@ pub(crate) enum Way {
     Unpack,
 }
 
-/// The content of the file.
+/// The content of `deviations.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Deviations {
@@ -37,24 +37,24 @@ struct Deviation {
     /// The reason.
     reason: String,
     way: Way,
-    /// The files; a `*` matches any text.
+    /// The files to which the deviation applies; a `*` matches any text.
     files: Vec<String>,
-    /// The types; all if omitted.
+    /// The types to which it applies; all if omitted.
     #[serde(default)]
     types: Vec<String>,
-    /// The values as JSON; all if omitted.
+    /// The values to which it applies, as JSON; all if omitted.
     #[serde(default)]
     values: Vec<String>,
-    /// The releases that packed the bytes; all if omitted.
+    /// The releases to whose bytes it applies; all if omitted.
     #[serde(default)]
     producers: Vec<String>,
     answer: Stated,
-    /// The files and types for which it was needed.
+    /// The files and types that have used the deviation so far.
     #[serde(skip)]
     needed: Vec<String>,
 }
 
-/// The stated result of this project.
+/// The result of this project, as the file states it.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum Stated {
@@ -62,15 +62,15 @@ enum Stated {
     Status(i32),
     /// Exactly these bytes.
     Bytes(String),
-    /// The first bytes of the library, then these.
+    /// The first bytes of the library's result, then these.
     Then(String),
     /// Exactly this value, as JSON.
     Value(String),
-    /// A value that gives the library's bytes when it is packed.
+    /// Any value that is packed to the library's bytes.
     Again,
     /// The count, then these bytes, then each number of the value in 32 bits.
     Words(String),
-    /// Not tested: only the library can interpret its bytes.
+    /// Not tested, because only the library can interpret its bytes.
     NotAsked,
 }
 
@@ -89,7 +89,8 @@ impl Deviations {
         file
     }
 
-    /// Returns the fault in this project's result, if any.
+    /// Returns an error message if this project's result is neither the library's nor a stated
+    /// deviation.
     pub(crate) fn judge(
         &mut self,
         call: &Call,
@@ -128,7 +129,7 @@ impl Deviations {
         Some(&deviation.answer)
     }
 
-    /// Returns every pattern that no record needed.
+    /// Returns the patterns that matched no record.
     pub(crate) fn unneeded(&self) -> Vec<String> {
         let mut faults = Vec::new();
         for deviation in &self.deviation {

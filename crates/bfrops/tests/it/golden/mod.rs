@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares packing and unpacking with real libraries: the value gives the bytes and the bytes give
-//! the value, or both are rejected with the same status. `testdata/bfrops/deviations.toml` has the
-//! intended deviations with their reasons and results.
+//! Compares packing and unpacking with real libraries: a value is packed to the library's bytes,
+//! and the bytes are unpacked to the value, or this project and the library reject them with the
+//! same status. `testdata/bfrops/deviations.toml` has the intended deviations with their reasons
+//! and results.
 
 mod call;
 mod deviations;
@@ -16,7 +17,7 @@ use crate::records::Framer;
 use call::Call;
 use deviations::{Deviations, Outcome, Way};
 
-/// The files of the vectors.
+/// The files of the test vectors.
 const FILES: [&str; 10] = [
     "nondescribed.jsonl",
     "described.jsonl",
@@ -30,7 +31,7 @@ const FILES: [&str; 10] = [
     "legacy_described.jsonl",
 ];
 
-/// Returns the data of a record as the model has them.
+/// Returns the data of a record as types of the data model.
 fn value(call: &Call, json: &str) -> DataArray<'static> {
     let mut text = serde_json::Deserializer::from_str(json);
     let list = ListOf::new(call.data_type);
@@ -63,7 +64,7 @@ fn unpack(call: &Call, bytes: &[u8]) -> Outcome {
     }
 }
 
-/// Checks a record in both directions.
+/// Checks packing and unpacking of a record.
 fn judge(call: &Call, deviations: &mut Deviations, faults: &mut Vec<String>) {
     let array = value(call, &call.value);
     let expected = match &call.bytes {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The records of the vectors: calls that real libraries packed.
+//! The records of the test vectors: calls that real libraries packed.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use data_encoding::HEXLOWER_PERMISSIVE;
 use pmix_types::DataType;
 use serde_json::Value as Json;
 
-/// The files.
+/// The files of the test vectors.
 pub(crate) const FILES: [&str; 9] = [
     "nondescribed.jsonl",
     "described.jsonl",
@@ -26,7 +26,7 @@ pub(crate) struct Record {
     pub(crate) layout: Layout,
     pub(crate) data_type: DataType,
     pub(crate) bytes: Vec<u8>,
-    /// The packed data, for a message.
+    /// The packed data as text, for messages of tests.
     pub(crate) name: String,
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn of(file: &str) -> Vec<Record> {
 }
 
 fn record(json: &Json) -> Option<Record> {
-    // One release truncated an encoded map.
+    // Skips the record of a release that truncates an encoded map.
     if json["note"]
         .as_str()
         .is_some_and(|note| note.contains("cut"))
@@ -58,7 +58,7 @@ pub(crate) fn layout(json: &Json) -> Layout {
     let variant = json["variant"].as_str().unwrap_or_default();
     let module = match variant.strip_prefix("bfrops=") {
         Some(name) => Module::from_name(name).unwrap(),
-        // The snapshot and the releases differ in their types, not in the bytes.
+        // The 7.0 snapshot has more types than the releases, but packs the same bytes.
         None if json["producer"] == "seed" => Module::V61,
         None => Module::V41,
     };
@@ -79,7 +79,7 @@ pub(crate) fn unhex(text: &str) -> Vec<u8> {
     HEXLOWER_PERMISSIVE.decode(text.as_bytes()).unwrap()
 }
 
-/// A framer for the encoded maps of the vectors.
+/// A framer for the encoded maps of the test vectors.
 pub(crate) struct Framer;
 
 impl RegexFramer for Framer {

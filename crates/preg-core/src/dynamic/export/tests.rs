@@ -9,7 +9,8 @@ use crate::{NodeList, Regex2};
 
 static DROPPED: AtomicUsize = AtomicUsize::new(0);
 
-/// A scheme of lists after `echo:`, which panics for each list that requests it.
+/// A scheme whose value is `echo:` and the list. It panics for lists that contain a request to
+/// panic.
 struct Echo {
     shout: bool,
 }
@@ -210,7 +211,7 @@ fn limits_cross() {
 
 #[test]
 fn declared_parameters_cross_and_invalid_ones_are_rejected() {
-    // With `shout` the decoded list differs, which verification detects.
+    // With `shout` the value decodes to another list, which verification detects.
     let loud = open(&[("preg_echo_shout", "true")]);
     assert_eq!(loud.generate_regex(b"n1").unwrap(), None);
     assert!(loud.generate_regex(b"N1").unwrap().is_some());

@@ -32,7 +32,7 @@ pub(crate) fn shown(value: &[u8]) -> String {
     String::from_utf8_lossy(&value[..value.len().min(200)]).into_owned()
 }
 
-/// A counter of an odometer: the text before its number, its numbers, and their width.
+/// A counter of an odometer: the text before the number, the range of numbers, and their width.
 pub(crate) type Wheel = (&'static str, std::ops::RangeInclusive<u64>, usize);
 
 /// Returns `count` names of an odometer from name `start` on; the last counter is the fastest.
