@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use crate::Fault;
 use crate::walk::{Writers, is_ours, kind, untrusted, walk};
 
-/// Links to open files, which only the kernel can resolve.
+/// Paths that are links to open files, which only the kernel can resolve.
 const OPEN_ALREADY: &[&str] = &["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc/self/fd"];
 
 /// Opens a file for appending, otherwise like [`create`].
@@ -31,7 +31,7 @@ pub fn append(path: &Path) -> io::Result<File> {
 ///
 /// In a directory that others may write to, symbolic links are followed only if they belong to root
 /// or the user and the directory has the sticky bit. An existing file must belong to the user and
-/// have no other name.
+/// have only one hard link.
 ///
 /// # Errors
 /// The file cannot be created, or another user has placed an object under its name.
@@ -72,7 +72,7 @@ fn open(path: &Path, is_emptied: bool) -> io::Result<File> {
             file.set_len(0)?;
         }
     }
-    // Only the opening must not block, for a pipe without a reader.
+    // `O_NONBLOCK` is only needed for opening a pipe without a reader, so it is cleared.
     let flags = rustix::fs::fcntl_getfl(&file)?;
     rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
     Ok(file)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reasons that files are rejected.
+//! The reasons for which files are rejected.
 
 use std::fmt;
 use std::io;
@@ -7,34 +7,34 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
-/// The reason that a file is rejected; the text has the owner, the mode and the remedy.
+/// The reason for which a file is rejected. Its text has the owner, the mode and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// There is no such file.
+    /// The file does not exist.
     Missing,
-    /// A directory on the path may not be searched by this process.
+    /// This process may not search a directory on the path.
     Unsearchable(PathBuf),
-    /// The system returns an error.
+    /// A system call failed.
     Io(io::ErrorKind, String),
-    /// It is not a regular file.
+    /// The object is not a regular file.
     NotRegular {
         /// The kind of the object.
         kind: &'static str,
-        /// The owner.
+        /// The user id of the owner.
         owner: u32,
-        /// Its permission bits.
+        /// The permission bits of the object.
         mode: u32,
     },
-    /// Another user could have placed it there.
+    /// Another user could have written the file.
     Untrusted {
-        /// The file, or the link or directory on its path, that is at fault.
+        /// The file, or the link or directory on its path, that another user can change.
         path: PathBuf,
-        /// The owner of that object.
+        /// The user id of the owner of `path`.
         owner: u32,
-        /// Its permission bits.
+        /// The permission bits of `path`.
         mode: u32,
-        /// The user who runs the program.
+        /// The id of the user who runs the program.
         user: u32,
     },
     /// The file is longer than the limit.
@@ -47,7 +47,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Returns `true` if this process can see no file.
+    /// Returns `true` if the file does not exist as far as this process can see.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Missing | Self::Unsearchable(_))

@@ -2,13 +2,12 @@
 //! Files on a machine with several users.
 //!
 //! A file that determines the behavior of a program, such as a configuration file or a library, is
-//! trusted ([`Trust::open`]) if root and the user are the only ones who could have written it. It
-//! must be a regular file of bounded size that belongs to one of them and that no one else may
-//! write to, and the same is true for every directory on its path. In a directory that others may
-//! write to, nothing is trusted, unless the directory has the sticky bit, such as `/tmp`, where
-//! others cannot move an entry of root or the user. Symbolic links are resolved here, one at a time
-//! and under the same rules. Every check is made on an open descriptor, so that nothing can be
-//! exchanged between check and use.
+//! trusted ([`Trust::open`]) if only root and the user could have written it. It must be a regular
+//! file of bounded size that belongs to one of them and that no other user may write to. The same
+//! is required of every directory on its path. A directory that others may write to is only allowed
+//! if it has the sticky bit, such as `/tmp`: there, others cannot move entries of root or the user.
+//! Symbolic links are resolved one at a time under the same rules. Every check is made on an open
+//! descriptor, so that nothing can be exchanged between check and use.
 //!
 //! [`read_regular`] reads a file that a user names as input.
 //!

@@ -9,12 +9,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-/// The tolerance for the start time of a process, which has whole seconds, while file times are
-/// finer.
+/// The tolerance for comparing the start time of a process, which has whole seconds, with file
+/// times, which are finer.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// Returns `true` if the process with an id is alive and existed at a time: the id of a process
-/// that has exited may be reused.
+/// Returns `true` if a process is alive and already existed at a time. After a process has exited,
+/// another one may get its id.
 ///
 /// A process with an unknown start time counts as existing.
 #[must_use]
@@ -32,7 +32,7 @@ pub fn was_there(pid: u32, at: SystemTime) -> bool {
     }
 }
 
-/// The relevant fields of `/proc/PID/stat`.
+/// The fields of `/proc/PID/stat` that this module uses.
 struct Stat {
     /// `true` if the process has exited and its parent has not waited for it yet.
     ended: bool,
@@ -89,8 +89,8 @@ mod tests {
     #[test]
     fn a_zombie_does_not_exist() {
         let mut child = Command::new("true").stdout(Stdio::piped()).spawn().unwrap();
-        // The output ends with the process, which stays in the process table until it is waited
-        // for.
+        // At the end of the output the process has exited, but it remains in the process table
+        // until it is waited for.
         let mut output = child.stdout.take().unwrap();
         std::io::copy(&mut output, &mut std::io::sink()).unwrap();
         while Stat::read(Pid::from_child(&child)).is_some_and(|stat| !stat.ended) {

@@ -21,9 +21,9 @@ pub struct Trust {
 pub struct Trusted {
     /// The file.
     pub file: File,
-    /// Its path without symbolic links.
+    /// The path of the file without symbolic links.
     pub path: PathBuf,
-    /// The length of the file when it was opened.
+    /// The length of the file in bytes when it was opened.
     pub len: u64,
 }
 
@@ -34,7 +34,7 @@ impl Trust {
         Self::in_user(rustix::process::geteuid().as_raw())
     }
 
-    /// Trusts root and a user by number.
+    /// Trusts root and the user with this id.
     #[must_use]
     pub fn in_user(user: u32) -> Self {
         Self { user }
@@ -50,7 +50,7 @@ impl Trust {
         let Some(found) = end.stat else {
             return Err(Fault::Missing);
         };
-        // The check precedes the opening, because opening a device may have side effects.
+        // Checked before opening, because opening a device may have side effects.
         self.check(&end, &found, most)?;
         // The object may have been replaced meanwhile: a pipe must not block, and a link must not
         // be followed.
@@ -74,7 +74,7 @@ impl Trust {
     pub fn read(self, path: &Path, most: u64) -> Result<String, Fault> {
         let trusted = self.open(path, most)?;
         let mut bytes = Vec::with_capacity(usize::try_from(trusted.len).unwrap_or_default());
-        // The file may have grown.
+        // The file may have grown since it was opened.
         trusted.file.take(most + 1).read_to_end(&mut bytes)?;
         if u64::try_from(bytes.len()).is_ok_and(|len| len > most) {
             return Err(Fault::TooLarge { most });
@@ -101,18 +101,18 @@ impl Trust {
     }
 }
 
-/// Reads a regular file of at most `most` bytes with any owner: a file that a user names and that
-/// determines nothing about the programs to run. A pipe does not block.
+/// Reads a regular file of at most `most` bytes, whoever owns it. It is for input that a user names
+/// and that does not determine which programs run. Rejects a pipe without blocking.
 ///
 /// # Errors
 /// The file does not exist, cannot be read, is not a regular file, or is too long.
 pub fn read_regular(path: &Path, most: u64) -> Result<Vec<u8>, Fault> {
-    // The check precedes the opening, because opening a device may have side effects.
+    // Checked before opening, because opening a device may have side effects.
     check_regular(&rustix::fs::stat(path).map_err(Fault::of)?, most)?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(Fault::of)?;
     check_regular(&rustix::fs::fstat(&opened).map_err(Fault::of)?, most)?;
-    // The file may have grown.
+    // The file may have grown since it was opened.
     let mut bytes = Vec::new();
     let mut file = File::from(opened).take(most.saturating_add(1));
     file.read_to_end(&mut bytes)?;

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::Fault;
 
-/// The limit of symbolic links, as in the kernel.
+/// The maximum number of symbolic links on a path, as in the kernel.
 const MOST_LINKS: u32 = 40;
 
 /// The flags to open a directory for lookups only; reading it is a separate permission.
@@ -30,14 +30,14 @@ pub(crate) fn mode(stat: &Stat) -> u32 {
     Mode::from_raw_mode(stat.st_mode).bits()
 }
 
-/// The users who can add, exchange and remove entries of a directory.
+/// The users who can add, replace and remove entries of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writers {
     /// Root and the user.
     Ours,
-    /// Everybody, but each only their own entries.
+    /// All users, but each can replace and remove only own entries.
     Sticky,
-    /// Another user.
+    /// A user other than root and the user.
     Others,
 }
 
@@ -74,7 +74,7 @@ struct Directory {
     writers: Writers,
 }
 
-/// The directory at the end of a path, and the last name, which was not a symbolic link when it was
+/// The last directory of a path, and the last name, which was not a symbolic link when it was
 /// examined.
 pub(crate) struct End {
     pub(crate) fd: OwnedFd,
@@ -84,11 +84,11 @@ pub(crate) struct End {
     pub(crate) writers: Writers,
     /// The object with the name; `None` if there is none.
     pub(crate) stat: Option<Stat>,
-    /// The reason to distrust everything on this path, if there is one.
+    /// The reason for which the path is not trusted, if there is one.
     pub(crate) distrust: Option<Fault>,
 }
 
-/// Walks along an absolute path and resolves its links.
+/// Walks along an absolute path, and resolves its symbolic links.
 pub(crate) fn walk(path: &Path, user: u32) -> Result<End, Fault> {
     let mut walk = Walk {
         user,
@@ -142,7 +142,8 @@ impl Walk {
         Ok(())
     }
 
-    /// In a directory with the sticky bit, only entries of root and the user are trusted.
+    /// Records a distrust if the entry is in a directory with the sticky bit and belongs to another
+    /// user.
     fn check_entry(&mut self, path: &Path, stat: &Stat) {
         let sticky = self
             .open
@@ -189,7 +190,7 @@ impl Walk {
                 stat => return Ok(self.end(name, path, stat)),
             }
         }
-        // The path consists only of `/` and `..`.
+        // No name remains: the path consists only of `/` and `..`.
         let (name, path) = (OsString::from("."), PathBuf::from("/"));
         let stat = self.open.last().and_then(|here| look(here, &name).ok());
         self.root()?;
@@ -200,7 +201,7 @@ impl Walk {
         if let Some(stat) = &stat {
             self.check_entry(&path, stat);
         }
-        // The root directory is always open.
+        // `open` is never empty: the root directory stays open.
         let last = self.open.swap_remove(self.open.len() - 1);
         End {
             fd: last.fd,
@@ -212,7 +213,7 @@ impl Walk {
         }
     }
 
-    /// Continues along a link, unless another user could have created it.
+    /// Continues along a symbolic link. Records a distrust if another user could have created it.
     fn follow(&mut self, name: &OsStr, path: PathBuf) -> Result<(), Fault> {
         if let Some(fault) = &self.distrust {
             return Err(fault.clone());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The trust in files, and the creation of files in shared directories.
+//! Tests of trust in files, and of creating files in shared directories.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 const MOST: u64 = 1 << 20;
 
-/// A user who is neither root nor the one who runs the test.
+/// The id of a user who is neither root nor the one who runs the test.
 const STRANGER: u32 = 54_321;
 
 struct Place {
@@ -49,8 +49,8 @@ impl Place {
         fs::metadata(self.root.path()).unwrap().uid()
     }
 
-    /// Returns the trust of a user who does not own these files; `None` if only root could change
-    /// their owner.
+    /// Returns the trust of a user who does not own these files. As root, gives the files to
+    /// another user.
     fn other(&self, names: &[&str]) -> Trust {
         if self.me() != 0 {
             return Trust::in_user(STRANGER);
@@ -66,7 +66,7 @@ fn read(path: &Path) -> Result<String, Fault> {
     Trust::of_process().read(path, MOST)
 }
 
-/// Returns the object at fault and its mode.
+/// Returns the path and the mode of the fault.
 fn culprit(result: Result<String, Fault>) -> (PathBuf, u32) {
     match result {
         Err(Fault::Untrusted { path, mode, .. }) => (path, mode),
@@ -96,7 +96,7 @@ fn a_file_of_another_user_is_not_trusted() {
         text.contains("mode 0644") && text.contains("belongs to"),
         "{text}"
     );
-    // Neither is a file that another user placed in a shared directory.
+    // A file that another user created in a shared directory is not trusted, either.
     place.mode("sub", 0o1777);
     let fault = place.other(&["sub/a"]).read(&path, MOST).unwrap_err();
     assert!(matches!(fault, Fault::Untrusted { .. }), "{fault:?}");
@@ -171,7 +171,7 @@ fn follows_links_only_if_no_other_user_could_have_made_them() {
         culprit(read(&place.path("sub/link"))),
         (place.path("sub"), 0o777)
     );
-    // The path leads through a directory in which others could exchange the next component.
+    // Others can replace the next component of the path in this directory.
     fs::create_dir(place.path("sub/inner")).unwrap();
     place.file("sub/inner/a");
     symlink("sub/inner/a", place.path("into")).unwrap();
@@ -257,7 +257,7 @@ fn input_is_a_bounded_regular_file_of_any_owner() {
         read_regular(&path, 7).unwrap_err(),
         Fault::TooLarge { most: 7 }
     );
-    // The pipe has no writer, and opening it does not block.
+    // The pipe has no writer, but opening it must not block.
     let pipe = place.path("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     for path in [

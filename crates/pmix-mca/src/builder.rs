@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The builder of parameters, which collects the layers.
+//! The builder of parameters, which collects their layers.
 //!
 //! Source: OpenPMIx, the order of its sources of MCA parameters; the layers of files are this
 //! project's own.
@@ -14,7 +14,7 @@ use crate::{Error, Params, PluginFile, Setting, Source, mca_file, toml_file};
 pub(crate) const PREFIX: &str = "PMIX_MCA_";
 
 /// A builder that collects the layers of parameters. A higher layer takes precedence, whatever the
-/// order of the calls; within one layer the last call does.
+/// order of the calls. Within a layer, the last call takes precedence.
 #[derive(Clone, Debug, Default)]
 pub struct ParamsBuilder {
     params: Params,
@@ -32,7 +32,7 @@ impl Params {
 }
 
 impl ParamsBuilder {
-    /// Sets a parameter by its MCA name (without `PMIX_MCA_`); the source determines the layer.
+    /// Sets a parameter by its MCA name (without `PMIX_MCA_`). The source determines the layer.
     #[must_use]
     pub fn set(mut self, name: &str, value: impl Into<String>, source: Source) -> Self {
         let layer = Layer::of(&source);
@@ -66,9 +66,9 @@ impl ParamsBuilder {
         self
     }
 
-    /// Adds the text of a `plugins.toml`; `path` names it in messages, and relative plugin paths
-    /// are resolved against its directory. Each file is a layer above the files added before, and
-    /// its plugins are loaded before theirs.
+    /// Adds the text of a `plugins.toml`. `path` is its path for messages, and relative plugin
+    /// paths are relative to the directory of `path`. Each file is a layer above the files added
+    /// before, and its plugins are loaded before those of the other files.
     ///
     /// # Errors
     /// The text is not TOML, or contains an invalid table or value.
@@ -93,8 +93,8 @@ impl ParamsBuilder {
         Ok(self)
     }
 
-    /// Adds the text of an MCA parameter file (`name = value` lines); `path` names it in messages.
-    /// Files must be added in ascending order of importance.
+    /// Adds the text of an MCA parameter file (`name = value` lines). `path` is its path for
+    /// messages. Files must be added in ascending order of precedence.
     ///
     /// A malformed line is ignored with a warning, because other programs read the same file.
     #[must_use]
@@ -113,7 +113,7 @@ impl ParamsBuilder {
         self
     }
 
-    /// Resolves the layers.
+    /// Resolves the layers into parameters.
     ///
     /// # Errors
     /// A layer contains a value that cannot be parsed.

@@ -9,7 +9,7 @@ use crate::source::Layer;
 use crate::spec::parse_flag;
 use crate::{Error, Header, Kind, ParamSpec, Params, Setting, Source};
 
-/// A known parameter: its default, its help, the value in force and the overridden values.
+/// A known parameter: its default, its help, the effective value and the overridden values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamInfo {
     /// The full MCA name.
@@ -20,9 +20,9 @@ pub struct ParamInfo {
     pub default: String,
     /// The help, in one line.
     pub help: String,
-    /// The kind of its value.
+    /// The kind of value.
     pub kind: Kind,
-    /// The value in force and its source.
+    /// The effective value and its source.
     pub setting: Setting,
     /// The overridden values of lower layers, highest first.
     pub overridden: Vec<Setting>,
@@ -39,7 +39,7 @@ struct Known {
 #[derive(Clone, Debug)]
 struct KnownComponent {
     name: String,
-    /// `true` if it may have parameters that are not listed here.
+    /// `true` if the component may have parameters that are not in the catalog.
     open: bool,
 }
 
@@ -66,7 +66,8 @@ impl Catalog {
         catalog
     }
 
-    /// Adds a component that parses values of peers, with its own parameters.
+    /// Adds a component that parses values of peers, with its own parameters and `_priority`,
+    /// `_enabled` and `_parse`.
     pub fn component(&mut self, header: &Header<'_>, specs: &[ParamSpec]) {
         self.plain_component(header, specs);
         let name = header.name;
@@ -136,7 +137,7 @@ impl Catalog {
         self.incomplete = true;
     }
 
-    /// Returns all parameters with their values in force.
+    /// Returns all parameters with their effective values.
     #[must_use]
     pub fn describe(&self, params: &Params) -> Vec<ParamInfo> {
         self.known.iter().map(|known| known.info(params)).collect()
@@ -187,8 +188,8 @@ impl Catalog {
         };
         let source = &entry.setting.source;
         let strict = entry.toml.is_some() || entry.layer == Layer::Program;
-        // Each framework of OpenPMIx has a parameter with its bare name. Sites set `PMIX_MCA_gds`
-        // for stock clients, and it does not apply here.
+        // Each framework of OpenPMIx has a parameter with the framework's name. Sites set
+        // `PMIX_MCA_gds`, for example, for clients of OpenPMIx; such a parameter is ignored here.
         if !strict && !name.contains('_') {
             return Ok(());
         }
@@ -206,7 +207,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Returns `true` if a name belongs to the framework or to one that its components configure.
+    /// Returns `true` if a name belongs to this framework, or to a framework that its components
+    /// configure.
     fn covers(&self, name: &str) -> bool {
         let first = |name: &str| name.split('_').next().unwrap_or_default().to_owned();
         self.known
@@ -271,7 +273,7 @@ impl Known {
         }
     }
 
-    /// Checks the type in `plugins.toml`, and the text of a value in force.
+    /// Checks the type of a value in `plugins.toml`, and the text of an effective value.
     fn check(&self, entry: &Entry, in_force: bool) -> Result<(), Error> {
         let kind = Kind::of(&self.default);
         if let Some((key, found)) = &entry.toml

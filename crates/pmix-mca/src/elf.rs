@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The target machine of a library file, read before the dynamic linker opens the file.
 //!
-//! The linker's message about a file for another machine names neither machine. Layout: System V
-//! ABI, "ELF Header".
+//! The dynamic linker's message about a file for another machine does not tell the machines.
+//! Layout: System V ABI, "ELF Header".
 
 use crate::LoadFault;
 
-/// The number of bytes of the file that are examined.
+/// The number of bytes of the file that are read.
 pub(crate) const HEADER_LEN: usize = 64;
 
-/// The machines with names; others are shown by number.
+/// The names of machines by their ELF number. Other machines are shown by number.
 const MACHINES: &[(u16, &str)] = &[
     (3, "x86"),
     (8, "mips"),
@@ -23,7 +23,7 @@ const MACHINES: &[(u16, &str)] = &[
     (258, "loongarch"),
 ];
 
-/// A class, byte order and machine.
+/// The class, byte order and machine of an ELF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Target {
     bits: u8,
@@ -32,7 +32,7 @@ struct Target {
 }
 
 impl Target {
-    /// Returns the target of this process; machine 0 if it has no number here.
+    /// Returns the target of this process. The machine is 0 if it is not in `MACHINES`.
     fn host() -> Self {
         let arch = match std::env::consts::ARCH {
             "riscv64" | "riscv32" => "riscv",
@@ -63,7 +63,7 @@ impl Target {
     }
 }
 
-/// Compares the first bytes of a file with this process.
+/// Checks that a file, given by its first bytes, is a library for this machine.
 pub(crate) fn check(header: &[u8]) -> Result<(), LoadFault> {
     let not = |why: &str| Err(LoadFault::NotALibrary(why.to_owned()));
     if header.is_empty() {

@@ -14,23 +14,23 @@ use std::path::PathBuf;
 
 use crate::rights::gained_rights;
 
-/// The environment variables and directories in which settings are searched.
+/// The environment variables, and the directories in which settings are searched.
 #[derive(Clone, Debug)]
 pub struct Environment {
     /// The environment variables, in order.
     pub vars: Vec<(OsString, OsString)>,
-    /// The directory for relative paths and for a `plugins.toml`; empty if there is none.
+    /// The current directory, for relative paths and for a `plugins.toml`; empty if there is none.
     pub cwd: PathBuf,
     /// The home directory, if there is one.
     pub home: Option<PathBuf>,
-    /// The directory of the system's configuration: `/etc/pmix`, and `/etc` for the parameter file.
+    /// The configuration directory of the system.
     pub system: PathBuf,
 }
 
 impl Environment {
-    /// Returns the environment of this process. A process that gained rights (see
-    /// [`gained_rights`](crate::gained_rights)) uses neither the environment nor the directories of
-    /// its caller.
+    /// Returns the environment of this process. For a process that [gained
+    /// rights](crate::gained_rights), it has neither the variables nor the directories of the
+    /// caller.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "this is the one reader")]
     pub fn of_process() -> Self {

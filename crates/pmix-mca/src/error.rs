@@ -6,7 +6,7 @@
 use pmix_types::{ErrorDetail, Status};
 
 pmix_types::error_type! {
-    /// An invalid setting; the message names the source and the remedy.
+    /// An error about an invalid setting. The message has the source and the remedy.
     pub struct Error;
 }
 

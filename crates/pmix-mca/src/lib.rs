@@ -2,16 +2,14 @@
 //! Component selection, as OpenPMIx's Modular Component Architecture does it.
 //!
 //! A *framework* (`preg`, `pcompress`) has *components*; parameters determine which are active and
-//! in which order. Parameters come in layers, and each value remembers its source. This crate reads
-//! the environment and the files once, into immutable `Params`; no other code of the workspace
-//! does.
+//! in which order. Parameters are set in layers, and each value has its source. This crate reads
+//! the environment and the files once, into immutable `Params`. No other crate reads them.
 //!
 //! | feature | content |
 //! | --- | --- |
 //! | none | [`Environment`]: the variables and directories of the process |
 //! | `params` | parameters, their files, and selection |
 //! | `plugins`, the default | `params`, and the opening of plugin files and of the MUNGE library |
-//!
 #![cfg_attr(feature = "params", doc = "```")]
 #![cfg_attr(not(feature = "params"), doc = "```ignore")]
 //! use pmix_mca::{Header, Params, Source, select};

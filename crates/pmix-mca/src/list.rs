@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The list that includes or excludes components.
+//! The parameter that lists components to include or to exclude.
 
 use crate::{Error, Setting};
 
 /// The value of `PMIX_MCA_<framework>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ComponentList {
-    /// All components that are on by default.
+    /// All components that are enabled by default.
     Default,
     /// Only these components.
     Include(Vec<String>),
-    /// All components but these.
+    /// All components except these.
     Exclude(Vec<String>),
 }
 
 impl ComponentList {
-    /// Parses a setting: names separated by commas; a leading `^` inverts the whole list.
+    /// Parses a setting: names separated by commas. With a leading `^`, the whole list is excluded.
     pub(crate) fn parse(framework: &str, setting: &Setting) -> Result<Self, Error> {
         let fail = |message: String| {
             let shown: String = setting.value.chars().take(80).collect();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The C functions that this crate calls: for plugin files, for the MUNGE library, and for the
-//! rights of the process.
+//! The calls to C functions, for plugin files, for the MUNGE library, and for the rights of the
+//! process.
 
 #![allow(unsafe_code)]
 

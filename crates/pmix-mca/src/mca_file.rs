@@ -3,8 +3,8 @@
 //!
 //! The format is that of OpenPMIx (its `docs/mca.rst`): the value is the rest of the line, trimmed;
 //! quotes and `#` are part of it. Comments (`#`, `//`, `/* */`) are at the start of a line; the
-//! undocumented `-mca name value` is parsed as well. `-x` lines set variables of processes to be
-//! started and are ignored.
+//! undocumented `-mca name value` is parsed as well. `-x` lines, which set variables of processes
+//! to be started, are ignored.
 
 /// A line with content.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(crate) struct Line {
     pub(crate) content: Result<(String, String), &'static str>,
 }
 
-/// Returns the lines of a file that set a parameter or try to.
+/// Returns the lines of a file that are neither empty nor comments.
 pub(crate) fn parse(text: &str) -> Vec<Line> {
     let mut in_comment = false;
     let mut lines = Vec::new();
@@ -33,7 +33,7 @@ pub(crate) fn parse(text: &str) -> Vec<Line> {
     lines
 }
 
-/// Returns the rest of a line after comments, or `None` if it is empty.
+/// Returns a line without its leading comments, or `None` if nothing remains.
 fn without_comments<'a>(line: &'a str, in_comment: &mut bool) -> Option<&'a str> {
     let mut rest = line;
     loop {

@@ -7,7 +7,7 @@ use strsim::osa_distance;
 
 /// Returns the candidate with the fewest edits to `word`, if it is similar enough.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // A longer word may contain more typing errors, but no user types names of 200 letters.
+    // Bounds the time: no user types names of more than 200 letters.
     let word = word.get(..200).unwrap_or(word);
     let most = (word.len() / 3).max(2);
     candidates
@@ -33,7 +33,7 @@ mod tests {
         for word in ["priority", "priorty", "prioirty", "ppriority", "priorita"] {
             assert_eq!(near(word), Some("priority"), "{word}");
         }
-        // Two swaps are two edits; three are too many for a word of eight letters.
+        // Two swapped pairs are two edits. Three edits are too many for a word of eight letters.
         assert_eq!(near("rpioirty"), Some("priority"));
         assert_eq!(near("rpioiryt"), None);
     }

@@ -14,18 +14,19 @@ use crate::{Error, Source};
 /// The value of a parameter and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The value as text; an empty text means the default.
+    /// The value as text. Empty text means the default.
     pub value: String,
-    /// The layer of the value.
+    /// The source that set the value.
     pub source: Source,
 }
 
 /// A plugin file that a configuration names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginFile {
-    /// The file; relative paths of `plugins.toml` are resolved against its directory.
+    /// The path of the file. A relative path in `plugins.toml` has been resolved against the
+    /// directory of that `plugins.toml`.
     pub path: PathBuf,
-    /// The layer that names it.
+    /// The source that names the file.
     pub source: Source,
 }
 
@@ -34,7 +35,7 @@ pub struct PluginFile {
 pub(crate) struct Entry {
     pub(crate) setting: Setting,
     pub(crate) layer: Layer,
-    /// The key and the kind of value as written in `plugins.toml`.
+    /// The key and the kind of value in `plugins.toml`; `None` for other sources.
     pub(crate) toml: Option<(String, Kind)>,
 }
 
@@ -46,10 +47,10 @@ pub(crate) struct Section {
     pub(crate) source: Source,
 }
 
-/// All parameters that are set, resolved over the layers; immutable.
+/// All parameters that are set, with their values in each layer. They are immutable.
 #[derive(Clone, Debug, Default)]
 pub struct Params {
-    /// The values of each name, lowest layer first.
+    /// The values of each parameter by name, lowest layer first.
     pub(crate) values: BTreeMap<String, Vec<Entry>>,
     pub(crate) sections: Vec<Section>,
     pub(crate) plugins: Vec<PluginFile>,
@@ -63,7 +64,7 @@ impl Params {
         self.entry(name).map(|entry| &entry.setting)
     }
 
-    /// Returns every value of a parameter, lowest layer first; all but the last are overridden.
+    /// Returns every value of a parameter, lowest layer first. All but the last are overridden.
     pub fn settings(&self, name: &str) -> impl DoubleEndedIterator<Item = &Setting> {
         self.values
             .get(name)
@@ -72,7 +73,7 @@ impl Params {
             .map(|e| &e.setting)
     }
 
-    /// Returns the names of all parameters that some layer sets, known or not.
+    /// Returns the names of all parameters that are set, including unknown ones.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.values.keys().map(String::as_str)
     }
@@ -102,7 +103,8 @@ impl Params {
         self.values.get(name)?.last()
     }
 
-    /// Returns a size or count, a decimal number; `-1` means "no limit", as in OpenPMIx.
+    /// Returns a size or count: a decimal number. `-1` means "no limit", as in OpenPMIx, and is
+    /// returned as `u64::MAX`.
     ///
     /// # Errors
     /// The value is not a number; the message names its source.
@@ -135,7 +137,7 @@ impl Params {
         self.parsed(name, default, "true or false", parse_flag)
     }
 
-    /// Returns a text, trimmed; the default if no layer sets it or the value is empty.
+    /// Returns the trimmed text of a parameter, or the default if it is not set or empty.
     #[must_use]
     pub fn text<'a>(&'a self, name: &str, default: &'a str) -> &'a str {
         let value = self.get(name).map_or("", |setting| setting.value.trim());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reasons that plugin files are rejected.
+//! The reasons for which plugin files are rejected.
 //!
 //! Source: `docs/plugins.md`, and SECURITY.md for the owners of plugins.
 
@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use pmix_plugin_abi::{ABI_MAJOR, SYMBOL};
 
-/// A plugin file that is not used, with the reason.
+/// A plugin file that is not used, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The file.
     pub path: PathBuf,
-    /// The fault of the file.
+    /// The reason.
     pub fault: LoadFault,
 }
 
@@ -36,13 +36,13 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// The fault of a plugin file that is rejected before its first call.
+/// The reason for which a plugin file is rejected before its operations are called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadFault {
     /// The file cannot be read.
     Unreadable(String),
-    /// Another user could have placed the file there.
+    /// Another user could have written the file.
     Untrusted(pmix_files::Fault),
     /// The file is not a shared library.
     NotALibrary(String),
@@ -53,53 +53,53 @@ pub enum LoadFault {
         /// The machine of this process.
         host: String,
     },
-    /// The dynamic linker rejects it.
+    /// The dynamic linker rejects the file. The text is the linker's message.
     Link(String),
-    /// It does not export the symbol of the interface.
+    /// The library does not export the symbol of the interface.
     NoSymbol,
-    /// Its function returned NULL, or an address that cannot be a header.
+    /// The exported function returned NULL or a misaligned address, or the header is invalid.
     BadTable(&'static str),
-    /// The header does not begin with the magic.
+    /// The header does not begin with the magic number.
     Magic,
-    /// It was built for another version of the ABI.
+    /// The plugin was built for another version of the ABI.
     AbiVersion {
-        /// Its version.
+        /// The plugin's major version.
         major: u16,
-        /// Its minor version.
+        /// The plugin's minor version.
         minor: u16,
     },
     /// A struct is smaller than its version requires.
     Size {
-        /// The struct.
+        /// The name of the struct.
         what: &'static str,
-        /// The stated size.
+        /// The size in bytes that the plugin states.
         found: usize,
-        /// The required size.
+        /// The required size in bytes.
         least: usize,
     },
-    /// It belongs to another framework.
+    /// The plugin belongs to another framework.
     Framework(String),
-    /// It was built for another version of the framework's interface.
+    /// The plugin was built for another version of the framework's interface.
     Interface {
-        /// Its version.
+        /// The plugin's version.
         found: u32,
         /// The host's version.
         expected: u32,
     },
     /// A text of the header is invalid.
     Text {
-        /// The text.
+        /// The name of the text.
         what: &'static str,
-        /// The error in it.
+        /// The reason for which the text is invalid.
         why: String,
     },
-    /// Its `query` violated the interface.
+    /// The plugin's `query` violated the interface.
     Query(String),
-    /// Its name, tag or type is that of another component.
+    /// Another component already uses the plugin's name, tag or regex2 type.
     Taken {
         /// The kind of the collision: name, tag or type.
         what: &'static str,
-        /// The value in question.
+        /// The name, tag or type itself.
         value: String,
         /// The component that uses it.
         owner: String,

@@ -24,15 +24,15 @@ pub struct Header<'a> {
     pub enabled: bool,
 }
 
-/// The decision about a component; decisions have the order of the headers.
+/// The decision about a component.
 #[derive(Clone, Debug)]
 pub struct Decision {
-    /// The priority in force.
+    /// The effective priority.
     pub priority: i32,
     /// The source of the priority.
     pub priority_source: Source,
-    /// The reason that the component is not active, and the source of the setting; `None` if it is
-    /// active.
+    /// The reason for which the component is not active, and the source of the setting; `None` if
+    /// it is active.
     pub excluded: Option<(String, Source)>,
     /// `true` if values of this component may be parsed, even if it is not active.
     pub parse: bool,
@@ -43,26 +43,27 @@ pub struct Decision {
 /// The result of [`select`].
 #[derive(Clone, Debug)]
 pub struct Selection {
-    /// Indices of all components, highest priority first, ties by name.
+    /// The indices of all components, highest priority first. Components of equal priority are
+    /// sorted by name.
     pub order: Vec<usize>,
-    /// Indices of the active components, in that order.
+    /// The indices of the active components, in the same order.
     pub active: Vec<usize>,
-    /// Indices of the components whose values may be parsed, in that order.
+    /// The indices of the components whose values may be parsed, in the same order.
     pub readers: Vec<usize>,
-    /// One decision for each header.
+    /// One decision for each header, in the order of the headers.
     pub decisions: Vec<Decision>,
 }
 
 /// Selects the active components of a framework and their order, according to the parameters
 /// `<framework>`, `<framework>_<component>_priority`, `_enabled` and `_parse`.
 ///
-/// If the list and `_enabled` disagree, the higher layer decides, and within one layer the
-/// exclusion does. A component that is not active still parses values of peers unless `_parse` is
-/// false.
+/// If the list and `_enabled` disagree, the setting of the higher layer applies; within one layer,
+/// the exclusion applies. A component that is not active still parses values of peers, unless
+/// `_parse` is false.
 ///
 /// # Errors
-/// A misplaced `^`, an unknown component, a malformed value, or no component left; the message
-/// names the source of the setting.
+/// A `^` is misplaced, a component is unknown, a value is malformed, or no component is left; the
+/// message names the source of the setting.
 pub fn select(
     framework: &str,
     headers: &[Header<'_>],
@@ -115,14 +116,14 @@ fn decide(
         setting.map_or(Source::Default, |s| s.source.clone())
     };
     let decision = Decision {
-        // DEVIATION: OpenPMIx's priorities are fixed, and it ignores such a parameter silently;
+        // DEVIATION: priorities are fixed in OpenPMIx, which silently ignores this parameter;
         // the_highest_priority_comes_first
         priority: params.number(&key("priority"), header.priority)?,
         priority_source: source("priority"),
         excluded: None,
         // DEVIATION: OpenPMIx treats a value of an unselected component as host names; here an
-        // excluded component no longer encodes but still parses, because a peer cannot be asked for
-        // another form of its value; disabled_encoders_still_read_unless_told_otherwise
+        // excluded component does not encode but still parses, because a peer cannot encode its
+        // value in another form on request; disabled_encoders_still_read_unless_told_otherwise
         parse: params.flag(&key("parse"), true)?,
         parse_source: source("parse"),
     };
@@ -136,7 +137,7 @@ fn decide(
         ComponentList::Exclude(_) => listed.then_some(false),
     };
     let list_decides = by_list.is_some_and(|active| {
-        // In one layer the exclusion decides; defaults are below every layer.
+        // Within one layer the exclusion applies. Defaults are below every layer.
         listed_by > enabled_by || (listed_by == enabled_by && !active)
     });
     let (active, reason, by) = if list_decides {

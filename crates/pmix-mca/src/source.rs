@@ -6,7 +6,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// The source of a value; sources of lower layers compare less.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The built-in default.
@@ -25,9 +25,9 @@ pub enum Source {
     },
     /// `--mca NAME VALUE`.
     CommandLine,
-    /// A call of the embedding program.
+    /// A call by the embedding program.
     Api,
-    /// The host of a plugin, which knows the actual source.
+    /// The host of a plugin. Only the host knows the actual source.
     Host,
 }
 
@@ -45,10 +45,10 @@ impl fmt::Display for Source {
 }
 
 /// The layers, lowest first. A [`Source::File`] does not distinguish `plugins.toml` from an MCA
-/// parameter file, so each value has its layer besides its source.
+/// parameter file, so each value has both its layer and its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Layer {
-    /// The files `plugins.toml`, in the order in which they were added.
+    /// A `plugins.toml`, numbered in the order in which the files were added.
     Plugins(usize),
     /// The MCA parameter files.
     ParamFiles,
@@ -59,7 +59,7 @@ pub(crate) enum Layer {
 }
 
 impl Layer {
-    /// Returns the layer of a value that a caller sets with a source.
+    /// Returns the layer of a value that a caller sets with this source.
     pub(crate) fn of(source: &Source) -> Self {
         match source {
             Source::Default => Self::Plugins(0),

@@ -8,7 +8,7 @@
 pub struct ParamSpec {
     /// The full MCA name, for example `pcompress_base_limit`.
     pub name: &'static str,
-    /// The default as text; it also determines the kind of value, see [`Kind::of`].
+    /// The default as text. It also determines the kind of value, see [`Kind::of`].
     pub default: &'static str,
     /// The help, in one line, with unit and range.
     pub help: &'static str,
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// Returns the expected values, for messages.
+    /// Returns a description of the expected values, for messages.
     pub(crate) fn expected(self) -> &'static str {
         match self {
             Self::Flag => "true or false",

@@ -3,9 +3,8 @@
 //!
 //! `[framework]` contains `select` (the parameter `<framework>`) and the framework's own
 //! parameters, `[framework.component]` those of one component, and `[[plugin]]` names a file to
-//! load. Joining the words of a key with `_` gives the MCA name, so both have the same
-//! implementation. Tables and types are checked here; names are checked after the plugins are
-//! loaded ([`crate::Catalog::check`]).
+//! load. The names of the tables and the key, joined with `_`, are the MCA name. Tables and types
+//! are checked here. Names are checked after the plugins are loaded ([`crate::Catalog::check`]).
 
 use std::fmt;
 use std::ops::Range;
@@ -129,7 +128,7 @@ fn framework(place: &Place, name: &str, table: Tree, file: &mut PluginsToml) -> 
     Ok(())
 }
 
-/// A file and its text, which give the lines for messages.
+/// The path and text of a file, which determine the line numbers in messages.
 struct Place<'a> {
     path: &'a Path,
     text: &'a str,
@@ -181,7 +180,7 @@ impl Place<'_> {
     fn toml_error(&self, error: &toml::de::Error) -> Error {
         let mut message = error.message().trim().replace('\n', ", ");
         if message.contains("$__toml_private_datetime") {
-            // The parser represents a date by a table whose key does not occur in the file.
+            // The parser represents a date as a table with a key that does not occur in the file.
             message = "a date is not a valid value here; write text in quotes".to_owned();
         }
         match error.span() {

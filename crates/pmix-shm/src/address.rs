@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use crate::Error;
 
-/// The address of a memory object on this node: the process that created it, its descriptor there,
-/// and the unique token in the object.
+/// The address of a memory object on this node: the process that created the object, the descriptor
+/// in that process, and the unique token in the object.
 ///
 /// The text form is `<pid>.<descriptor>.<token>`, with the token in 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl FromStr for Address {
     }
 }
 
-/// Parses a number without a sign, which `parse` would accept.
+/// Parses decimal digits. Rejects a sign, which `parse` would accept.
 fn number(text: &str) -> Result<u32, Error> {
     let is_plain = text.bytes().all(|digit| digit.is_ascii_digit());
     let number = is_plain.then(|| text.parse().ok()).flatten();

@@ -6,25 +6,25 @@ use std::io;
 
 use rustix::io::Errno;
 
-/// The reason that a table cannot be created, opened, read or written.
+/// The reason for which a table cannot be created, opened, read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The system rejects an operation; the operation and the kind of error.
+    /// An operation of the system failed. The fields are the operation and the kind of error.
     System(&'static str, io::ErrorKind),
     /// The text is not an address.
     Address,
-    /// The object is not the one of the address.
+    /// The object is not the one to which the address belongs.
     Foreign(&'static str),
     /// The content of the object is inconsistent.
     Damaged(&'static str),
-    /// There is no room for another value.
+    /// The table has no space for another value.
     Full,
-    /// The value has the first number of bytes, and the second is the limit of the reader.
+    /// The value is too long. The fields are its length and the reader's limit in bytes.
     TooLong(u64, u64),
-    /// This process has no memory for a value of this length.
+    /// This process has no memory for a value of this many bytes.
     NoMemory(usize),
-    /// The value is being written repeatedly, so that it cannot be read.
+    /// The writer changed the value during each attempt to read it.
     Busy,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The positions, hashes and checksums of the layout in the crate's documentation.
+//! Positions, hashes and checksums of the layout that the crate's documentation describes.
 
-/// The bytes "pmix-rs" and zero as a number.
+/// The bytes "pmix-rs" and a zero byte, as a little-endian number.
 pub(crate) const MAGIC: u64 = 0x0073_722d_7869_6d70;
 pub(crate) const VERSION: u64 = 1;
 
@@ -17,7 +17,7 @@ pub(crate) const AT_CHAINS: u64 = 128;
 pub(crate) const OPEN: u64 = 1;
 pub(crate) const CLOSED: u64 = 2;
 
-/// The words of a record, as offsets from its position.
+/// The offsets of the words of a record from its position.
 pub(crate) const NEXT: u64 = 8;
 pub(crate) const HASH: u64 = 16;
 pub(crate) const KEY_LEN: u64 = 24;
@@ -28,7 +28,7 @@ pub(crate) const KEY: u64 = 56;
 
 pub(crate) const WORD: u64 = 8;
 
-/// The lower bits of the version of a value: its state.
+/// The mask of the lower bits of a value's version, which are its state.
 const STATE_OF_VALUE: u64 = 3;
 const REMOVED: u64 = 0;
 const BEING_WRITTEN: u64 = 1;
@@ -66,7 +66,7 @@ pub(crate) const fn chain(hash: u64, num_chains: u64) -> u64 {
     AT_CHAINS + (hash & (num_chains - 1)) * WORD
 }
 
-/// Returns bytes as words, the last one padded with zeros.
+/// Returns bytes as words. The last word is padded with zeros.
 pub(crate) fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
     let (whole, rest) = bytes.as_chunks::<8>();
     let last = (!rest.is_empty()).then(|| {

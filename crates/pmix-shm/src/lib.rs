@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A table in shared memory that one process writes and others read without a lock.
+//! A table in shared memory. One process writes it, others read it without a lock.
 //!
-//! A [`Writer`] creates a memory object, and only it can write the object: seals prevent
-//! shortening, growing, and writing through any other mapping or descriptor. A [`Reader`] opens it
-//! by its [`Address`], which the writer gives to the processes that may read it. Data are validated
-//! before use (seals, owner, form, positions, checksums) and copied before they are returned, so a
-//! damaged or foreign object gives an [`Error`] and never a fault of the program.
+//! A [`Writer`] creates a memory object. Only the writer can change it: seals prevent shortening,
+//! growing, and writing through any other mapping or descriptor. A [`Reader`] opens it by its
+//! [`Address`], which the writer gives to the processes that may read it. Data are validated before
+//! use (seals, owner, format, positions, checksums) and copied before they are returned. So a
+//! damaged or foreign object causes an [`Error`], not a crash.
 //!
 //! ```
 //! use pmix_shm::{Reader, Writer};

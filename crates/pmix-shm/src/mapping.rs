@@ -16,7 +16,7 @@ use crate::layout::WORD;
 pub(crate) struct Mapping {
     start: NonNull<AtomicU64>,
     num_words: usize,
-    /// `true` if it may be written.
+    /// `true` if the mapping may be written.
     is_writable: bool,
 }
 
@@ -27,11 +27,12 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `len` bytes, a multiple of the page size; the object must not become shorter.
+    /// Maps the first `len` bytes of an object, a multiple of the page size. The object must be
+    /// sealed against shortening.
     ///
     /// # Errors
     ///
-    /// The system has no address space for it.
+    /// The process has no address space for the mapping.
     pub(crate) fn new(object: impl AsFd, len: usize, is_writable: bool) -> Result<Self, Error> {
         let rights = match is_writable {
             true => ProtFlags::READ | ProtFlags::WRITE,
@@ -77,7 +78,7 @@ impl Mapping {
         Some(unsafe { std::slice::from_raw_parts(self.start.add(first).as_ptr(), count) })
     }
 
-    /// Returns `true` if the words may be stored to.
+    /// Returns `true` if the words may be written.
     pub(crate) const fn is_writable(&self) -> bool {
         self.is_writable
     }

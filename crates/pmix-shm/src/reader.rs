@@ -17,11 +17,12 @@ use crate::mapping::Mapping;
 use crate::writer::{NAME, SEALS, token_words};
 use crate::{Address, Error};
 
-/// The attempts to read a value that is written concurrently, before it counts as busy.
+/// The number of attempts to read a value during concurrent writes, before the reader gives up with
+/// `Error::Busy`.
 const TRIES: usize = 4;
 
-/// A reader of a table that another process writes. Any number of threads may read at once; none
-/// waits for another or for the writer.
+/// A reader of a table that another process writes. Any number of threads may read at the same
+/// time. Readers never wait for each other or for the writer.
 pub struct Reader {
     mapping: Mapping,
     num_chains: u64,
@@ -37,8 +38,9 @@ impl Reader {
     /// # Errors
     ///
     /// The object cannot be opened or mapped: its process has exited, belongs to another user or is
-    /// invisible from here. [`Error::Foreign`] if the object is not the one of the address, has
-    /// another version, or is not sealed; [`Error::Damaged`] if its header is inconsistent.
+    /// invisible from here. [`Error::Foreign`] if the object is not the one to which the address
+    /// belongs, has another version, or is not sealed; [`Error::Damaged`] if its header is
+    /// inconsistent.
     pub fn open(address: &Address) -> Result<Self, Error> {
         let object = open(address)?;
         let stat = rustix::fs::fstat(&object).map_err(Error::system("a memory object"))?;
@@ -68,8 +70,8 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Sets the limit on the length of a value; [`get`](Self::get) neither reads nor copies a
-    /// longer one.
+    /// Sets the maximum length of a value in bytes. [`get`](Self::get) neither reads nor copies a
+    /// longer value.
     #[must_use]
     pub fn with_max_value_bytes(mut self, most: usize) -> Self {
         self.max_value_bytes = u64::try_from(most).unwrap_or(u64::MAX);
@@ -100,7 +102,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Returns `true` as long as the writer maintains the table; a closed table has no values.
+    /// Returns `true` until the writer closes the table. A closed table has no values.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.load(AT_STATE) == Ok(OPEN)
@@ -129,8 +131,8 @@ impl Reader {
             }
             fence(Acquire);
             if !is_there(before) {
-                // A value that has grown is in a newer record, which existed before the old value
-                // was removed.
+                // If the value has grown, it is in a newer record, which was added before the old
+                // one was removed.
                 match self.find(key)? {
                     Some(newer) if newer != record => record = newer,
                     _ => return Ok(None),
@@ -139,9 +141,9 @@ impl Reader {
             }
             let copy = self.copy(record, key);
             fence(Acquire);
-            // After a concurrent write the copy may be inconsistent.
+            // If the version has changed, the copy may be inconsistent.
             if self.load(record)? == before {
-                // A table that was closed meanwhile may be outdated.
+                // If the table was closed during the copy, the value may be outdated.
                 return copy.map(|copy| self.is_open().then_some(copy));
             }
         }
@@ -157,7 +159,8 @@ impl Reader {
         let first = AT_CHAINS + self.num_chains * WORD;
         let mut before = end;
         while record != 0 {
-            // Older records precede newer ones, so a chain cannot be circular.
+            // Each record must precede the one that refers to it, so a damaged chain cannot be
+            // circular.
             if record < first || record >= before || !record.is_multiple_of(WORD) {
                 return Err(Error::Damaged("a position"));
             }
@@ -195,7 +198,8 @@ impl Reader {
             .mapping
             .words(record + KEY + key_words, len.div_ceil(WORD));
         let there = there.ok_or(Error::Damaged("the length of a value"))?;
-        // The check follows that against the mapping: a length beyond the mapping is damage.
+        // This check comes after the check against the mapping: a length beyond the mapping means
+        // damage, not a long value.
         if len > self.max_value_bytes {
             return Err(Error::TooLong(len, self.max_value_bytes));
         }
@@ -204,7 +208,7 @@ impl Reader {
         words(key).for_each(|word| sum.add(word));
         let room = there.len() * size_of::<u64>();
         let mut copy = Vec::new();
-        // The writer determines the length of the value, so the allocation must be fallible.
+        // The length comes from the writer, so a failed allocation must not abort the process.
         copy.try_reserve_exact(room)
             .map_err(|_| Error::NoMemory(room))?;
         copy.resize(room, 0);
@@ -236,7 +240,7 @@ impl fmt::Debug for Reader {
     }
 }
 
-/// Opens the object for reading, after checking that the descriptor refers to a memory object of
+/// Opens the object for reading. First checks that the descriptor refers to a memory object with
 /// the expected name.
 fn open(address: &Address) -> Result<OwnedFd, Error> {
     let path = address.path();

@@ -27,17 +27,17 @@ pub(crate) const SEALS: SealFlags = SealFlags::SHRINK
     .union(SealFlags::FUTURE_WRITE)
     .union(SealFlags::SEAL);
 
-/// The granularity of an object's length, a multiple of every page size.
+/// The unit of an object's length in bytes, a multiple of every page size.
 const PAGES: u64 = 64 << 10;
 
-/// The minimum and the maximum of memory that is reserved at once.
+/// The minimum and maximum number of bytes that are reserved at once.
 const LEAST: u64 = PAGES;
 const MOST: u64 = 1 << 20;
 
 const NUM_CHAINS: u64 = 1 << 12;
 
-/// The writer of a table; readers see each change atomically. Dropping it closes the table: readers
-/// then find no values.
+/// The writer of a table. Readers see each change atomically. Dropping the writer closes the table;
+/// then readers find no values.
 ///
 /// Memory is reserved as values are added, up to the length of the table. A value that is put again
 /// replaces the old one in place if it fits.
@@ -48,14 +48,14 @@ pub struct Writer {
     len: u64,
     /// The position of the next record.
     end: u64,
-    /// The end of the memory that the system has reserved.
+    /// The end of the reserved memory.
     given: u64,
     /// The position of the record of each key.
     records: HashMap<Box<[u8]>, u64>,
 }
 
-/// Returns a length within the limit of the process on file sizes, in whole pages. A longer file
-/// would end the process by SIGXFSZ, even if there is memory.
+/// Returns `len` rounded up to whole pages, but at most `RLIMIT_FSIZE`. A write beyond that limit
+/// would terminate the process by SIGXFSZ, even with enough free memory.
 fn within_limit(len: u64, least: u64) -> Result<u64, Error> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
     let most = limit.unwrap_or(u64::MAX) / PAGES * PAGES;
@@ -70,13 +70,13 @@ fn within_limit(len: u64, least: u64) -> Result<u64, Error> {
 }
 
 impl Writer {
-    /// Creates an empty table of at most `max_bytes` bytes including its index. This is a limit:
-    /// memory is reserved on demand.
+    /// Creates an empty table of at most `max_bytes` bytes including its index. Memory is reserved
+    /// on demand.
     ///
     /// # Errors
     ///
-    /// The system has no memory, address space, descriptor or random bytes for it, or cannot seal
-    /// it (Linux before 5.1); [`Error::Full`] if the limit on file sizes is too low.
+    /// The system has no memory, address space, descriptor or random bytes, or cannot seal the
+    /// object (Linux before 5.1); [`Error::Full`] if the limit on file sizes is too low.
     pub fn create(max_bytes: usize) -> Result<Self, Error> {
         let least = AT_CHAINS + NUM_CHAINS * WORD;
         let len = u64::try_from(max_bytes).unwrap_or(u64::MAX).max(least);
@@ -110,8 +110,8 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Returns the address under which processes of the same user find the table as long as this
-    /// process holds it.
+    /// Returns the address at which processes of the same user can open the table, until this
+    /// writer is dropped.
     #[must_use]
     pub const fn address(&self) -> Address {
         self.address
@@ -127,8 +127,8 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// [`Error::Full`] if there is no room, or the system's error if it has no memory; the key has
-    /// no value then.
+    /// [`Error::Full`] if the table has no space, or the system's error if it has no memory. Then
+    /// the key has no value.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         let known = self.records.get(key).copied();
         if let Some(record) = known
@@ -136,7 +136,7 @@ impl Writer {
         {
             return self.write_value(record, key, value);
         }
-        // The new value is visible before the old one is removed, so that a reader always finds one
+        // The new record is added before the old one is removed, so that a reader always finds one
         // of them.
         let appended = self.append(key, value);
         self.remove(key);
@@ -144,7 +144,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Removes a key; a missing key is not an error.
+    /// Removes a key. A missing key is not an error.
     pub fn remove(&mut self, key: &[u8]) {
         if let Some(record) = self.records.get(key)
             && let Some(word) = self.mapping.word(*record)
@@ -153,12 +153,12 @@ impl Writer {
         }
     }
 
-    /// Appends a record for a key without a value, or whose value does not fit its record.
+    /// Appends a record for a key that has none, or whose record is too small for the value.
     fn append(&mut self, key: &[u8], value: &[u8]) -> Result<u64, Error> {
         let hash = hash(key);
         let key_words = whole_words(key.len() as u64).ok_or(Error::Full)?;
-        // Doubling the capacity of a growing value bounds the space of its old records by its
-        // current one.
+        // The capacity of a growing value doubles, so its old records together take no more space
+        // than the current one.
         let grown = self.records.contains_key(key);
         let room = match grown {
             true => (value.len() as u64).checked_next_power_of_two(),
@@ -217,7 +217,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Reserves memory up to a position: a write without memory would end the process (SIGBUS).
+    /// Reserves memory up to a position. A write without memory would terminate the process by
+    /// SIGBUS.
     fn take_memory(&mut self, end: u64) -> Result<(), Error> {
         if end <= self.given {
             return Ok(());
@@ -225,7 +226,7 @@ impl Writer {
         if end > self.len {
             return Err(Error::Full);
         }
-        // A table without values reserves only its head.
+        // A table without values reserves only its header.
         let more = match end <= AT_CHAINS {
             true => AT_CHAINS,
             false => self.given.clamp(LEAST, MOST),
@@ -233,7 +234,7 @@ impl Writer {
         let until = end.checked_next_multiple_of(more).unwrap_or(self.len);
         let until = until.min(self.len);
         let len = until - self.given;
-        // Unlike for other files, a signal interrupts this call in the kernel.
+        // For memory objects, unlike other files, a signal interrupts this call.
         let given = rustix::io::retry_on_intr(|| {
             rustix::fs::fallocate(&self.object, FallocateFlags::empty(), self.given, len)
         });
@@ -268,8 +269,9 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Readers keep their mapping, whose content may be outdated from now on. The process id is
-        // checked, because a forked child must not close the table of its parent.
+        // Readers keep their mapping, whose content may be outdated from now on, so the table is
+        // marked as closed. A forked child must not close the table of its parent, so the process
+        // id is compared.
         if self.address.pid == std::process::id()
             && let Some(state) = self.mapping.word(AT_STATE)
         {

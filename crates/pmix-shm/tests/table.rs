@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The readers' view of a table, for any behavior of its writer and for forged objects.
+//! Reading tables, for any behavior of the writer and for forged objects.
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,8 +29,7 @@ fn bytes_of(address: &Address) -> Vec<u8> {
     std::fs::read(format!("/proc/{pid}/fd/{fd}")).unwrap()
 }
 
-/// Creates an object with these bytes and seals, and returns its address with the token of another
-/// one.
+/// Creates an object with these bytes and seals. Returns its address with the token of `like`.
 fn forged(like: &Address, bytes: &[u8], seals: SealFlags) -> (OwnedFd, Address) {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let object = rustix::fs::memfd_create("pmix-rs", flags).unwrap();
@@ -108,7 +107,7 @@ fn a_full_table_keeps_its_values() {
     for key in 0..num_put {
         assert_eq!(reader.get(&key.to_le_bytes()).unwrap(), Some(value.clone()));
     }
-    // A value that grows beyond the room is removed, because its old value would be outdated.
+    // If a new value does not fit, the old value is removed, because it is outdated.
     assert_eq!(
         writer.put(&0_u32.to_le_bytes(), &[1; 2000]),
         Err(Error::Full)
@@ -143,8 +142,8 @@ fn readers_never_see_partial_writes() {
             })
         });
         for round in 0..100_000_u64 {
-            // The lengths vary, and values are removed at times: a partial value would mix two
-            // rounds.
+            // Lengths vary, and values are sometimes removed. A partially written value would
+            // contain words of two rounds.
             let words = 1 + usize::try_from(round % 61).unwrap();
             let value = round.to_le_bytes().repeat(words);
             writer.put(&[0], &value).unwrap();
@@ -175,7 +174,7 @@ fn a_value_that_grows_is_never_absent() {
                 let mut num_read = 0_u64;
                 while !is_done.load(Ordering::Relaxed) || num_read == 0 {
                     for key in 0..NUM_KEYS {
-                        // The old value or the new one.
+                        // The reader finds either the old or the new value.
                         let value = reader.get(&key.to_le_bytes()).unwrap().unwrap();
                         assert!(value.iter().all(|byte| *byte == 1), "{}", value.len());
                         num_read += 1;
@@ -214,7 +213,7 @@ fn no_process_can_shorten_or_write_an_object_of_another() {
     writer.put(b"a", b"1").unwrap();
     let (pid, fd, _) = parts(&writer.address());
     let path = format!("/proc/{pid}/fd/{fd}");
-    // Only root may open it for writing at all.
+    // Only root may open the object for writing.
     if let Ok(object) = rustix::fs::open(&path, OFlags::RDWR, Mode::empty()) {
         assert!(rustix::fs::ftruncate(&object, 0).is_err());
         assert!(rustix::fs::ftruncate(&object, 1 << 30).is_err());
@@ -253,7 +252,8 @@ fn rejects_objects_other_than_that_of_the_address() {
     // A missing process, and a missing descriptor.
     assert!(open(format!("{}.{fd}.{token}", u32::MAX)).is_err());
     assert!(open(format!("{pid}.{}.{token}", u32::MAX)).is_err());
-    // A pipe, whose opening would block; a file; memory that is not sealed.
+    // Objects that are rejected: a pipe, whose opening would block, a file, and memory that is not
+    // sealed.
     let (pipe, _end) = rustix::pipe::pipe().unwrap();
     assert!(is_foreign(open(format!(
         "{pid}.{}.{token}",
@@ -297,7 +297,7 @@ fn damage_is_an_error_or_changes_nothing() {
             for key in &keys {
                 match reader.get(key) {
                     Ok(Some(value)) => assert_eq!(value, key.repeat(5), "byte {at}"),
-                    // A record with a damaged key or position is that of another key, or of none.
+                    // With a damaged key or position, the record seems to belong to another key.
                     Ok(None) => num_noticed += 1,
                     Err(error) => {
                         assert!(matches!(error, Error::Damaged(_) | Error::Busy), "{error}");
@@ -318,7 +318,7 @@ fn a_circular_chain_ends() {
     let mut bytes = bytes_of(&address);
     let record: u64 = 128 + 4096 * 8;
     let at = usize::try_from(record).unwrap();
-    // The record refers to itself as the next one, and its key is another one.
+    // Makes the record refer to itself as the next one, and changes its key.
     bytes[at + 8..at + 16].copy_from_slice(&record.to_ne_bytes());
     bytes[at + 56] = b'b';
     let (_object, forged) = forged(&address, &bytes, all_seals());
@@ -326,8 +326,8 @@ fn a_circular_chain_ends() {
     assert!(matches!(reader.get(b"a"), Err(Error::Damaged(_))));
 }
 
-/// Creates the object of a table with one value, with the length `len`, and seals it. The value has
-/// the stated length `value_len`.
+/// Creates the object of a table with one value, with the length `len`, and seals it. The record
+/// claims a value of `value_len` bytes.
 fn with_claimed_length(len: u64, value_len: u64) -> (OwnedFd, Address) {
     let mut writer = Writer::create(0).unwrap();
     writer.put(b"a", b"1").unwrap();
@@ -357,24 +357,22 @@ fn rejects_values_whose_stated_length_exceeds_the_limit() {
         let refused = Error::TooLong(value_len, (1 << 20) - 1);
         assert_eq!(reader.get(b"a"), Err(refused));
     }
-    // Without a limit of the caller, and with more than a process can have.
+    // Without a limit set by the caller, for a length that no process can allocate.
     let (_object, address) = with_claimed_length(8 << 40, 4 << 40);
     let reader = Reader::open(&address).unwrap();
     let reader = reader.with_max_value_bytes(usize::MAX);
     let room = 4 << 40;
-    // A system that overcommits memory would try to fill it.
+    // Skipped on a system that overcommits memory, which would try to fill it.
     if Vec::<u8>::new().try_reserve_exact(room).is_err() {
         assert_eq!(reader.get(b"a"), Err(Error::NoMemory(room)));
     }
 }
 
-/// Helper of [`a_limit_of_files_ends_no_process`], which runs it in a process with a file size
-/// limit of 100 KiB.
+/// Runs as a child of [`a_limit_of_files_ends_no_process`], with a file size limit of 100 KiB.
 #[test]
 #[ignore = "run by another test in a process with a limit"]
 fn with_a_limit_of_files() {
-    // The head alone may exceed the limit; otherwise the table has as much room as the limit
-    // allows.
+    // Either the header alone exceeds the limit, or the table is as large as the limit allows.
     match Writer::create(1 << 28) {
         Ok(mut table) => {
             let put = (0..1000_u32).map(|key| table.put(&key.to_be_bytes(), &[0; 1000]));

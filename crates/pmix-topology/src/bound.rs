@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processors that this process may run on, and the binding of its threads.
+//! The processors on which this process may run, and the binding of its threads.
 //!
 //! Source: proc(5), heading `/proc/pid/status`, for `Cpus_allowed_list`; sched_setaffinity(2).
 
@@ -16,7 +16,7 @@ impl Cpuset {
     /// Returns the processors on which the calling thread may run.
     ///
     /// # Errors
-    /// `PMIX_ERR_NOT_FOUND`: `/proc` and `/sys` do not state them.
+    /// `PMIX_ERR_NOT_FOUND`: `/proc` and `/sys` do not tell them.
     pub fn of_thread() -> Result<Self, Error> {
         of_task(Path::new("/proc/thread-self")).map(online)
     }
@@ -24,7 +24,7 @@ impl Cpuset {
     /// Returns the processors on which any thread of this process may run.
     ///
     /// # Errors
-    /// `PMIX_ERR_NOT_FOUND`: `/proc` and `/sys` do not state them.
+    /// `PMIX_ERR_NOT_FOUND`: `/proc` and `/sys` do not tell them.
     pub fn of_process() -> Result<Self, Error> {
         let missing = |error| Error::missing(format!("/proc/self/task: {error}"));
         let mut all = Self::new();
@@ -40,12 +40,12 @@ impl Cpuset {
         Ok(online(all))
     }
 
-    /// Binds the calling thread to the processors of this set. For a set without an end, these are the processors that
-    /// are online.
+    /// Binds the calling thread to the processors of this set. An unbounded set stands for the
+    /// online processors.
     ///
     /// # Errors
-    /// `PMIX_ERR_NOT_SUPPORTED`: a processor does not exist, or the system does not let this process use it. The thread
-    /// may then be bound to the other processors. `PMIX_ERR_BAD_PARAM`: the set is empty.
+    /// `PMIX_ERR_NOT_SUPPORTED`: a processor does not exist, or this process may not use it. The
+    /// thread may then be bound to the other processors. `PMIX_ERR_BAD_PARAM`: the set is empty.
     pub fn bind_thread(&self) -> Result<(), Error> {
         let wanted = match self.is_endless() {
             true => online(self.clone()),
@@ -73,7 +73,8 @@ impl Cpuset {
             ))
         };
         sched_setaffinity(None, &set).map_err(unbindable)?;
-        // The system leaves out processors that are offline or that the control group withholds, without an error.
+        // The kernel silently ignores processors that are offline or that the control group
+        // excludes.
         let bound = sched_getaffinity(None).map_err(unbindable)?;
         let withheld = |cpu: &u32| usize::try_from(*cpu).is_ok_and(|index| !bound.is_set(index));
         match wanted.iter().find(withheld) {
@@ -84,7 +85,8 @@ impl Cpuset {
         }
     }
 
-    /// Checks that threads of this process can be bound to the processors of this set, on a thread that ends at once.
+    /// Checks that threads of this process can be bound to the processors of this set. It binds a
+    /// temporary thread.
     ///
     /// # Errors
     /// As [`bind_thread`](Self::bind_thread); `PMIX_ERR_NOT_SUPPORTED` also if no thread can be started.
@@ -112,7 +114,7 @@ fn online(cpus: Cpuset) -> Cpuset {
 fn of_task(dir: &Path) -> Result<Cpuset, Error> {
     let path = dir.join("status");
     let missing = |why: ErrorKind| Error::missing(format!("{}: {why}", path.display()));
-    // The name of a program need not be UTF-8.
+    // The file contains the name of the program, which need not be UTF-8.
     let status = fs::read(&path).map_err(|error| missing(error.kind()))?;
     let status = String::from_utf8_lossy(&status);
     let mut lines = status.lines();
@@ -147,7 +149,8 @@ mod tests {
             bound.unwrap_err().status()
         };
         let first = Cpuset::of_thread().unwrap().first().unwrap();
-        // More than any machine has, the first one of which the system call tells, and the last one of a set.
+        // Processors that no test machine has: two around the size of a `cpu_set_t`, and the
+        // highest one of a `Cpuset`.
         for absent in [1023, 1024, 65_535] {
             for list in [format!("{absent}"), format!("{first},{absent}")] {
                 assert_eq!(status(&list), Status::ERR_NOT_SUPPORTED, "{list}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The part of a machine that the control group of this process may use. hwloc omits the rest, so
-//! that parts are numbered within this part.
+//! The processors and memories that the control group of this process may use. hwloc omits all
+//! others and numbers only the objects that remain.
 //!
 //! Source: Linux, `Documentation/admin-guide/cgroup-v2.rst`, heading "Cpuset Interface Files", and
 //! `cgroup-v1/cpusets.rst`; cpuset(7) for `/proc/pid/cpuset`.
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Cpuset;
 
-/// Processors and memories that may be used, by number; `None` means all.
+/// The numbers of the processors and memories that may be used; `None` means all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allowed {
     pub(crate) cpus: Option<Cpuset>,
@@ -18,8 +18,8 @@ pub(crate) struct Allowed {
 }
 
 impl Allowed {
-    /// Returns the part that the group of this process may use, from files in a directory with the
-    /// layout of `/`.
+    /// Returns what the control group of this process may use. `root` is `/`, or a directory with
+    /// its layout.
     pub(crate) fn of_process(root: &Path) -> Self {
         Self::read(root).unwrap_or_default()
     }
@@ -43,7 +43,7 @@ impl Allowed {
     }
 }
 
-/// The mount point of the control groups for processors, and the names of their files.
+/// The directory of the control groups for processors, and the names of their files.
 struct Files {
     mounted: String,
     cpus: &'static str,

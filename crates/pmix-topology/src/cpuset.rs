@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sets of processors, by the numbers of the operating system.
+//! Sets of processors, identified by their numbers in the operating system.
 //!
 //! Source: Linux, `Documentation/admin-guide/cputopology.rst`, for lists; hwloc documentation, "The
 //! bitmap API", for unbounded lists and for sets in hexadecimal words.
@@ -10,21 +10,22 @@ use crate::Error;
 
 /// A set of processors (hardware threads) with numbers below 65,536.
 ///
-/// The text form is that of Linux and hwloc: `0-3,8`. As in hwloc, a set may be unbounded, `4-`:
-/// that of an unbound process is `0-`.
+/// The text form is that of Linux and hwloc: `0-3,8`. As in hwloc, a set may be unbounded, `4-`.
+/// The set of an unbound process is `0-`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpuset {
-    /// Words of 64 processors; the last word differs from the continuation.
+    /// The processors as words of 64 bits, lowest first. The last word is not the one that
+    /// `is_endless` implies.
     words: Vec<u64>,
     /// `true` if all processors after the words are in the set.
     is_endless: bool,
 }
 
-/// The limit of Linux; a longer list is not a list of processors.
+/// The exclusive upper bound of processor numbers; Linux supports fewer.
 const MOST: u32 = 1 << 16;
 
 impl Cpuset {
-    /// The number of processors that a set can distinguish.
+    /// The exclusive upper bound of processor numbers in a set.
     pub const MAX_CPUS: u32 = MOST;
 
     /// Returns the empty set.
@@ -33,7 +34,7 @@ impl Cpuset {
         Self::default()
     }
 
-    /// Returns the set of all processors: that of an unbound process.
+    /// Returns the set of all processors, which is the set of an unbound process.
     #[must_use]
     pub fn full() -> Self {
         Self {
@@ -42,8 +43,8 @@ impl Cpuset {
         }
     }
 
-    /// Returns the set with these words of 64 processors each, lowest first, and with all or none
-    /// of the processors after them.
+    /// Returns the set with these words of 64 processors, lowest first. `is_endless` adds all
+    /// processors after them.
     ///
     /// # Errors
     /// `PMIX_ERR_BAD_PARAM`: a processor has the number 65,536 or more.
@@ -64,8 +65,8 @@ impl Cpuset {
         Ok(Self { words, is_endless }.trimmed())
     }
 
-    /// Returns the words of 64 processors, lowest first; [`Cpuset::is_endless`] determines the
-    /// continuation.
+    /// Returns the set as words of 64 processors, lowest first. [`Cpuset::is_endless`] tells
+    /// whether all processors after them are in the set.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         &self.words
@@ -152,7 +153,7 @@ impl Cpuset {
         };
         let mut set = Self::new();
         let mut count = 0;
-        // A single `0xf...f` is every processor: there are no words below it.
+        // A single `0xf...f` is the set of all processors, without words.
         let words = if text.is_empty() && is_endless {
             None
         } else {
@@ -237,7 +238,7 @@ impl Cpuset {
         self.trim();
     }
 
-    /// Adds a processor, whose number must be at most [`MOST`], and all above it.
+    /// Adds a processor and all processors above it. `first` must be at most [`MOST`].
     fn insert_from(&mut self, first: u32) {
         let index = place(first).0;
         let partial = self.word(index) | u64::MAX << (first % 64);
@@ -301,7 +302,7 @@ impl Cpuset {
         told.chain(if self.is_endless { end..MOST } else { 0..0 })
     }
 
-    /// Returns the word at an index, stored or implied.
+    /// Returns the word at an index. After the stored words, it is implied by `is_endless`.
     fn word(&self, index: usize) -> u64 {
         let behind = if self.is_endless { u64::MAX } else { 0 };
         self.words.get(index).copied().unwrap_or(behind)
@@ -326,7 +327,7 @@ impl Cpuset {
     /// Returns the processors that are in both sets.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
-        // After the end of a bounded set the intersection is empty.
+        // The intersection has no words after the end of a bounded set.
         let told = |set: &Self| {
             if set.is_endless {
                 usize::MAX
@@ -349,7 +350,7 @@ impl Cpuset {
         self
     }
 
-    /// Removes words that the continuation implies.
+    /// Removes words at the end that `is_endless` implies.
     fn trim(&mut self) {
         let behind = if self.is_endless { u64::MAX } else { 0 };
         while self.words.last() == Some(&behind) {
@@ -389,7 +390,8 @@ impl fmt::Display for Cpuset {
     }
 }
 
-/// Returns `true` if a source of PMIx is hwloc, of any release: `hwloc`, `hwloc:2.9`.
+/// Returns `true` if the source of a PMIx cpuset or topology is hwloc of any release: `hwloc`,
+/// `hwloc:2.9`.
 pub(crate) fn is_hwloc(source: &str) -> bool {
     let start = source.as_bytes().get(..5);
     start.is_some_and(|start| start.eq_ignore_ascii_case(b"hwloc"))

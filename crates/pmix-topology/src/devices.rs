@@ -5,7 +5,7 @@
 
 use pmix_types::DeviceType;
 
-/// A device with a distance.
+/// A device whose distance PMIx reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Device {
     /// The name of the device in the operating system.
@@ -20,7 +20,7 @@ pub(crate) enum DeviceKind {
     Gpu,
     /// A network interface with its hardware address.
     Network { address: String },
-    /// An OpenFabrics adapter, with its identifier and that of its system.
+    /// An OpenFabrics adapter, with its node GUID and its system image GUID.
     Fabric { node: String, system: String },
 }
 
@@ -35,7 +35,8 @@ impl DeviceKind {
 }
 
 impl Device {
-    /// Creates a device; returns `None` for a second name of another device, as in OpenPMIx.
+    /// Creates a device. Like OpenPMIx, returns `None` for a name that is an alias of another
+    /// device.
     pub(crate) fn new(name: &str, kind: DeviceKind) -> Option<Self> {
         let start = name.as_bytes().get(..4);
         let is_card = start.is_some_and(|start| start.eq_ignore_ascii_case(b"card"));
@@ -45,8 +46,8 @@ impl Device {
         })
     }
 
-    /// Returns the unique name of the device in the whole system, or `None` if it has no address
-    /// for one.
+    /// Returns the name of the device that is unique in the cluster, or `None` if the device has no
+    /// address.
     pub(crate) fn uuid(&self, hostname: &str) -> Option<String> {
         match &self.kind {
             DeviceKind::Gpu => Some(format!("gpu://{hostname}::{}", self.name)),

@@ -14,14 +14,14 @@ use crate::{Cpuset, Error};
 pub struct DeviceFilter {
     /// The types; empty means all.
     pub types: DeviceType,
-    /// The names of devices, those of the operating system or of PMIx, in any case; empty means
+    /// The names of devices in the operating system or in PMIx, in upper or lower case; empty means
     /// all.
     pub ids: Vec<String>,
 }
 
 impl DeviceFilter {
-    /// Reads a filter from infos: each `PMIX_DEVICE_TYPE` adds types, each `PMIX_DEVICE_ID` a name.
-    /// Other keys, and values of other types, are ignored.
+    /// Creates a filter from infos: each `PMIX_DEVICE_TYPE` adds types, each `PMIX_DEVICE_ID` a
+    /// name. Other keys, and values of other types, are ignored.
     #[must_use]
     pub fn of_infos(infos: &[Info<'_>]) -> Self {
         let mut filter = Self::default();
@@ -46,7 +46,7 @@ impl DeviceFilter {
     }
 }
 
-/// The order of the types in results.
+/// The types of devices, in the order of the results.
 const TYPES: [DeviceType; 3] = [
     DeviceType::GPU,
     DeviceType::NETWORK,
@@ -83,7 +83,7 @@ pub(crate) fn distances(
         if !filter.wants(device_type, [&device.name, &uuid]) {
             continue;
         }
-        // The deeper the common part, the nearer the device; devices that share only the machine
+        // The deeper the common object, the nearer the device. Devices that share only the machine
         // are farthest.
         let common = tree.common(here, beside).map_or(0, |part| part.depth);
         let distance = match common {

@@ -10,7 +10,7 @@ use pmix_files::Fault;
 use pmix_types::{ErrorDetail, Status};
 
 pmix_types::error_type! {
-    /// The reason that a description of hardware cannot be used.
+    /// The reason for which a description of hardware cannot be used.
     pub struct Error;
 }
 
@@ -35,8 +35,7 @@ impl Error {
         ErrorDetail::new(Status::ERR_NOT_FOUND, message.to_string()).into()
     }
 
-    /// Creates an error for a rejected file; the status depends on whether it is missing, too large
-    /// or of another kind.
+    /// Creates an error for a rejected file. Its status depends on the fault.
     pub(crate) fn of_file(path: &Path, fault: Fault) -> Self {
         let status = match &fault {
             Fault::TooLarge { .. } => Status::ERR_OUT_OF_RESOURCE,

@@ -29,18 +29,18 @@ pub(crate) fn xml(tree: &Tree) -> String {
 
 struct Writer<'a> {
     tree: &'a Tree,
-    /// The memories of each part, beside it or inside it.
+    /// The memories attached to each object or to objects inside it.
     inner_memories: Vec<Cpuset>,
     text: String,
-    /// The number of the last object; each object has its own.
+    /// The unique number of the last written object.
     last_object: u64,
 }
 
-/// A pending item of the output.
+/// A pending step of the output.
 enum Due<'a> {
-    /// A part by its index, and the memories beside the enclosing parts.
+    /// The start of an object, with its index, and the memories attached to the enclosing objects.
     Open((usize, &'a Part), Cpuset),
-    /// The end of a part, and the devices beside it.
+    /// The end of an object, with the devices attached to it.
     Close(&'a Part),
 }
 
@@ -69,13 +69,14 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Begins a part; returns the memories beside it and its enclosing parts.
+    /// Writes the start of an object. Returns the memories attached to it and to its enclosing
+    /// objects.
     fn open(&mut self, index: usize, part: &Part, outer: &Cpuset) -> Cpuset {
         let mut around = outer.clone();
         around.extend(&part.memories.iter().map(|memory| memory.index).collect());
         let mut near = self.inner_memories.get(index).cloned().unwrap_or_default();
         near.extend(&around);
-        // hwloc requires a machine to have memory.
+        // hwloc requires memory attached to a machine.
         let is_alone = part.parent.is_none() && near.is_empty();
         if is_alone {
             near = Cpuset::from_iter([0]);
@@ -170,7 +171,7 @@ impl<'a> Writer<'a> {
 }
 
 fn cache(level: u8) -> String {
-    // A data cache at the first level, a unified cache at the others.
+    // hwloc's cache type: a data cache at the first level, a unified cache at the others.
     let kind = u8::from(level == 1);
     format!(
         " cache_size=\"0\" depth=\"{level}\" cache_linesize=\"0\" cache_associativity=\"0\" \

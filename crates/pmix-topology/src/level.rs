@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kinds of parts for mapping, binding and locality.
+//! The kinds of hardware objects for mapping, binding and locality.
 
-/// A kind of part of a node.
+/// A kind of hardware object of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// The whole node.
     Node,
-    /// A package: the unit in a socket.
+    /// A package: the processors in a socket.
     Package,
-    /// The processors near a memory.
+    /// A NUMA domain: the processors near a memory.
     Numa,
     /// A level 3 cache.
     L3Cache,
@@ -23,7 +23,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// All levels, widest first.
+    /// All levels, from the node to the hardware thread.
     pub const ALL: [Self; 8] = [
         Self::Node,
         Self::Package,

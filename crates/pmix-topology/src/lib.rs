@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The hardware of a node, and the properties that it gives to bound processes.
+//! The hardware of a node, and the values of PMIx that describe the location of processes on it.
 //!
 //! A [`Topology`] is read from `/sys` of Linux or from the XML of hwloc 2, without a C library. A
-//! [`Cpuset`] is a set of its processors. Both give the strings of PMIx: the location of a process
+//! [`Cpuset`] is a set of its processors. From these, the crate computes the location of a process
 //! ([`Topology::locality`]), the hardware that two processes share ([`relative_locality`]), and the
 //! distances of devices from a process ([`Topology::distances`]).
 //!

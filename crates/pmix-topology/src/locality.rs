@@ -9,8 +9,8 @@ use pmix_types::Locality;
 use crate::cpuset::is_hwloc;
 use crate::{Cpuset, Error, Level};
 
-/// The words of a locality string in their order, each with its level and its bit in the shared
-/// locality. OpenPMIx writes memories last, because they are beside the tree of hwloc 2.
+/// The words of a locality string in order. Each has its level, and its bit in the relative
+/// locality. OpenPMIx writes memories last, because they are not levels of hwloc's tree.
 pub(crate) const WORDS: [(&str, Level, Locality); 7] = [
     ("SK", Level::Package, Locality::SHARE_PACKAGE),
     ("L3", Level::L3Cache, Locality::SHARE_L3CACHE),
@@ -24,11 +24,11 @@ pub(crate) const WORDS: [(&str, Level, Locality); 7] = [
 /// Returns the hardware that two processes of a node share, from their locality strings
 /// (`PMIX_LOCALITY_STRING`).
 ///
-/// The processes share the node, and each level of which both strings name a common part. Words
-/// that this release does not know are ignored. The string of an unbound process is empty.
+/// The processes share the node, and each level for which both strings have an object in common.
+/// Words that this release does not know are ignored. The string of an unbound process is empty.
 ///
-/// DEVIATION: the prefix `hwloc:` is optional, and a result is a success; 4.2.2 and 5.0.11 require
-/// the prefix, which they do not write, and never return success;
+/// DEVIATION: the prefix `hwloc:` is optional, and a result is returned with success; 4.2.2 and
+/// 5.0.11 require the prefix, which they do not write, and never return success;
 /// `localities_are_those_of_the_library`.
 ///
 /// # Errors
@@ -41,7 +41,7 @@ pub fn relative_locality(one: &str, other: &str) -> Result<Locality, Error> {
     Ok(all)
 }
 
-/// Returns the parts of each level that a string names.
+/// Returns, for each word, the numbers of the objects that a string has.
 fn parts(text: &str) -> Result<[Cpuset; WORDS.len()], Error> {
     let mut found: [Cpuset; WORDS.len()] = Default::default();
     let text = match text.split_once(':') {
@@ -52,7 +52,7 @@ fn parts(text: &str) -> Result<[Cpuset; WORDS.len()], Error> {
         let Some((name, list)) = word.split_at_checked(2) else {
             return Err(Error::malformed(format!("{word:?} names no level")));
         };
-        // The indices of parts have the form of a list of processors.
+        // The numbers of objects have the form of a list of processors.
         let list = Cpuset::parse(list)?;
         let known = WORDS.iter().position(|(known, ..)| *known == name);
         if let Some(place) = known.and_then(|index| found.get_mut(index)) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tree of parts of which only the processors are known: a part with fewer processors is inside
-//! a part with more.
+//! The construction of the tree from the processors of each object: an object with fewer processors
+//! is inside one with more.
 
 use crate::devices::Device;
 use crate::tree::{Bank, Kind, Part, Tree};
 use crate::{Cpuset, Error, Level};
 
-/// The parts of a machine, in no particular order.
+/// The objects of a machine, in no particular order.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
-    /// The parts of the tree, except for the machine and the hardware threads.
+    /// The objects of the tree, except for the machine and the hardware threads.
     pub(crate) parts: Vec<(Kind, Cpuset)>,
     pub(crate) memories: Vec<Bank>,
     /// The devices, each with its nearest processors.
@@ -21,7 +21,8 @@ pub(crate) struct Pieces {
 /// # Errors
 /// There is no processor.
 pub(crate) fn tree(online: &Cpuset, mut pieces: Pieces) -> Result<Tree, Error> {
-    // As in hwloc, the processors near a memory form a group unless another part has the same.
+    // As in hwloc, the processors near a memory form a group, unless another object has the same
+    // processors.
     let mut groups: Vec<&Cpuset> = Vec::new();
     let near = pieces.memories.iter().map(|bank| &bank.near);
     for near in near.filter(|near| !near.is_empty()) {
@@ -39,13 +40,14 @@ pub(crate) fn tree(online: &Cpuset, mut pieces: Pieces) -> Result<Tree, Error> {
         .iter()
         .map(|cpu| (Kind::Known(Level::HwThread), Cpuset::from_iter([cpu])));
     pieces.parts.extend(threads);
-    // Wider parts first, and for equal sets the wider kind. Parts of a kind are ordered by their
-    // lowest processor, which gives hwloc's numbering.
+    // Objects with more processors come first. Objects with equal processors are in the order of
+    // `rank`. Objects of one kind are ordered by their lowest processor, which gives hwloc's
+    // numbering.
     pieces.parts.sort_by_cached_key(|(kind, cpus)| {
         (std::cmp::Reverse(cpus.len()), rank(*kind), cpus.first())
     });
     let mut parts = vec![Part::new(Kind::Known(Level::Node), online.clone(), None)];
-    // For each processor the lowest part that contains it.
+    // The lowest object so far that contains each processor.
     let mut around = vec![0; online.iter().last().map_or(0, |last| last as usize + 1)];
     for (kind, cpus) in pieces.parts {
         let at = cpus
@@ -56,7 +58,8 @@ pub(crate) fn tree(online: &Cpuset, mut pieces: Pieces) -> Result<Tree, Error> {
                 .get(index)
                 .is_some_and(|part: &Part| cpus.is_subset(&part.cpus))
         };
-        // A part that overlaps another one without being inside has no place in a tree.
+        // An object that overlaps another without being inside cannot be in a tree, so it is
+        // omitted.
         let Some(parent) = at.filter(|index| fits(*index)) else {
             continue;
         };
@@ -94,9 +97,9 @@ pub(crate) fn tree(online: &Cpuset, mut pieces: Pieces) -> Result<Tree, Error> {
     Tree::new(parts)
 }
 
-/// Returns the part beside which an object near some processors is placed: of equal parts the
-/// lowest one that is not a core or thread, otherwise the enclosing part; the machine if there are
-/// no processors.
+/// Returns the object to which a memory or device near these processors is attached. If objects
+/// have exactly these processors, it is the lowest one that is not a core or thread. Otherwise it
+/// is the enclosing object. Without processors it is the machine.
 fn place(parts: &[Part], around: &[usize], near: &Cpuset) -> usize {
     let lowest = near
         .first()
@@ -105,7 +108,7 @@ fn place(parts: &[Part], around: &[usize], near: &Cpuset) -> usize {
     let mut found = None;
     while let Some(part) = parts.get(at) {
         if near.is_subset(&part.cpus) {
-            // The highest of several equal parts.
+            // Finds the highest of several objects with equal processors.
             match found {
                 None => found = Some(at),
                 Some(known) if parts.get(known).is_some_and(|k| k.cpus == part.cpus) => {
@@ -125,7 +128,7 @@ fn place(parts: &[Part], around: &[usize], near: &Cpuset) -> usize {
     }
 }
 
-/// Orders kinds from the widest to the narrowest, for parts with equal processors.
+/// Returns the order of a kind among objects with equal processors: enclosing kinds are lower.
 fn rank(kind: Kind) -> u8 {
     match kind {
         Kind::Known(Level::Node) => 0,

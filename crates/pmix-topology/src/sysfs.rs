@@ -13,9 +13,9 @@ use crate::nest::Pieces;
 use crate::tree::{Bank, Kind};
 use crate::{Cpuset, Level};
 
-/// Reads the processors that are online and allowed, and the parts in the directory.
+/// Reads the processors that are online and allowed, and the hardware objects that `sys` describes.
 ///
-/// A part is read from the first of its processors; the others would give the same result.
+/// An object is read from its first processor; the others would give the same result.
 pub(crate) fn read(sys: &Path, allowed: &Allowed) -> Option<(Cpuset, Pieces)> {
     let dir = sys.join("devices/system");
     let online = list(&dir.join("cpu/online")).map(|online| match &allowed.cpus {
@@ -38,7 +38,7 @@ pub(crate) fn read(sys: &Path, allowed: &Allowed) -> Option<(Cpuset, Pieces)> {
         let package = || one_of(&topology, ["package_cpus_list", "core_siblings_list"]);
         parts.around(cpu, Kind::Known(Level::Package), package);
         parts.around(cpu, Kind::Die, || {
-            // The only die of a package adds no information.
+            // A package with only one die needs no die object.
             list(&topology.join("die_cpus_list")).filter(|die| Some(die) != package().as_ref())
         });
         caches(cpu, &own.join("cache"), &mut parts);
@@ -63,13 +63,14 @@ pub(crate) fn read(sys: &Path, allowed: &Allowed) -> Option<(Cpuset, Pieces)> {
 
 struct Parts<'a> {
     found: Vec<(Kind, Cpuset)>,
-    /// For each kind the processors whose part is already known.
+    /// The processors whose object is already known, for each kind.
     known: BTreeMap<u8, Cpuset>,
     online: &'a Cpuset,
 }
 
 impl Parts<'_> {
-    /// Reads the part of a processor, unless another of its processors gave it.
+    /// Reads the object of a kind that contains a processor, unless it is already known from
+    /// another processor.
     fn around(&mut self, cpu: u32, kind: Kind, read: impl FnOnce() -> Option<Cpuset>) {
         let known = self.known.entry(kind.place()).or_default();
         if known.contains(cpu) {
@@ -105,7 +106,7 @@ fn caches(cpu: u32, dir: &Path, parts: &mut Parts<'_>) {
     }
 }
 
-/// Returns the numbers of the memory nodes, in ascending order.
+/// Returns the numbers of the NUMA nodes, in ascending order.
 fn memories(dir: &Path) -> Vec<u32> {
     let mut numbers: Vec<u32> = names(dir)
         .iter()
@@ -115,15 +116,15 @@ fn memories(dir: &Path) -> Vec<u32> {
     numbers
 }
 
-/// Returns the PCI devices with distances, in the order of their PCI addresses, each with its
-/// nearest processors.
+/// Returns the PCI devices whose distances PMIx reports, each with its nearest processors, in the
+/// order of their PCI addresses.
 fn devices(class: &Path, online: &Cpuset) -> Vec<(Device, Cpuset)> {
     let mut found: Vec<(String, String, Device, Cpuset)> = Vec::new();
     for kind in ["drm", "net", "infiniband"] {
         for name in names(&class.join(kind)) {
             let dir = class.join(kind).join(&name);
             let device = match kind {
-                // The connectors of a card are in the same directory.
+                // The directory also contains the connectors of a card, which are not devices here.
                 "drm" if name.starts_with("render") => Some(DeviceKind::Gpu),
                 "net" => network(&dir),
                 "infiniband" => adapter(&dir),
@@ -153,8 +154,8 @@ fn adapter(dir: &Path) -> Option<DeviceKind> {
     })
 }
 
-/// Returns the address of the PCI device of another device, as in `0000:3b:00.0`, and its
-/// directory; `None` if there is no such device.
+/// Returns the address, such as `0000:3b:00.0`, and the directory of the PCI device to which a
+/// device belongs. Returns `None` if it belongs to none.
 fn on_pci(dir: &Path) -> Option<(String, PathBuf)> {
     let real = fs::canonicalize(dir).ok()?;
     real.ancestors().find_map(|dir| {
@@ -172,14 +173,14 @@ fn is_pci(name: &str) -> bool {
     all && parts.next().is_none() && name.matches(':').count() == 2
 }
 
-/// Returns the names in a directory; empty if there is no such directory.
+/// Returns the names in a directory, or nothing if the directory does not exist.
 fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.collect()
 }
 
-/// Returns the list in the first existing one of two files: newer kernels renamed the file.
+/// Returns the list in the first of two files that exists, because newer kernels renamed the file.
 fn one_of(dir: &Path, names: [&str; 2]) -> Option<Cpuset> {
     names.iter().find_map(|name| list(&dir.join(name)))
 }

@@ -16,9 +16,9 @@ use crate::{Cpuset, DeviceFilter, Error, Level, distance, export, nest, sysfs, x
 
 /// The hardware of a node, as far as the system describes it.
 ///
-/// Parts of a level have the order of hwloc, so that an index means the same part as in hwloc,
-/// except for [`Level::Numa`], which omits memory that no processor is near to. A level may have no
-/// parts if the system does not describe them; the node and its hardware threads always exist.
+/// The objects of a level have the order of hwloc, so an index means the same object as in hwloc.
+/// The exception is [`Level::Numa`], which omits memory without near processors. A level is empty
+/// if the system does not describe its objects; the node and its hardware threads always exist.
 #[derive(Clone, Debug)]
 pub struct Topology {
     tree: Tree,
@@ -35,7 +35,7 @@ impl Topology {
                 parts.entry(known).or_default().extend(cpus);
             }
         }
-        // Memory without near processors is not a place for processes.
+        // Memory without near processors is omitted, because no process can be placed there.
         let near = tree.memories().iter().map(|memory| &memory.near);
         let near: Vec<_> = near.filter(|near| !near.is_empty()).cloned().collect();
         if !near.is_empty() {
@@ -48,8 +48,8 @@ impl Topology {
         }
     }
 
-    /// Returns this machine as `/sys` describes it, without the parts that the control group of
-    /// this process may not use. If `/sys` does not describe it, the result has only cores.
+    /// Returns this machine as `/sys` describes it, without objects that the control group of this
+    /// process may not use. If `/sys` has no description, the result has only cores.
     #[must_use]
     pub fn of_system() -> Self {
         Self::read_allowed(Path::new("/sys"), &Allowed::of_process(Path::new("/"))).unwrap_or_else(
@@ -85,7 +85,7 @@ impl Topology {
     /// Returns the machine in a directory with the layout of `/sys`.
     ///
     /// # Errors
-    /// `PMIX_ERR_NOT_FOUND`: the directory does not state which processors are online.
+    /// `PMIX_ERR_NOT_FOUND`: the directory does not tell which processors are online.
     pub fn read(sys: &Path) -> Result<Self, Error> {
         Self::read_allowed(sys, &Allowed::default())
     }
@@ -108,8 +108,8 @@ impl Topology {
         Self::of_parts(&(0..num_cores).collect(), each)
     }
 
-    /// Returns a machine with these processors and parts. Processors outside of the machine are
-    /// removed from parts, and a part that overlaps another is omitted.
+    /// Returns a machine with these processors and objects. Processors outside of the machine are
+    /// removed from objects. An object that overlaps another is omitted.
     ///
     /// # Panics
     /// There is no processor, or the set of processors is unbounded.
@@ -144,7 +144,7 @@ impl Topology {
     }
 
     /// Returns the machine in hwloc's XML of release 2: the original XML if there is one, otherwise
-    /// all known data, with sizes of 0.
+    /// XML with all known data, in which sizes are 0.
     #[must_use]
     pub fn to_xml(&self) -> Cow<'_, str> {
         match &self.xml {
@@ -160,18 +160,18 @@ impl Topology {
         self
     }
 
-    /// Returns the parts of a level, each with its processors.
+    /// Returns the processors of each object of a level.
     #[must_use]
     pub fn parts(&self, level: Level) -> &[Cpuset] {
         self.parts.get(&level).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the location of a process that is bound to some processors, in the form of
-    /// `PMIX_LOCALITY_STRING`: the parts of each level with these processors, as in
-    /// `SK0:L30:L20-1:L10-1:CR0-1:HT0-1:NM0`. Returns `None` if the process is unbound, or bound to
-    /// no processor of this machine.
+    /// `PMIX_LOCALITY_STRING`: the objects of each level that contain some of these processors, as
+    /// in `SK0:L30:L20-1:L10-1:CR0-1:HT0-1:NM0`. Returns `None` if the process is unbound, or bound
+    /// to no processor of this machine.
     ///
-    /// Levels are in the order of their nesting; memories are last, beside the tree.
+    /// Levels are in the order of their nesting. Memories are last.
     #[must_use]
     pub fn locality(&self, bound: &Cpuset) -> Option<String> {
         if bound.is_full() {
@@ -191,22 +191,22 @@ impl Topology {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns `true` if there are devices with distances.
+    /// Returns `true` if there are devices whose distances PMIx reports.
     #[must_use]
     pub fn has_devices(&self) -> bool {
         self.tree.devices().next().is_some()
     }
 
     /// Returns the distances of devices from some processors: graphics processors, network
-    /// interfaces and OpenFabrics adapters, in this order. A smaller distance is nearer; the
-    /// numbers are comparable only on this machine. Devices without an address have the name of
-    /// this host in their names.
+    /// interfaces and OpenFabrics adapters, in this order. A device with a smaller distance is
+    /// nearer. Distances are comparable only on this machine. Names of devices without an address
+    /// contain `hostname`.
     ///
-    /// The distance is the same from each of the processors, as in OpenPMIx: the number of levels
-    /// from the lowest part that contains all processors and the device down to the threads.
+    /// As in OpenPMIx, the distance is that from all processors together: the number of levels from
+    /// the lowest object that contains them and the device down to the threads.
     ///
-    /// DEVIATION: a filter with names only applies to all types, and a device without a valid
-    /// address is omitted; 4.2.2 finds nothing then, or fails as a whole;
+    /// DEVIATION: a filter with names only applies to all types, where 4.2.2 finds no device; a
+    /// device without a valid address is omitted, where 4.2.2 fails;
     /// `device_distances_are_filtered_by_type_and_id`.
     ///
     /// # Errors
@@ -222,10 +222,11 @@ impl Topology {
     }
 }
 
-/// Appends the numbers of the parts that have some of the processors; nothing if none has.
+/// Appends a word with the numbers of the objects that contain some of the processors. Appends
+/// nothing if there is no such object.
 fn add<'a>(text: &mut String, word: &str, parts: impl Iterator<Item = &'a Cpuset>, bound: &Cpuset) {
     let shared = (0..).zip(parts).filter(|(_, part)| part.intersects(bound));
-    // The numbers of parts have the form of a list of processors.
+    // The numbers of objects have the form of a list of processors.
     let shared: Cpuset = shared.map(|(index, _)| index).collect();
     if !shared.is_empty() {
         let separator = if text.is_empty() { "" } else { ":" };

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The parts of a machine as a tree, and its levels.
+//! The hardware objects of a machine as a tree, and the levels of the tree.
 //!
-//! Source: hwloc documentation, "Hierarchy, Tree and Levels": memories and devices are beside the
-//! tree, and every level consists of parts of one kind. `testdata/topology` has the numbering of
-//! hwloc 2.9.
+//! Source: hwloc documentation, "Hierarchy, Tree and Levels": memories and devices are attached to
+//! objects of the tree, and every level consists of objects of one kind. `testdata/topology` has
+//! the numbering of hwloc 2.9.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::devices::Device;
 use crate::{Cpuset, Error, Level};
 
-/// A kind of part in the tree.
+/// A kind of object in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A level that PMIx knows; memories are beside the tree.
+    /// A level that PMIx knows, except for memories, which are attached to the tree.
     Known(Level),
     /// A cache of level 4 or 5.
     FarCache(u8),
     /// A die of a package.
     Die,
-    /// Parts that belong together for another reason; the number is the depth of nested groups.
+    /// A group of objects that belong together for another reason. The number is the depth of
+    /// nested groups.
     Group(u8),
 }
 
@@ -43,22 +44,22 @@ impl Kind {
     }
 }
 
-/// A part of the tree.
+/// A part of the machine: an object of hwloc's tree.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) kind: Kind,
     pub(crate) cpus: Cpuset,
-    /// `true` if a group is kept although it adds no structure.
+    /// `true` for a group that is kept although it adds no structure.
     pub(crate) is_kept: bool,
-    /// The enclosing part; `None` for the machine.
+    /// The index of the enclosing object; `None` for the machine.
     pub(crate) parent: Option<usize>,
-    /// The inner parts, in the order of their numbers.
+    /// The indices of the objects directly inside, in order.
     pub(crate) children: Vec<usize>,
-    /// The memories beside it.
+    /// The memories attached to the object.
     pub(crate) memories: Vec<Bank>,
-    /// The devices beside it.
+    /// The devices attached to the object.
     pub(crate) devices: Vec<Device>,
-    /// The number of levels above it.
+    /// The number of levels above the object.
     pub(crate) depth: usize,
 }
 
@@ -77,7 +78,7 @@ impl Part {
     }
 }
 
-/// A memory as it describes itself.
+/// A memory as the system or the XML describes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Bank {
     /// The number of the memory in the operating system.
@@ -86,33 +87,34 @@ pub(crate) struct Bank {
     pub(crate) near: Cpuset,
 }
 
-/// A memory and the processors near it.
+/// A memory, and the processors near it.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
-    /// The processors of the part beside which it is placed.
+    /// The processors of the object to which the memory is attached.
     pub(crate) around: Cpuset,
-    /// The processors that the memory itself states; empty if there are none.
+    /// The processors near the memory by its own description; empty if there are none.
     pub(crate) near: Cpuset,
 }
 
-/// All parts of a machine.
+/// All objects of a machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
     parts: Vec<Part>,
-    /// The parts of each level, starting with the machine.
+    /// The indices of the objects of each level, starting with the machine.
     levels: Vec<Vec<usize>>,
     /// The memories, in the order of hwloc's numbers.
     memories: Vec<Memory>,
-    /// The devices, each with the part beside which it is placed, in the order of hwloc.
+    /// The devices, each with the index of the object to which it is attached, in the order of
+    /// hwloc.
     devices: Vec<(Device, usize)>,
 }
 
-/// The most levels of a machine; hwloc has 13 kinds, and nested groups.
+/// The maximum number of levels of a machine. hwloc has 13 kinds, and nested groups.
 const MAX_LEVELS: usize = 64;
 
 impl Tree {
-    /// Creates a tree of these parts: the first is the machine, and every other part follows its
-    /// enclosing part.
+    /// Creates a tree of these objects. The first is the machine, and every other object follows
+    /// its enclosing object.
     ///
     /// # Errors
     /// There are too many levels, or no hardware thread.
@@ -145,20 +147,20 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Returns the part that contains all others.
+    /// Returns the object that contains all others.
     pub(crate) fn machine(&self) -> Option<&Part> {
         self.parts.first()
     }
 
-    /// Returns the parts directly inside a part.
+    /// Returns the objects directly inside an object.
     pub(crate) fn inside(&self, part: &Part) -> impl Iterator<Item = (usize, &Part)> {
         let inside = part.children.iter();
         inside.filter_map(|index| Some((*index, self.parts.get(*index)?)))
     }
 
-    /// Lists memories and devices in the order of hwloc: those of inner parts first.
+    /// Lists memories and devices in the order of hwloc: those of inner objects first.
     fn list_beside(&mut self) {
-        // The index of a part, and `true` if its inner parts have been listed.
+        // The index of an object, and `true` if its inner objects have been listed.
         let mut stack = vec![(0, false)];
         while let Some((index, is_done)) = stack.pop() {
             let Some(part) = self.parts.get(index) else {
@@ -179,7 +181,7 @@ impl Tree {
         }
     }
 
-    /// Returns the parts of each level, starting with the machine.
+    /// Returns the kind and the objects of each level, starting with the machine.
     pub(crate) fn levels(&self) -> impl Iterator<Item = (Kind, impl Iterator<Item = &Part>)> {
         self.levels.iter().filter_map(|level| {
             let parts = level.iter().filter_map(|index| self.parts.get(*index));
@@ -193,14 +195,14 @@ impl Tree {
         &self.memories
     }
 
-    /// Returns each device and the part beside which it is placed.
+    /// Returns each device, and the object to which it is attached.
     pub(crate) fn devices(&self) -> impl Iterator<Item = (&Device, &Part)> {
         let devices = self.devices.iter();
         devices.filter_map(|(device, index)| Some((device, self.parts.get(*index)?)))
     }
 
-    /// Returns the numbers of the memories of each part, beside it or inside it, in the original
-    /// order of the parts.
+    /// Returns the numbers of the memories attached to each object or to objects inside it, in the
+    /// original order of the objects.
     pub(crate) fn inner_memories(&self) -> Vec<Cpuset> {
         let own = self
             .parts
@@ -208,7 +210,7 @@ impl Tree {
             .map(|part| part.memories.iter().map(|bank| bank.index).collect());
         let mut all: Vec<Cpuset> = own.collect();
         for (index, part) in self.parts.iter().enumerate().rev() {
-            // Removed parts have no memories.
+            // Removed objects have no memories.
             let below = all.get(index).cloned().unwrap_or_default();
             if let Some(around) = part.parent.and_then(|parent| all.get_mut(parent)) {
                 around.extend(&below);
@@ -222,7 +224,7 @@ impl Tree {
         self.levels.len()
     }
 
-    /// Returns the lowest part below the machine that has all of some processors.
+    /// Returns the lowest object below the machine that contains all of these processors.
     pub(crate) fn around(&self, cpus: &Cpuset) -> Option<&Part> {
         let mut found = None;
         for (_, mut parts) in self.levels().skip(1) {
@@ -234,7 +236,7 @@ impl Tree {
         found
     }
 
-    /// Returns the lowest part that contains or equals both parts.
+    /// Returns the lowest object that contains or equals both objects.
     pub(crate) fn common<'a>(&'a self, one: &'a Part, other: &'a Part) -> Option<&'a Part> {
         let up = |part: &Part| part.parent.and_then(|index| self.parts.get(index));
         let (mut one, mut other) = (one, other);
@@ -249,10 +251,10 @@ impl Tree {
     }
 }
 
-/// Returns the levels of a tree. Each has all parts of one kind that are below the previous levels
-/// and not enclosed by another part of that kind.
+/// Returns the levels of a tree. Each level has all objects of one kind that are below the previous
+/// levels and not inside another object of this kind.
 fn levels(parts: &[Part]) -> Result<Vec<Vec<usize>>, Error> {
-    // The kinds of each part and of all parts below it, which follow it in the list.
+    // The kinds of each object and of all objects inside it, which follow it in the list.
     let mut inside: Vec<u64> = parts.iter().map(|part| part.kind.bit()).collect();
     for (index, part) in parts.iter().enumerate().rev() {
         let below = inside.get(index).copied().unwrap_or_default();
@@ -272,7 +274,7 @@ fn levels(parts: &[Part]) -> Result<Vec<Vec<usize>>, Error> {
             .iter()
             .find(|index| kind(index).is_some_and(|kind| !kind.is_thread()));
         let first = other.or_else(|| due.first()).and_then(kind);
-        // A part that contains such a part comes before it.
+        // An object that contains objects of this kind comes before them.
         let top = due.iter().fold(first, |top, index| {
             let has = top
                 .zip(inside.get(*index))
@@ -293,7 +295,7 @@ fn levels(parts: &[Part]) -> Result<Vec<Vec<usize>>, Error> {
     Ok(levels)
 }
 
-/// Returns the index of a level of groups that equal their enclosing or inner parts: hwloc keeps
+/// Returns the index of a level whose groups equal their enclosing or inner objects. hwloc keeps
 /// only groups that add structure.
 fn level_to_drop(parts: &[Part], levels: &[Vec<usize>]) -> Option<usize> {
     let is_group = |level: &[usize]| {
@@ -317,7 +319,7 @@ fn level_to_drop(parts: &[Part], levels: &[Vec<usize>]) -> Option<usize> {
     found.next()
 }
 
-/// Removes the parts of a level, and moves their contents to the enclosing parts.
+/// Removes the objects of a level, and moves their contents to the enclosing objects.
 fn take_away(parts: &mut [Part], level: &[usize]) {
     let mut emptied: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     let mut parents = BTreeSet::new();
@@ -340,7 +342,7 @@ fn take_away(parts: &mut [Part], level: &[usize]) {
             around.devices.extend(devices);
         }
     }
-    // Each only once: a machine may have very many parts.
+    // Each parent is handled once, because a machine may have very many objects.
     for parent in parents {
         if let Some(around) = parts.get_mut(parent) {
             let before = std::mem::take(&mut around.children).into_iter();

@@ -11,31 +11,31 @@ use crate::devices::{Device, DeviceKind};
 use crate::tree::{Bank, Kind, Part, Tree};
 use crate::{Cpuset, Error, Level};
 
-/// The longest description, in bytes; that of a machine with 1,000 processors has 2 MB.
+/// The maximum length of a description in bytes. For a machine with 1,000 processors, it has 2 MB.
 pub(crate) const MAX_LEN: u64 = 64 << 20;
 
-/// The most memories that Linux numbers.
+/// The maximum number of memories in Linux.
 const MAX_MEMORIES: u32 = 1024;
 
-/// The most elements and texts of a description.
+/// The maximum number of elements and texts in a description.
 const MAX_NODES: u32 = 1 << 20;
 
 /// Parses the tree in hwloc's XML.
 ///
-/// The nesting of objects in the XML is that of the tree. Objects that hwloc omits by default are
-/// omitted: instruction caches, and processors that the process which wrote the XML may not use.
+/// The tree has the nesting of the XML objects. It omits objects that hwloc omits by default:
+/// instruction caches, and processors that the process that wrote the XML may not use.
 pub(crate) fn parse(xml: &str) -> Result<Tree, Error> {
     let refused = |why: &str| Error::malformed(format!("hwloc's XML: {why}"));
     if u64::try_from(xml.len()).is_ok_and(|len| len > MAX_LEN) {
         let message = format!("hwloc's XML: it has more than {MAX_LEN} bytes");
         return Err(Error::too_large(message));
     }
-    // hwloc declares no entities, and a few nested ones can expand to any amount of text.
+    // A few nested entities can expand to any amount of text. hwloc declares none.
     if xml.contains("<!ENTITY") {
         return Err(refused("it declares entities"));
     }
     let options = ParsingOptions {
-        // hwloc writes a document type.
+        // hwloc writes a document type declaration.
         allow_dtd: true,
         nodes_limit: MAX_NODES,
         ..ParsingOptions::default()
@@ -56,11 +56,11 @@ pub(crate) fn parse(xml: &str) -> Result<Tree, Error> {
 #[derive(Default)]
 struct Reader {
     parts: Vec<Part>,
-    /// The part of each object, or the part around or beside it.
+    /// The index of the tree's object for each XML object, or of the one around it.
     within: HashMap<NodeId, usize>,
     /// The number of memories.
     num_memories: u32,
-    /// The processors that the process which wrote the description may use.
+    /// The processors that the process that wrote the description may use.
     allowed: Option<Cpuset>,
 }
 
@@ -112,7 +112,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Adds a part of the tree.
+    /// Adds an object to the tree.
     fn add(
         &mut self,
         object: Node<'_, '_>,
@@ -133,7 +133,7 @@ impl Reader {
             return Ok(());
         }
         if self.parts.is_empty() {
-            // The machine bounds the processors of all parts.
+            // The allowed processors of the machine bound those of all objects.
             self.allowed = Some(cpus.clone());
         }
         let index = self.parts.len();
@@ -148,7 +148,7 @@ impl Reader {
     }
 }
 
-/// Returns the allowed processors of a set.
+/// Returns the processors of a set that are allowed.
 fn within(cpus: Cpuset, allowed: Option<&Cpuset>) -> Result<Cpuset, Error> {
     let cpus = match allowed {
         Some(allowed) => cpus.and(allowed),
@@ -185,7 +185,7 @@ fn kind_of(name: &str, object: Node<'_, '_>) -> Option<Kind> {
     })
 }
 
-/// Returns the device of an operating system object, if it has a distance.
+/// Returns the device of an operating system object, if PMIx reports its distance.
 fn device(object: Node<'_, '_>) -> Option<Device> {
     let name = object.attribute("name")?;
     let info = |wanted: &str| {
@@ -216,8 +216,8 @@ fn device(object: Node<'_, '_>) -> Option<Device> {
 mod tests {
     use super::*;
 
-    /// Two packages with a core each, the second of them with two threads, as hwloc 2.9 writes
-    /// them, each with its own memory.
+    /// The XML of hwloc 2.9 for two packages with a core and a memory each. The second core has two
+    /// threads.
     const XML: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE topology SYSTEM "hwloc2.dtd">
 <topology version="2.0">

@@ -14,20 +14,21 @@ use crate::rights::gained_rights;
 use crate::toml_file::FRAMEWORKS;
 use crate::{Error, Params, ParamsBuilder};
 
-/// The variable with a `plugins.toml` above those that are found, or with `none`.
+/// The variable with the path of another `plugins.toml`, which takes precedence over those that are
+/// found, or with `none`.
 const PLUGINS_VARIABLE: &str = "PMIX_PLUGINS";
 /// The variable that replaces the list of MCA parameter files.
 const FILES_VARIABLE: &str = "PMIX_MCA_mca_base_param_files";
 
-/// The value that means no file.
+/// The value of a variable that means no file.
 const NONE: &str = "none";
 
 impl Environment {
     /// Reads the layers, lowest first: every `plugins.toml` (of the system, of the user, of the
     /// current directory, `PMIX_PLUGINS`, `config`), the MCA parameter files, the environment.
     ///
-    /// A file is read only if root and the user are the only ones who can have written it. An
-    /// untrusted file that was found is ignored with a warning.
+    /// A file is read only if no user but root and the current user could have written it. An
+    /// untrusted file is ignored with a warning, unless it was named.
     ///
     /// # Errors
     /// A named file is missing or untrusted, or a `plugins.toml` is malformed. A process that
@@ -41,7 +42,8 @@ impl Environment {
             )));
         }
         let mut builder = Params::builder();
-        // The most explicitly named file is read first, so that its error is reported first.
+        // Files are read from the highest precedence down, so that an error in a file that the user
+        // named is reported first.
         let mut files = Vec::new();
         for found in self.plugins_tomls(config).into_iter().rev() {
             files.extend(found.read()?);
@@ -81,7 +83,7 @@ impl Environment {
         builder.environment(vars)
     }
 
-    /// Returns the places of `plugins.toml`, lowest first.
+    /// Returns the places of `plugins.toml`, lowest precedence first.
     fn plugins_tomls(&self, config: Option<&Path>) -> Vec<Place> {
         let named = |path: &Path, who| Place::named(self.cwd.join(path), who);
         let variable = self.var(PLUGINS_VARIABLE);
@@ -101,7 +103,7 @@ impl Environment {
             places.extend(path.map(|path| named(path, "environment variable PMIX_PLUGINS")));
         }
         places.extend(config.map(|path| named(path, "the configuration file given")));
-        // A file that is both named and found counts as named.
+        // If a file is both named and found, it counts as named.
         let paths: Vec<_> = places.iter().map(|place| place.path.clone()).collect();
         let mut number = 0;
         places.retain(|place| {
@@ -139,8 +141,9 @@ impl Environment {
 }
 
 impl Params {
-    /// Collects the layers of this process: `plugins.toml` (`config` if given), the MCA parameter
-    /// files and the environment. `--mca` and API settings may be added before `build`.
+    /// Collects the layers of this process: `plugins.toml` files, with `config` above them, the MCA
+    /// parameter files and the environment. The caller may add `--mca` and API settings before
+    /// `build`.
     ///
     /// # Errors
     /// A named file is missing, a file cannot be read, or `plugins.toml` is malformed.
@@ -152,12 +155,12 @@ impl Params {
 /// A file that may configure this process.
 struct Place {
     path: PathBuf,
-    /// The source that names the file; `None` if it is searched for.
+    /// The option or variable that names the file; `None` if the file was searched for.
     named: Option<&'static str>,
     missing: Missing,
 }
 
-/// The meaning of a missing file.
+/// The reaction to a missing file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Nothing,
@@ -165,7 +168,7 @@ enum Missing {
     Fails,
 }
 
-/// The size limit of a configuration file.
+/// The maximum size of a configuration file in bytes.
 const MAX_FILE: u64 = 4 << 20;
 
 impl Place {

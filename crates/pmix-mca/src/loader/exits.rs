@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A guard against libraries that end the process: a library that calls `exit` while it is loaded
-//! or checked would end a command with an apparent success. Source: atexit(3), exit(3).
+//! A guard against libraries that call `exit` while they are loaded or checked. Without it, the
+//! command would end, apparently with success. Source: atexit(3), exit(3).
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -12,23 +12,23 @@ use std::sync::{Mutex, Once};
 const CODE: c_int = 1;
 
 unsafe extern "C" {
-    /// Registers a function for the end of the process by `exit`.
+    /// Registers a function that `exit` calls.
     safe fn atexit(function: extern "C" fn()) -> c_int;
-    /// Ends the process at once.
+    /// Terminates the process at once, without calling registered functions.
     safe fn _exit(code: c_int) -> !;
 }
 
 thread_local! {
-    /// The number of guards of this thread. The cell has no destructor, so it exists until the
+    /// The number of guards on this thread. The cell has no destructor, so it is usable until the
     /// thread ends.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The library of the last guard.
+/// The library for which the last guard was created.
 static LIBRARY: Mutex<String> = Mutex::new(String::new());
 
-/// A guard, during its lifetime, against a library that calls `exit` on this thread: the process
-/// ends with exit code 1 and a message that names the library, for any code of the library.
+/// A guard against a library that calls `exit` on this thread. During the lifetime of the guard,
+/// `exit` with any code ends the process with code 1 and a message with the name of the library.
 #[derive(Debug)]
 #[must_use = "the guard holds as long as it lives"]
 pub struct ExitGuard(());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The client library of MUNGE, opened on demand: the daemon of this node determines the creator of
-//! a credential. Source: munge(3), munge_ctx(3).
+//! The client library of MUNGE, opened on demand. The MUNGE daemon of this node determines the user
+//! who created a credential. Source: munge(3), munge_ctx(3).
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::path::Path;
@@ -17,15 +17,14 @@ type Context = *mut c_void;
 /// `munge_opt_t`: the socket of the daemon.
 const OPT_SOCKET: c_int = 8;
 
-/// The MUNGE library and a context of it.
+/// The MUNGE library, with a context.
 ///
-/// The functions block until the daemon replies or the library gives up; only one thread may use a
-/// value at a time.
+/// The functions block until the daemon replies or the library gives up.
 #[derive(Debug)]
 pub struct Munge {
     context: Context,
     decode: Decode,
-    /// The functions for encoding; `None` in a library that only decodes.
+    /// The functions for creating credentials; `None` if the library can only decode.
     encode: Option<(Encode, Free)>,
     strerror: Strerror,
     destroy: Destroy,
@@ -51,8 +50,8 @@ type Destroy = unsafe extern "C" fn(Context);
 unsafe impl Send for Munge {}
 
 impl Munge {
-    /// Opens the MUNGE library, `libmunge.so.2` or a trusted file by its path, and a context for
-    /// the daemon at a socket, or at the default one.
+    /// Opens the MUNGE library (`libmunge.so.2`, or a trusted file given by its path), and creates
+    /// a context for the daemon at `socket` or at the default socket.
     ///
     /// # Errors
     /// The library cannot be opened or does not have a function, or the name of the socket contains
@@ -109,12 +108,12 @@ impl Munge {
         Ok(munge)
     }
 
-    /// Asks the daemon for the user and the group of the creator of a credential. The payload of
-    /// the credential is not read.
+    /// Requests from the daemon the user id and group id of the creator of a credential. The
+    /// payload of the credential is not read.
     ///
     /// # Errors
-    /// `PMIX_ERR_INVALID_CRED`: the credential is invalid here, has expired or was used before, or
-    /// the daemon does not reply.
+    /// `PMIX_ERR_INVALID_CRED`: the credential is invalid on this node, has expired or was already
+    /// decoded, or the daemon does not reply.
     pub fn decode(&mut self, credential: &[u8]) -> Result<(u32, u32), Error> {
         let text = credential.split(|byte| *byte == 0).next();
         let text = CString::new(text.unwrap_or_default()).unwrap_or_default();
@@ -134,8 +133,8 @@ impl Munge {
         self.check(code).map(|()| (uid, gid))
     }
 
-    /// Requests a credential of this process's user and group from the daemon, without a payload.
-    /// It ends with a NUL, as processes send it.
+    /// Requests from the daemon a credential for the user and group of this process, without a
+    /// payload. The credential ends with a NUL, as in handshakes.
     ///
     /// # Errors
     /// The library cannot create credentials, or the daemon does not reply.

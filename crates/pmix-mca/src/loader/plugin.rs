@@ -17,19 +17,19 @@ use pmix_plugin_abi as abi;
 use super::exits::ExitGuard;
 use crate::{LoadFault, Refusal, elf};
 
-/// The longest name; a longer one is an error or an attack.
+/// The maximum length of a name in bytes.
 const MAX_NAME: usize = 32;
-/// The longest description; a longer one is not a single line.
+/// The maximum length of a description in bytes.
 const MAX_ABOUT: usize = 1024;
-/// The largest struct of any version of the ABI.
+/// The maximum size in bytes of a struct in any version of the ABI.
 const MAX_STRUCT: usize = 1 << 16;
-/// The most parameters of a component.
+/// The maximum number of parameters of a component.
 const MAX_PARAMS: usize = 256;
-/// The longest name of a parameter.
+/// The maximum length of the name of a parameter in bytes.
 const MAX_PARAM_NAME: usize = 128;
-/// The size of the header of minor version 0.
+/// The size in bytes of the header in minor version 0.
 const HEADER_0: usize = offset_of!(abi::ComponentHeader, params);
-/// The parameters of every component.
+/// The parameters that every component has.
 const SWITCHES: &[&str] = &["priority", "enabled", "parse"];
 /// Names that a component must not have, because parameter names would be ambiguous.
 const RESERVED: &[&str] = &["base", "select"];
@@ -43,23 +43,23 @@ pub struct Loaded {
     pub name: String,
     /// A description for users, in one line.
     pub about: String,
-    /// The prefix of its string form.
+    /// The prefix of values in string form.
     pub tag: Vec<u8>,
-    /// The type tag of its regex2 form, if it has one.
+    /// The regex2 type, if the component has one.
     pub kind: Option<String>,
     /// The ABI version for which it was built.
     pub abi: (u16, u16),
     /// The interface version for which it was built.
     pub interface: u32,
-    /// Its built-in priority.
+    /// The built-in priority.
     pub priority: i32,
-    /// `true` if it is active without configuration.
+    /// `true` if the component is active unless a parameter disables it.
     pub enabled: bool,
-    /// Its own parameters; `None` if it does not declare them.
+    /// The component's own parameters; `None` if it does not declare them.
     pub params: Option<Vec<LoadedParam>>,
-    /// The function that creates its module.
+    /// The function that creates the module.
     pub query: Option<abi::Query>,
-    /// Its operations; slots that its version does not have are `None`.
+    /// The operations. Those that the component's version of the interface lacks are `None`.
     pub operations: abi::Operations,
 }
 
@@ -68,15 +68,15 @@ pub struct Loaded {
 pub struct LoadedParam {
     /// The full MCA name, for example `preg_rle_least`.
     pub name: String,
-    /// The default as text; it also determines the kind of value, see
+    /// The default as text. It also determines the kind of value, see
     /// [`Kind::of`](crate::Kind::of).
     pub default: String,
     /// The help, in one line.
     pub help: String,
 }
 
-/// Opens a file as a component of a framework with this interface version. The library stays open
-/// until the process ends.
+/// Opens a file as a component of `framework`, for this version of the framework's interface. The
+/// library stays open until the process ends.
 ///
 /// # Errors
 /// The file is not a library for this machine, or its component header is invalid.
@@ -89,7 +89,7 @@ pub fn load(path: &Path, framework: &str, interface: u32) -> Result<Loaded, Refu
         .map_err(|fault| Refusal::new(&path, fault))
 }
 
-/// Checks the file, opens it and copies the header that it returns.
+/// Checks the file, opens it, and copies the header that its function returns.
 fn open(path: &Path) -> Result<abi::ComponentHeader, LoadFault> {
     let library = trusted_library(path, |file| {
         let mut header = Vec::new();
@@ -106,21 +106,21 @@ fn open(path: &Path) -> Result<abi::ComponentHeader, LoadFault> {
     let entry = unsafe { library.get::<abi::Entry>(abi::SYMBOL) }
         .map(|symbol| *symbol)
         .map_err(|_| LoadFault::NoSymbol)?;
-    // The library is never unloaded: its code may be on a thread's stack or in its exit handlers.
+    // The library is never unloaded, because threads or exit handlers may still run its code.
     std::mem::forget(library);
     // SAFETY: the function has this type (see above), no arguments and no preconditions.
     let header = unsafe { entry() };
     copy_header(header)
 }
 
-/// The size limit of a library.
+/// The maximum size of a library in bytes.
 const MAX_LIBRARY: u64 = 1 << 30;
 
-/// Opens a library after checking that only root or the user can have written it.
+/// Opens a library after checking that only root or the user could have written it.
 ///
-/// The linker opens the descriptor that was checked, through its name in `/proc`. If there is no
-/// `/proc`, it opens the path without symbolic links; no other user can exchange any part of it, as
-/// the check has established.
+/// The dynamic linker opens the checked descriptor by its name in `/proc`. Without `/proc`, it
+/// opens the path without symbolic links. The check has established that no other user can replace
+/// any component of the path.
 pub(super) fn trusted_library(
     path: &Path,
     look: impl FnOnce(&File) -> Result<(), LoadFault>,
@@ -143,8 +143,8 @@ pub(super) fn trusted_library(
         let (open, path) = (open.display().to_string(), path.display().to_string());
         LoadFault::Link(message.replace(&open, &path))
     })?;
-    // The linker knows the library by the name of this descriptor, which must not be reused for
-    // another file.
+    // The linker identifies the library by the name of this descriptor in `/proc`. The descriptor
+    // must not be reused for another file, so it is never closed.
     std::mem::forget(trusted.file);
     Ok(library)
 }
@@ -158,11 +158,10 @@ pub(super) fn link_message(error: &libloading::Error) -> String {
     cause.map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// `true` if the C library is linked statically: musl then opens no other libraries.
+/// `true` if musl is linked statically. Then it cannot open libraries.
 const IS_STATIC: bool = cfg!(all(target_env = "musl", target_feature = "crt-static"));
 
-/// Copies a header after checking the fields that describe its size and version, in the order of
-/// their offsets.
+/// Copies a header. First checks the fields for size and version, in the order of their offsets.
 fn copy_header(header: *const abi::ComponentHeader) -> Result<abi::ComponentHeader, LoadFault> {
     check_pointer(header.cast(), align_of::<abi::ComponentHeader>())?;
     let bytes = header.cast::<u8>();
@@ -258,7 +257,8 @@ fn read_header(
     })
 }
 
-/// Copies the parameters that a component declares; their names must have the required prefix.
+/// Copies the parameters that a component declares. Checks that their names have the required
+/// prefix.
 fn copy_params(
     header: &abi::ComponentHeader,
     prefix: &str,
@@ -268,7 +268,7 @@ fn copy_params(
     }
     let (count, size) = (header.num_params, header.param_size);
     if count == 0 {
-        // With no parameters the pointer is irrelevant.
+        // Without parameters, the pointer may have any value.
         return Ok(Some(Vec::new()));
     }
     check_pointer(header.params.cast(), align_of::<abi::Parameter>())?;
@@ -321,7 +321,7 @@ fn copy_params(
     Ok(Some(params))
 }
 
-/// Copies as many slots as the plugin's version has.
+/// Copies the operations that the plugin's version of the interface has.
 fn copy_operations(table: *const abi::Operations) -> Result<abi::Operations, LoadFault> {
     if table.is_null() {
         return Err(LoadFault::BadTable("a header without an operations table"));
@@ -385,7 +385,7 @@ fn component_name(text: abi::Text) -> Result<String, LoadFault> {
     Err(LoadFault::Text { what, why })
 }
 
-/// Checks a tag, which no list must begin with by accident.
+/// Copies a tag. Rejects tags with which a list could begin by accident.
 fn tag(text: abi::Text) -> Result<Vec<u8>, LoadFault> {
     let what = "tag";
     let tag = bytes(what, text, MAX_NAME)?;

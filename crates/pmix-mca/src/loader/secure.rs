@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel's information about the rights of this process.
 
-/// Returns `true` if the kernel requested secure execution at the start of this program: it gained
-/// rights by a set-id bit, by capabilities of its file, or by a security module. Source:
-/// getauxval(3).
+/// Returns `true` if the kernel requested secure execution of this program: it gained rights by a
+/// set-id bit, by capabilities of its file, or by a security module. Source: getauxval(3).
 #[cfg(target_os = "linux")]
 pub(crate) fn is_secure_execution() -> bool {
     use std::ffi::c_ulong;

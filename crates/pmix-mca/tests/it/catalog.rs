@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names and values are checked against the parameters of the framework and its components.
+//! Tests of checking names and values against the parameters of the framework and its components.
 
 use std::path::Path;
 
@@ -209,7 +209,7 @@ proptest! {
     }
 }
 
-/// Generates arbitrary text, and text of the words and punctuation of configuration files.
+/// Generates arbitrary text, and text from the words and punctuation of configuration files.
 fn any_text() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec![
         "preg",

@@ -54,7 +54,8 @@ impl Machine {
         self.environment().params(None).unwrap().build().unwrap()
     }
 
-    /// Returns the value of `preg` and its source, without the root of the machine.
+    /// Returns the value of `preg` and its source. Paths are relative to the root of the simulated
+    /// machine.
     fn preg(&self) -> (String, String) {
         let params = self.params();
         let setting = params.get("preg").unwrap();
@@ -236,7 +237,7 @@ fn without_a_current_directory_it_is_not_searched() {
         cwd: PathBuf::new(),
         ..machine.environment()
     };
-    // The current directory of the test has no file either, but that of a checkout does.
+    // In a checkout, the current directory may have a `plugins.toml`.
     let params = environment.params(None).unwrap().build().unwrap();
     assert_eq!(params.files(), [machine.path("home/.pmix/plugins.toml")]);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parameters, their files, and selection of components.
+//! Tests of parameters, their files, and the selection of components.
 
 mod catalog;
 mod layers;

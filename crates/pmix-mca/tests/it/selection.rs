@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The selected components, their order, and the settings that determine them.
+//! Tests of the selected components, their order, and the settings that determine both.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sets as lists, as hwloc's words, and their comparison.
+//! Tests of sets: as lists, as words of hwloc, and their comparison.
 
 use super::*;
 use pmix_types::Status;
@@ -151,7 +151,7 @@ fn bitmaps_are_words_highest_first() {
 
 #[test]
 fn inserting_agrees_with_a_list_of_numbers() {
-    // A fixed sequence of ranges across the boundaries of words.
+    // Adds ranges across the boundaries of words.
     let mut set = Cpuset::new();
     let mut plain = std::collections::BTreeSet::new();
     let mut at = 7u32;

@@ -87,7 +87,7 @@ fn localities_are_those_of_the_library() {
     let rows = rows("shared");
     assert!(rows.len() >= 100, "{}", rows.len());
     for (machine, question, answer) in rows {
-        // The library never reports success.
+        // The library never returns success.
         let status = answer[0].parse().map(Status::from_raw).expect("a status");
         assert_eq!(status, Status::ERR_TAKE_NEXT_OPTION, "{machine}");
         for plain in [false, true] {
@@ -129,7 +129,7 @@ fn distances_are_those_of_the_library() {
                 assert_eq!(found, answer[1..], "{context}");
                 told += found.len();
             }
-            // The library would ask its server in this case, but has none.
+            // The library would send a request to its server in this case, but has none.
             Err(error) => assert_eq!(answer, ["-25"], "{context}: {error}"),
         }
     }
@@ -175,7 +175,7 @@ fn device_distances_are_filtered_by_type_and_id() {
     assert_eq!(status(ask(any, &[], "99")), Status::ERR_NOT_AVAILABLE);
     assert_eq!(status(ask(any, &[], "-")), Status::ERR_NOT_AVAILABLE);
     assert_eq!(status(ask(any, &[], "0-15")), Status::ERR_NOT_AVAILABLE);
-    // A device with an invalid address does not affect the others.
+    // A device with an invalid address does not affect other devices.
     let text = std::fs::read_to_string(data().join("devices.xml")).expect("a description");
     let odd = Topology::of_xml(text.replace("02:00:00:00:00:11", "02")).expect("a machine");
     let network = DeviceFilter {

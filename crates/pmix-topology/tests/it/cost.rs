@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cost of a description is proportional to its length, for any content.
+//! The time to parse a description is proportional to its length, for any content.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Topologies in the XML form of hwloc.
+//! Tests of topologies in hwloc's XML.
 
 mod answers;
 mod cost;
