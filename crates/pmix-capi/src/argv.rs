@@ -2,48 +2,183 @@
 //! NULL-terminated arrays of strings (`PMIx_Argv_...`) and environments.
 
 use std::ffi::{c_char, c_int, c_ulong};
-use std::ptr;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
 
 use pmix_types::{Argv, Status};
 
 use crate::abi::pmix_status_t;
+use crate::args::{self, CallScope, Maybe, OwnedStrings, Parameter, Str};
 use crate::guard::exported;
 use crate::memory::{
-    Result, argv, list_for, release_argv, reserve, resized, string, strings, text,
+    CString, CStrings, Result, list_for, release, reserve, resized, string, strings,
 };
-use crate::record::there_mut;
-use crate::status::code;
 
-/// Inserts a string into an array, which is reallocated, or copied if it did not come from `malloc`.
+/// The place of an array of strings of the program, which a function may reallocate.
 ///
-/// # Safety
-/// `list` points to NULL or to an array of strings that ends with NULL.
-unsafe fn insert(list: *mut *mut *mut c_char, arg: *const c_char, first: bool) -> Result<()> {
-    // SAFETY: the caller guarantees that `list` is valid for reads and writes, and `arg` a string or NULL.
-    let (list, arg) = unsafe { (there_mut(list)?, text(arg).ok_or(Status::ERR_BAD_PARAM)?) };
-    // SAFETY: the caller guarantees that `*list` is NULL or an array that ends with NULL.
-    let count = unsafe { count(*list) };
-    // SAFETY: `resized` made room for `count` strings, one more and the NULL, so each place written is inside.
-    unsafe {
-        let own = owned(*list)?;
-        let grown = resized(own, count + 2).inspect_err(|_| {
-            if own != *list {
-                // The copy of a borrowed array belongs to no caller yet.
-                release_argv(own);
-            }
-        })?;
-        // The list has moved, so the caller needs the new address even if the string cannot be copied.
-        *list = grown;
-        if count == 0 {
-            *grown = ptr::null_mut();
+/// Invariant: the place is valid as long as `'c`, and has NULL or an array of strings that ends with NULL.
+pub(crate) struct StringList<'c> {
+    place: NonNull<*mut *mut c_char>,
+    life: PhantomData<&'c ()>,
+}
+
+impl<'c> StringList<'c> {
+    /// States that a place has an array of strings.
+    ///
+    /// # Safety
+    /// The invariant of [`StringList`] holds.
+    pub(crate) unsafe fn new(place: &'c mut *mut *mut c_char) -> Self {
+        Self {
+            place: NonNull::from(place),
+            life: PhantomData,
         }
-        let copy = string(arg)?;
-        let place = if first { 0 } else { count };
-        ptr::copy(grown.add(place), grown.add(place + 1), count - place);
-        *grown.add(place) = copy;
-        *grown.add(count + 1) = ptr::null_mut();
     }
-    Ok(())
+
+    const fn array(&self) -> *mut *mut c_char {
+        // SAFETY: the invariant of `StringList`.
+        unsafe { self.place.read() }
+    }
+
+    fn len(&self) -> usize {
+        // SAFETY: the invariant of `StringList`.
+        unsafe { count(self.array()) }
+    }
+
+    fn strings(&self) -> Result<Vec<&[u8]>> {
+        // SAFETY: the invariant of `StringList`.
+        unsafe { strings(self.array()) }
+    }
+
+    /// Makes the array one of the C library: copies the array and its strings if it did not come from `malloc`. The
+    /// original is unchanged.
+    fn own(&mut self) -> Result<()> {
+        if is_borrowed(self.array()) {
+            let all = self.strings()?;
+            let copy = match all.is_empty() {
+                true => crate::memory::zeroed(1)?,
+                false => crate::memory::argv(&all)?,
+            };
+            // SAFETY: the invariant of `StringList`, and the copy ends with NULL.
+            unsafe { self.place.write(copy) };
+        }
+        Ok(())
+    }
+
+    /// Inserts a copy of a string at a place.
+    fn insert(&mut self, arg: &[u8], place: usize) -> Result<()> {
+        let count = self.len();
+        let (borrowed, copy) = (self.array(), CString::copy_of(arg)?);
+        self.own()?;
+        // SAFETY: the array is one of the C library with `count` strings and the NULL. The new one has room for one
+        // string more, so each place written is inside.
+        unsafe {
+            let own = self.array();
+            let grown = resized(own, count + 2).inspect_err(|_| {
+                if own != borrowed {
+                    // The copy of a borrowed array belongs to no caller yet.
+                    drop(CStrings::new(own));
+                    self.place.write(borrowed);
+                }
+            })?;
+            ptr::copy(grown.add(place), grown.add(place + 1), count - place);
+            grown.add(place).write(copy.into_raw());
+            grown.add(count + 1).write(ptr::null_mut());
+            self.place.write(grown);
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, arg: &[u8]) -> Result<()> {
+        self.insert(arg, self.len())
+    }
+
+    /// Returns the place of a variable in an environment.
+    fn position(&self, name: &[u8]) -> Result<Option<usize>> {
+        let mut all = self.strings()?.into_iter();
+        Ok(all.position(|entry| {
+            let rest = entry.strip_prefix(name);
+            rest.is_some_and(|rest| rest.first() == Some(&b'='))
+        }))
+    }
+
+    /// Sets a variable in an environment, which is reallocated. The environment of the process itself is changed by
+    /// `setenv`.
+    ///
+    /// # Errors
+    /// Returns `PMIX_ERR_EXISTS` if the variable is set in the array and `overwrite` is false, and `PMIX_ERR_BAD_PARAM`
+    /// if the name is empty or contains `=`.
+    pub(crate) fn set(&mut self, name: &[u8], value: &[u8], overwrite: bool) -> Result<()> {
+        if name.is_empty() || name.contains(&b'=') {
+            return Err(Status::ERR_BAD_PARAM);
+        }
+        if is_of_process(self.array()) {
+            return self.set_in_process(name, value, overwrite);
+        }
+        let entry = joined([name, b"=", value].into_iter())?;
+        let Some(place) = self.position(name)? else {
+            return self.append(&entry);
+        };
+        if !overwrite {
+            return Err(Status::ERR_EXISTS);
+        }
+        // Copies a borrowed array before the string is made: an error afterwards leaves no unreachable string.
+        self.own()?;
+        let made = string(&entry)?;
+        // SAFETY: the array is one of the C library, and `place` is inside it.
+        unsafe {
+            let at = self.array().add(place);
+            release(at.replace(made));
+        }
+        Ok(())
+    }
+
+    /// Sets a variable in the environment of this process with `setenv`, as OpenPMIx does. Only the C library knows
+    /// which of the strings were allocated.
+    fn set_in_process(&mut self, name: &[u8], value: &[u8], overwrite: bool) -> Result<()> {
+        // A variable that is already set is not an error here, as in `setenv` and in OpenPMIx.
+        if self.position(name)?.is_some() && !overwrite {
+            return Ok(());
+        }
+        let (name, value) = (CString::copy_of(name)?, CString::copy_of(value)?);
+        // SAFETY: both are strings, and the header requires that no other thread uses the environment.
+        let answer = unsafe { setenv(name.as_mut_ptr(), value.as_mut_ptr(), 1) };
+        self.follow_process();
+        match answer {
+            0 => Ok(()),
+            _ => Err(Status::ERR_NOMEM),
+        }
+    }
+
+    /// Removes a variable from the environment of this process.
+    fn unset_in_process(&mut self, name: &[u8]) -> Result<()> {
+        let name = CString::copy_of(name)?;
+        // SAFETY: `name` is a string, and the header requires that no other thread uses the environment.
+        let answer = unsafe { unsetenv(name.as_mut_ptr()) };
+        self.follow_process();
+        match answer {
+            0 => Ok(()),
+            _ => Err(Status::ERR_BAD_PARAM),
+        }
+    }
+
+    /// Stores the address of the environment of this process, which `setenv` may have moved.
+    fn follow_process(&mut self) {
+        // SAFETY: the invariant of `StringList`; the environment ends with NULL.
+        unsafe { self.place.write(environ) };
+    }
+}
+
+/// The place of a NULL-terminated array of strings that the function changes; NULL is an error.
+pub(crate) struct StringsPlace(());
+
+impl Parameter for StringsPlace {
+    type C = *mut *mut *mut c_char;
+    type Given<'c> = StringList<'c>;
+
+    unsafe fn take(given: *mut *mut *mut c_char, _: &CallScope) -> Result<StringList<'_>> {
+        // SAFETY: the header requires NULL, or the address of NULL or of an array of strings that ends with NULL.
+        unsafe { given.as_mut().map(|list| StringList::new(list)) }.ok_or(Status::ERR_BAD_PARAM)
+    }
 }
 
 /// Returns the number of strings in an array.
@@ -54,12 +189,9 @@ unsafe fn count(list: *const *mut c_char) -> usize {
     if list.is_null() {
         return 0;
     }
-    let mut count = 0;
     // SAFETY: the caller guarantees an array that ends with NULL, and no NULL was found before this place.
-    while !unsafe { *list.add(count) }.is_null() {
-        count += 1;
-    }
-    count
+    let is_end = |place: &usize| unsafe { *list.add(*place) }.is_null();
+    (0..).find(is_end).unwrap_or(usize::MAX)
 }
 
 /// Concatenates pieces of text.
@@ -70,172 +202,80 @@ fn joined<'t>(pieces: impl Iterator<Item = &'t [u8]> + Clone) -> Result<Vec<u8>>
     Ok(text)
 }
 
-/// Returns the delimiter as a byte, or `None` if it is not a character.
-fn delimiter(number: c_int) -> Option<u8> {
-    u8::try_from(number).ok()
-}
-
-/// Splits a string at a delimiter.
-///
-/// # Safety
-/// `from` is NULL or a string.
-unsafe fn split(from: *const c_char, at: c_int, with_empty: bool) -> *mut *mut c_char {
-    // SAFETY: the caller guarantees that `from` is NULL or ends with a NUL.
-    let (Some(from), Some(at)) = (unsafe { text(from) }, delimiter(at)) else {
-        return ptr::null_mut();
-    };
+/// Splits a string at a delimiter. A delimiter that is not a character is an error.
+fn split(from: &[u8], delimiter: c_int, with_empty: bool) -> Result<*mut *mut c_char> {
+    let at = u8::try_from(delimiter).map_err(|_| Status::ERR_BAD_PARAM)?;
     // An estimate of the memory for the pieces: a pointer and the overhead of the allocator for each.
     let pieces = from.iter().filter(|byte| **byte == at).count() + 1;
-    let bytes = from.len().saturating_add(pieces.saturating_mul(64));
-    if reserve(bytes).is_err() {
-        return ptr::null_mut();
-    }
+    reserve(from.len().saturating_add(pieces.saturating_mul(64)))?;
     let parts = match with_empty {
         true => Argv::split_with_empty(from, at),
         false => Argv::split(from, at),
     };
-    argv(&parts.into_vec()).unwrap_or(ptr::null_mut())
+    crate::memory::argv(&parts.into_vec())
 }
 
 exported! {
-    fn PMIx_Argv_append_nosize(argv: *mut *mut *mut c_char, arg: *const c_char) -> pmix_status_t {
-        // SAFETY: the header requires each pointer to be NULL or valid for its type.
-        code(unsafe { insert(argv, arg, false) })
+    fn PMIx_Argv_append_nosize(argv: StringsPlace, arg: Str) -> pmix_status_t {
+        argv.append(arg)
     }
 
-    fn PMIx_Argv_prepend_nosize(argv: *mut *mut *mut c_char, arg: *const c_char) -> pmix_status_t {
-        // SAFETY: the header requires each pointer to be NULL or valid for its type.
-        code(unsafe { insert(argv, arg, true) })
+    fn PMIx_Argv_prepend_nosize(argv: StringsPlace, arg: Str) -> pmix_status_t {
+        argv.insert(arg, 0)
     }
 
-    fn PMIx_Argv_append_unique_nosize(argv: *mut *mut *mut c_char, arg: *const c_char) -> pmix_status_t {
-        code((|| {
-            // SAFETY: the header requires each pointer to be NULL or valid for its type.
-            let (list, wanted) = unsafe { (*there_mut(argv)?, text(arg).ok_or(Status::ERR_BAD_PARAM)?) };
-            // SAFETY: the header requires `*argv` to be NULL or an array of strings that ends with NULL.
-            if unsafe { strings(list)? }.contains(&wanted) {
-                return Ok(());
-            }
-            // SAFETY: `there_mut` found `argv` valid, and the header requires `*argv` to be an array or NULL.
-            unsafe { insert(argv, arg, false) }
-        })())
-    }
-
-    fn PMIx_Argv_copy(argv: *mut *mut c_char) -> *mut *mut c_char {
-        // SAFETY: the header requires each pointer to be NULL or valid for its type.
-        let Ok(all) = (unsafe { strings(argv) }) else {
-            return ptr::null_mut();
-        };
-        if !argv.is_null() && all.is_empty() {
-            return crate::memory::zeroed(1).unwrap_or(ptr::null_mut());
+    fn PMIx_Argv_append_unique_nosize(argv: StringsPlace, arg: Str) -> pmix_status_t {
+        match argv.strings()?.contains(&arg) {
+            true => Ok(()),
+            false => argv.append(arg),
         }
-        crate::memory::argv(&all).unwrap_or(ptr::null_mut())
+    }
+
+    fn PMIx_Argv_copy(argv: Maybe<args::Argv>) -> *mut *mut c_char {
+        match argv {
+            Some(all) if all.is_empty() => crate::memory::zeroed(1),
+            all => crate::memory::argv(&all.unwrap_or_default()),
+        }
     }
 
     fn PMIx_Argv_count(a: *mut *mut c_char) -> c_int {
-        // SAFETY: the header requires each pointer to be NULL or valid for its type.
-        c_int::try_from(unsafe { count(a) }).unwrap_or(c_int::MAX)
+        // SAFETY: the header requires NULL or an array of strings that ends with NULL.
+        Ok(c_int::try_from(unsafe { count(a) }).unwrap_or(c_int::MAX))
     }
 
-    fn PMIx_Argv_free(argv: *mut *mut c_char) {
-        // SAFETY: the header requires each pointer to be NULL or valid for its type.
-        unsafe { release_argv(argv) };
+    fn PMIx_Argv_free(argv: OwnedStrings) {
+        drop(argv);
+        Ok(())
     }
 
-    fn PMIx_Argv_join(argv: *mut *mut c_char, delimiter: c_int) -> *mut c_char {
-        // SAFETY: the header requires each pointer to be NULL or valid for its type.
-        let Ok(all) = (unsafe { strings(argv) }) else {
-            return ptr::null_mut();
-        };
-        let between = self::delimiter(delimiter);
-        let pieces = all.iter().enumerate().flat_map(|(place, piece)| {
+    fn PMIx_Argv_join(argv: args::Argv, delimiter: c_int) -> *mut c_char {
+        let between = u8::try_from(delimiter).ok();
+        let pieces = argv.iter().enumerate().flat_map(|(place, piece)| {
             let between = between.as_ref().filter(|_| place > 0);
             [between.map_or(&[][..], std::slice::from_ref), *piece]
         });
-        joined(pieces).and_then(|text| string(&text)).unwrap_or(ptr::null_mut())
+        string(&joined(pieces)?)
     }
 
-    fn PMIx_Argv_split(src_string: *const c_char, delimiter: c_int) -> *mut *mut c_char {
-        // SAFETY: the header requires each pointer to be NULL or valid for its type.
-        unsafe { split(src_string, delimiter, false) }
+    fn PMIx_Argv_split(src_string: Str, delimiter: c_int) -> *mut *mut c_char {
+        split(src_string, delimiter, false)
     }
 
-    fn PMIx_Argv_split_inter(src_string: *const c_char, delimiter: c_int, include_empty: bool) -> *mut *mut c_char {
-        // SAFETY: the header requires each pointer to be NULL or valid for its type.
-        unsafe { split(src_string, delimiter, include_empty) }
+    fn PMIx_Argv_split_inter(src_string: Str, delimiter: c_int, include_empty: bool) -> *mut *mut c_char {
+        split(src_string, delimiter, include_empty)
     }
 
-    fn PMIx_Argv_split_with_empty(src_string: *const c_char, delimiter: c_int) -> *mut *mut c_char {
-        // SAFETY: the header requires each pointer to be NULL or valid for its type.
-        unsafe { split(src_string, delimiter, true) }
+    fn PMIx_Argv_split_with_empty(src_string: Str, delimiter: c_int) -> *mut *mut c_char {
+        split(src_string, delimiter, true)
     }
 
-    fn PMIx_Setenv(name: *const c_char, value: *const c_char, overwrite: bool, env: *mut *mut *mut c_char) -> pmix_status_t {
-        // SAFETY: the header requires each pointer to be NULL or valid for its type.
-        code(unsafe {
-            text(name).ok_or(Status::ERR_BAD_PARAM).and_then(|known| {
-                if value.is_null() && is_of_process(*there_mut(env)?) {
-                    // Without a value, OpenPMIx also removes the variable from the environment of the process.
-                    return unset_in_process(name, env);
-                }
-                set(known, text(value).unwrap_or_default(), overwrite, env)
-            })
-        })
+    fn PMIx_Setenv(name: Str, value: Maybe<Str>, overwrite: bool, env: StringsPlace) -> pmix_status_t {
+        match value {
+            // Without a value, OpenPMIx also removes the variable from the environment of the process.
+            None if is_of_process(env.array()) => env.unset_in_process(name),
+            value => env.set(name, value.unwrap_or_default(), overwrite),
+        }
     }
-}
-
-/// Sets a variable in an environment, which is reallocated. The environment of the process itself is changed by
-/// `setenv`.
-///
-/// # Errors
-/// Returns `PMIX_ERR_EXISTS` if the variable is set in the array and `overwrite` is false, and `PMIX_ERR_BAD_PARAM`
-/// if the name is empty or contains `=`.
-///
-/// # Safety
-/// `env` points to NULL or to an array of strings that ends with NULL.
-pub(crate) unsafe fn set(
-    name: &[u8],
-    value: &[u8],
-    overwrite: bool,
-    env: *mut *mut *mut c_char,
-) -> Result<()> {
-    // SAFETY: the caller guarantees that `env` is valid for reads and writes.
-    let list = unsafe { there_mut(env)? };
-    if name.is_empty() || name.contains(&b'=') {
-        return Err(Status::ERR_BAD_PARAM);
-    }
-    if is_of_process(*list) {
-        // SAFETY: the caller guarantees that `env` is valid; its array is that of the process.
-        return unsafe { set_in_process(name, value, overwrite, env) };
-    }
-    let entry = joined([name, b"=", value].into_iter())?;
-    // SAFETY: the caller guarantees that `*list` is NULL or an array that ends with NULL.
-    let known = unsafe { strings(*list)? }.iter().position(|one| {
-        one.strip_prefix(name)
-            .is_some_and(|rest| rest.first() == Some(&b'='))
-    });
-    let Some(place) = known else {
-        let made = string(&entry)?;
-        // SAFETY: the caller guarantees `env`, and `made` is a string. `insert` inserts a copy, so `made` must be
-        // freed here.
-        let added = unsafe { insert(env, made, false) };
-        // SAFETY: `made` was allocated here, and no other pointer to it exists.
-        unsafe { crate::memory::release(made) };
-        return added;
-    };
-    if !overwrite {
-        return Err(Status::ERR_EXISTS);
-    }
-    // SAFETY: `place` is inside the array. `owned` returns an array of the C library, whose strings may be freed.
-    unsafe {
-        // Copies a borrowed array before the string is made: an error afterwards leaves no unreachable string.
-        *list = owned(*list)?;
-        let made = string(&entry)?;
-        let at = list.add(place);
-        crate::memory::release(*at);
-        *at = made;
-    }
-    Ok(())
 }
 
 unsafe extern "C" {
@@ -265,78 +305,4 @@ fn is_borrowed(list: *const *mut c_char) -> bool {
     let end = unsafe { getauxval(AT_EXECFN) };
     let from_end = usize::try_from(end).map_or(None, |end| end.checked_sub(list.addr()));
     !list.is_null() && (is_of_process(list) || from_end.is_some_and(|bytes| bytes < STACK))
-}
-
-/// Returns the array itself if it came from `malloc`, otherwise a copy of the array and its strings. The original is
-/// unchanged.
-///
-/// # Safety
-/// `list` is NULL or an array of strings that ends with NULL.
-unsafe fn owned(list: *mut *mut c_char) -> Result<*mut *mut c_char> {
-    if !is_borrowed(list) {
-        return Ok(list);
-    }
-    // SAFETY: the caller guarantees that `list` is NULL or an array that ends with NULL.
-    let all = unsafe { strings(list)? };
-    match all.is_empty() {
-        true => crate::memory::zeroed(1),
-        false => crate::memory::argv(&all),
-    }
-}
-
-/// Sets a variable in the environment of this process with `setenv`, as OpenPMIx does. Only the C library knows which
-/// of the strings were allocated.
-///
-/// # Safety
-/// `env` points to the environment of the process. No other thread uses the environment (the condition of `setenv`).
-unsafe fn set_in_process(
-    name: &[u8],
-    value: &[u8],
-    overwrite: bool,
-    env: *mut *mut *mut c_char,
-) -> Result<()> {
-    // SAFETY: the caller guarantees that `*env` is the environment of the process, which ends with NULL.
-    let is_known = unsafe { strings(*env)? }.iter().any(|one| {
-        one.strip_prefix(name)
-            .is_some_and(|rest| rest.first() == Some(&b'='))
-    });
-    // A variable that is already set is not an error here, as in `setenv` and in OpenPMIx.
-    if is_known && !overwrite {
-        return Ok(());
-    }
-    let name = string(name)?;
-    let value = string(value).inspect_err(|_| {
-        // SAFETY: the string was allocated here, and no pointer to it is left.
-        unsafe { crate::memory::release(name) };
-    })?;
-    // SAFETY: both are strings that were allocated here. The caller guarantees that no other thread uses the
-    // environment.
-    let answer = unsafe {
-        let answer = setenv(name, value, 1);
-        crate::memory::release(name);
-        crate::memory::release(value);
-        // `setenv` may have moved the array.
-        *env = environ;
-        answer
-    };
-    match answer {
-        0 => Ok(()),
-        _ => Err(Status::ERR_NOMEM),
-    }
-}
-
-/// Removes a variable from the environment of this process.
-///
-/// # Safety
-/// The conditions of [`set_in_process`]; `name` is a string.
-unsafe fn unset_in_process(name: *const c_char, env: *mut *mut *mut c_char) -> Result<()> {
-    // SAFETY: the caller guarantees that `name` ends with a NUL, that `env` is valid, and that no thread reads it.
-    unsafe {
-        let answer = unsetenv(name);
-        *env = environ;
-        match answer {
-            0 => Ok(()),
-            _ => Err(Status::ERR_BAD_PARAM),
-        }
-    }
 }

@@ -120,7 +120,23 @@ impl Drop for Entered {
     }
 }
 
+/// A type of callback, and how its result is delivered. NULL delivers nothing.
+pub(crate) trait Deliver: Copy + Send + 'static {
+    /// The result that the callback receives.
+    type Result: Send + 'static;
+
+    fn is_null(&self) -> bool;
+
+    /// Calls the callback with the result in its C form.
+    ///
+    /// # Safety
+    /// The program passed the function with this `cbdata`, as the header declares it.
+    unsafe fn deliver(self, result: Self::Result, cbdata: *mut c_void);
+}
+
 /// A callback of a program, and the call that registered it.
+///
+/// Invariant: the program passed the function with this `cbdata`.
 #[derive(Clone)]
 pub(crate) struct Callback<F> {
     function: F,
@@ -130,17 +146,20 @@ pub(crate) struct Callback<F> {
 
 impl<F: Copy + Send + 'static> Callback<F> {
     /// Wraps the callback of the exported function that this thread is in.
-    pub(crate) fn new(function: F, cbdata: *mut c_void) -> Self {
+    ///
+    /// # Safety
+    /// The invariant of [`Callback`] holds.
+    pub(crate) unsafe fn new(function: F, data: Data) -> Self {
         Self {
             function,
-            data: Data(cbdata),
+            data,
             call: Call::current(),
         }
     }
 
-    /// Invokes the callback once its call has returned. A call that takes long does not delay other callbacks: it is
-    /// put at the end of the queue and tried again.
-    pub(crate) fn call(self, with: impl FnOnce(F, *mut c_void) + Send + 'static) {
+    /// Calls `with` once the call that registered the callback has returned. A call that takes long does not delay
+    /// other callbacks: it is put at the end of the queue and tried again.
+    fn call(self, with: impl FnOnce(F, *mut c_void) + Send + 'static) {
         let Some(call) = &self.call else {
             return with(self.function, self.data.get());
         };
@@ -163,6 +182,28 @@ impl<F: Copy + Send + 'static> Callback<F> {
         {
             with(callback.function, callback.data.get());
         }
+    }
+}
+
+impl<F: Deliver> Callback<F> {
+    pub(crate) fn is_null(&self) -> bool {
+        self.function.is_null()
+    }
+
+    /// Delivers the result, but not before the call that registered the callback has returned.
+    pub(crate) fn complete(self, result: F::Result) {
+        if !self.is_null() {
+            self.complete_then(result, || {});
+        }
+    }
+
+    /// Delivers the result, then calls `then`.
+    pub(crate) fn complete_then(self, result: F::Result, then: impl FnOnce() + Send + 'static) {
+        self.call(move |function, cbdata| {
+            // SAFETY: the invariant of `Callback`.
+            unsafe { function.deliver(result, cbdata) };
+            then();
+        });
     }
 }
 
@@ -308,6 +349,13 @@ mod tests {
 
     use super::*;
 
+    impl Callback<fn()> {
+        fn of_test() -> Self {
+            // SAFETY: the function is never called.
+            unsafe { Self::new(|| {}, Data(std::ptr::null_mut())) }
+        }
+    }
+
     /// Registers a callback in a call that lasts for `stay`. Returns `true` if the callback ran inside that call.
     fn was_in_call(stay: Duration, after: impl FnOnce() + Send) -> bool {
         static IS_IN: AtomicBool = AtomicBool::new(false);
@@ -322,7 +370,7 @@ mod tests {
             IS_IN.store(true, Ordering::Release);
             {
                 let _entered = Entered::new();
-                let callback = Callback::<fn()>::new(|| {}, std::ptr::null_mut());
+                let callback = Callback::<fn()>::of_test();
                 sender.send(callback).unwrap();
                 thread::sleep(stay);
             }
@@ -340,7 +388,7 @@ mod tests {
         let (leave, leaves) = mpsc::channel::<()>();
         let thread = thread::spawn(move || {
             let _entered = Entered::new();
-            let callback = Callback::<fn()>::new(|| {}, std::ptr::null_mut());
+            let callback = Callback::<fn()>::of_test();
             sender.send(callback).unwrap();
             let _ = leaves.recv();
         });
@@ -401,7 +449,7 @@ mod tests {
     fn a_callback_in_the_thread_of_its_call_or_outside_of_calls_is_not_held_back() {
         let (sender, receiver) = mpsc::channel();
         let _entered = Entered::new();
-        let callback = Callback::<fn()>::new(|| {}, std::ptr::null_mut());
+        let callback = Callback::<fn()>::of_test();
         callback.call(move |_, _| sender.send(()).unwrap());
         receiver.try_recv().unwrap();
     }
@@ -410,7 +458,7 @@ mod tests {
     fn the_callback_of_a_thread_that_has_ended_is_called() {
         let callback = thread::spawn(|| {
             let _entered = Entered::new();
-            Callback::<fn()>::new(|| {}, std::ptr::null_mut())
+            Callback::<fn()>::of_test()
         });
         let callback = callback.join().unwrap();
         let (sender, receiver) = mpsc::channel();

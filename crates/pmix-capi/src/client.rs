@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Clients: init, put, commit, fence, finalize.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::c_int;
 use std::time::Instant;
 
 use pmix_client::{Ask, Settings, SharedClient};
 use pmix_server::HostObject;
-use pmix_types::{Info, IntoOwned as _, Proc, Scope, Status, Value, keys};
+use pmix_server::upcall::Abort;
+use pmix_types::{Info, Proc, Scope, Status, Value, keys};
 
 use crate::abi::*;
-use crate::answers::op;
+use crate::args::{self, Callback, In, Infos, Maybe, Mut, Out, Procs};
 use crate::binding::{Binding, thread_start};
-use crate::convert::{check_required, fault, infos_at, key_at, procs_at, text_at};
+use crate::convert::{check_required, fault};
 use crate::events;
-use crate::gets::says;
+use crate::gets::is_set;
 use crate::guard::exported;
 use crate::later;
 use crate::log;
 use crate::memory::Result;
 use crate::model::Model;
-use crate::names::proc_at;
-use crate::server::own_host;
-use crate::state::{client, name_of, state};
-use crate::status::code;
+use crate::replies::{start_as_client, wait_as_client};
+use crate::requester::Requester;
+use crate::state::{client, name_of, own_server, state};
 use crate::tool;
-use crate::values::value_at;
 
 /// Initializes this process as a client, or increments the init count. With `PMIX_EXTERNAL_PROGRESS` the program
 /// calls `PMIx_Progress`. Without a launcher the process becomes a singleton ([`Settings::singleton`]).
@@ -55,7 +54,7 @@ fn init(infos: &[Info<'_>]) -> Result<Proc<'static>> {
     })?;
     binding.set();
     settings.thread_start = thread_start();
-    let made = match says(infos, keys::EXTERNAL_PROGRESS) {
+    let made = match is_set(infos, keys::EXTERNAL_PROGRESS) {
         true => SharedClient::init_driven(settings, events::client_event),
         false => SharedClient::init(settings, events::client_event),
     };
@@ -105,7 +104,7 @@ fn finalize(infos: &[Info<'_>]) -> Result<()> {
     let Some(((client, _), ending)) = last else {
         return Err(Status::ERR_INIT);
     };
-    if says(infos, keys::EMBED_BARRIER) {
+    if is_set(infos, keys::EMBED_BARRIER) {
         let all = Ask::fence(vec![client.job()], Vec::new());
         // A failed barrier does not keep this process from leaving: a member may have been lost.
         let _ = client.wait(all);
@@ -117,175 +116,83 @@ fn finalize(infos: &[Info<'_>]) -> Result<()> {
     left.map_err(|error| fault(&error))
 }
 
-/// Stores a value for `of`, or for this process if `of` is `None`. Returns `None` unless this process is only a
-/// server.
-fn store_of_server(of: Option<&Proc<'static>>, info: &Info<'static>) -> Option<Result<()>> {
-    let mut state = state();
-    if state.connection().is_some() {
-        return None;
+/// Returns the participants of a collective: the whole job of the caller if none is named.
+fn participants(client: &SharedClient, procs: Vec<Proc<'static>>) -> Vec<Proc<'static>> {
+    match procs.is_empty() {
+        true => vec![client.job()],
+        false => procs,
     }
-    let (server, _) = state.server.as_ref()?;
-    let of = of.unwrap_or_else(|| server.proc()).clone();
-    let at = (of, info.key.clone());
-    let value = info.value.try_clone().map_err(|error| error.status());
-    Some(value.map(|value| drop(state.stored.insert(at, value))))
-}
-
-/// Puts a value of a server's own process, which only that process reads. Returns `None` unless this process is only
-/// a server.
-fn put_by_server(scope: Scope, info: &Info<'static>) -> Option<Result<()>> {
-    match scope {
-        Scope::LOCAL | Scope::REMOTE | Scope::GLOBAL | Scope::INTERNAL => {
-            store_of_server(None, info)
-        }
-        Scope::DEL_LOCAL | Scope::DEL_REMOTE | Scope::DEL_GLOBAL | Scope::DEL_INTERNAL => {
-            let mut state = state();
-            if state.connection().is_some() {
-                return None;
-            }
-            let (server, _) = state.server.as_ref()?;
-            let at = (server.proc().clone(), info.key.clone());
-            state.stored.remove(&at);
-            Some(Ok(()))
-        }
-        _ => own_host().map(|_| Err(Status::ERR_BAD_PARAM)),
-    }
-}
-
-/// Returns the participants of a collective: the whole job of the caller if the array is empty.
-///
-/// # Safety
-/// `at` is NULL or points to `count` valid elements.
-unsafe fn participants(
-    client: &SharedClient,
-    at: *const pmix_proc_t,
-    count: usize,
-) -> Result<Vec<Proc<'static>>> {
-    // SAFETY: the caller guarantees `count` valid elements at `at`, or NULL.
-    let procs = unsafe { procs_at(at, count)? };
-    Ok(if procs.is_empty() {
-        vec![client.job()]
-    } else {
-        procs
-    })
 }
 
 exported! {
-    fn PMIx_Init(proc: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
-        code((|| {
-            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
-            // as its count says.
-            let infos = unsafe { infos_at(info, ninfo)? };
-            let own = init(&infos)?;
-            // SAFETY: the header requires `proc` to be NULL or valid for writes.
-            if let Some(to) = unsafe { proc.as_mut() } {
-                *to = own.to_c()?;
-            }
-            // As in OpenPMIx, this status says that no launcher started the process. The process is initialized as a
-            // singleton all the same, and Open MPI takes this status for success.
-            match is_singleton() {
-                true => Err(Status::ERR_UNREACH),
-                false => Ok(()),
-            }
-        })())
+    fn PMIx_Init(proc: Maybe<Out<pmix_proc_t>>, (info, ninfo): Infos<Mut>) -> pmix_status_t {
+        let own = init(&info)?;
+        if let Some(proc) = proc {
+            proc.write(own.to_c()?);
+        }
+        // As in OpenPMIx, this status says that no launcher started the process. The process is initialized as a
+        // singleton all the same, and Open MPI takes this status for success.
+        match is_singleton() {
+            true => Err(Status::ERR_UNREACH),
+            false => Ok(()),
+        }
     }
 
     fn PMIx_Initialized() -> c_int {
-        let state = state();
-        c_int::from(state.is_any())
+        Ok(c_int::from(state().is_any()))
     }
 
-    fn PMIx_Finalize(info: *const pmix_info_t, ninfo: usize) -> pmix_status_t {
-        // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
-        code(unsafe { infos_at(info, ninfo) }.and_then(|infos| finalize(&infos)))
+    fn PMIx_Finalize((info, ninfo): Infos) -> pmix_status_t {
+        finalize(&info)
     }
 
     fn PMIx_tool_finalize() -> pmix_status_t {
-        code(finalize(&[]))
+        finalize(&[])
     }
 
-    fn PMIx_Abort(status: c_int, msg: *const c_char, procs: *mut pmix_proc_t, nprocs: usize) -> pmix_status_t {
-        code((|| {
-            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
-            // as its count says.
-            let (message, procs) = unsafe { (text_at(msg).ok(), procs_at(procs, nprocs)?) };
-            if let Some(own) = own_host() {
-                let status = Status::from_raw(status);
-                let object = HostObject::default();
-                let asked = own.wait(|host, me, to| {
-                    host.abort(me, object, status, message.as_ref(), &procs, to);
-                    Ok(())
-                });
-                return asked.map(drop);
-            }
-            let client = client()?;
-            let ask = Ask::abort(Status::from_raw(status), message, procs);
-            client.wait(ask).map_err(|error| fault(&error))
-        })())
+    fn PMIx_Abort(status: Status, msg: Maybe<args::Text>, (procs, nprocs): Procs<Mut>) -> pmix_status_t {
+        let requester = Requester::current()?;
+        requester.wait(Abort::new(requester.proc(), HostObject::default(), status, msg, procs))
     }
 
-    fn PMIx_Put(scope: pmix_scope_t, key: *const c_char, val: *mut pmix_value_t) -> pmix_status_t {
-        code((|| {
-            let scope = Scope::from_raw(scope);
-            let value = match scope {
-                // A removal has no value.
-                Scope::DEL_LOCAL | Scope::DEL_REMOTE | Scope::DEL_GLOBAL | Scope::DEL_INTERNAL => {
-                    Value::Undef
-                }
-                // SAFETY: the header requires `val` to be NULL or a valid value.
-                _ => unsafe { value_at(val)? },
-            };
-            // SAFETY: the header requires `key` to be NULL or a string, or an array of the size of a key.
-            let info = Info::new(unsafe { key_at(key)? }, value);
-            if let Some(put) = put_by_server(scope, &info) {
-                return put;
-            }
-            let client = client()?;
-            client.put(scope, info).map_err(|error| fault(&error))
-        })())
+    fn PMIx_Put(scope: Scope, key: args::Key, val: Maybe<In<pmix_value_t, Mut>>) -> pmix_status_t {
+        let value = match scope {
+            // A removal has no value.
+            Scope::DEL_LOCAL | Scope::DEL_REMOTE | Scope::DEL_GLOBAL | Scope::DEL_INTERNAL => Value::Undef,
+            _ => Value::from_c(val.ok_or(Status::ERR_BAD_PARAM)?)?,
+        };
+        let info = Info::new(key, value);
+        match own_server() {
+            Some(server) => server.put(scope, info).map_err(|error| error.status()),
+            None => { client()?.put(scope, info) }.map_err(|error| fault(&error)),
+        }
     }
 
-    fn PMIx_Store_internal(proc: *const pmix_proc_t, key: *const c_char, val: *mut pmix_value_t) -> pmix_status_t {
-        code((|| {
-            // SAFETY: the header requires each pointer to be NULL or valid for its type.
-            let (of, info) = unsafe { (proc_at(proc), Info::new(key_at(key)?, value_at(val)?)) };
-            if let Some(stored) = store_of_server(of.as_ref(), &info) {
-                return stored;
-            }
-            let client = client()?;
-            let of = of.unwrap_or_else(|| client.proc().clone());
-            client.store(&of, info).map_err(|error| fault(&error))
-        })())
+    fn PMIx_Store_internal(proc: Maybe<args::Proc>, key: args::Key, val: args::Value<Mut>) -> pmix_status_t {
+        let info = Info::new(key, val);
+        if let Some(server) = own_server() {
+            server.store(proc.unwrap_or_else(|| server.proc().clone()), info);
+            return Ok(());
+        }
+        let client = client()?;
+        let of = proc.unwrap_or_else(|| client.proc().clone());
+        client.store(&of, info).map_err(|error| fault(&error))
     }
 
     fn PMIx_Commit() -> pmix_status_t {
-        // A server's own process has no peers to send its data to: a put is visible at once.
-        let is_server = {
-            let state = state();
-            state.server.is_some() && state.connection().is_none()
-        };
-        if is_server {
-            return Status::SUCCESS.as_raw();
+        match own_server() {
+            // A server's own process has no peers to send its data to: a put is visible at once.
+            Some(_) => Ok(()),
+            None => { client()?.commit() }.map_err(|error| fault(&error)),
         }
-        code(client().and_then(|client| client.commit().map_err(|error| fault(&error))))
     }
 
-    fn PMIx_Fence(procs: *const pmix_proc_t, nprocs: usize, info: *const pmix_info_t, ninfo: usize) -> pmix_status_t {
-        code((|| {
-            let client = client()?;
-            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
-            let ask = unsafe { Ask::fence(participants(&client, procs, nprocs)?, infos_at(info, ninfo)?) };
-            client.wait(ask).map_err(|error| fault(&error))
-        })())
+    fn PMIx_Fence(client = client()?; (procs, nprocs): Procs, (info, ninfo): Infos) -> pmix_status_t {
+        wait_as_client(&client, Ask::fence(participants(&client, procs), info))
     }
 
-    fn PMIx_Fence_nb(procs: *const pmix_proc_t, nprocs: usize, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        code((|| {
-            let client = client()?;
-            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
-            let ask = unsafe { Ask::fence(participants(&client, procs, nprocs)?, infos_at(info, ninfo)?) };
-            client.start(ask, op(cbfunc, cbdata)?).map_err(|error| fault(&error))
-        })())
+    fn PMIx_Fence_nb(client = client()?; (procs, nprocs): Procs, (info, ninfo): Infos, (cbfunc, cbdata): Callback<pmix_op_cbfunc_t>) -> pmix_status_t {
+        start_as_client(&client, Ask::fence(participants(&client, procs), info), cbfunc)
     }
 
     fn PMIx_Heartbeat() {
@@ -293,6 +200,7 @@ exported! {
             // The function has no result; other calls report that the server was lost.
             let _ = client.heartbeat();
         }
+        Ok(())
     }
 
     fn PMIx_Progress() {
@@ -300,9 +208,11 @@ exported! {
         if let Ok(client) = client() {
             let _ = client.drive(Instant::now());
         }
+        Ok(())
     }
 
-    fn PMIx_Progress_thread_stop(_info: *const pmix_info_t, _ninfo: usize) {
-        // The threads stop in PMIx_Finalize, because other callers may still wait for them.
+    // The threads stop in PMIx_Finalize, because other callers may still wait for them.
+    fn PMIx_Progress_thread_stop((_info, _ninfo): args::Slice<pmix_info_t>) {
+        Ok(())
     }
 }

@@ -21,6 +21,7 @@ use pmix_types::Status;
 
 use crate::abi::pmix_cpuset_t;
 use crate::memory::{self, Result, boxed, release, slice, text, zeroed};
+use crate::valid::Valid;
 
 /// hwloc's `struct hwloc_bitmap_s`.
 #[derive(Clone, Copy)]
@@ -38,14 +39,19 @@ const _: () = {
     assert!(offset_of!(Bitmap, is_endless) == 16);
 };
 
-/// Returns `true` if the source of a cpuset or topology is hwloc, of any release.
+/// Returns `true` if a source is hwloc, of any release.
+pub(crate) fn is_hwloc_name(source: &[u8]) -> bool {
+    let name = source.get(..5);
+    name.is_some_and(|name| name.eq_ignore_ascii_case(b"hwloc"))
+}
+
+/// Returns `true` if the source of a cpuset is hwloc.
 ///
 /// # Safety
 /// `source` is NULL or a string.
-pub(crate) unsafe fn is_hwloc(source: *const c_char) -> bool {
+unsafe fn is_hwloc(source: *const c_char) -> bool {
     // SAFETY: the caller guarantees NULL or a string.
-    let source = unsafe { text(source) }.and_then(|source| source.get(..5));
-    source.is_some_and(|source| source.eq_ignore_ascii_case(b"hwloc"))
+    unsafe { text(source) }.is_some_and(is_hwloc_name)
 }
 
 /// Returns the CPUs of a C set; `None` if it has no bitmap, as the set of a process that is not bound.
@@ -53,18 +59,15 @@ pub(crate) unsafe fn is_hwloc(source: *const c_char) -> bool {
 /// # Errors
 /// Returns `PMIX_ERR_BAD_PARAM` if there is no source or the bitmap is invalid, and `PMIX_ERR_NOT_SUPPORTED` if the
 /// source is not hwloc.
-///
-/// # Safety
-/// `from` is valid.
-pub(crate) unsafe fn read(from: &pmix_cpuset_t) -> Result<Option<Cpuset>> {
+pub(crate) fn read(from: Valid<'_, pmix_cpuset_t>) -> Result<Option<Cpuset>> {
     if from.source.is_null() {
         return Err(Status::ERR_BAD_PARAM);
     }
-    // SAFETY: the caller guarantees a valid set, whose source is NULL or a string.
+    // SAFETY: the set is `Valid`, so its source is NULL or a string.
     if !unsafe { is_hwloc(from.source) } {
         return Err(Status::ERR_NOT_SUPPORTED);
     }
-    // SAFETY: the source is hwloc, so the caller guarantees that `bitmap` is NULL or a bitmap of hwloc.
+    // SAFETY: the set is `Valid` and its source is hwloc, so `bitmap` is NULL or a bitmap of hwloc.
     let Some(bitmap) = (unsafe { from.bitmap.cast::<Bitmap>().as_ref() }) else {
         return Ok(None);
     };
@@ -146,7 +149,7 @@ pub(crate) unsafe fn copy(set: &pmix_cpuset_t) -> Result<pmix_cpuset_t> {
         let bitmap = ptr::null_mut();
         let copied = match is_hwloc(set.source) {
             false => Ok(pmix_cpuset_t { source, ..*set }),
-            true => read(set).and_then(|cpus| match cpus {
+            true => read(Valid::new(set)).and_then(|cpus| match cpus {
                 Some(cpus) => write(&cpus, source),
                 None => Ok(pmix_cpuset_t { source, bitmap }),
             }),
@@ -166,11 +169,11 @@ mod tests {
             let one = made(&cpus).unwrap();
             // SAFETY: `made` and `copy` return valid sets of their own, and each is freed once.
             unsafe {
-                assert_eq!(read(&one), Ok(Some(cpus.clone())), "{list}");
+                assert_eq!(read(Valid::new(&one)), Ok(Some(cpus.clone())), "{list}");
                 let copied = copy(&one).unwrap();
                 assert_ne!(copied.bitmap, one.bitmap);
                 free(&one);
-                assert_eq!(read(&copied), Ok(Some(cpus)), "{list}");
+                assert_eq!(read(Valid::new(&copied)), Ok(Some(cpus)), "{list}");
                 free(&copied);
             }
         }
@@ -188,9 +191,11 @@ mod tests {
         let hwloc = c"HWLOC:3.0".as_ptr().cast_mut();
         let status = |bitmap: &mut Bitmap, source| {
             let bitmap = ptr::from_mut(bitmap).cast();
+            let set = pmix_cpuset_t { source, bitmap };
             // SAFETY: `words` is valid for `room` words of the valid bitmap; all others are rejected before they are
             // read.
-            unsafe { read(&pmix_cpuset_t { source, bitmap }) }.err()
+            let set = unsafe { Valid::new(&set) };
+            read(set).err()
         };
         assert_eq!(status(&mut bitmap, hwloc), None);
         assert_eq!(

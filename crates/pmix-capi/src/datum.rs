@@ -8,10 +8,11 @@ use pmix_types::{Bytes, DataArray, DataType, Status, Value};
 
 use crate::abi::*;
 use crate::depth::{free_nested, nested};
-use crate::memory::{self, Result, release, slice};
+use crate::memory::{self, Result, release};
 use crate::model::{Model, list, many};
 use crate::record::{MapObject, Record, buffer_of, empty_list, fresh, left_in};
 use crate::regex;
+use crate::valid::Valid;
 
 /// The place of a datum in a C value.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -89,7 +90,16 @@ impl Ops {
 /// `at` points to a valid datum of the C type of `M`.
 unsafe fn one<M: Model>(at: *const c_void) -> Result<M> {
     // SAFETY: the caller guarantees a valid datum of the C type of `M` at `at`.
-    unsafe { M::from_c(&*at.cast::<M::C>()) }
+    M::from_c(unsafe { Valid::new(&*at.cast::<M::C>()) })
+}
+
+/// Converts an array to the model.
+///
+/// # Safety
+/// `at` points to `count` valid data of the C type of `M`.
+unsafe fn all<M: Model>(at: *const c_void, count: usize) -> Result<Vec<M>> {
+    // SAFETY: the caller guarantees `count` valid data of the C type of `M` at `at`.
+    many(unsafe { Valid::slice(at.cast::<M::C>(), count)? })
 }
 
 macro_rules! data {
@@ -110,24 +120,24 @@ macro_rules! data {
         impl Model for Value<'_> {
             type C = pmix_value_t;
 
-            unsafe fn from_c(from: &pmix_value_t) -> Result<Self> {
+            fn from_c(from: Valid<'_, pmix_value_t>) -> Result<Self> {
                 let of = DataType::from_raw(from.r#type);
                 if of == DataType::UNDEF {
                     return Ok(Value::Undef);
                 }
-                // SAFETY: the caller of `from_c` guarantees a valid value, whose type names the member of its union.
-                let at = unsafe { place_of(from)? };
+                // SAFETY: the value is `Valid`: its type names the member of its union.
+                let at = unsafe { place_of(&from)? };
                 if at.is_null() {
                     return missing(of);
                 }
-                // SAFETY: `at` is not NULL, so the value, valid by its caller, has a datum of the type `of` there.
+                // SAFETY: `at` is not NULL, so the value, which is `Valid`, has a datum of the type `of` there.
                 unsafe {
                     Ok(match of {
                         $(DataType::$type => Value::$variant(one(at)?),)*
-                        DataType::REGEX => Value::Regex(regex::map_of(&*at.cast())?),
+                        DataType::REGEX => Value::Regex(regex::map_of(Valid::new(&*at.cast()))?),
                         DataType::DATA_BUFFER => {
-                            let left = left_in(&*at.cast::<pmix_data_buffer_t>());
-                            Value::DataBuffer(memory::copied(left)?.into())
+                            let buffer = Valid::new(&*at.cast::<pmix_data_buffer_t>());
+                            Value::DataBuffer(memory::copied(left_in(&buffer))?.into())
                         }
                         _ => return Err(Status::ERR_UNKNOWN_DATA_TYPE),
                     })
@@ -152,18 +162,18 @@ macro_rules! data {
         impl Model for DataArray<'_> {
             type C = pmix_data_array_t;
 
-            unsafe fn from_c(from: &pmix_data_array_t) -> Result<Self> {
+            fn from_c(from: Valid<'_, pmix_data_array_t>) -> Result<Self> {
                 let (at, count) = (from.array, from.size);
                 let of = DataType::from_raw(from.r#type);
                 if at.is_null() || count == 0 {
                     return Ok(DataArray::empty(of));
                 }
-                // SAFETY: the caller of `from_c` guarantees `count` valid data of the type `of` at `at`.
+                // SAFETY: the array is `Valid`: it has `count` data of the type `of` at `at`.
                 nested(|| unsafe {
                     Ok(match of {
-                        $(DataType::$type => DataArray::$variant(many(at.cast(), count)?),)*
-                        $(DataType::$only_type => DataArray::$only(many(at.cast(), count)?),)*
-                        DataType::DATA_BUFFER => DataArray::DataBuffer(buffers(at.cast(), count)?),
+                        $(DataType::$type => DataArray::$variant(all(at, count)?),)*
+                        $(DataType::$only_type => DataArray::$only(all(at, count)?),)*
+                        DataType::DATA_BUFFER => DataArray::DataBuffer(buffers(Valid::slice(at.cast(), count)?)?),
                         _ => return Err(Status::ERR_UNKNOWN_DATA_TYPE),
                     })
                 })
@@ -264,17 +274,10 @@ data! {
 }
 
 /// Returns the unread bytes of each buffer of an array.
-///
-/// # Safety
-/// `at` is NULL or points to `count` valid buffers.
-unsafe fn buffers(at: *const pmix_data_buffer_t, count: usize) -> Result<Vec<Bytes<'static>>> {
-    // SAFETY: the caller guarantees `count` valid buffers at `at`.
-    let all = unsafe { slice(at, count)? };
+fn buffers(all: Valid<'_, [pmix_data_buffer_t]>) -> Result<Vec<Bytes<'static>>> {
     let mut copies = memory::list_for(all.len())?;
-    for buffer in all {
-        // SAFETY: the caller guarantees that each buffer of the array is valid.
-        let left = unsafe { left_in(buffer) };
-        copies.push(memory::copied(left)?.into());
+    for buffer in all.iter() {
+        copies.push(memory::copied(left_in(&buffer))?.into());
     }
     Ok(copies)
 }

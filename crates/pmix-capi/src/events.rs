@@ -3,7 +3,6 @@
 
 mod chain;
 
-use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pmix_client::{Ask, ClientEvent, EventHandler, GroupDecision, Handlers, SharedClient};
@@ -11,17 +10,17 @@ use pmix_proto::Event;
 use pmix_types::{DataArray, DataRange, Info, Proc, Rank, Status, Value, keys};
 
 use crate::abi::*;
-use crate::answers::op;
+use crate::args::{self, Infos, Maybe, Mut, Slice};
 use crate::callback::Callback;
-use crate::convert::{Data, fault, infos_at};
+use crate::convert::{Data, fault, infos_of};
 use crate::guard::exported;
 use crate::later::later;
-use crate::memory::{Result, cloned, slice};
-use crate::names::proc_at;
+use crate::memory::{Result, cloned, filled};
 use crate::per_process::PerProcess;
 use crate::pulls;
+use crate::replies::{start_as_client, wait_as_client};
 use crate::state::{client, server, state};
-use crate::status::code;
+use crate::valid::Valid;
 
 use chain::Chain;
 
@@ -48,59 +47,44 @@ pub(crate) fn forget_all() {
     pulls::forget_all();
 }
 
-/// An event with its source and infos.
-#[derive(Clone)]
-pub(crate) struct Happened {
-    pub(crate) status: Status,
-    pub(crate) source: Proc<'static>,
-    pub(crate) infos: Vec<Info<'static>>,
-}
-
-impl Happened {
-    fn into_event(self) -> Event<'static> {
-        Event {
-            status: self.status,
-            source: self.source,
-            infos: self.infos,
-            range: None,
-        }
-    }
-}
-
 /// Notifies the handlers of an event, one after the other. An event without a handler is kept for a handler that is
 /// registered later.
-pub(crate) fn tell(event: Happened) {
-    tell_and_ask(event, None);
+pub(crate) fn deliver(event: Event<'static>) {
+    deliver_and_decide(event, None);
 }
 
 /// Notifies the handlers of an event. If `decision` is given, the handlers may decide how a group construct
 /// continues. Such an event is not kept, because the decision cannot wait for a later handler.
-fn tell_and_ask(event: Happened, decision: Option<GroupDecision>) {
+fn deliver_and_decide(event: Event<'static>, decision: Option<GroupDecision>) {
     let Ok(own) = crate::state::proc() else {
         return;
     };
     let is_local = is_local(&event.source, &own);
-    let event = event.into_event();
-    let told = {
+    // The range was applied before the event was sent or delivered here.
+    let event = Event {
+        range: None,
+        ..event
+    };
+    let chain = {
         let mut handlers = handlers();
-        let told = handlers.chain(&event, &own, |_| is_local);
-        if told.is_empty() && decision.is_none() {
+        let chain = handlers.chain(&event, &own, |_| is_local);
+        if chain.is_empty() && decision.is_none() {
             return handlers.keep(event);
         }
-        told
+        chain
     };
     // The lock is released before the handlers run, because a handler may register another one.
-    Chain::begin(happened(event), told, decision);
+    Chain::begin(event, chain, decision);
 }
 
 /// Notifies a new handler of the events that were kept for it.
-fn tell_kept(id: usize) {
+fn deliver_kept(id: usize) {
     let Ok(own) = crate::state::proc() else {
         return;
     };
     let kept = handlers().take_kept(id, &own, |_| true);
     for event in kept {
-        Chain::begin(happened(event), vec![id], None);
+        Chain::begin(event, vec![id], None);
     }
 }
 
@@ -139,20 +123,22 @@ fn includes(range: DataRange, infos: &[Info<'_>], own: &Proc<'_>) -> bool {
         })
 }
 
-fn happened(event: Event<'static>) -> Happened {
-    Happened {
-        status: event.status,
-        source: event.source,
-        infos: event.infos,
-    }
+/// Delivers the event that the connection to a server was lost.
+pub(crate) fn deliver_loss(source: Proc<'static>) {
+    deliver(Event {
+        status: Status::ERR_LOST_CONNECTION,
+        source,
+        infos: Vec::new(),
+        range: None,
+    });
 }
 
 /// Handles a message that the server sent without a request: notifies the event handlers or delivers output.
 pub(crate) fn client_event(event: ClientEvent) {
     match event {
-        ClientEvent::Event(event) => tell(happened(event)),
-        ClientEvent::Group(event, decision) => tell_and_ask(happened(event), Some(decision)),
-        ClientEvent::Output(come) => pulls::output(come),
+        ClientEvent::Event(event) => deliver(event),
+        ClientEvent::Group(event, decision) => deliver_and_decide(event, Some(decision)),
+        ClientEvent::Output(output) => pulls::deliver(output),
         ClientEvent::Lost => {
             let own = state()
                 .client
@@ -160,11 +146,7 @@ pub(crate) fn client_event(event: ClientEvent) {
                 .map(|(client, _)| client.proc().clone());
             // The client was taken from the state by finalize, which closes the connection itself: no event is due.
             if let Some(source) = own {
-                tell(Happened {
-                    status: Status::ERR_LOST_CONNECTION,
-                    source,
-                    infos: Vec::new(),
-                });
+                deliver_loss(source);
             }
         }
         // `ClientEvent` is non-exhaustive; no event code exists for other variants.
@@ -173,7 +155,7 @@ pub(crate) fn client_event(event: ClientEvent) {
 }
 
 /// Registers the codes of all handlers of this process with a server that became the primary server.
-pub(crate) fn tell_server(client: &SharedClient) {
+pub(crate) fn register_with(client: &SharedClient) {
     let (codes, has_default) = {
         let handlers = handlers();
         (handlers.codes(), handlers.has_default())
@@ -188,12 +170,13 @@ pub(crate) fn tell_server(client: &SharedClient) {
 }
 
 /// Returns the value of `PMIX_EVENT_RETURN_OBJECT`, if given.
-fn object_of(given: &[pmix_info_t]) -> Option<Data> {
-    let object = given
-        .iter()
-        .find(|info| crate::memory::filled(&info.key) == keys::EVENT_RETURN_OBJECT.as_bytes());
+fn object_of(infos: Valid<'_, [pmix_info_t]>) -> Option<Data> {
+    let key = keys::EVENT_RETURN_OBJECT.as_bytes();
+    let mut named = infos.iter().filter(|info| filled(&info.key) == key);
     // SAFETY: the attribute is a pointer by definition, and any bits of the union are a valid raw pointer.
-    object.map(|info| Data(unsafe { info.value.data.ptr }))
+    named
+        .next()
+        .map(|info| Data(unsafe { info.value.data.ptr }))
 }
 
 /// Returns `true` if the server needs this attribute of a registration. The order of handlers concerns only this
@@ -217,26 +200,20 @@ fn is_for_server(info: &Info<'_>) -> bool {
     !matches!(info.value, Value::Pointer(())) && !here.iter().any(|key| info.key.is(key))
 }
 
-/// Registers a handler in this process. Returns its number, and the request to register its codes with the server, if
-/// there is one.
-///
-/// # Safety
-/// Each array is NULL or has as many valid elements as its count says.
-unsafe fn register(
-    codes: *mut pmix_status_t,
-    ncodes: usize,
-    info: *mut pmix_info_t,
-    ninfo: usize,
+/// A handler that is registered in this process, and the request to register its codes with the server, if there is
+/// one.
+struct Registered {
+    id: usize,
+    ask: Option<Ask<'static>>,
+}
+
+/// Registers a handler in this process.
+fn register(
+    codes: &[pmix_status_t],
+    given: Valid<'_, [pmix_info_t]>,
     function: pmix_notification_fn_t,
-) -> Result<(usize, Option<Ask<'static>>)> {
-    // SAFETY: the caller guarantees that each array is NULL or has as many valid elements as its count says.
-    let (codes, given, infos) = unsafe {
-        (
-            slice(codes, ncodes)?,
-            slice(info, ninfo)?,
-            infos_at(info, ninfo)?,
-        )
-    };
+) -> Result<Registered> {
+    let infos = infos_of(given)?;
     let codes: Vec<_> = codes.iter().copied().map(Status::from_raw).collect();
     if function.is_none() {
         return Err(Status::ERR_BAD_PARAM);
@@ -254,20 +231,21 @@ unsafe fn register(
         object: object_of(given),
     };
     let id = { handlers().register(handler, turn) }.map_err(|error| fault(&error))?;
-    let told: Vec<_> = infos.into_iter().filter(is_for_server).collect();
-    Ok((id, is_client.then(|| Ask::register_events(codes, told))))
+    let for_server: Vec<_> = infos.into_iter().filter(is_for_server).collect();
+    let ask = is_client.then(|| Ask::register_events(codes, for_server));
+    Ok(Registered { id, ask })
 }
 
-fn forget(id: usize) -> Result<()> {
+fn deregister(id: usize) -> Result<()> {
     let codes: Vec<_> = {
         let mut handlers = handlers();
-        let gone = handlers.deregister(id).ok_or(Status::ERR_NOT_FOUND)?;
-        if gone.codes.is_empty() && handlers.has_default() {
+        let removed = handlers.deregister(id).ok_or(Status::ERR_NOT_FOUND)?;
+        if removed.codes.is_empty() && handlers.has_default() {
             return Ok(());
         }
-        let is_default = gone.codes.is_empty();
+        let is_default = removed.codes.is_empty();
         // The server keeps sending the codes that another handler of this process still needs.
-        let unwanted = gone.codes.into_iter();
+        let unwanted = removed.codes.into_iter();
         let codes: Vec<_> = unwanted.filter(|code| !handlers.has_code(*code)).collect();
         if codes.is_empty() && !is_default {
             return Ok(());
@@ -282,134 +260,136 @@ fn forget(id: usize) -> Result<()> {
     }
 }
 
-exported! {
-    fn PMIx_Register_event_handler(codes: *mut pmix_status_t, ncodes: usize, info: *mut pmix_info_t, ninfo: usize, evhdlr: pmix_notification_fn_t, cbfunc: pmix_hdlr_reg_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
-        let made = unsafe { register(codes, ncodes, info, ninfo, evhdlr) };
-        let (id, ask) = match (made, cbfunc) {
-            (Ok(made), _) => made,
-            // The requested place in the order of handlers is not available. The callback reports it, if there is one.
-            (Err(status @ Status::ERR_EVENT_REGISTRATION), Some(callback)) => {
-                let callback = Callback::new(callback, cbdata);
-                return code(later(move || callback.call(move |callback, data| {
-                    // SAFETY: the program passed this function with this `cbdata`, as the header declares it.
-                    unsafe { callback(status.as_raw(), usize::MAX, data) };
-                })));
-            }
-            (Err(status), _) => return status.as_raw(),
-        };
-        let Some(callback) = cbfunc else {
-            let asked = ask.map_or(Ok(()), |ask| client().and_then(|client| client.wait(ask).map_err(|error| fault(&error))));
-            return match asked {
-                // A host that does not support events sends none. The handler stays registered for the events of the
-                // server itself.
-                Ok(()) | Err(Status::ERR_NOT_SUPPORTED) => {
-                    let _ = later(move || tell_kept(id));
-                    i32::try_from(id).unwrap_or(i32::MAX)
-                }
-                Err(status) => {
-                    let _ = forget(id);
-                    status.as_raw()
-                }
-            };
-        };
-        let callback = Callback::new(callback, cbdata);
-        let answer = move |status: Status| callback.call(move |callback, data| {
-            // SAFETY: the program passed this function with this `cbdata`, as the header declares it.
-            unsafe { callback(status.as_raw(), id, data) };
-            if status == Status::SUCCESS {
-                tell_kept(id);
-            }
-        });
-        let begun = match ask {
-            None => later(move || answer(Status::SUCCESS)),
-            Some(ask) => client().and_then(|client| {
-                let then = move |asked: std::result::Result<(), pmix_client::Error>| match asked {
-                    Err(error) if error.status() != Status::ERR_NOT_SUPPORTED => {
-                        let _ = forget(id);
-                        answer(fault(&error));
-                    }
-                    _ => answer(Status::SUCCESS),
-                };
-                client.start(ask, then).map_err(|error| fault(&error))
-            }),
-        };
-        if begun.is_err() {
-            // The callback will not run, so the program never learns the number of the handler.
-            let _ = forget(id);
+/// Registers the codes of a handler with the server, and waits for the reply. Returns the number of the handler as the
+/// return value of the function.
+fn register_and_wait(Registered { id, ask }: Registered) -> Result<i32> {
+    let asked = ask.map_or(Ok(()), |ask| wait_as_client(&client()?, ask));
+    match asked {
+        // A host that does not support events sends none. The handler stays registered for the events of the server
+        // itself.
+        Ok(()) | Err(Status::ERR_NOT_SUPPORTED) => {
+            let _ = later(move || deliver_kept(id));
+            Ok(i32::try_from(id).unwrap_or(i32::MAX))
         }
-        code(begun)
-    }
-
-    fn PMIx_Deregister_event_handler(evhdlr_ref: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        if !state().is_any() {
-            return Status::ERR_INIT.as_raw();
+        Err(status) => {
+            let _ = deregister(id);
+            Err(status)
         }
-        let gone = forget(evhdlr_ref);
-        match cbfunc {
-            // As in OpenPMIx, the callback runs even if the handler was not registered: programs wait for it whatever
-            // the function returned.
-            Some(callback) => {
-                let callback = Callback::new(callback, cbdata);
-                // SAFETY: the program passed this function with this `cbdata`, as the header declares it.
-                code(later(move || callback.call(move |callback, data| unsafe { callback(code(gone), data) })))
-            }
-            None => code(gone),
-        }
-    }
-
-    fn PMIx_Notify_event(status: pmix_status_t, source: *const pmix_proc_t, range: pmix_data_range_t, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        code((|| {
-            let (status, range) = (Status::from_raw(status), DataRange::from_raw(range));
-            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
-            // as its count says.
-            let (named, infos) = unsafe { (proc_at(source), infos_at(info, ninfo)?) };
-            let own = crate::state::proc()?;
-            let source = named.unwrap_or_else(|| own.clone());
-            let event = Happened { status, source: source.clone(), infos: cloned(&infos)? };
-            let here = includes(range, &infos, &own);
-            let tell_here = move || {
-                if here {
-                    tell(event);
-                }
-            };
-            if let Ok(server) = server() {
-                server.notify(status, &source, range, &infos).map_err(|error| error.status())?;
-                // Without a connection there is no other server to notify, as in a tool whose launcher has exited.
-                if client().is_err() {
-                    later(tell_here)?;
-                    return answer_now(cbfunc, cbdata);
-                }
-            }
-            let client = client()?;
-            if range == DataRange::PROC_LOCAL {
-                client.later(tell_here).map_err(|error| fault(&error))?;
-                return answer_now(cbfunc, cbdata);
-            }
-            let (aborting, infos_said) = (client.clone(), cloned(&infos)?);
-            let ask = Ask::notify(status, range, infos);
-            match cbfunc {
-                Some(_) => client.start(ask, op(cbfunc, cbdata)?),
-                None => client.wait(ask),
-            }
-            .map_err(|error| fault(&error))?;
-            if status == Status::GROUP_CONSTRUCT_ABORT {
-                crate::groups::aborted(&aborting, &infos_said);
-            }
-            // The server notifies all processes but the one that reports the event.
-            client.later(tell_here).map_err(|error| fault(&error))
-        })())
     }
 }
 
-/// Reports success by the callback, if there is one.
-pub(crate) fn answer_now(cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> Result<()> {
-    let Some(callback) = cbfunc else {
-        return Ok(());
+/// Registers the codes of a handler with the server, and delivers the number of the handler to a callback.
+fn register_and_call_back(
+    Registered { id, ask }: Registered,
+    callback: Callback<pmix_hdlr_reg_cbfunc_t>,
+) -> Result<()> {
+    let succeed = move |callback: Callback<_>| {
+        callback.complete_then((Status::SUCCESS, id), move || deliver_kept(id));
     };
-    let callback = Callback::new(callback, cbdata);
-    later(move || {
-        // SAFETY: the program passed this function with this `cbdata`, as the header declares it.
-        callback.call(|callback, data| unsafe { callback(Status::SUCCESS.as_raw(), data) });
+    let begun = match ask {
+        None => later(move || succeed(callback)),
+        Some(ask) => client().and_then(|client| {
+            let then = move |asked: std::result::Result<(), pmix_client::Error>| match asked {
+                Err(error) if error.status() != Status::ERR_NOT_SUPPORTED => {
+                    let _ = deregister(id);
+                    callback.complete((fault(&error), id));
+                }
+                _ => succeed(callback),
+            };
+            client.start(ask, then).map_err(|error| fault(&error))
+        }),
+    };
+    begun.inspect_err(|_| {
+        // The callback will not run, so the program never learns the number of the handler.
+        let _ = deregister(id);
     })
+}
+
+/// Sends an event to the servers and to the handlers of this process. The callback, if there is one, receives the
+/// result of the server.
+fn notify(
+    event: Event<'static>,
+    range: DataRange,
+    callback: Callback<pmix_op_cbfunc_t>,
+) -> Result<()> {
+    let own = crate::state::proc()?;
+    let (status, infos) = (event.status, cloned(&event.infos)?);
+    let is_local = includes(range, &infos, &own);
+    let source = event.source.clone();
+    let deliver_here = move || {
+        if is_local {
+            deliver(event);
+        }
+    };
+    if let Ok(server) = server() {
+        let notified = server.notify(status, &source, range, &infos);
+        notified.map_err(|error| error.status())?;
+        // Without a connection there is no other server to notify, as in a tool whose launcher has exited.
+        if client().is_err() {
+            later(deliver_here)?;
+            return succeed_later(callback);
+        }
+    }
+    let client = client()?;
+    if range == DataRange::PROC_LOCAL {
+        client.later(deliver_here).map_err(|error| fault(&error))?;
+        return succeed_later(callback);
+    }
+    let for_groups = cloned(&infos)?;
+    let ask = Ask::notify(status, range, infos);
+    match callback.is_null() {
+        true => wait_as_client(&client, ask),
+        false => start_as_client(&client, ask, callback),
+    }?;
+    if status == Status::GROUP_CONSTRUCT_ABORT {
+        crate::groups::cancel(&client, &for_groups);
+    }
+    // The server notifies all processes but the one that reports the event.
+    client.later(deliver_here).map_err(|error| fault(&error))
+}
+
+/// Reports success by the callback, if there is one.
+pub(crate) fn succeed_later(callback: Callback<pmix_op_cbfunc_t>) -> Result<()> {
+    match callback.is_null() {
+        true => Ok(()),
+        false => later(move || callback.complete(Ok(()))),
+    }
+}
+
+exported! {
+    fn PMIx_Register_event_handler((codes, ncodes): Slice<pmix_status_t, Mut>, (info, ninfo): Slice<pmix_info_t, Mut>, evhdlr: pmix_notification_fn_t, (cbfunc, cbdata): args::Callback<pmix_hdlr_reg_cbfunc_t>) -> pmix_status_t {
+        let registered = match register(&codes, info, evhdlr) {
+            // The requested place in the order of handlers is not available. The callback reports it, if there is one.
+            Err(status @ Status::ERR_EVENT_REGISTRATION) if !cbfunc.is_null() => {
+                later(move || cbfunc.complete((status, usize::MAX)))?;
+                return Ok(0);
+            }
+            registered => registered?,
+        };
+        match cbfunc.is_null() {
+            true => register_and_wait(registered),
+            false => register_and_call_back(registered, cbfunc).map(|()| 0),
+        }
+    }
+
+    fn PMIx_Deregister_event_handler(evhdlr_ref: usize, (cbfunc, cbdata): args::Callback<pmix_op_cbfunc_t>) -> pmix_status_t {
+        if !state().is_any() {
+            return Err(Status::ERR_INIT);
+        }
+        let result = deregister(evhdlr_ref);
+        match cbfunc.is_null() {
+            true => result,
+            // As in OpenPMIx, the callback runs even if the handler was not registered: programs wait for it whatever
+            // the function returned.
+            false => later(move || cbfunc.complete(result)),
+        }
+    }
+
+    fn PMIx_Notify_event(status: Status, source: Maybe<args::Proc>, range: DataRange, (info, ninfo): Infos, (cbfunc, cbdata): args::Callback<pmix_op_cbfunc_t>) -> pmix_status_t {
+        let source = match source {
+            Some(source) => source,
+            None => crate::state::proc()?,
+        };
+        notify(Event { status, source, infos: info, range: None }, range, cbfunc)
+    }
 }

@@ -1,118 +1,52 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Gets: by a client or by a server's own process, of one key or of all keys.
 
-use std::collections::HashSet;
-use std::ffi::{c_char, c_void};
+use std::ptr;
 
 use pmix_client::{Found, SharedClient};
-use pmix_types::{
-    DataArray, ErrorDetail, Info, IntoOwned as _, Key, Proc, Rank, Status, Value, keys,
-};
+use pmix_types::{DataArray, Info, Key, Proc, Status, Value, keys};
 
 use crate::abi::*;
-use crate::answers::value;
-use crate::convert::{fault, infos_at, key_at};
+use crate::args::{self, Array, Infos, Maybe, Out, Place, Required};
+use crate::convert::{fault, key_of};
 use crate::guard::exported;
 use crate::later::later;
-use crate::memory::{Result, boxed};
+use crate::memory::Result;
 use crate::model::Model;
-use crate::names::proc_at;
-use crate::record::there;
-use crate::state::{State, client, state};
-use crate::status::{code, make_at};
+use crate::owned::CArray;
+use crate::replies::start_as_client;
+use crate::state::{client, own_server, proc as own_name, state};
 
 /// Returns `true` if one of the infos has the key and is true.
-pub(crate) fn says(infos: &[Info<'_>], key: &str) -> bool {
-    infos
-        .iter()
-        .any(|info| info.key.is(key) && info.truth().is_true())
+pub(crate) fn is_set(infos: &[Info<'_>], key: &str) -> bool {
+    let mut named = infos.iter().filter(|info| info.key.is(key));
+    named.any(|info| info.truth().is_true())
 }
 
 /// Returns the process that a get names; this process if it names none.
-///
-/// # Safety
-/// `at` is NULL or points to a valid process.
-unsafe fn asked(at: *const pmix_proc_t, own: &Proc<'static>) -> Proc<'static> {
-    // SAFETY: the header of the functions for gets requires `proc` to be NULL or valid for reads.
-    let named = unsafe { proc_at(at) };
-    named.map_or_else(
-        || own.clone(),
-        |proc| match proc.nspace.is_invalid() {
-            true => Proc::new(own.nspace.clone(), proc.rank),
-            false => proc,
-        },
-    )
-}
-
-/// Returns a value that a process knows about itself without a server.
-fn own_value(of: &Proc<'_>, own: &Proc<'static>, key: &str) -> Option<Value<'static>> {
-    (of == own).then_some(())?;
-    match key {
-        keys::RANK => Some(Value::Rank(own.rank)),
-        keys::NSPACE => Some(Value::String(Some(own.nspace.as_text().clone()))),
-        keys::PROCID => Some(Value::Proc(own.clone())),
-        _ => None,
+fn subject(named: Option<&Proc<'static>>, own: &Proc<'static>) -> Proc<'static> {
+    match named {
+        None => own.clone(),
+        Some(proc) if proc.nspace.is_invalid() => Proc::new(own.nspace.clone(), proc.rank),
+        Some(proc) => proc.clone(),
     }
 }
 
-/// Returns a value that this server stored for a process of a namespace, if the caller does not know the rank. The
-/// lowest rank with the key wins.
-fn stored_of_any<'s>(
-    state: &'s State,
-    of: &Proc<'static>,
-    key: &Key<'static>,
-) -> Option<&'s Value<'static>> {
-    let is_it =
-        |(proc, known): &(Proc<'static>, Key<'static>)| proc.nspace == of.nspace && known == key;
-    let any = (of.rank == Rank::UNDEF).then_some(&state.stored)?;
-    let least = any
-        .keys()
-        .filter(|at| is_it(at))
-        .min_by_key(|(proc, _)| proc.rank)?;
-    any.get(least)
-}
-
-/// Returns a value that this process knows as a server: it stored it, is itself the process, or registered the job.
-/// Returns `None` if a client must ask its server.
+/// Returns a value that this process knows as a server. Returns `None` if it must ask its server.
 pub(crate) fn known_to_server(
     of: &Proc<'static>,
     key: &Key<'static>,
     infos: &[Info<'_>],
 ) -> Option<Result<Value<'static>>> {
-    let (server, stored, is_asking) = {
+    let (server, is_asking) = {
         let state = state();
         let (server, _) = state.server.as_ref()?;
         if state.client.is_some() {
             return None;
         }
-        let stored = state.stored.get(&(of.clone(), key.clone()));
-        let stored = stored.or_else(|| stored_of_any(&state, of, key));
-        let stored = match stored.map(Value::try_clone).transpose() {
-            Ok(stored) => stored,
-            Err(error) => return Some(Err(error.status())),
-        };
-        (server.clone(), stored, state.connection().is_some())
+        (server.clone(), state.connection().is_some())
     };
-    let name = key.as_text().to_str_lossy();
-    let own = || match name == keys::MYSERVER_URI && of == server.proc() {
-        true => Some(Value::from(server.uri().to_owned())),
-        false => own_value(of, server.proc(), &name),
-    };
-    if let Some(known) = stored.or_else(own) {
-        return Some(Ok(known));
-    }
-    let qualifiers = SharedClient::qualifiers(infos);
-    // Stored values come first: the process may have replaced a registered value by its own.
-    let registered = server.get(of, &name, &qualifiers).or_else(|error| {
-        // A server is not part of a job, so data about its own process may be registered for the namespace as a
-        // whole.
-        if of != server.proc() {
-            return Err(error);
-        }
-        let any = Proc::new(of.nspace.clone(), Rank::WILDCARD);
-        server.get(&any, &name, &qualifiers)
-    });
-    match registered {
+    match server.find(of, key, &SharedClient::qualifiers(infos)) {
         Ok(found) => Some(Ok(found)),
         // A tool knows only the jobs that it registered; for others it asks the server that it is connected to.
         Err(_) if is_asking => None,
@@ -120,146 +54,86 @@ pub(crate) fn known_to_server(
     }
 }
 
-/// Returns all that a server without a connection knows about a process or job. Stored values replace registered
-/// ones.
-fn all_known_to_server(of: &Proc<'static>, infos: &[Info<'_>]) -> Result<Value<'static>> {
-    let (server, stored) = {
-        let state = state();
-        let server = state
-            .server
-            .as_ref()
-            .filter(|_| state.connection().is_none());
-        let (server, _) = server.ok_or(Status::ERR_BAD_PARAM)?;
-        let stored = state.stored.iter().filter(|((proc, _), _)| proc == of);
-        let stored = stored.map(|((_, key), value)| Info::new(key.clone(), value.clone()));
-        (server.clone(), stored.collect::<Vec<_>>())
-    };
-    let mut known = match server.known(of, &SharedClient::qualifiers(infos)) {
-        Err(error) if stored.is_empty() => return Err(error.status()),
-        known => known.unwrap_or_default(),
-    };
-    let keys: HashSet<_> = stored.iter().map(|info| info.key.clone()).collect();
-    known.retain(|info| !keys.contains(&info.key));
-    known.extend(stored);
-    Ok(Value::DataArray(DataArray::Info(known)))
-}
-
 /// Returns all keys of a process. A client must name the process.
-///
-/// # Safety
-/// `named` is NULL or points to a valid process.
-unsafe fn all_known(
-    named: *const pmix_proc_t,
+fn find_all(
+    named: Option<&Proc<'static>>,
     of: &Proc<'static>,
     infos: &[Info<'_>],
 ) -> Result<Value<'static>> {
     let connected = state().connection().cloned();
-    let Some(client) = connected else {
-        return all_known_to_server(of, infos);
+    let all = match connected {
+        // As in OpenPMIx, a get without a process and without a key is an error.
+        Some(_) if named.is_none() => return Err(Status::ERR_BAD_PARAM),
+        Some(client) => client.get_all(of, infos).map_err(|error| fault(&error)),
+        None => {
+            let server = own_server().ok_or(Status::ERR_BAD_PARAM)?;
+            let all = server.find_all(of, &SharedClient::qualifiers(infos));
+            all.map_err(|error| error.status())
+        }
     };
-    // As in OpenPMIx, a get without a process and without a key is an error.
-    if named.is_null() {
-        return Err(Status::ERR_BAD_PARAM);
-    }
-    let all = client.get_all(of, infos).map_err(|error| fault(&error))?;
-    Ok(Value::DataArray(DataArray::Info(all)))
+    all.map(|all| Value::DataArray(DataArray::Info(all)))
 }
 
-/// Returns the value of a key, or of all keys if `key` is NULL.
-///
-/// # Safety
-/// `named` is NULL or points to a valid process, and `key` is NULL or a string.
-unsafe fn find(
-    named: *const pmix_proc_t,
-    of: Proc<'static>,
-    key: *const c_char,
+/// Returns the value of a key, or of all keys without one.
+fn find(
+    named: Option<&Proc<'static>>,
+    own: &Proc<'static>,
+    key: Option<&[u8]>,
     infos: &[Info<'static>],
 ) -> Result<Value<'static>> {
-    if key.is_null() {
-        // SAFETY: the caller guarantees that `named` is NULL or valid for reads.
-        return unsafe { all_known(named, &of, infos) };
-    }
-    // SAFETY: the caller guarantees that `key` ends with a NUL; it is not NULL.
-    let key = unsafe { key_at(key)? };
+    // The check comes first, because a server and a client answer gets in different places.
+    pmix_client::check_get(infos).map_err(|error| fault(&error))?;
+    let of = subject(named, own);
+    let Some(key) = key else {
+        return find_all(named, &of, infos);
+    };
+    let key = key_of(key)?;
     match known_to_server(&of, &key, infos) {
         Some(found) => found,
-        None => client()?
-            .get(&of, &key, infos)
-            .map_err(|error| fault(&error)),
+        None => { client()?.get(&of, &key, infos) }.map_err(|error| fault(&error)),
     }
 }
 
 /// Writes a value to memory of the caller (`PMIX_GET_STATIC_VALUES`), or to new memory.
-///
-/// # Safety
-/// `to` is NULL or valid for writes, and with `PMIX_GET_STATIC_VALUES` `*to` as well.
-unsafe fn hand_out(
-    found: &Value<'_>,
-    infos: &[Info<'_>],
-    to: *mut *mut pmix_value_t,
-) -> Result<()> {
-    // SAFETY: the header requires `to` to be valid for writes, and `*to` with static memory.
-    unsafe {
-        match says(infos, keys::GET_STATIC_VALUES) {
-            true => make_at(*there(to)?, || found.to_c()),
-            false => make_at(to, || boxed(found.to_c()?)),
-        }
+fn write(found: &Value<'_>, is_static: bool, to: &Place<'_, *mut pmix_value_t>) -> Result<()> {
+    match is_static {
+        // SAFETY: with `PMIX_GET_STATIC_VALUES`, the header requires `*val` to be NULL or valid for writes.
+        true => unsafe { to.target()? }.fill(|| found.to_c()),
+        false => to.fill(|| Ok(CArray::of(std::slice::from_ref(found))?.into_raw().0)),
     }
-}
-
-/// Returns an error if a required attribute of a get is not supported. The check comes first, because a server and a
-/// client answer gets in different places.
-fn check_get(infos: &[Info<'_>]) -> Result<()> {
-    pmix_client::check_get(infos).map_err(|error| fault(&error))
 }
 
 exported! {
-    fn PMIx_Get(proc: *const pmix_proc_t, key: *const c_char, info: *const pmix_info_t, ninfo: usize, val: *mut *mut pmix_value_t) -> pmix_status_t {
-        code((|| {
-            let own = crate::state::proc()?;
-            // SAFETY: the header requires each pointer to be NULL or valid for its type.
-            let (of, infos) = unsafe { (asked(proc, &own), infos_at(info, ninfo)?) };
-            if val.is_null() {
-                return Err(Status::ERR_BAD_PARAM);
-            }
-            // SAFETY: the header requires `proc` and `key` to be NULL or valid for reads.
-            let got = check_get(&infos).and_then(|()| unsafe { find(proc, of, key, &infos) });
-            // SAFETY: `val` is not NULL, and the header requires it to be valid for writes; static memory is at `*val`.
-            let got = got.and_then(|found| unsafe { hand_out(&found, &infos, val) });
-            // As in OpenPMIx, the value is NULL after an error, for programs that free it whatever the status is.
-            // Static memory belongs to the program and is not touched.
-            if got.is_err() && !says(&infos, keys::GET_STATIC_VALUES) {
-                // SAFETY: `PMIx_Get` requires `val` to be valid for writes.
-                unsafe { *val = std::ptr::null_mut() };
-            }
-            got
-        })())
+    fn PMIx_Get(own = own_name()?; proc: Maybe<args::Proc>, key: Maybe<Array<512>>, (info, ninfo): Infos, val: Out<*mut pmix_value_t>) -> pmix_status_t {
+        let is_static = is_set(&info, keys::GET_STATIC_VALUES);
+        let found = find(proc.as_ref(), &own, key, &info);
+        let got = found.and_then(|found| write(&found, is_static, &val));
+        // As in OpenPMIx, the value is NULL after an error, for programs that free it whatever the status is. Static
+        // memory belongs to the program and is not touched.
+        if got.is_err() && !is_static {
+            val.write(ptr::null_mut());
+        }
+        got
     }
 
-    fn PMIx_Get_nb(proc: *const pmix_proc_t, key: *const c_char, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_value_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        code((|| {
-            let own = crate::state::proc()?;
-            // SAFETY: the header requires each pointer to be NULL or valid for its type.
-            let (of, infos) = unsafe { (asked(proc, &own), infos_at(info, ninfo)?) };
-            check_get(&infos)?;
-            let then = value(cbfunc, cbdata)?;
-            if key.is_null() {
-                // SAFETY: the header requires `proc` to be NULL or valid for reads.
-                let all = unsafe { all_known(proc, &of, &infos)? };
-                return later(move || then(Ok(all)));
+    fn PMIx_Get_nb(own = own_name()?; proc: Maybe<args::Proc>, key: Maybe<Array<512>>, (info, ninfo): Infos, (cbfunc, cbdata): Required<pmix_value_cbfunc_t>) -> pmix_status_t {
+        pmix_client::check_get(&info).map_err(|error| fault(&error))?;
+        let of = subject(proc.as_ref(), &own);
+        let Some(key) = key else {
+            let all = find_all(proc.as_ref(), &of, &info)?;
+            return later(move || cbfunc.complete(Ok(all)));
+        };
+        let key = key_of(key)?;
+        if let Some(found) = known_to_server(&of, &key, &info) {
+            return later(move || cbfunc.complete(found));
+        }
+        let client = client()?;
+        match client.find(&of, &key, &info) {
+            Found::Known(found) => {
+                let found = found.map_err(|error| fault(&error));
+                client.later(move || cbfunc.complete(found)).map_err(|error| fault(&error))
             }
-            // SAFETY: the header requires `key` to end with a NUL; it is not NULL.
-            let key = unsafe { key_at(key)? };
-            if let Some(found) = known_to_server(&of, &key, &infos) {
-                let found = found.map_err(|status| ErrorDetail::new(status, "not known to this library").into());
-                return later(move || then(found));
-            }
-            let client = client()?;
-            let begun = match client.find(&of, &key, &infos) {
-                Found::Known(found) => client.later(move || then(found)),
-                Found::AskServer(ask) => client.start(*ask, then),
-            };
-            begun.map_err(|error| fault(&error))
-        })())
+            Found::AskServer(ask) => start_as_client(&client, *ask, cbfunc),
+        }
     }
 }

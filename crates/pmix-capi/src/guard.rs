@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use pmix_types::Status;
 
 use crate::callback::Entered;
+use crate::memory::Result;
 
 unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
@@ -41,10 +42,10 @@ impl Drop for Uncancelled {
     }
 }
 
-/// The return value of an exported function whose body panicked.
-pub(crate) trait Fallback {
-    /// Returns that value.
-    fn fallback() -> Self;
+/// The return type of an exported function.
+pub(crate) trait Returned {
+    /// Returns the value for a failure.
+    fn failed(status: Status) -> Self;
 
     /// Returns the status if the value reports a failure.
     fn failure(&self) -> Option<Status> {
@@ -52,17 +53,17 @@ pub(crate) trait Fallback {
     }
 }
 
-macro_rules! fallbacks {
+macro_rules! returned {
     ($($type:ty = $value:expr;)*) => {
-        $(impl Fallback for $type {
-            fn fallback() -> Self {
+        $(impl Returned for $type {
+            fn failed(_: Status) -> Self {
                 $value
             }
         })*
     };
 }
 
-fallbacks! {
+returned! {
     () = ();
     // The values of C enumerations: `PMIX_NON_BOOL`, and `PMIX_VALUE2_GREATER`, which at least is not `PMIX_EQUAL`.
     u32 = 2;
@@ -70,9 +71,9 @@ fallbacks! {
     bool = false;
 }
 
-impl Fallback for i32 {
-    fn fallback() -> Self {
-        Status::ERROR.as_raw()
+impl Returned for i32 {
+    fn failed(status: Status) -> Self {
+        status.as_raw()
     }
 
     fn failure(&self) -> Option<Status> {
@@ -81,33 +82,59 @@ impl Fallback for i32 {
     }
 }
 
-impl<T> Fallback for *mut T {
-    fn fallback() -> Self {
+impl<T> Returned for *mut T {
+    fn failed(_: Status) -> Self {
         std::ptr::null_mut()
     }
 }
 
-impl<T> Fallback for *const T {
-    fn fallback() -> Self {
+impl<T> Returned for *const T {
+    fn failed(_: Status) -> Self {
         std::ptr::null()
     }
 }
 
+/// A result of a body that has a form in C.
+pub(crate) trait IntoC<R> {
+    fn into_c(self) -> R;
+}
+
+impl<R: Returned> IntoC<R> for R {
+    fn into_c(self) -> R {
+        self
+    }
+}
+
+impl IntoC<i32> for () {
+    fn into_c(self) -> i32 {
+        Status::SUCCESS.as_raw()
+    }
+}
+
+impl IntoC<i32> for Status {
+    fn into_c(self) -> i32 {
+        self.as_raw()
+    }
+}
+
 /// Runs the body of an exported function.
-pub(crate) fn guard<R: Fallback>(name: &'static str, body: impl FnOnce() -> R) -> R {
+pub(crate) fn guard<R: Returned, T: IntoC<R>>(
+    name: &'static str,
+    body: impl FnOnce() -> Result<T>,
+) -> R {
     // Dropped last: the fewer instructions between its drop and the return, the shorter a callback must wait.
     let _entered = Entered::new();
     let _uncancelled = Uncancelled::new();
     let run = AssertUnwindSafe(|| {
         #[cfg(test)]
         tests::panic_if_asked();
-        body()
+        body().map_or_else(R::failed, T::into_c)
     });
     let answer = catch_unwind(run).unwrap_or_else(|payload| {
         // Dropping the payload may panic again, so the few bytes are leaked.
         std::mem::forget(payload);
         tracing::error!(name, "a function of the C library panicked");
-        R::fallback()
+        R::failed(Status::ERROR)
     });
     if let Some(status) = answer.failure() {
         tracing::debug!("{name} returns {status}");
@@ -116,20 +143,62 @@ pub(crate) fn guard<R: Fallback>(name: &'static str, body: impl FnOnce() -> R) -
 }
 
 /// Defines exported functions: each is a symbol of the library, with its body run by [`guard`].
+///
+/// A parameter is written as `name: Kind`, or as `(name, second): Kind` if it is two parameters in C, with a kind of
+/// [`args`](crate::args). `name = expression;` before the parameters gets a role that the function needs, whose error
+/// comes before those of the arguments. The body is a `Result`, which becomes the return value.
 macro_rules! exported {
-    ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $returns:ty)? $body:block)*) => {
-        $(
-            $(#[$meta])*
-            /// # Safety
-            ///
-            /// Each pointer is NULL or valid for its type, and each array has as many elements as its count says
-            /// (header contract).
-            #[unsafe(no_mangle)]
-            #[allow(non_snake_case)]
-            pub(crate) unsafe extern "C" fn $name($($arg: $type),*) $(-> $returns)? {
-                crate::guard::guard(stringify!($name), move || $body)
-            }
-        )*
+    ($($(#[$meta:meta])* fn $name:ident($($params:tt)*) $(-> $returns:ty)? $body:block)*) => {
+        $(crate::guard::exported! {
+            @roles { $(#[$meta])* fn $name $(-> $returns)? $body } [] $($params)*
+        })*
+    };
+    (@roles $function:tt [$($roles:tt)*] $role:ident = $get:expr; $($rest:tt)*) => {
+        crate::guard::exported! { @roles $function [$($roles)* { $role $get }] $($rest)* }
+    };
+    (@roles $function:tt $roles:tt $($rest:tt)*) => {
+        crate::guard::exported! { @params $function $roles [] $($rest)* }
+    };
+    (@params $function:tt $roles:tt [$($params:tt)*]
+        ($first:ident, $second:ident): $kind:ty $(, $($rest:tt)*)?) => {
+        crate::guard::exported! {
+            @params $function $roles [$($params)* { $first $second; $kind }] $($($rest)*)?
+        }
+    };
+    (@params $function:tt $roles:tt [$($params:tt)*] $arg:ident: $kind:ty $(, $($rest:tt)*)?) => {
+        crate::guard::exported! { @params $function $roles [$($params)* { $arg; $kind }] $($($rest)*)? }
+    };
+    (@params { $(#[$meta:meta])* fn $name:ident $(-> $returns:ty)? $body:block }
+        [$({ $role:ident $get:expr })*] [$({ $arg:ident $($second:ident)?; $kind:ty })*]) => {
+        $(#[$meta])*
+        /// # Safety
+        ///
+        /// Each argument obeys the contract of the header, which the module `args` states.
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case)]
+        #[allow(unused_mut, reason = "most bodies do not change their arguments")]
+        pub(crate) unsafe extern "C" fn $name(
+            $($arg: crate::guard::exported!(@first [$($second)?] $kind)$(, $second: <$kind as crate::args::Pair>::Second)?),*
+        ) $(-> $returns)? {
+            let _scope = crate::args::CallScope::new();
+            crate::guard::guard(stringify!($name), || {
+                // SAFETY: the arguments are those that the program passed, which the header obliges to its contract
+                // until this function returns, and so for the whole scope.
+                $(unsafe { crate::guard::exported!(@call reset [$kind] $arg $(, $second)?) };)*
+                $(let $role = $get;)*
+                // SAFETY: as above.
+                $(let mut $arg = unsafe { crate::guard::exported!(@call take [$kind] $arg $(, $second)?; &_scope)? };)*
+                $body
+            })
+        }
+    };
+    (@first [] $kind:ty) => { <$kind as crate::args::Parameter>::C };
+    (@first [$second:ident] $kind:ty) => { <$kind as crate::args::Pair>::First };
+    (@call $method:ident [$kind:ty] $arg:ident $(; $scope:expr)?) => {
+        <$kind as crate::args::Parameter>::$method($arg $(, $scope)?)
+    };
+    (@call $method:ident [$kind:ty] $arg:ident, $second:ident $(; $scope:expr)?) => {
+        <$kind as crate::args::Pair>::$method($arg, $second $(, $scope)?)
     };
 }
 

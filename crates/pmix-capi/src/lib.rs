@@ -24,7 +24,7 @@
 #[allow(unsafe_code)]
 mod abi;
 #[allow(unsafe_code)]
-mod answers;
+mod args;
 #[allow(unsafe_code)]
 mod argv;
 mod binding;
@@ -39,12 +39,10 @@ mod cpuset;
 #[allow(unsafe_code)]
 mod datum;
 mod depth;
-mod encoders;
 #[allow(unsafe_code)]
 mod events;
 #[allow(unsafe_code)]
 mod families;
-mod functions;
 #[allow(unsafe_code)]
 mod gets;
 #[allow(unsafe_code)]
@@ -65,9 +63,9 @@ mod memory;
 #[allow(unsafe_code)]
 mod model;
 #[allow(unsafe_code)]
-mod monitors;
-#[allow(unsafe_code)]
 mod names;
+#[allow(unsafe_code)]
+mod owned;
 #[allow(unsafe_code)]
 mod packed;
 #[allow(unsafe_code)]
@@ -81,6 +79,9 @@ mod record;
 #[allow(unsafe_code)]
 mod regex;
 #[allow(unsafe_code)]
+mod replies;
+mod requester;
+#[allow(unsafe_code)]
 mod requests;
 #[allow(unsafe_code)]
 mod resolve;
@@ -91,13 +92,13 @@ mod server;
 #[allow(unsafe_code)]
 mod state;
 #[allow(unsafe_code)]
-mod status;
-#[allow(unsafe_code)]
 mod strings;
 #[allow(unsafe_code)]
 mod tool;
 #[allow(unsafe_code)]
 mod topology;
+#[allow(unsafe_code)]
+mod valid;
 #[allow(unsafe_code)]
 mod values;
 

@@ -232,6 +232,74 @@ pub(crate) unsafe fn release_argv(argv: *mut *mut c_char) {
     unsafe { release(argv) };
 }
 
+/// A string in memory of the C library, or NULL, which is freed when it is dropped.
+pub(crate) struct CString(*mut c_char);
+
+// SAFETY: `CString` owns the string, and no other pointer leads to it.
+unsafe impl Send for CString {}
+
+impl CString {
+    /// Copies a text; NULL for `None`.
+    pub(crate) fn of(from: Option<&Text<'_>>) -> Result<Self> {
+        maybe_string(from).map(Self)
+    }
+
+    /// Copies bytes up to the first NUL.
+    pub(crate) fn copy_of(from: &[u8]) -> Result<Self> {
+        string(from).map(Self)
+    }
+
+    pub(crate) const fn as_mut_ptr(&self) -> *mut c_char {
+        self.0
+    }
+
+    /// Passes the string to the program.
+    pub(crate) fn into_raw(self) -> *mut c_char {
+        let raw = self.0;
+        std::mem::forget(self);
+        raw
+    }
+}
+
+impl Drop for CString {
+    fn drop(&mut self) {
+        // SAFETY: the C library allocated the string, and nothing else frees it.
+        unsafe { release(self.0) };
+    }
+}
+
+/// A NULL-terminated array of strings in memory of the C library, which is freed when it is dropped.
+pub(crate) struct CStrings(*mut *mut c_char);
+
+// SAFETY: `CStrings` owns the array and its strings, and no other pointer leads to them.
+unsafe impl Send for CStrings {}
+
+impl CStrings {
+    /// Takes ownership of an array.
+    ///
+    /// # Safety
+    /// `at` is NULL or an array from the C library that ends with NULL, which nothing else frees.
+    pub(crate) const unsafe fn new(at: *mut *mut c_char) -> Self {
+        Self(at)
+    }
+
+    /// Copies texts; NULL for none.
+    pub(crate) fn of<T: AsRef<[u8]>>(from: &[T]) -> Result<Self> {
+        argv(from).map(Self)
+    }
+
+    pub(crate) const fn as_mut_ptr(&self) -> *mut *mut c_char {
+        self.0
+    }
+}
+
+impl Drop for CStrings {
+    fn drop(&mut self) {
+        // SAFETY: the C library allocated the array and its strings, and nothing else frees them.
+        unsafe { release_argv(self.0) };
+    }
+}
+
 /// Copies text to a fixed-size array, cut so that a NUL fits.
 pub(crate) fn fill<const N: usize>(to: &mut [c_char; N], from: &[u8]) {
     *to = [0; N];

@@ -12,6 +12,7 @@ use crate::memory::{
 };
 use crate::record::{OwnedMap, OwnedString, Record, empty_list, fresh};
 use crate::regex;
+use crate::valid::Valid;
 
 /// A type of the data model that has a C form.
 pub(crate) trait Model: Sized {
@@ -19,10 +20,7 @@ pub(crate) trait Model: Sized {
     type C: Record;
 
     /// Converts a C structure to a copy in the model.
-    ///
-    /// # Safety
-    /// `from` is valid, and all that its pointers lead to.
-    unsafe fn from_c(from: &Self::C) -> Result<Self>;
+    fn from_c(from: Valid<'_, Self::C>) -> Result<Self>;
 
     /// Converts to a C structure in memory of the C library.
     fn to_c(&self) -> Result<Self::C>;
@@ -33,7 +31,7 @@ macro_rules! same {
         $(impl Model for $type {
             type C = $type;
 
-            unsafe fn from_c(from: &$type) -> Result<Self> {
+            fn from_c(from: Valid<'_, $type>) -> Result<Self> {
                 Ok(*from)
             }
 
@@ -51,7 +49,7 @@ macro_rules! numbers {
         $(impl Model for $type {
             type C = $c;
 
-            unsafe fn from_c(from: &$c) -> Result<Self> {
+            fn from_c(from: Valid<'_, $c>) -> Result<Self> {
                 Ok(Self::from_raw(*from))
             }
 
@@ -72,7 +70,7 @@ numbers! {
 impl Model for bool {
     type C = u8;
 
-    unsafe fn from_c(from: &u8) -> Result<Self> {
+    fn from_c(from: Valid<'_, u8>) -> Result<Self> {
         Ok(*from != 0)
     }
 
@@ -85,7 +83,7 @@ impl Model for bool {
 impl Model for () {
     type C = *mut c_void;
 
-    unsafe fn from_c(_: &*mut c_void) -> Result<Self> {
+    fn from_c(_: Valid<'_, *mut c_void>) -> Result<Self> {
         Ok(())
     }
 
@@ -97,9 +95,8 @@ impl Model for () {
 impl<T: Model> Model for Box<T> {
     type C = T::C;
 
-    unsafe fn from_c(from: &T::C) -> Result<Self> {
-        // SAFETY: the caller guarantees that `from` is valid.
-        unsafe { T::from_c(from) }.map(Self::new)
+    fn from_c(from: Valid<'_, T::C>) -> Result<Self> {
+        T::from_c(from).map(Self::new)
     }
 
     fn to_c(&self) -> Result<T::C> {
@@ -107,19 +104,31 @@ impl<T: Model> Model for Box<T> {
     }
 }
 
-/// Converts a C array of `count` elements.
-///
-/// # Safety
-/// `at` is NULL or points to `count` valid elements.
-pub(crate) unsafe fn many<M: Model>(at: *const M::C, count: usize) -> Result<Vec<M>> {
-    // SAFETY: the caller guarantees `count` valid elements at `at`, or NULL.
-    let given = unsafe { slice(at, count)? };
-    let mut made = list_for(given.len())?;
-    for one in given {
-        // SAFETY: the caller guarantees that each element is valid.
-        made.push(unsafe { M::from_c(one)? });
+/// Converts a C array.
+pub(crate) fn many<M: Model>(from: Valid<'_, [M::C]>) -> Result<Vec<M>> {
+    let mut made = list_for(from.len())?;
+    for element in from.iter() {
+        made.push(M::from_c(element)?);
     }
     Ok(made)
+}
+
+/// Converts the array of a structure.
+///
+/// # Safety
+/// `at` and `count` are members of a valid structure.
+unsafe fn members<M: Model>(at: *const M::C, count: usize) -> Result<Vec<M>> {
+    // SAFETY: the caller guarantees `count` valid elements at `at`, or NULL.
+    many(unsafe { Valid::slice(at, count)? })
+}
+
+/// Converts a structure inside another one.
+///
+/// # Safety
+/// `at` is a member of a valid structure.
+unsafe fn member<M: Model>(at: &M::C) -> Result<M> {
+    // SAFETY: the caller guarantees the validity.
+    M::from_c(unsafe { Valid::new(at) })
 }
 
 /// Returns a C array of the elements, in memory of the C library; NULL for none.
@@ -137,18 +146,6 @@ pub(crate) fn list<M: Model>(from: &[M]) -> Result<*mut M::C> {
         }
     }
     Ok(at)
-}
-
-/// Returns a C array in memory of the C library, and its number of elements; NULL for none.
-///
-/// # Errors
-/// Returns `PMIX_ERR_NOMEM` if there is not enough memory. The caller must not continue with an empty array: its
-/// callback would report success without data.
-pub(crate) fn counted<M: Model>(from: &[M]) -> Result<(*mut M::C, usize)> {
-    let made = list(from).inspect_err(|status| {
-        tracing::warn!("cannot convert {} elements to C: {status}", from.len());
-    });
-    Ok((made?, from.len()))
 }
 
 /// Converts a value that is one of several. A value without a C form, such as a topology of hwloc, becomes one of
@@ -185,8 +182,8 @@ macro_rules! models {
             type C = $c;
 
             #[allow(unused_unsafe, reason = "not every structure has pointers")]
-            unsafe fn from_c($from: &$c) -> Result<Self> {
-                // SAFETY: the caller guarantees that every pointer of the structure is NULL or valid.
+            fn from_c($from: Valid<'_, $c>) -> Result<Self> {
+                // SAFETY: the structure is `Valid`, so every pointer in it is NULL or valid.
                 unsafe { Ok($read) }
             }
 
@@ -211,8 +208,8 @@ fn key(from: &Key<'_>) -> pmix_key_t {
 impl Model for Option<Text<'_>> {
     type C = OwnedString;
 
-    unsafe fn from_c(from: &OwnedString) -> Result<Self> {
-        // SAFETY: the caller guarantees NULL or a string.
+    fn from_c(from: Valid<'_, OwnedString>) -> Result<Self> {
+        // SAFETY: the datum is `Valid`: NULL or a string.
         unsafe { read_text(from.0) }
     }
 
@@ -224,7 +221,7 @@ impl Model for Option<Text<'_>> {
 impl Model for Timeval {
     type C = timeval;
 
-    unsafe fn from_c(from: &timeval) -> Result<Self> {
+    fn from_c(from: Valid<'_, timeval>) -> Result<Self> {
         Ok(Self {
             tv_sec: from.tv_sec,
             tv_usec: from.tv_usec,
@@ -242,8 +239,8 @@ impl Model for Timeval {
 impl Model for Nspace<'_> {
     type C = pmix_nspace_t;
 
-    unsafe fn from_c(from: &pmix_nspace_t) -> Result<Self> {
-        Ok(Self::new(Text::new(filled(from).to_vec())))
+    fn from_c(from: Valid<'_, pmix_nspace_t>) -> Result<Self> {
+        Ok(Self::new(Text::new(filled(&from).to_vec())))
     }
 
     fn to_c(&self) -> Result<pmix_nspace_t> {
@@ -256,8 +253,8 @@ impl Model for Nspace<'_> {
 impl Model for Bytes<'_> {
     type C = pmix_byte_object_t;
 
-    unsafe fn from_c(from: &pmix_byte_object_t) -> Result<Self> {
-        // SAFETY: the caller guarantees `size` bytes at `bytes`, or NULL.
+    fn from_c(from: Valid<'_, pmix_byte_object_t>) -> Result<Self> {
+        // SAFETY: the object is `Valid`: it has `size` bytes at `bytes`, or NULL.
         copied(unsafe { slice(from.bytes.cast::<u8>(), from.size)? }).map(Bytes::from)
     }
 
@@ -272,8 +269,8 @@ impl Model for Bytes<'_> {
 impl Model for RegexBytes<'_> {
     type C = OwnedMap;
 
-    unsafe fn from_c(from: &OwnedMap) -> Result<Self> {
-        // SAFETY: the caller guarantees that `from` is NULL or a map.
+    fn from_c(from: Valid<'_, OwnedMap>) -> Result<Self> {
+        // SAFETY: the datum is `Valid`: NULL or a map.
         let map = unsafe { regex::map_at(from.0)? };
         Ok(Self(copied(map)?.into()))
     }
@@ -288,7 +285,7 @@ impl Model for RegexBytes<'_> {
 impl Model for Topology<'_> {
     type C = pmix_topology_t;
 
-    unsafe fn from_c(from: &pmix_topology_t) -> Result<Self> {
+    fn from_c(from: Valid<'_, pmix_topology_t>) -> Result<Self> {
         match from.topology.is_null() {
             true => Ok(Self::default()),
             false => Err(Status::ERR_NOT_SUPPORTED),
@@ -306,13 +303,13 @@ impl Model for Topology<'_> {
 impl Model for Cpuset<'_> {
     type C = pmix_cpuset_t;
 
-    unsafe fn from_c(from: &pmix_cpuset_t) -> Result<Self> {
+    fn from_c(from: Valid<'_, pmix_cpuset_t>) -> Result<Self> {
         if from.source.is_null() && from.bitmap.is_null() {
             return Ok(Self::default());
         }
-        // SAFETY: the caller guarantees that the set and its source are valid.
-        let (source, cpus) = unsafe { (read_text(from.source)?, crate::cpuset::read(from)) };
-        let cpus = cpus.map_err(|_| Status::ERR_NOT_SUPPORTED)?;
+        // SAFETY: the set is `Valid`, so its source is NULL or a string.
+        let source = unsafe { read_text(from.source)? };
+        let cpus = crate::cpuset::read(from).map_err(|_| Status::ERR_NOT_SUPPORTED)?;
         let list = cpus.map(|cpus| Text::new(cpus.to_string().into_bytes()));
         Ok(Self {
             source,
@@ -334,17 +331,17 @@ impl Model for Cpuset<'_> {
 
 models! {
     Proc<'_> = pmix_proc_t
-        |c| Proc::new(Nspace::from_c(&c.nspace)?, Rank::new(c.rank)),
+        |c| Proc::new(member::<Nspace<'_>>(&c.nspace)?, Rank::new(c.rank)),
         |m| { nspace: m.nspace.to_c()?, rank: m.rank.as_raw(), }
     Info<'_> = pmix_info_t
         |c| Info {
             key: key_of(&c.key),
             flags: InfoFlags::from_raw(c.flags),
-            value: Value::from_c(&c.value)?,
+            value: member(&c.value)?,
         },
         |m| { key: key(&m.key), flags: m.flags.without(InfoFlags::PERSISTENT).as_raw(), value: shown(&m.value)?, }
     Pdata<'_> = pmix_pdata_t
-        |c| Pdata { proc: Proc::from_c(&c.proc)?, key: key_of(&c.key), value: Value::from_c(&c.value)? },
+        |c| Pdata { proc: member(&c.proc)?, key: key_of(&c.key), value: member(&c.value)? },
         |m| { proc: m.proc.to_c()?, key: key(&m.key), value: shown(&m.value)?, }
     App<'_> = pmix_app_t
         |c| App {
@@ -353,7 +350,7 @@ models! {
             env: read_texts(c.env)?,
             cwd: read_text(c.cwd)?,
             maxprocs: c.maxprocs,
-            info: many(c.info, c.ninfo)?,
+            info: members(c.info, c.ninfo)?,
         },
         |m| {
             cmd: maybe_string(m.cmd.as_ref())?,
@@ -365,7 +362,7 @@ models! {
             ninfo: m.info.len(),
         }
     Query<'_> = pmix_query_t
-        |c| Query { keys: read_texts(c.keys)?, qualifiers: many(c.qualifiers, c.nqual)? },
+        |c| Query { keys: read_texts(c.keys)?, qualifiers: members(c.qualifiers, c.nqual)? },
         |m| { keys: argv(&m.keys)?, qualifiers: list(&m.qualifiers)?, nqual: m.qualifiers.len(), }
     Regattr<'_> = pmix_regattr_t
         |c| Regattr {
@@ -382,7 +379,7 @@ models! {
         }
     ProcInfo<'_> = pmix_proc_info_t
         |c| ProcInfo {
-            proc: Proc::from_c(&c.proc)?,
+            proc: member(&c.proc)?,
             hostname: read_text(c.hostname)?,
             executable_name: read_text(c.executable_name)?,
             pid: c.pid,
@@ -412,7 +409,7 @@ models! {
             separator: m.separator.cast_signed(),
         }
     Endpoint<'_> = pmix_endpoint_t
-        |c| Endpoint { uuid: read_text(c.uuid)?, osname: read_text(c.osname)?, endpt: Bytes::from_c(&c.endpt)? },
+        |c| Endpoint { uuid: read_text(c.uuid)?, osname: read_text(c.osname)?, endpt: member(&c.endpt)? },
         |m| {
             uuid: maybe_string(m.uuid.as_ref())?,
             osname: maybe_string(m.osname.as_ref())?,
@@ -426,7 +423,7 @@ models! {
             fabric: c.fabric as u64,
             uuid: read_text(c.uuid)?,
             osname: read_text(c.osname)?,
-            coordinates: many(c.coordinates, c.ncoords)?,
+            coordinates: members(c.coordinates, c.ncoords)?,
         },
         |m| {
             fabric: usize::try_from(m.fabric).map_err(|_| Status::ERR_BAD_PARAM)?,
@@ -473,11 +470,11 @@ models! {
     ProcStats<'_> = pmix_proc_stats_t
         |c| ProcStats {
             node: read_text(c.node)?,
-            proc: Proc::from_c(&c.proc)?,
+            proc: member(&c.proc)?,
             pid: c.pid,
             cmd: read_text(c.cmd)?,
             state: c.state.cast_unsigned(),
-            time: Timeval::from_c(&c.time)?,
+            time: member(&c.time)?,
             percent_cpu: c.percent_cpu,
             priority: c.priority,
             num_threads: c.num_threads,
@@ -486,7 +483,7 @@ models! {
             rss: c.rss,
             peak_vsize: c.peak_vsize,
             processor: c.processor,
-            sample_time: Timeval::from_c(&c.sample_time)?,
+            sample_time: member(&c.sample_time)?,
         },
         |m| {
             node: maybe_string(m.node.as_ref())?,
@@ -567,9 +564,9 @@ models! {
             swap_total: c.swap_total,
             swap_free: c.swap_free,
             mapped: c.mapped,
-            sample_time: Timeval::from_c(&c.sample_time)?,
-            diskstats: many(c.diskstats, c.ndiskstats)?,
-            netstats: many(c.netstats, c.nnetstats)?,
+            sample_time: member(&c.sample_time)?,
+            diskstats: members(c.diskstats, c.ndiskstats)?,
+            netstats: members(c.netstats, c.nnetstats)?,
         },
         |m| {
             node: maybe_string(m.node.as_ref())?,

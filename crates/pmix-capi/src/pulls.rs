@@ -17,9 +17,8 @@ use pmix_types::{Bytes, Info, IofChannel, Proc, Rank, Status};
 use crate::abi::*;
 use crate::later::later;
 use crate::memory::{self, Result};
-use crate::model::{Model, counted};
+use crate::owned::CArray;
 use crate::per_process::PerProcess;
-use crate::record::{Record as _, empty_list};
 use crate::state::client;
 
 pub(crate) use self::directives::{Abilities, Directives};
@@ -85,9 +84,9 @@ pub(crate) fn forget_all() {
 }
 
 /// Delivers output from the server to its pull.
-pub(crate) fn output(mut come: Forwarded) {
-    let id = usize::try_from(come.local_id).unwrap_or(0);
-    if let Some(lost) = taken_loss(&mut come.infos)
+pub(crate) fn deliver(mut output: Forwarded) {
+    let id = usize::try_from(output.local_id).unwrap_or(0);
+    if let Some(lost) = taken_loss(&mut output.infos)
         && pulls()
             .all
             .get_mut(&id)
@@ -100,10 +99,10 @@ pub(crate) fn output(mut come: Forwarded) {
     take(
         id,
         Output {
-            source: come.source,
-            channel: come.channel,
-            infos: come.infos,
-            data: come.data,
+            source: output.source,
+            channel: output.channel,
+            infos: output.infos,
+            data: output.data,
         },
     );
 }
@@ -123,13 +122,13 @@ fn taken_loss(infos: &mut Vec<Info<'static>>) -> Option<u64> {
 }
 
 /// Adds output to a pull, and delivers all of it that is not buffered.
-fn take(id: usize, come: Output) {
+fn take(id: usize, output: Output) {
     let (function, due, time) = {
         let mut pulls = pulls();
         let Some(pull) = pulls.all.get_mut(&id) else {
             return;
         };
-        let due = pull.streams.take(come);
+        let due = pull.streams.take(output);
         (pull.function, due, pull.streams.timer())
     };
     if let Some(time) = time {
@@ -213,29 +212,28 @@ fn show(output: &Output) {
 
 fn call(id: usize, function: pmix_iof_cbfunc_t, output: Output) {
     let Some(function) = function else { return };
-    let infos = &output.infos;
-    let lost = |status| tracing::warn!("forwarded output is lost: {status}");
-    let (mut at, mut count) = match counted(infos) {
-        Ok(listed) => listed,
-        Err(status) => return lost(status),
+    let channel = output.channel.as_raw();
+    let convert = || {
+        let infos = CArray::of(&output.infos)?;
+        let source = CArray::of(std::slice::from_ref(&output.source))?;
+        let bytes = CArray::of(&[Bytes::from(output.data)])?;
+        Ok((source, bytes, infos))
     };
-    let made =
-        { output.source.to_c() }.and_then(|source| Ok((source, Bytes::from(output.data).to_c()?)));
-    match made {
+    match convert() {
         // SAFETY: the program passed this function to `PMIx_IOF_pull`, and the arguments are valid until it returns.
-        Ok((mut source, mut bytes)) => unsafe {
-            let channel = output.channel.as_raw();
-            function(id, channel, &raw mut source, &raw mut bytes, at, count);
-            bytes.empty();
+        Ok((source, bytes, infos)) => unsafe {
+            let (source, bytes) = (source.as_mut_ptr(), bytes.as_mut_ptr());
+            function(id, channel, source, bytes, infos.as_mut_ptr(), infos.len());
         },
-        Err(status) => lost(status),
+        Err(status) => {
+            let _: Status = status;
+            tracing::warn!("forwarded output is lost: {status}");
+        }
     }
-    // SAFETY: the array was made here, and nothing else frees it.
-    unsafe { empty_list(&mut at, &mut count) };
 }
 
 /// Stores the number that the server assigned to a pull; drops the pull if the server rejected it.
-pub(crate) fn answered(id: usize, answer: &std::result::Result<Option<u64>, Status>) {
+pub(crate) fn handle_reply(id: usize, answer: &std::result::Result<Option<u64>, Status>) {
     let mut pulls = pulls();
     match answer {
         Ok(remote) => {
@@ -254,7 +252,7 @@ pub(crate) fn answered(id: usize, answer: &std::result::Result<Option<u64>, Stat
 ///
 /// Returns `PMIX_ERR_NOT_FOUND` if there is no such pull. Returns `PMIX_ERR_NOT_AVAILABLE` if the server has not
 /// replied yet: without its number the pull cannot be ended, so it stays and may be removed later.
-pub(crate) fn removed(id: usize, is_own: bool) -> Result<Pull> {
+pub(crate) fn remove(id: usize, is_own: bool) -> Result<Pull> {
     let mut pulls = pulls();
     let pull = pulls.all.get(&id).ok_or(Status::ERR_NOT_FOUND)?;
     if pull.remote.is_none() && !is_own {
@@ -274,7 +272,7 @@ pub(crate) fn removed(id: usize, is_own: bool) -> Result<Pull> {
 /// # Errors
 ///
 /// Returns `PMIX_ERR_NOMEM` if there is no memory for the list of processes.
-pub(crate) fn added(
+pub(crate) fn add(
     procs: &[Proc<'static>],
     channels: IofChannel,
     function: pmix_iof_cbfunc_t,
@@ -353,27 +351,27 @@ mod tests {
     #[test]
     fn a_pull_that_the_server_has_not_answered_stays() {
         let procs = [Proc::new("job", Rank::WILDCARD)];
-        let id = added(
+        let id = add(
             &procs,
             IofChannel::STDOUT_CHANNEL,
             None,
             Directives::default(),
         )
         .unwrap();
-        let refused = removed(id, false).map(|pull| pull.remote);
+        let refused = remove(id, false).map(|pull| pull.remote);
         assert_eq!(refused, Err(Status::ERR_NOT_AVAILABLE));
-        answered(id, &Ok(Some(7)));
-        assert_eq!(removed(id, false).map(|pull| pull.remote), Ok(Some(7)));
-        let gone = removed(id, false).map(|pull| pull.remote);
+        handle_reply(id, &Ok(Some(7)));
+        assert_eq!(remove(id, false).map(|pull| pull.remote), Ok(Some(7)));
+        let gone = remove(id, false).map(|pull| pull.remote);
         assert_eq!(gone, Err(Status::ERR_NOT_FOUND));
         // A process that is the server itself needs no number.
-        let id = added(
+        let id = add(
             &procs,
             IofChannel::STDOUT_CHANNEL,
             None,
             Directives::default(),
         )
         .unwrap();
-        assert_eq!(removed(id, true).map(|pull| pull.remote), Ok(None));
+        assert_eq!(remove(id, true).map(|pull| pull.remote), Ok(None));
     }
 }

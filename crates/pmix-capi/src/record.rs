@@ -11,6 +11,7 @@ use crate::cpuset;
 use crate::datum;
 use crate::memory::{self, Result, duplicate, release, release_argv, slice, strings};
 use crate::regex;
+use crate::valid::Valid;
 
 /// A C datum: a number, or a structure with all that its pointers lead to.
 pub(crate) trait Record: Copy {
@@ -28,6 +29,14 @@ pub(crate) trait Record: Copy {
     /// # Safety
     /// The datum is valid.
     unsafe fn duplicate(&self) -> Result<Self>;
+}
+
+impl<T: Record> Valid<'_, T> {
+    /// Returns a copy, with copies of all that the structure owns.
+    pub(crate) fn duplicate(self) -> Result<T> {
+        // SAFETY: the invariant of `Valid` is what `Record::duplicate` needs.
+        unsafe { (*self).duplicate() }
+    }
 }
 
 /// A string that an array or a value owns.
@@ -94,7 +103,7 @@ impl Record for MapObject {
 
     unsafe fn duplicate(&self) -> Result<Self> {
         // SAFETY: the caller guarantees a valid object.
-        unsafe { regex::duplicate_object(&self.0) }.map(Self)
+        regex::duplicate_object(unsafe { Valid::new(&self.0) }).map(Self)
     }
 }
 
@@ -347,15 +356,12 @@ impl Record for pmix_data_buffer_t {
 
     unsafe fn duplicate(&self) -> Result<Self> {
         // SAFETY: the caller guarantees a valid buffer.
-        buffer_of(unsafe { left_in(self) })
+        buffer_of(left_in(&unsafe { Valid::new(self) }))
     }
 }
 
 /// Returns the bytes of a buffer that have not been unpacked.
-///
-/// # Safety
-/// The buffer is valid and lives as long as the result.
-pub(crate) unsafe fn left_in(buffer: &pmix_data_buffer_t) -> &[u8] {
+pub(crate) fn left_in<'b>(buffer: &'b Valid<'_, pmix_data_buffer_t>) -> &'b [u8] {
     if buffer.base_ptr.is_null() {
         return &[];
     }
@@ -364,7 +370,7 @@ pub(crate) unsafe fn left_in(buffer: &pmix_data_buffer_t) -> &[u8] {
         false => buffer.unpack_ptr,
     };
     let read = (at as usize).saturating_sub(buffer.base_ptr as usize);
-    // SAFETY: the caller guarantees a valid buffer, which has `bytes_used` bytes from its base.
+    // SAFETY: the buffer is `Valid`: it has `bytes_used` bytes from its base.
     unsafe { slice(at.cast::<u8>(), buffer.bytes_used.saturating_sub(read)).unwrap_or_default() }
 }
 
@@ -458,22 +464,4 @@ pub(crate) unsafe fn duplicate_list<T: Record>(
         }
     }
     Ok((to, from.len()))
-}
-
-/// Returns a reference; NULL is `PMIX_ERR_BAD_PARAM`.
-///
-/// # Safety
-/// `at` is NULL or points to a valid object that lives as long as the result.
-pub(crate) unsafe fn there<'a, T>(at: *const T) -> Result<&'a T> {
-    // SAFETY: the caller guarantees that `at` is NULL or valid.
-    unsafe { at.as_ref() }.ok_or(Status::ERR_BAD_PARAM)
-}
-
-/// Returns a mutable reference; NULL is `PMIX_ERR_BAD_PARAM`.
-///
-/// # Safety
-/// The conditions of [`there`], and nothing else uses the object while the result lives.
-pub(crate) unsafe fn there_mut<'a, T>(at: *mut T) -> Result<&'a mut T> {
-    // SAFETY: the caller guarantees that `at` is NULL or valid, and not used elsewhere.
-    unsafe { at.as_mut() }.ok_or(Status::ERR_BAD_PARAM)
 }

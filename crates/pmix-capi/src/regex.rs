@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Encoded maps in string form (`PMIX_REGEX`), as C functions take and return them.
+//! Encoded maps in string form (`PMIX_REGEX`), as C functions take and return them, and the encoders of this process
+//! (the preg framework), which its environment and files configure.
 //!
 //! A map is a `char *`. It ends at the NUL of its text, or at the length in the frame of its encoder. In this form it
 //! is an element of a buffer or an array, and it is copied, printed and loaded. Only a value has it as a byte object,
@@ -7,22 +8,47 @@
 
 use std::ffi::c_char;
 use std::ptr;
+use std::sync::OnceLock;
 
 use bfrops::{RegexExtent, RegexFramer};
 use pmix_types::{RegexBytes, Status};
-use preg_core::Extent;
+use preg_core::{Extent, Params, Preg};
 
 use crate::abi::pmix_byte_object_t;
-use crate::encoders::of_all;
+use crate::log;
 use crate::memory::{Result, copied, release, slice, text, zeroed};
+use crate::per_process::PerProcess;
+use crate::valid::Valid;
 
-/// The encoders of this process, which are opened for the first map.
+static ENCODERS: PerProcess<OnceLock<Result<Preg>>> = PerProcess::new(OnceLock::new());
+
+/// Opens the encoders. Logs the error, because a status does not tell which setting is wrong.
+fn open() -> Result<Preg> {
+    let refused = |why: &dyn std::fmt::Display, status: Status| {
+        log::report_setting(why);
+        status
+    };
+    let params = Params::from_process(None).and_then(pmix_mca::ParamsBuilder::build);
+    let params = params.map_err(|error| refused(&error, error.status()))?;
+    pmix_builtin::open_preg(&params).map_err(|error| refused(&error, error.status()))
+}
+
+/// Returns the encoders, which are opened by the first call.
+///
+/// # Errors
+/// Returns the status of the invalid setting, or `PMIX_ERR_SILENT` if no encoder is left.
+pub(crate) fn encoders() -> Result<&'static Preg> {
+    let opened = ENCODERS.get().get_or_init(open);
+    opened.as_ref().map_err(|status| *status)
+}
+
+/// The encoders as the packing of messages uses them. They are opened for the first map.
 pub(crate) struct Encoders;
 
 impl RegexFramer for Encoders {
     fn regex_extent(&self, bytes: &[u8]) -> std::result::Result<Option<RegexExtent>, String> {
         // If the encoders cannot be opened, a map is read as text.
-        of_all().map_or(Ok(None), |preg| preg.regex_extent(bytes))
+        encoders().map_or(Ok(None), |preg| preg.regex_extent(bytes))
     }
 }
 
@@ -36,7 +62,7 @@ impl RegexFramer for Encoders {
 pub(crate) unsafe fn map_at<'a>(at: *const c_char) -> Result<&'a [u8]> {
     // SAFETY: the caller guarantees NULL or a map, which has a NUL after its text or after the tag of its frame.
     let text = unsafe { text(at) }.ok_or(Status::ERR_BAD_PARAM)?;
-    let Ok(preg) = of_all() else {
+    let Ok(preg) = encoders() else {
         return Ok(text);
     };
     // SAFETY: a scheme asks for the next byte only while it reads the header of its own frame.
@@ -55,7 +81,7 @@ pub(crate) unsafe fn map_at<'a>(at: *const c_char) -> Result<&'a [u8]> {
 /// Returns the bytes of the map in a byte object, without the NUL of a text. A damaged map is returned whole, so that
 /// the function that parses it reports the error.
 fn map_in(bytes: &[u8]) -> &[u8] {
-    let framed = of_all().map_or(Ok(None), |preg| preg.legacy_len(bytes));
+    let framed = encoders().map_or(Ok(None), |preg| preg.legacy_len(bytes));
     let text = Extent::of_text(bytes).len;
     let len = match framed {
         Ok(Some(extent)) => extent.len,
@@ -69,7 +95,7 @@ fn map_in(bytes: &[u8]) -> &[u8] {
 ///
 /// [`map_at`] cannot see the end of the memory: it reads on for as long as the header of a frame is incomplete.
 fn ends_at_nul(map_and_nul: &[u8]) -> bool {
-    let framed = of_all().map_or(Ok(None), |preg| preg.legacy_len(map_and_nul));
+    let framed = encoders().map_or(Ok(None), |preg| preg.legacy_len(map_and_nul));
     let len = match framed {
         Ok(Some(extent)) => extent.len,
         Ok(None) => Extent::of_text(map_and_nul).len,
@@ -112,20 +138,13 @@ pub(crate) unsafe fn duplicate(at: *const c_char) -> Result<*mut c_char> {
 }
 
 /// Returns a copy of the map in a byte object.
-///
-/// # Safety
-/// The object is valid.
-pub(crate) unsafe fn duplicate_object(from: &pmix_byte_object_t) -> Result<pmix_byte_object_t> {
-    // SAFETY: the caller guarantees that the object is valid.
-    object(&unsafe { map_of(from)? })
+pub(crate) fn duplicate_object(from: Valid<'_, pmix_byte_object_t>) -> Result<pmix_byte_object_t> {
+    object(&map_of(from)?)
 }
 
 /// Returns the map in a byte object, without the NUL of a text.
-///
-/// # Safety
-/// The conditions of [`duplicate_object`].
-pub(crate) unsafe fn map_of(from: &pmix_byte_object_t) -> Result<RegexBytes<'static>> {
-    // SAFETY: the caller guarantees a valid object: `size` bytes at `bytes`.
+pub(crate) fn map_of(from: Valid<'_, pmix_byte_object_t>) -> Result<RegexBytes<'static>> {
+    // SAFETY: the object is `Valid`: it has `size` bytes at `bytes`.
     let bytes = unsafe { slice(from.bytes.cast::<u8>(), from.size)? };
     Ok(RegexBytes(copied(map_in(bytes))?.into()))
 }
@@ -186,7 +205,7 @@ mod tests {
             // SAFETY: both were made here and hold a map.
             unsafe {
                 assert_eq!(map_at(element.0), Ok(bytes));
-                assert_eq!(map_of(&value).unwrap(), map);
+                assert_eq!(map_of(Valid::new(&value)).unwrap(), map);
                 element.empty();
                 value.empty();
             }

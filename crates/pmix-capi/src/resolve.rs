@@ -5,10 +5,8 @@
 //! result is `PMIX_SUCCESS` with NULL and 0. An unknown job is an error.
 
 use std::ffi::c_char;
-use std::ptr;
 
 use pmix_client::Ask;
-use pmix_server::Server;
 use pmix_types::memory as heap;
 use pmix_types::{
     DataArray, Info, IntoOwned as _, Key, Measure, Nspace, Proc, Query, Rank, Status, Text, Value,
@@ -16,46 +14,25 @@ use pmix_types::{
 };
 
 use crate::abi::*;
-use crate::convert::{clear_out, fault, hand_out, text_at};
+use crate::args::{self, Maybe, OutArray, OutPointer};
+use crate::convert::fault;
 use crate::gets::known_to_server;
 use crate::guard::exported;
 use crate::memory::{self, Result, string};
-use crate::names::nspace_at;
-use crate::state::{client, state};
-use crate::status::{code, write_to};
+use crate::state::{client, own_server, proc};
 use crate::tool;
 
 exported! {
-    fn PMIx_Resolve_peers(nodename: *const c_char, nspace: *const c_char, procs: *mut *mut pmix_proc_t, nprocs: *mut usize) -> pmix_status_t {
-        code((|| {
-            // SAFETY: the header requires each pointer to be NULL or valid for writes.
-            unsafe { clear_out(procs, nprocs) };
-            let own = crate::state::proc()?;
-            if procs.is_null() || nprocs.is_null() {
-                return Err(Status::ERR_BAD_PARAM);
-            }
-            // SAFETY: the header requires both names to be NULL or strings.
-            let (node, nspace) = unsafe { (text_at(nodename).ok(), nspace_at(nspace)) };
-            let node = node.map(|node| Info::new(keys::HOSTNAME, Value::String(Some(node))));
-            let found = peers(own, nspace, node.as_slice())?;
-            // SAFETY: the header requires both pointers, which are not NULL here, to be valid for writes.
-            unsafe { hand_out(&found, procs, nprocs) }
-        })())
+    fn PMIx_Resolve_peers(own = proc()?; nodename: Maybe<args::Text>, nspace: args::Nspace, (procs, nprocs): OutArray<Proc<'static>>) -> pmix_status_t {
+        let node = nodename.map(|node| Info::new(keys::HOSTNAME, Value::String(Some(node))));
+        procs.write(&peers(own, nspace, node.as_slice())?)
     }
 
-    fn PMIx_Resolve_nodes(nspace: *const c_char, nodelist: *mut *mut c_char) -> pmix_status_t {
-        code((|| {
-            // SAFETY: the header requires `nodelist` to be NULL or valid for writes.
-            unsafe { write_to(nodelist, ptr::null_mut())? };
-            let own = crate::state::proc()?;
-            // SAFETY: the header requires `nspace` to be NULL or a string.
-            let nspace = unsafe { nspace_at(nspace) };
-            match nodes(own, nspace)? {
-                // SAFETY: the header requires `nodelist`, which is not NULL here, to be valid for writes.
-                Some(nodes) => unsafe { write_to(nodelist, string(nodes.as_bytes())?) },
-                None => Ok(()),
-            }
-        })())
+    fn PMIx_Resolve_nodes(own = proc()?; nspace: args::Nspace, nodelist: OutPointer<c_char>) -> pmix_status_t {
+        match nodes(own, nspace)? {
+            Some(nodes) => nodelist.fill(|| string(nodes.as_bytes())),
+            None => Ok(()),
+        }
     }
 }
 
@@ -64,15 +41,6 @@ const NAME_COPIES: usize = 3;
 
 /// The bytes that a name takes in addition to its text: an entry of a list that doubles as it grows, and one of a table.
 const NAME_OVERHEAD: usize = 256;
-
-/// Returns the server of this process if it is not connected to another server.
-fn own_server() -> Option<Server> {
-    let state = state();
-    match state.connection() {
-        Some(_) => None,
-        None => state.server.as_ref().map(|(server, _)| server.clone()),
-    }
-}
 
 /// Returns the processes on a node that belong to a job, or to any job if the namespace is empty.
 fn peers(

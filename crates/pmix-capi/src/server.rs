@@ -3,40 +3,34 @@
 
 mod attributes;
 mod host;
-mod inventory;
 mod modexes;
-mod own;
 mod pending;
 mod upcalls;
 
-use std::ffi::{OsStr, c_char, c_void};
+use std::ffi::c_void;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use pmix_server::{Credentials, HostObject, ModexForm, Server};
-use pmix_types::{Info, InfoFlags, IofChannel, Nspace, Status, keys};
+use pmix_types::{Info, InfoFlags, IofChannel, Status, keys};
 
 use crate::abi::*;
-use crate::argv::set;
+use crate::args::{self, Held, Infos, Job, Maybe, Mut, Procs, Required};
+use crate::argv::StringsPlace;
 use crate::binding::Binding;
 use crate::callback::Callback;
-use crate::convert::{infos_at, procs_at, text_at};
-use crate::events::answer_now;
+use crate::convert::check_required;
+use crate::events::succeed_later;
 use crate::guard::exported;
 use crate::later::{end, later};
 use crate::log;
-use crate::memory::{self, Result, slice};
-use crate::model::counted;
-use crate::names::{nspace_at, proc_at};
-use crate::record::{empty_list, there};
+use crate::memory::Result;
+use crate::packed::append;
+use crate::requester::set_host;
 use crate::state::{changed, server, server_of_parent, show_to_children, state};
-use crate::status::{code, outcome};
 
 pub(crate) use host::{CHost, module_at, module_size, take_module_size};
-#[allow(unused_imports)]
-pub(crate) use inventory::*;
-pub(crate) use own::{give, has_spawn, own_host};
-pub(crate) use pending::To;
+pub(crate) use pending::ReplyTo;
 
 /// Attributes of init that this library ignores unless they are required.
 const WITHOUT_PART: &[&str] = &[keys::EVENT_BASE, keys::EXTERNAL_PROGRESS, keys::TOPOLOGY2];
@@ -108,7 +102,7 @@ pub(crate) fn init(module: Option<&pmix_server_module_t>, infos: &[Info<'_>]) ->
     made.start().map_err(|error| refused(&error))?;
     show_to_children(Some(&made));
     state.server = Some((made, 1));
-    own::set_host(Some(host));
+    set_host(Some(host));
     Ok(())
 }
 
@@ -123,9 +117,8 @@ pub(crate) fn finalize() -> Result<()> {
                 return Ok(());
             }
             Some(_) => {
-                state.stored.clear();
                 state.topology = None;
-                own::set_host(None);
+                set_host(None);
                 let attached = state.tool.take_if(|own| own.is_of_server);
                 (state.server.take(), attached)
             }
@@ -153,207 +146,129 @@ pub(crate) fn finalize() -> Result<()> {
 }
 
 /// Completes a request by its callback. Without one, it returns `PMIX_OPERATION_SUCCEEDED` as OpenPMIx does.
-fn answer(done: Result<()>, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> Result<Status> {
-    done?;
-    match cbfunc {
-        None => Ok(Status::OPERATION_SUCCEEDED),
-        Some(_) => answer_now(cbfunc, cbdata).map(|()| Status::SUCCESS),
-    }
-}
-
-/// Reads a namespace. NULL, an empty name and a name that is too long are errors.
-///
-/// # Safety
-/// The conditions of [`nspace_at`].
-unsafe fn job_at(at: *const c_char) -> Result<Nspace<'static>> {
-    // SAFETY: the caller guarantees the conditions of `nspace_at`.
-    let nspace = unsafe { nspace_at(at) };
-    match nspace.is_invalid() || nspace.as_bytes().len() > Nspace::MAX_LEN {
-        true => Err(Status::ERR_BAD_PARAM),
-        false => Ok(nspace),
+fn complete(
+    done: std::result::Result<(), pmix_server::Error>,
+    callback: Callback<pmix_op_cbfunc_t>,
+) -> Result<Status> {
+    done.map_err(|error| refused(&error))?;
+    match callback.is_null() {
+        true => Ok(Status::OPERATION_SUCCEEDED),
+        false => succeed_later(callback).map(|()| Status::SUCCESS),
     }
 }
 
 exported! {
-    fn PMIx_server_init(module: *mut pmix_server_module_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
-        code((|| {
-            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
-            let mut infos = unsafe { infos_at(info, ninfo)? };
-            let size = take_module_size(&mut infos)?;
-            // SAFETY: the module has the size that the host passed, or else at least the members of every release.
-            let module = unsafe { module_at(module, size) };
-            init(module.as_ref(), &infos)
-        })())
+    fn PMIx_server_init(module: *mut pmix_server_module_t, (info, ninfo): Infos<Mut>) -> pmix_status_t {
+        let size = take_module_size(&mut info)?;
+        // SAFETY: the module has the size that the host passed, or else at least the members of every release.
+        let module = unsafe { module_at(module, size) };
+        init(module.as_ref(), &info)
     }
 
     fn PMIx_server_finalize() -> pmix_status_t {
-        code(finalize())
+        finalize()
     }
 
-    fn PMIx_server_register_nspace(nspace: *const c_char, nlocalprocs: i32, info: *mut pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        outcome((|| {
-            let server = server()?;
-            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
-            // as its count says.
-            let (nspace, infos) = unsafe { (job_at(nspace)?, infos_at(info, ninfo)?) };
-            // A host may pass a negative number for a job without local processes.
-            let local = u32::try_from(nlocalprocs).unwrap_or(0);
-            let made = server.register_nspace(&nspace, local, &infos);
-            answer(made.map_err(|error| refused(&error)), cbfunc, cbdata)
-        })())
+    fn PMIx_server_register_nspace(server = server()?; nspace: Job, nlocalprocs: i32, (info, ninfo): Infos<Mut>, (cbfunc, cbdata): args::Callback<pmix_op_cbfunc_t>) -> pmix_status_t {
+        // A host may pass a negative number for a job without local processes.
+        let local = u32::try_from(nlocalprocs).unwrap_or(0);
+        complete(server.register_nspace(&nspace, local, &info), cbfunc)
     }
 
-    fn PMIx_server_deregister_nspace(nspace: *const c_char, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) {
+    // The function returns no status, so a callback that cannot be scheduled is dropped.
+    fn PMIx_server_deregister_nspace(nspace: args::Nspace, (cbfunc, cbdata): args::Callback<pmix_op_cbfunc_t>) {
         if let Ok(server) = server() {
-            // SAFETY: the header requires `nspace` to be NULL or a string. An unknown namespace needs no
-            // deregistration.
-            let _ = server.deregister_nspace(&unsafe { nspace_at(nspace) });
+            // An unknown namespace needs no deregistration.
+            let _ = server.deregister_nspace(&nspace);
         }
-        // The function returns no status, so a callback that cannot be scheduled is dropped.
-        let _ = answer_now(cbfunc, cbdata);
+        succeed_later(cbfunc)
     }
 
-    fn PMIx_server_register_client(proc: *const pmix_proc_t, uid: u32, gid: u32, server_object: *mut c_void, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        outcome((|| {
-            let server = server()?;
-            // SAFETY: the header requires each pointer to be NULL or valid for its type.
-            let proc = unsafe { proc_at(proc) }.ok_or(Status::ERR_BAD_PARAM)?;
-            let object = HostObject(server_object as u64);
-            let made = server.register_client(&proc, Credentials::new(uid, gid), object);
-            answer(made.map_err(|error| refused(&error)), cbfunc, cbdata)
-        })())
+    fn PMIx_server_register_client(server = server()?; proc: args::Proc, uid: u32, gid: u32, server_object: *mut c_void, (cbfunc, cbdata): args::Callback<pmix_op_cbfunc_t>) -> pmix_status_t {
+        let object = HostObject(server_object as u64);
+        complete(server.register_client(&proc, Credentials::new(uid, gid), object), cbfunc)
     }
 
-    fn PMIx_server_deregister_client(proc: *const pmix_proc_t, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) {
-        // SAFETY: the header requires each pointer to be NULL or valid for its type.
-        if let (Ok(server), Some(proc)) = (server(), unsafe { proc_at(proc) }) {
+    // The function returns no status, so a callback that cannot be scheduled is dropped.
+    fn PMIx_server_deregister_client(proc: Maybe<args::Proc>, (cbfunc, cbdata): args::Callback<pmix_op_cbfunc_t>) {
+        if let (Ok(server), Some(proc)) = (server(), proc) {
             // An unknown client needs no deregistration.
             let _ = server.deregister_client(&proc);
         }
-        // The function returns no status, so a callback that cannot be scheduled is dropped.
-        let _ = answer_now(cbfunc, cbdata);
+        succeed_later(cbfunc)
     }
 
-    fn PMIx_server_setup_fork(proc: *const pmix_proc_t, env: *mut *mut *mut c_char) -> pmix_status_t {
-        code((|| {
-            // SAFETY: the header requires each pointer to be NULL or valid for its type.
-            let proc = unsafe { proc_at(proc) }.ok_or(Status::ERR_BAD_PARAM)?;
-            let vars = match server_of_parent() {
-                Some(server) => server.environment_after_fork(&proc),
-                None => server()?.setup_fork(&proc).map_err(|error| refused(&error))?,
-            };
-            for (name, value) in vars {
-                let (name, value): (&OsStr, &OsStr) = (&name, &value);
-                // SAFETY: the header requires `env` to be NULL, or to point to NULL or an array of strings that ends
-                // with NULL.
-                unsafe { set(name.as_bytes(), value.as_bytes(), true, env)? };
-            }
-            Ok(())
-        })())
+    fn PMIx_server_setup_fork(proc: args::Proc, env: StringsPlace) -> pmix_status_t {
+        let vars = match server_of_parent() {
+            Some(server) => server.environment_after_fork(&proc),
+            None => server()?.setup_fork(&proc).map_err(|error| refused(&error))?,
+        };
+        vars.iter().try_for_each(|(name, value)| env.set(name.as_bytes(), value.as_bytes(), true))
     }
 
-    fn PMIx_server_dmodex_request(proc: *const pmix_proc_t, cbfunc: pmix_dmodex_response_fn_t, cbdata: *mut c_void) -> pmix_status_t {
-        code((|| {
-            let server = server()?;
-            // SAFETY: the header requires each pointer to be NULL or valid for its type.
-            let proc = unsafe { proc_at(proc) }.ok_or(Status::ERR_BAD_PARAM)?;
-            let number = modexes::added(cbfunc, cbdata)?;
-            let then = move |found| modexes::answer(number, found);
-            server.dmodex_request(&proc, &[], then).map_err(|error| {
-                modexes::forget(number);
-                refused(&error)
-            })
-        })())
+    fn PMIx_server_dmodex_request(server = server()?; proc: args::Proc, (cbfunc, cbdata): Required<pmix_dmodex_response_fn_t>) -> pmix_status_t {
+        let number = modexes::add(cbfunc);
+        let then = move |found| modexes::complete(number, found);
+        server.dmodex_request(&proc, &[], then).map_err(|error| {
+            modexes::forget(number);
+            refused(&error)
+        })
     }
 
-    fn PMIx_server_setup_application(nspace: *const c_char, info: *mut pmix_info_t, ninfo: usize, cbfunc: pmix_setup_application_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        code((|| {
-            let server = server()?;
-            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
-            // as its count says.
-            let (nspace, infos) = unsafe { (job_at(nspace)?, infos_at(info, ninfo)?) };
-            let callback = Callback::new(cbfunc.ok_or(Status::ERR_BAD_PARAM)?, cbdata);
-            let made = server.setup_application(&nspace, &infos).map_err(|error| refused(&error))?;
-            later(move || callback.call(move |callback, data| {
-                let (status, (at, count)) = match counted(&made) {
-                    Ok(listed) => (Status::SUCCESS, listed),
-                    Err(fault) => (fault, (std::ptr::null_mut(), 0)),
-                };
-                let given = Box::into_raw(Box::new((at, count)));
-                // SAFETY: the program passed this function with this `cbdata`, as the header declares it. `read`
-                // frees the infos.
-                unsafe { callback(status.as_raw(), at, count, data, Some(read), given.cast()) };
-            }))
-        })())
+    fn PMIx_server_setup_application(server = server()?; nspace: Job, (info, ninfo): Infos<Mut>, (cbfunc, cbdata): Required<pmix_setup_application_cbfunc_t>) -> pmix_status_t {
+        let made = server.setup_application(&nspace, &info).map_err(|error| refused(&error))?;
+        later(move || cbfunc.complete(made))
     }
 
-    fn PMIx_server_setup_local_support(nspace: *const c_char, info: *mut pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        outcome((|| {
-            let server = server()?;
-            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
-            // as its count says.
-            let (nspace, infos) = unsafe { (job_at(nspace)?, infos_at(info, ninfo)?) };
-            let made = server.setup_local_support(&nspace, &infos);
-            answer(made.map_err(|error| refused(&error)), cbfunc, cbdata)
-        })())
+    fn PMIx_server_setup_local_support(server = server()?; nspace: Job, (info, ninfo): Infos<Mut>, (cbfunc, cbdata): args::Callback<pmix_op_cbfunc_t>) -> pmix_status_t {
+        complete(server.setup_local_support(&nspace, &info), cbfunc)
     }
 
-    fn PMIx_server_IOF_deliver(source: *const pmix_proc_t, channel: pmix_iof_channel_t, bo: *const pmix_byte_object_t, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        outcome((|| {
-            let server = server()?;
-            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
-            // as its count says.
-            let (source, infos) = unsafe { (proc_at(source).ok_or(Status::ERR_BAD_PARAM)?, infos_at(info, ninfo)?) };
-            // SAFETY: the header requires `bo` to be NULL or a valid byte object, which has `size` bytes.
-            let data = unsafe { there(bo).and_then(|bo| slice(bo.bytes.cast::<u8>(), bo.size)).and_then(memory::copied)? };
-            let channel = IofChannel::from_raw(channel);
-            crate::pulls::deliver_here(&source, channel, &data, &infos)?;
-            let made = server.iof_deliver(&source, channel, data, &infos);
-            answer(made.map_err(|error| refused(&error)), cbfunc, cbdata)
-        })())
+    fn PMIx_server_IOF_deliver(server = server()?; source: args::Proc, channel: IofChannel, bo: args::ByteObject, (info, ninfo): Infos, (cbfunc, cbdata): args::Callback<pmix_op_cbfunc_t>) -> pmix_status_t {
+        crate::pulls::deliver_here(&source, channel, &bo, &info)?;
+        complete(server.iof_deliver(&source, channel, bo.into_owned(), &info), cbfunc)
     }
 
-    fn PMIx_server_define_process_set(members: *const pmix_proc_t, nmembers: usize, pset_name: *const c_char) -> pmix_status_t {
-        code((|| {
-            let server = server()?;
-            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
-            // as its count says.
-            let (members, name) = unsafe { (procs_at(members, nmembers)?, text_at(pset_name)?) };
-            server.define_process_set(&name, &members).map_err(|error| refused(&error))
-        })())
+    fn PMIx_server_define_process_set(server = server()?; (members, nmembers): Procs, pset_name: args::Text) -> pmix_status_t {
+        server.define_process_set(&pset_name, &members).map_err(|error| refused(&error))
     }
 
-    fn PMIx_server_delete_process_set(pset_name: *mut c_char) -> pmix_status_t {
-        code((|| {
-            let server = server()?;
-            // SAFETY: the header requires `pset_name` to be NULL or a string.
-            let name = unsafe { text_at(pset_name)? };
-            server.delete_process_set(&name).map_err(|error| refused(&error))
-        })())
+    fn PMIx_server_delete_process_set(server = server()?; pset_name: args::Text<Mut>) -> pmix_status_t {
+        server.delete_process_set(&pset_name).map_err(|error| refused(&error))
     }
 
-    fn PMIx_Register_attributes(function: *mut c_char, attrs: *mut *mut c_char) -> pmix_status_t {
-        code((|| {
-            server()?;
-            // SAFETY: the header requires `function` to be NULL or a string, and `attrs` NULL or an array of strings
-            // that ends with NULL.
-            let (function, names) = unsafe { (text_at(function)?, memory::read_texts(attrs)?) };
-            attributes::register(&function, &names)
-        })())
+    fn PMIx_Register_attributes(_server = server()?; function: args::Text<Mut>, attrs: args::Strings) -> pmix_status_t {
+        attributes::register(&function, &attrs)
     }
-}
 
-/// Frees the infos of `PMIx_server_setup_application`. The host calls it as the release function of its callback.
-unsafe extern "C" fn read(_status: pmix_status_t, given: *mut c_void) {
-    let free = move || {
-        if !given.is_null() {
-            // SAFETY: `PMIx_server_setup_application` made `given` with `Box::into_raw`, and the header allows one
-            // call.
-            let (mut at, mut count) =
-                *unsafe { Box::from_raw(given.cast::<(*mut pmix_info_t, usize)>()) };
-            // SAFETY: `counted` made the array, and nothing else frees it.
-            unsafe { empty_list(&mut at, &mut count) };
-        }
-    };
-    crate::guard::guard("release", free);
+    fn PMIx_server_register_resources(server = server()?; (info, ninfo): Infos<Mut>, (cbfunc, cbdata): args::Callback<pmix_op_cbfunc_t>) -> pmix_status_t {
+        complete(server.register_resources(&info), cbfunc)
+    }
+
+    fn PMIx_server_deregister_resources(server = server()?; (info, ninfo): Infos<Mut>, (cbfunc, cbdata): args::Callback<pmix_op_cbfunc_t>) -> pmix_status_t {
+        complete(server.deregister_resources(&info), cbfunc)
+    }
+
+    fn PMIx_server_collect_inventory(server = server()?; (directives, ndirs): Infos<Mut>, (cbfunc, cbdata): Required<pmix_info_cbfunc_t>) -> pmix_status_t {
+        // Reading the topology of the node takes time, for which the caller must not be blocked.
+        later(move || {
+            let collected = server.collect_inventory(&directives).map_err(|error| refused(&error));
+            cbfunc.complete(collected.map(|infos| (Status::SUCCESS, infos)));
+        })
+    }
+
+    fn PMIx_server_deliver_inventory(server = server()?; (info, ninfo): Infos<Mut>, (directives, ndirs): Infos<Mut>, (cbfunc, cbdata): args::Callback<pmix_op_cbfunc_t>) -> pmix_status_t {
+        check_required("PMIx_server_deliver_inventory", &directives)?;
+        complete(server.deliver_inventory(&info), cbfunc)
+    }
+
+    fn PMIx_server_collect_job_info(server = server()?; (procs, nprocs): Procs<Mut>, dbuf: Held<pmix_data_buffer_t>) -> pmix_status_t {
+        let packed = server.collect_job_info(&procs).map_err(|error| refused(&error))?;
+        append(&mut dbuf, &packed)
+    }
+
+    fn PMIx_server_IOF_flow_control(server = server()?; source: Maybe<args::Proc>, channel: IofChannel, xoff: bool, (directives, ndirs): Infos, (cbfunc, cbdata): args::Callback<pmix_op_cbfunc_t>) -> pmix_status_t {
+        check_required("PMIx_server_IOF_flow_control", &directives)?;
+        complete(server.iof_flow_control(source.as_ref(), channel, xoff), cbfunc)
+    }
 }

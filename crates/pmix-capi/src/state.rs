@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The roles of this process: client, tool, server, or none.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,7 +9,7 @@ use pmix_client::SharedClient;
 use pmix_server::Server;
 use pmix_tool::Tool;
 use pmix_topology::Topology;
-use pmix_types::{Info, Key, Nspace, Proc, Rank, Status, Value};
+use pmix_types::{Info, Nspace, Proc, Rank, Status};
 
 use crate::launchers::Launchers;
 use crate::memory::Result;
@@ -27,8 +26,6 @@ pub(crate) struct State {
     pub(crate) server: Option<(Server, usize)>,
     /// The topology of this node, after the first request for it.
     pub(crate) topology: Option<Arc<Topology>>,
-    /// The values that the server's own process stored or put, by process and key.
-    pub(crate) stored: BTreeMap<(Proc<'static>, Key<'static>), Value<'static>>,
 }
 
 /// The tool role of this process.
@@ -56,7 +53,6 @@ impl State {
             tool: None,
             server: None,
             topology: None,
-            stored: BTreeMap::new(),
         }
     }
 
@@ -181,6 +177,15 @@ pub(crate) fn client() -> Result<SharedClient> {
 pub(crate) fn server() -> Result<Server> {
     let server = state().server.as_ref().map(|(server, _)| server.clone());
     server.ok_or(Status::ERR_INIT)
+}
+
+/// Returns the server of this process if it is not connected to another server.
+pub(crate) fn own_server() -> Option<Server> {
+    let state = state();
+    match state.connection() {
+        Some(_) => None,
+        None => state.server.as_ref().map(|(server, _)| server.clone()),
+    }
 }
 
 /// Returns the name of this process.

@@ -15,19 +15,18 @@ use pmix_tool::{Attachment, ClientEvent, Identity, Tool};
 use pmix_types::{Info, Proc, Status};
 
 use crate::abi::*;
+use crate::args::{self, Infos, Maybe, Mut, Out, OutArray, Place};
 use crate::binding::{Binding, thread_start};
-use crate::convert::{hand_out, infos_at};
-use crate::events::{self, Happened};
+use crate::events;
 use crate::guard::exported;
 use crate::later::{self, Ending};
 use crate::launchers::Launchers;
 use crate::log;
 use crate::memory::Result;
 use crate::model::Model;
-use crate::names::proc_at;
+use crate::requester;
 use crate::server::{self, module_at, module_size};
 use crate::state::{OwnTool, State, changed, name_of, state, wait_for_change};
-use crate::status::code;
 
 pub(crate) use launch::{start, starts_itself};
 use wishes::Wishes;
@@ -62,11 +61,7 @@ fn listener(server: Proc<'static>) -> impl FnMut(ClientEvent) + Send + 'static {
     move |event| match event {
         ClientEvent::Lost => {
             changed();
-            events::tell(Happened {
-                status: Status::ERR_LOST_CONNECTION,
-                source: server.clone(),
-                infos: Vec::new(),
-            });
+            events::deliver_loss(server.clone());
         }
         other => events::client_event(other),
     }
@@ -84,7 +79,7 @@ fn change<T>(with: impl FnOnce(&mut OwnTool) -> Result<T>) -> Result<T> {
     };
     changed();
     if let Some((_, client)) = primary {
-        events::tell_server(&client);
+        events::register_with(&client);
     }
     Ok(done)
 }
@@ -373,7 +368,7 @@ fn serve(module: Option<&pmix_server_module_t>) -> Result<()> {
         let state = state();
         let own = state.tool.as_ref().ok_or(Status::ERR_INIT)?;
         if state.server.is_some() {
-            let is_given = module.is_some_and(|module| own.has_server && server::give(module));
+            let is_given = module.is_some_and(|module| own.has_server && requester::give(module));
             return is_given.then_some(()).ok_or(Status::ERR_EXISTS);
         }
         (own.tool.proc().cloned(), own.infos.clone())
@@ -390,103 +385,70 @@ fn serve(module: Option<&pmix_server_module_t>) -> Result<()> {
 }
 
 exported! {
-    fn PMIx_tool_init(proc: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
-        code((|| {
-            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
-            let infos = unsafe { infos_at(info, ninfo)? };
-            let own = init(infos)?;
-            // SAFETY: the header requires `proc` to be NULL or valid for writes.
-            unsafe { tell(proc, &own) }
-        })())
+    fn PMIx_tool_init(proc: Maybe<Out<pmix_proc_t>>, (info, ninfo): Infos<Mut>) -> pmix_status_t {
+        write_name(proc, &init(info)?)
     }
 
-    fn PMIx_tool_attach_to_server(myproc: *mut pmix_proc_t, server: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
-        code((|| {
-            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
-            let infos = unsafe { infos_at(info, ninfo)? };
-            let (own, new) = attach(&infos, false)?;
-            // SAFETY: the header requires `myproc` and `server` to be NULL or valid for writes.
-            unsafe { tell(myproc, &own).and_then(|()| tell(server, &new)) }
-        })())
+    fn PMIx_tool_attach_to_server(myproc: Maybe<Out<pmix_proc_t>>, server: Maybe<Out<pmix_proc_t>>, (info, ninfo): Infos<Mut>) -> pmix_status_t {
+        let (own, new) = attach(&info, false)?;
+        write_name(myproc, &own)?;
+        write_name(server, &new)
     }
 
-    fn PMIx_tool_connect_to_server(proc: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
-        code((|| {
-            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
-            let infos = unsafe { infos_at(info, ninfo)? };
-            let (own, _) = attach(&infos, true)?;
-            // SAFETY: the header requires `proc` to be NULL or valid for writes.
-            unsafe { tell(proc, &own) }
-        })())
+    fn PMIx_tool_connect_to_server(proc: Maybe<Out<pmix_proc_t>>, (info, ninfo): Infos<Mut>) -> pmix_status_t {
+        let (own, _) = attach(&info, true)?;
+        write_name(proc, &own)
     }
 
-    fn PMIx_tool_disconnect(server: *const pmix_proc_t) -> pmix_status_t {
-        code((|| {
-            is_tool()?;
-            // SAFETY: the header requires `server` to be NULL or valid.
-            let server = unsafe { proc_at(server) }.ok_or(Status::ERR_BAD_PARAM)?;
-            disconnect(&server)
-        })())
+    fn PMIx_tool_disconnect(_tool = is_tool()?; server: args::Proc) -> pmix_status_t {
+        disconnect(&server)
     }
 
-    fn PMIx_tool_get_servers(servers: *mut *mut pmix_proc_t, nservers: *mut usize) -> pmix_status_t {
-        code((|| {
-            if servers.is_null() || nservers.is_null() {
-                return Err(Status::ERR_BAD_PARAM);
-            }
-            let state = state();
-            let names = state.tool.as_ref().ok_or(Status::ERR_INIT)?.tool.servers();
-            // SAFETY: the header requires both pointers, which are not NULL here, to be valid for writes.
-            unsafe { hand_out(&names, servers, nservers)? };
-            match names.is_empty() {
-                true => Err(Status::ERR_UNREACH),
-                false => Ok(()),
-            }
-        })())
+    fn PMIx_tool_get_servers((servers, nservers): OutArray<Proc<'static>>) -> pmix_status_t {
+        let state = state();
+        let names = state.tool.as_ref().ok_or(Status::ERR_INIT)?.tool.servers();
+        servers.write(&names)?;
+        match names.is_empty() {
+            true => Err(Status::ERR_UNREACH),
+            false => Ok(()),
+        }
     }
 
-    fn PMIx_tool_set_server(server: *const pmix_proc_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
-        code((|| {
-            let_server_attach(&mut state());
-            is_tool()?;
-            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
-            // as its count says.
-            let (server, infos) = unsafe { (proc_at(server).ok_or(Status::ERR_BAD_PARAM)?, infos_at(info, ninfo)?) };
-            set_server(&server, &Wishes::of("PMIx_tool_set_server", &infos)?)
-        })())
+    fn PMIx_tool_set_server(_tool = can_select()?; server: args::Proc, (info, ninfo): Infos<Mut>) -> pmix_status_t {
+        set_server(&server, &Wishes::of("PMIx_tool_set_server", &info)?)
     }
 
-    fn PMIx_tool_set_server_module(module: *mut pmix_server_module_t) -> pmix_status_t {
-        code((|| {
-            is_tool()?;
-            let size = match &state().tool {
-                Some(own) => module_size(&own.infos)?,
-                None => return Err(Status::ERR_INIT),
-            };
-            // SAFETY: the module has the size that the tool passed to its init, or else at least the members of every
-            // release.
-            let module = unsafe { module_at(module, size) };
-            serve(Some(&module.ok_or(Status::ERR_BAD_PARAM)?))
-        })())
+    fn PMIx_tool_set_server_module(_tool = is_tool()?; module: *mut pmix_server_module_t) -> pmix_status_t {
+        let size = match &state().tool {
+            Some(own) => module_size(&own.infos)?,
+            None => return Err(Status::ERR_INIT),
+        };
+        // SAFETY: the module has the size that the tool passed to its init, or else at least the members of every
+        // release.
+        let module = unsafe { module_at(module, size) };
+        serve(Some(&module.ok_or(Status::ERR_BAD_PARAM)?))
     }
 
     fn PMIx_tool_is_connected() -> bool {
-        crate::state::client().is_ok()
+        Ok(crate::state::client().is_ok())
     }
 }
 
+/// Returns an error if this process is not a tool.
 pub(crate) fn is_tool() -> Result<()> {
     state().tool.as_ref().map(drop).ok_or(Status::ERR_INIT)
 }
 
-/// Writes a name to the pointer of a caller, unless it is NULL.
-///
-/// # Safety
-/// `at` is NULL or valid for writes.
-unsafe fn tell(at: *mut pmix_proc_t, name: &Proc<'_>) -> Result<()> {
-    // SAFETY: the caller guarantees that `at` is NULL or valid for writes.
-    if let Some(to) = unsafe { at.as_mut() } {
-        *to = name.to_c()?;
+/// Returns an error if this process can select no server: it is neither a tool nor a server.
+fn can_select() -> Result<()> {
+    let_server_attach(&mut state());
+    is_tool()
+}
+
+/// Writes a name to the place of a caller, if there is one.
+fn write_name(place: Option<Place<'_, pmix_proc_t>>, name: &Proc<'_>) -> Result<()> {
+    match place {
+        None => Ok(()),
+        Some(place) => place.fill(|| name.to_c()),
     }
-    Ok(())
 }

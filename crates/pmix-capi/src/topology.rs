@@ -9,7 +9,7 @@
 //! return the status of the failure; 4.2.2 and 5.0.11 make an empty set, and return `PMIX_ERR_UNREACH`;
 //! `a_program_gets_the_topology_of_its_node`.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::c_char;
 use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
@@ -17,20 +17,17 @@ use std::sync::Arc;
 use pmix_client::{Ask, Found, SharedClient};
 use pmix_mca::Environment;
 use pmix_topology::{Cpuset, DeviceFilter, Error, Topology, relative_locality};
-use pmix_types::{DataArray, DeviceDistance, Info, Key, Status, Text, Value, keys};
+use pmix_types::{DeviceDistance, Info, Key, Status, Text, Value, keys};
 
 use crate::abi::*;
-use crate::answers::release_array;
-use crate::callback::Callback;
-use crate::convert::{check_required, clear_out, hand_out, infos_at};
+use crate::args::{Held, In, Infos, Maybe, Mut, Out, OutArray, OutPointer, Required, Str};
+use crate::convert::check_required;
 use crate::cpuset;
 use crate::guard::exported;
 use crate::later::later;
 use crate::memory::{Result, string, text};
-use crate::model::Model;
-use crate::record::{Record, there, there_mut};
 use crate::state::{client, state};
-use crate::status::{code, write_to};
+use crate::valid::Valid;
 
 /// The source of the topologies of this library.
 const SOURCE: &[u8] = b"pmix-rs";
@@ -66,7 +63,7 @@ fn this_node() -> Result<Arc<Topology>> {
         state.connection().cloned()
     };
     // The state is not locked while the topology is read, because reading takes time.
-    let told = client.and_then(|client| {
+    let from_server = client.and_then(|client| {
         let optional = [Info::new(keys::OPTIONAL, true)];
         match client.find(&client.job(), &Key::from(keys::HWLOC_XML_V2), &optional) {
             Found::Known(Ok(Value::String(Some(xml)))) => xml.as_str().map(str::to_owned),
@@ -78,7 +75,7 @@ fn this_node() -> Result<Arc<Topology>> {
         let file = environment.first_of(&["HWLOC_XMLFILE"])?;
         Some(Topology::of_xml_file(Path::new(file)))
     };
-    let read = told.map(Topology::of_xml).or_else(named);
+    let read = from_server.map(Topology::of_xml).or_else(named);
     let read = read.and_then(|read| {
         read.inspect_err(|error| {
             tracing::warn!("ignoring a topology description of this node: {error}")
@@ -111,36 +108,29 @@ enum Distant {
     AskServer(Status, SharedClient, Box<Ask<'static, Distances>>),
 }
 
+/// Returns the CPUs of a C set, or of this process without one.
+fn cpus_of(cpuset: Option<Valid<'_, pmix_cpuset_t>>) -> Result<Cpuset> {
+    match cpuset {
+        Some(cpuset) => Ok(cpuset::read(cpuset)?.unwrap_or_else(Cpuset::full)),
+        None => Cpuset::of_process().map_err(|error| refused(&error)),
+    }
+}
+
 /// Computes the distances of devices, by default from this process and on this node.
-///
-/// # Safety
-/// Each pointer is NULL or valid, and `info` has `ninfo` valid infos.
-unsafe fn distances(
-    topo: *const pmix_topology_t,
-    cpuset: *const pmix_cpuset_t,
-    info: *const pmix_info_t,
-    ninfo: usize,
+fn distances(
+    topo: Option<Valid<'_, pmix_topology_t>>,
+    cpuset: Option<Valid<'_, pmix_cpuset_t>>,
+    infos: Vec<Info<'static>>,
 ) -> Result<Distant> {
     let ours = this_node()?;
-    // SAFETY: the caller guarantees that each pointer is NULL or valid.
-    let (topo, cpuset, infos) = unsafe { (topo.as_ref(), cpuset.as_ref(), infos_at(info, ninfo)?) };
     check_required("PMIx_Compute_distances", &infos)?;
-    if let Some(topo) = topo
-        && !is_ours(topo, &ours)
-    {
-        return Err(match topo.source.is_null() {
-            true => Status::ERR_BAD_PARAM,
-            false => Status::ERR_NOT_SUPPORTED,
-        });
+    match topo {
+        Some(topo) if is_ours(&topo, &ours) => {}
+        Some(topo) if topo.source.is_null() => return Err(Status::ERR_BAD_PARAM),
+        Some(_) => return Err(Status::ERR_NOT_SUPPORTED),
+        None => {}
     }
-    // SAFETY: the caller guarantees that `cpuset` is NULL or valid.
-    let cpus = match cpuset
-        .map(|cpuset| unsafe { cpuset::read(cpuset) })
-        .transpose()?
-    {
-        Some(cpus) => cpus.unwrap_or_else(Cpuset::full),
-        None => Cpuset::of_process().map_err(|error| refused(&error))?,
-    };
+    let cpus = cpus_of(cpuset)?;
     let (host, filter) = (hostname(), DeviceFilter::of_infos(&infos));
     let found = ours.distances(&cpus, &host, &filter);
     let found = found.or_else(|error| match ours.has_devices() {
@@ -162,162 +152,96 @@ unsafe fn distances(
     Ok(Distant::AskServer(why, client, Box::new(ask)))
 }
 
-/// Parses a C string as a set of CPUs.
-///
-/// # Safety
-/// `from` is NULL or a string, and `to` is NULL or valid.
-unsafe fn parse(from: *const c_char, to: *mut pmix_cpuset_t) -> Result<()> {
-    check_init()?;
-    // SAFETY: the caller guarantees that `from` is NULL or a string, and `to` NULL or valid.
-    unsafe {
-        let list = text(from).ok_or(Status::ERR_BAD_PARAM)?;
-        there(to)?;
-        let list = std::str::from_utf8(list).map_err(|_| Status::ERR_BAD_PARAM)?;
-        let cpus = Cpuset::from_pmix(list).map_err(|error| refused(&error))?;
-        write_to(to, cpuset::made(&cpus)?)
-    }
+/// Parses a string as a set of CPUs.
+fn parse(list: &[u8]) -> Result<pmix_cpuset_t> {
+    let list = std::str::from_utf8(list).map_err(|_| Status::ERR_BAD_PARAM)?;
+    let cpus = Cpuset::from_pmix(list).map_err(|error| refused(&error))?;
+    cpuset::made(&cpus)
+}
+
+/// Returns `true` if the source of a C structure is one that `is_known` accepts, or none.
+fn has_source(source: *const c_char, is_known: impl FnOnce(&[u8]) -> bool) -> bool {
+    // SAFETY: the source of a structure of the program is NULL or a string (header contract).
+    unsafe { text(source) }.is_none_or(is_known)
 }
 
 exported! {
-    fn PMIx_Load_topology(topo: *mut pmix_topology_t) -> pmix_status_t {
-        code((|| {
-            check_init()?;
-            // SAFETY: the header requires each pointer to be NULL or valid for its type.
-            let topo = unsafe { there_mut(topo)? };
-            // SAFETY: the header requires `source` to be NULL or a string.
-            if unsafe { text(topo.source) }.is_some_and(|wanted| wanted != SOURCE) {
-                return Err(Status::ERR_NOT_SUPPORTED);
-            }
-            let ours = this_node()?;
-            if topo.source.is_null() {
-                topo.source = string(SOURCE)?;
-            }
-            topo.topology = Arc::as_ptr(&ours).cast_mut().cast();
-            Ok(())
-        })())
+    fn PMIx_Load_topology(_init = check_init()?; topo: Held<pmix_topology_t>) -> pmix_status_t {
+        let given = topo.members();
+        if !has_source(given.source, |source| source == SOURCE) {
+            return Err(Status::ERR_NOT_SUPPORTED);
+        }
+        let ours = this_node()?;
+        let source = if given.source.is_null() { string(SOURCE)? } else { given.source };
+        topo.set(pmix_topology_t { source, topology: Arc::as_ptr(&ours).cast_mut().cast() });
+        Ok(())
     }
 
-    fn PMIx_Get_cpuset(cpuset: *mut pmix_cpuset_t, r#ref: pmix_bind_envelope_t) -> pmix_status_t {
-        code((|| {
-            check_init()?;
-            // SAFETY: the header requires each pointer to be NULL or valid for its type.
-            let to = unsafe { there_mut(cpuset)? };
-            // SAFETY: the header requires `source` to be NULL or a string.
-            if !to.source.is_null() && !unsafe { cpuset::is_hwloc(to.source) } {
-                return Err(Status::ERR_NOT_SUPPORTED);
-            }
-            let cpus = match r#ref {
-                OF_PROCESS => Cpuset::of_process(),
-                OF_THREAD => Cpuset::of_thread(),
-                _ => return Err(Status::ERR_BAD_PARAM),
-            };
-            let cpus = cpus.map_err(|error| refused(&error))?;
-            *to = match to.source.is_null() {
-                true => cpuset::made(&cpus)?,
-                false => cpuset::write(&cpus, to.source)?,
-            };
-            Ok(())
-        })())
+    fn PMIx_Get_cpuset(_init = check_init()?; cpuset: Held<pmix_cpuset_t>, r#ref: pmix_bind_envelope_t) -> pmix_status_t {
+        let source = cpuset.members().source;
+        if !has_source(source, cpuset::is_hwloc_name) {
+            return Err(Status::ERR_NOT_SUPPORTED);
+        }
+        let cpus = match r#ref {
+            OF_PROCESS => Cpuset::of_process(),
+            OF_THREAD => Cpuset::of_thread(),
+            _ => return Err(Status::ERR_BAD_PARAM),
+        };
+        let cpus = cpus.map_err(|error| refused(&error))?;
+        cpuset.set(match source.is_null() {
+            true => cpuset::made(&cpus)?,
+            false => cpuset::write(&cpus, source)?,
+        });
+        Ok(())
     }
 
-    fn PMIx_Parse_cpuset_string(cpuset_string: *const c_char, cpuset: *mut pmix_cpuset_t) -> pmix_status_t {
-        // SAFETY: the header requires each pointer to be NULL or valid for its type.
-        code(unsafe { parse(cpuset_string, cpuset) })
+    fn PMIx_Parse_cpuset_string(_init = check_init()?; cpuset_string: Str, cpuset: Out<pmix_cpuset_t>) -> pmix_status_t {
+        cpuset.fill(|| parse(cpuset_string))
     }
 
-    fn PMIx_server_generate_cpuset(cpuset_string: *const c_char, cpuset: *mut pmix_cpuset_t) -> pmix_status_t {
-        // SAFETY: the header requires each pointer to be NULL or valid for its type.
-        code(unsafe { parse(cpuset_string, cpuset) })
+    fn PMIx_server_generate_cpuset(_init = check_init()?; cpuset_string: Str, cpuset: Out<pmix_cpuset_t>) -> pmix_status_t {
+        cpuset.fill(|| parse(cpuset_string))
     }
 
-    fn PMIx_server_generate_cpuset_string(cpuset: *const pmix_cpuset_t, cpuset_string: *mut *mut c_char) -> pmix_status_t {
-        code((|| {
-            // SAFETY: the header requires each pointer to be NULL or valid for its type.
-            unsafe {
-                write_to(cpuset_string, ptr::null_mut())?;
-                let cpus = cpuset::read(there(cpuset)?)?.ok_or(Status::ERR_BAD_PARAM)?;
-                write_to(cpuset_string, string(cpus.to_pmix().as_bytes())?)
-            }
-        })())
+    fn PMIx_server_generate_cpuset_string(cpuset: In<pmix_cpuset_t>, cpuset_string: OutPointer<c_char>) -> pmix_status_t {
+        let cpus = cpuset::read(cpuset)?.ok_or(Status::ERR_BAD_PARAM)?;
+        cpuset_string.fill(|| string(cpus.to_pmix().as_bytes()))
     }
 
-    fn PMIx_server_generate_locality_string(cpuset: *const pmix_cpuset_t, locality: *mut *mut c_char) -> pmix_status_t {
-        code((|| {
-            // SAFETY: the header requires each pointer to be NULL or valid for its type.
-            unsafe {
-                write_to(locality, ptr::null_mut())?;
-                let ours = this_node()?;
-                let cpus = cpuset::read(there(cpuset)?)?;
-                match cpus.and_then(|cpus| ours.locality(&cpus)) {
-                    // A process that is not bound has no locality.
-                    None => Ok(()),
-                    Some(words) => write_to(locality, string(words.as_bytes())?),
-                }
-            }
-        })())
+    fn PMIx_server_generate_locality_string(cpuset: Maybe<In<pmix_cpuset_t>>, locality: OutPointer<c_char>) -> pmix_status_t {
+        let ours = this_node()?;
+        let cpus = cpuset::read(cpuset.ok_or(Status::ERR_BAD_PARAM)?)?;
+        match cpus.and_then(|cpus| ours.locality(&cpus)) {
+            // A process that is not bound has no locality.
+            None => Ok(()),
+            Some(words) => locality.fill(|| string(words.as_bytes())),
+        }
     }
 
-    fn PMIx_Get_relative_locality(locality1: *const c_char, locality2: *const c_char, locality: *mut pmix_locality_t) -> pmix_status_t {
-        code((|| {
-            check_init()?;
-            // SAFETY: the header requires each pointer to be NULL or valid for its type.
-            let both = unsafe { [text(locality1), text(locality2)] };
-            let [one, other] = both.map(|text| {
-                let text = text.ok_or(Status::ERR_BAD_PARAM)?;
-                std::str::from_utf8(text).map_err(|_| Status::ERR_BAD_PARAM)
-            });
-            let shared = relative_locality(one?, other?).map_err(|error| refused(&error))?;
-            // SAFETY: the header requires `locality` to be NULL or valid for writes.
-            unsafe { write_to(locality, shared.as_raw()) }
-        })())
+    fn PMIx_Get_relative_locality(_init = check_init()?; locality1: Str, locality2: Str, locality: Out<pmix_locality_t>) -> pmix_status_t {
+        let words = |text| std::str::from_utf8(text).map_err(|_| Status::ERR_BAD_PARAM);
+        let shared = relative_locality(words(locality1)?, words(locality2)?);
+        locality.write(shared.map_err(|error| refused(&error))?.as_raw());
+        Ok(())
     }
 
-    fn PMIx_Compute_distances(topo: *mut pmix_topology_t, cpuset: *mut pmix_cpuset_t, info: *mut pmix_info_t, ninfo: usize, distances: *mut *mut pmix_device_distance_t, ndist: *mut usize) -> pmix_status_t {
-        code((|| {
-            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
-            // as its count says.
-            unsafe {
-                clear_out(distances, ndist);
-                if distances.is_null() || ndist.is_null() {
-                    return Err(Status::ERR_BAD_PARAM);
-                }
-                let found = match self::distances(topo, cpuset, info, ninfo)? {
-                    Distant::Here(found) => found,
-                    Distant::AskServer(why, client, ask) => client.wait(*ask).map_err(|_| why)?,
+    fn PMIx_Compute_distances(topo: Maybe<In<pmix_topology_t, Mut>>, cpuset: Maybe<In<pmix_cpuset_t, Mut>>, (info, ninfo): Infos<Mut>, (distances, ndist): OutArray<DeviceDistance<'static>>) -> pmix_status_t {
+        let found = match self::distances(topo, cpuset, info)? {
+            Distant::Here(found) => found,
+            Distant::AskServer(why, client, ask) => client.wait(*ask).map_err(|_| why)?,
+        };
+        distances.write(&found)
+    }
+
+    fn PMIx_Compute_distances_nb(_init = check_init()?; topo: Maybe<In<pmix_topology_t, Mut>>, cpuset: Maybe<In<pmix_cpuset_t, Mut>>, (info, ninfo): Infos<Mut>, (cbfunc, cbdata): Required<pmix_device_dist_cbfunc_t>) -> pmix_status_t {
+        match distances(topo, cpuset, info)? {
+            Distant::Here(found) => later(move || cbfunc.complete(Ok(found))),
+            Distant::AskServer(why, client, ask) => {
+                let then = move |found: std::result::Result<Distances, pmix_client::Error>| {
+                    cbfunc.complete(found.map_err(|_| why));
                 };
-                hand_out(&found, distances, ndist)
+                client.start(*ask, then).map_err(|_| why)
             }
-        })())
-    }
-
-    fn PMIx_Compute_distances_nb(topo: *mut pmix_topology_t, cpuset: *mut pmix_cpuset_t, info: *mut pmix_info_t, ninfo: usize, cbfunc: pmix_device_dist_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        code((|| {
-            check_init()?;
-            let callback = Callback::new(cbfunc.ok_or(Status::ERR_BAD_PARAM)?, cbdata);
-            let answer = move |found: Result<Distances>| {
-                callback.call(move |callback, data| {
-                    let made = found.and_then(|found| DataArray::DeviceDistance(found).to_c());
-                    let status = made.as_ref().err().copied().unwrap_or(Status::SUCCESS);
-                    let made = made.unwrap_or_else(|_| pmix_data_array_t::initial());
-                    let given = Box::into_raw(Box::new(made));
-                    // SAFETY: the program passed this function with this `cbdata`, as the header declares it. `made`
-                    // is valid until the program calls `release_array` with `given`.
-                    unsafe {
-                        callback(status.as_raw(), made.array.cast(), made.size, data, Some(release_array), given.cast());
-                    }
-                });
-            };
-            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
-            // as its count says.
-            match unsafe { self::distances(topo, cpuset, info, ninfo)? } {
-                Distant::Here(found) => later(move || answer(Ok(found))),
-                Distant::AskServer(why, client, ask) => {
-                    let then = move |told: std::result::Result<Distances, _>| {
-                        answer(told.map_err(|_: pmix_client::Error| why));
-                    };
-                    client.start(*ask, then).map_err(|_| why)
-                }
-            }
-        })())
+        }
     }
 }

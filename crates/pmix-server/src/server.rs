@@ -4,6 +4,7 @@
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces".
 
 mod maps;
+mod own;
 mod requests;
 mod resources;
 mod tool;
@@ -57,6 +58,7 @@ struct Inner {
     proc: Proc<'static>,
     preg: Arc<Preg>,
     files: Vec<PathBuf>,
+    own_data: own::OwnData,
 }
 
 /// The mode of progress, and the strictness of registrations.
@@ -99,6 +101,7 @@ impl Server {
             proc,
             preg,
             files,
+            own_data: own::OwnData::default(),
         })))
     }
 

@@ -9,21 +9,23 @@ use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pmix_client::GroupDecision;
+use pmix_proto::Event;
 use pmix_types::{DataType, Info, Key, Status, Text, Value, keys};
 
-use super::{Happened, Turn, handlers};
+use super::{Turn, handlers};
 use crate::abi::*;
-use crate::convert::infos_at;
-use crate::families::copies;
+use crate::callback::Deliver as _;
+use crate::convert::infos_of;
 use crate::groups::decision;
 use crate::memory::fill;
 use crate::model::Model;
 use crate::per_process::PerProcess;
 use crate::record::Record;
+use crate::valid::Valid;
 
 /// An event that is being delivered.
 pub(super) struct Chain {
-    event: Happened,
+    event: Event<'static>,
     /// The numbers of the handlers that have not been called.
     left: VecDeque<usize>,
     /// The name of the current handler.
@@ -31,7 +33,7 @@ pub(super) struct Chain {
     /// The results of the handlers called so far.
     results: Vec<pmix_info_t>,
     /// The infos passed to the current handler, valid until it completes.
-    shown: Vec<pmix_info_t>,
+    infos: Vec<pmix_info_t>,
     source: pmix_proc_t,
     /// The group construct that waits for a decision of the handlers, if any.
     decision: Option<GroupDecision>,
@@ -55,21 +57,21 @@ struct Open {
 
 /// A handler call on this thread. If the handler completes before it returns, the next handler is called after the
 /// return, so the stack does not grow with the number of handlers.
-struct Telling {
+struct HandlerCall {
     number: usize,
     ended: Option<Box<Chain>>,
 }
 
 thread_local! {
     /// The innermost call last: a handler may complete a handler of another chain.
-    static TELLING: RefCell<Vec<Telling>> = const { RefCell::new(Vec::new()) };
+    static CALLS: RefCell<Vec<HandlerCall>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Continues a chain whose handler has completed. If that handler has not returned, the thread that runs it
 /// continues.
-fn go_on(number: usize, chain: Box<Chain>) {
-    let elsewhere = TELLING.with_borrow_mut(|telling| {
-        match telling.iter_mut().rev().find(|turn| turn.number == number) {
+fn resume(number: usize, chain: Box<Chain>) {
+    let elsewhere = CALLS.with_borrow_mut(|calls| {
+        match calls.iter_mut().rev().find(|turn| turn.number == number) {
             Some(turn) => {
                 turn.ended = Some(chain);
                 None
@@ -88,7 +90,11 @@ fn open() -> MutexGuard<'static, Open> {
 
 impl Chain {
     /// Creates the chain and calls the first handler.
-    pub(super) fn begin(event: Happened, handlers: Vec<usize>, decision: Option<GroupDecision>) {
+    pub(super) fn begin(
+        event: Event<'static>,
+        handlers: Vec<usize>,
+        decision: Option<GroupDecision>,
+    ) {
         if handlers.is_empty() {
             return;
         }
@@ -101,7 +107,7 @@ impl Chain {
             left: handlers.into(),
             name: None,
             results: Vec::new(),
-            shown: Vec::new(),
+            infos: Vec::new(),
             source,
             decision,
         })
@@ -112,12 +118,12 @@ impl Chain {
     fn next(self: Box<Self>) {
         let mut left = Some(self);
         while let Some(chain) = left {
-            left = chain.tell_one();
+            left = chain.call_next();
         }
     }
 
     /// Calls the next handler. Returns the chain if the handler has already completed.
-    fn tell_one(mut self: Box<Self>) -> Option<Box<Self>> {
+    fn call_next(mut self: Box<Self>) -> Option<Box<Self>> {
         let (id, name, turn, function) = loop {
             let id = self.left.pop_front()?;
             // A handler that was deregistered after the event arrived is skipped.
@@ -129,9 +135,9 @@ impl Chain {
             }
         };
         self.name = name.clone();
-        self.show(name, turn);
+        self.set_infos(name, turn);
         let (status, source) = (self.event.status.as_raw(), ptr::from_ref(&self.source));
-        let (info, ninfo) = list_of(&mut self.shown);
+        let (info, ninfo) = list_of(&mut self.infos);
         let (results, nresults) = list_of(&mut self.results);
         // Stored before the call: the handler may complete on another thread before it returns.
         let number = {
@@ -142,11 +148,11 @@ impl Chain {
             number
         };
         let cbdata = ptr::without_provenance_mut::<c_void>(number);
-        let turn = Telling {
+        let turn = HandlerCall {
             number,
             ended: None,
         };
-        TELLING.with_borrow_mut(|telling| telling.push(turn));
+        CALLS.with_borrow_mut(|calls| calls.push(turn));
         // SAFETY: the program passed this function with this `cbdata`, as the header declares it. The chain, which
         // owns all arguments, is kept in `OPEN` until the handler completes.
         unsafe {
@@ -162,14 +168,14 @@ impl Chain {
                 cbdata,
             )
         };
-        TELLING.with_borrow_mut(Vec::pop)?.ended
+        CALLS.with_borrow_mut(Vec::pop)?.ended
     }
 
     /// Builds the infos for a handler: those of the event, the name of the handler, and its return object.
-    fn show(&mut self, name: Option<Text<'static>>, turn: Turn) {
-        self.clear_shown();
+    fn set_infos(&mut self, name: Option<Text<'static>>, turn: Turn) {
+        self.clear_infos();
         let name = name.map(|name| Info::new(keys::EVENT_HDLR_NAME, Value::String(Some(name))));
-        self.shown = { self.event.infos.iter().chain(&name) }
+        self.infos = { self.event.infos.iter().chain(&name) }
             .filter_map(|info: &Info<'_>| info.to_c().ok())
             .collect();
         if let Some(object) = turn.object {
@@ -177,28 +183,24 @@ impl Chain {
             fill(&mut back.key, keys::EVENT_RETURN_OBJECT.as_bytes());
             back.value.r#type = DataType::POINTER.as_raw();
             back.value.data.ptr = object.get();
-            self.shown.push(back);
+            self.infos.push(back);
         }
     }
 
-    fn clear_shown(&mut self) {
-        for info in &mut self.shown {
-            // SAFETY: `show` made the infos with `to_c`. The return object is a plain pointer, which `empty` does not
+    fn clear_infos(&mut self) {
+        for info in &mut self.infos {
+            // SAFETY: `set_infos` made the infos with `to_c`. The return object is a plain pointer, which `empty` does not
             // free.
             unsafe { info.empty() };
         }
-        self.shown.clear();
+        self.infos.clear();
     }
 
     /// Applies the decision in the results of a handler to the group construct.
-    ///
-    /// # Safety
-    /// `at` is NULL or points to `count` valid elements.
-    unsafe fn decide(&self, status: Status, at: *const pmix_info_t, count: usize) {
+    fn decide(&self, status: Status, results: Valid<'_, [pmix_info_t]>) {
         let Some(group) = &self.decision else { return };
-        // SAFETY: the caller guarantees `count` valid elements at `at`, or NULL.
-        let said = unsafe { infos_at(at, count) }.unwrap_or_default();
-        if let Some(decision) = decision(status, &said)
+        let infos = infos_of(results).unwrap_or_default();
+        if let Some(decision) = decision(status, &infos)
             && let Err(error) = group.decide(decision)
         {
             tracing::warn!("cannot carry out the result of a group event handler: {error}");
@@ -209,20 +211,14 @@ impl Chain {
     ///
     /// DEVIATION: OpenPMIx gives the code of the event in place of that status;
     /// `a_program_drives_progress_itself`.
-    unsafe fn keep(&mut self, status: Status, at: *const pmix_info_t, count: usize) {
+    fn keep(&mut self, status: Status, results: Valid<'_, [pmix_info_t]>) {
         let name = self.name.take().unwrap_or_else(|| Text::from("UNKNOWN"));
         let key = Key::new(name.as_bytes().to_vec());
         if let Ok(returned) = Info::new(key, Value::Status(status)).to_c() {
             self.results.push(returned);
         }
-        // SAFETY: the caller guarantees `count` valid elements at `at`, or NULL.
-        let (copy, count) = unsafe { copies(at, count) };
-        for place in 0..count {
-            // SAFETY: `copies` returned `count` infos. Each is moved out once, and the array is freed without them.
-            self.results.push(unsafe { *copy.add(place) });
-        }
-        // SAFETY: `copies` allocated the array, and all infos were moved out of it.
-        unsafe { crate::memory::release(copy) };
+        let copies = results.iter().map(Valid::duplicate);
+        self.results.extend(copies.map_while(Result::ok));
     }
 }
 
@@ -236,7 +232,7 @@ fn list_of(infos: &mut [pmix_info_t]) -> (*mut pmix_info_t, usize) {
 
 impl Drop for Chain {
     fn drop(&mut self) {
-        self.clear_shown();
+        self.clear_infos();
         for info in &mut self.results {
             // SAFETY: the results were made by `to_c` or `copies`, and nothing else owns them.
             unsafe { info.empty() };
@@ -253,26 +249,27 @@ unsafe extern "C" fn done(
     thiscbdata: *mut c_void,
     notification_cbdata: *mut c_void,
 ) {
-    let ended = move || {
+    let complete = move || {
         let number = notification_cbdata as usize;
         let chain = open().chains.remove(&number);
         let Some(mut chain) = chain else {
-            return tracing::warn!("an event handler completed twice");
+            tracing::warn!("an event handler completed twice");
+            return Ok(());
         };
+        let status = Status::from_raw(status);
         // SAFETY: the header requires `results` to be NULL or to have `nresults` valid infos.
-        unsafe {
-            chain.decide(Status::from_raw(status), results, nresults);
-            chain.keep(Status::from_raw(status), results, nresults);
+        if let Ok(results) = unsafe { Valid::slice(results, nresults) } {
+            chain.decide(status, results);
+            chain.keep(status, results);
         }
-        if let Some(callback) = cbfunc {
-            // SAFETY: the program passed this function with this `cbdata`, as the header declares it.
-            unsafe { callback(Status::SUCCESS.as_raw(), thiscbdata) };
+        // SAFETY: the program passed this function with this `cbdata`, as the header declares it.
+        unsafe { cbfunc.deliver(Ok(()), thiscbdata) };
+        if status != Status::EVENT_ACTION_COMPLETE {
+            resume(number, chain);
         }
-        if Status::from_raw(status) != Status::EVENT_ACTION_COMPLETE {
-            go_on(number, chain);
-        }
+        Ok(())
     };
-    crate::guard::guard("an event handler", ended);
+    crate::guard::guard::<(), _>("an event handler", complete);
 }
 
 #[cfg(test)]
@@ -284,7 +281,7 @@ mod tests {
 
     use super::*;
 
-    static TOLD: AtomicUsize = AtomicUsize::new(0);
+    static CALLED: AtomicUsize = AtomicUsize::new(0);
 
     unsafe extern "C" fn done_at_once(
         _: usize,
@@ -297,7 +294,7 @@ mod tests {
         done: pmix_event_notification_cbfunc_fn_t,
         data: *mut c_void,
     ) {
-        TOLD.fetch_add(1, Ordering::Relaxed);
+        CALLED.fetch_add(1, Ordering::Relaxed);
         let done = done.unwrap();
         // SAFETY: the arguments are those that the header allows; `done` ignores a second call for the same chain.
         unsafe {
@@ -319,16 +316,17 @@ mod tests {
         let ids: Vec<_> = (0..HANDLERS)
             .map(|_| handlers().register(handler.clone(), turn).unwrap())
             .collect();
-        let event = Happened {
+        let event = Event {
             status: Status::ERR_PROC_ABORTED,
             source: Proc::new("job", Rank::new(1)),
             infos: Vec::new(),
+            range: None,
         };
-        let told = ids.clone();
+        let called = ids.clone();
         let thread = std::thread::Builder::new().stack_size(512 << 10);
-        let thread = thread.spawn(move || Chain::begin(event, told, None));
+        let thread = thread.spawn(move || Chain::begin(event, called, None));
         thread.unwrap().join().unwrap();
-        assert_eq!(TOLD.load(Ordering::Relaxed), HANDLERS);
+        assert_eq!(CALLED.load(Ordering::Relaxed), HANDLERS);
         assert!(open().chains.is_empty());
         let mut handlers = handlers();
         for id in ids {

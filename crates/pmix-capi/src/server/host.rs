@@ -5,16 +5,14 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::OnceLock;
 
-use pmix_server::{Completion, Credential, Host, ServerEvent, upcall};
-use pmix_types::{Info, Nspace, Pdata, Proc, Status, Value, keys};
+use pmix_proto::Event;
+use pmix_server::ServerEvent;
+use pmix_types::{Info, Status, Value, keys};
 
 use crate::abi::*;
-use crate::events::{Happened, tell};
+use crate::events::deliver;
 use crate::later::later;
 use crate::memory::Result;
-
-use super::pending::To;
-
 /// The size of the module members that all releases have. The module of an older release has no more.
 const COMMON_BYTES: usize = 224;
 
@@ -113,81 +111,24 @@ impl CHost {
     }
 
     /// Stores the functions of the host. Returns `true` if it had none.
-    pub(super) fn give(&self, module: &pmix_server_module_t) -> bool {
+    pub(crate) fn give(&self, module: &pmix_server_module_t) -> bool {
         self.given.set(*module).is_ok()
     }
 
     /// Returns `true` if the host has a function for tools that connect.
-    fn takes_tools(&self) -> bool {
+    pub(super) fn takes_tools(&self) -> bool {
         let module = self.module();
         module.tool_connected.is_some() || module.tool_connected2.is_some()
     }
 
-    pub(super) fn module(&self) -> &pmix_server_module_t {
+    pub(crate) fn module(&self) -> &pmix_server_module_t {
         self.given.get().unwrap_or(&NO_FUNCTIONS)
-    }
-}
-
-/// Implements `Host`: each method calls the method of the same name in `upcalls`, with the whole call or its parts.
-macro_rules! host {
-    (
-        whole { $($name:ident($call:ident) -> $answer:ty;)* }
-        parts { $($named:ident($asked:ident: $parts:ident, $($part:expr),*) -> $answers:ty;)* }
-    ) => {
-        impl Host for CHost {
-            $(fn $name(&self, call: upcall::$call, done: Completion<$answer>) {
-                self.$name(call, To::Server(done));
-            })*
-
-            $(fn $named(&self, $asked: upcall::$parts, done: Completion<$answers>) {
-                self.$named($($part),*, To::Server(done));
-            })*
-
-            fn server_event(&self, event: ServerEvent) {
-                noticed(event, self.takes_tools());
-            }
-        }
-    };
-}
-
-host! {
-    whole {
-    client_connected(ClientConnected) -> ();
-    client_finalized(ClientFinalized) -> ();
-    direct_modex(DirectModex) -> Vec<u8>;
-    connect(Connect) -> ();
-    disconnect(Disconnect) -> ();
-    register_events(RegisterEvents) -> ();
-    deregister_events(DeregisterEvents) -> ();
-    notify_event(NotifyEvent) -> ();
-    tool_connected(ToolConnected) -> Proc<'static>;
-    group(Group) -> Vec<Info<'static>>;
-    }
-    parts {
-    fence(a: Fence, &a.procs, &a.infos, &a.data) -> Vec<u8>;
-    fabric(a: Fabric, &a.proc, a.operation, &a.directives) -> Vec<Info<'static>>;
-    abort(a: Abort, &a.proc, a.object, a.status, a.message.as_ref(), &a.targets) -> ();
-    publish(a: Publish, &a.proc, &a.infos) -> ();
-    lookup(a: Lookup, &a.proc, &a.keys, &a.infos) -> Vec<Pdata<'static>>;
-    unpublish(a: Unpublish, &a.proc, &a.keys, &a.infos) -> ();
-    spawn(a: Spawn, &a.proc, &a.infos, &a.apps) -> Nspace<'static>;
-    query(a: Query, &a.proc, &a.queries) -> Vec<Info<'static>>;
-    log(a: Log, &a.proc, &a.data, &a.directives) -> ();
-    allocate(a: Alloc, &a.proc, a.directive, &a.infos) -> Vec<Info<'static>>;
-    job_control(a: JobControl, &a.proc, &a.targets, &a.directives) -> Vec<Info<'static>>;
-    monitor(a: Monitor, &a.proc, &a.monitor, a.error, &a.directives) -> Vec<Info<'static>>;
-    get_credential(a: GetCredential, &a.proc, &a.directives) -> Credential;
-    validate_credential(a: ValidateCredential, &a.proc, &a.credential, &a.directives) -> Vec<Info<'static>>;
-        iof_pull(a: IofPull, &a.procs, &a.directives, a.channels) -> ();
-        session_control(a: SessionControl, &a.proc, a.session, &a.directives) -> Vec<Info<'static>>;
-        resource_block(a: ResourceBlock, &a.proc, a.directive, &a.block, &a.units, &a.directives) -> ();
-        push_stdin(a: PushStdin, &a.source, &a.targets, &a.directives, &a.data) -> ();
     }
 }
 
 /// Reports a lost process to the host as an event. A host without a function for connecting tools is not notified of
 /// lost tools: Slurm 22.05 would terminate the step to which it attributes them.
-fn noticed(event: ServerEvent, takes_tools: bool) {
+pub(super) fn report(event: ServerEvent, takes_tools: bool) {
     match event {
         ServerEvent::ProcessLost { is_tool: true, .. } if !takes_tools => {}
         ServerEvent::ProcessLost { proc, .. } => {
@@ -195,13 +136,14 @@ fn noticed(event: ServerEvent, takes_tools: bool) {
                 keys::EVENT_AFFECTED_PROC,
                 Value::Proc(proc.clone()),
             )];
-            let event = Happened {
+            let event = Event {
                 status: Status::ERR_LOST_CONNECTION,
                 source: proc,
                 infos,
+                range: None,
             };
             // If no thread can be started, the host still learns of the loss when the process exits.
-            let _ = later(move || tell(event));
+            let _ = later(move || deliver(event));
         }
         ServerEvent::Refused { reason } => tracing::warn!("a connection was rejected: {reason}"),
         ServerEvent::FenceMissing {

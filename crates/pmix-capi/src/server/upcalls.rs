@@ -1,545 +1,313 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Upcalls to a C host, one function for each slot of its module. Functions that the server's own process uses as
-//! well take the parts of a call as arguments.
+//! Upcalls to a C host: for each, the slot of the module and the C form of the arguments.
+//!
+//! The copies of the arguments live until the host replies. If one cannot be made, the call fails: a call with fewer
+//! processes or without data would be a different request.
 
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
 use std::ptr;
 
-use pmix_server::{Credential, HostObject, upcall};
-use pmix_types::{
-    AllocDirective, App, FabricOperation, Info, IofChannel, Nspace, Pdata, Proc, Query, Status,
-    Text,
-};
+use pmix_server::{Completion, Credential, Host, HostObject, ServerEvent, upcall};
+use pmix_types::{Bytes, Info, Nspace, Pdata, Proc, Status};
 
 use super::attributes;
-use super::host::CHost;
-use super::pending::{self, Answering, To, call};
-use crate::memory::bytes;
-use shown::{Shown, one, shown, shown_bytes, shown_keys, shown_text};
+use super::host::{CHost, report};
+use super::pending::{self, Expected, ReplyTo, call};
+use crate::memory::{self, CString, CStrings, Result};
+use crate::owned::CArray;
+
+#[cfg(test)]
+mod tests;
+
+/// Bytes that the host frees, so they are copied last.
+struct HostBytes(*mut c_char);
+
+// SAFETY: no other pointer leads to the bytes.
+unsafe impl Send for HostBytes {}
+
+impl HostBytes {
+    fn of(from: &[u8]) -> Result<Self> {
+        memory::bytes(from).map(Self)
+    }
+}
+
+fn one(proc: &Proc<'_>) -> Result<CArray<crate::abi::pmix_proc_t>> {
+    CArray::of(std::slice::from_ref(proc))
+}
+
+fn object(bytes: &[u8]) -> Result<CArray<crate::abi::pmix_byte_object_t>> {
+    CArray::of(&[Bytes::from(bytes)])
+}
 
 fn pointer(object: HostObject) -> *mut c_void {
     ptr::with_exposed_provenance_mut(usize::try_from(object.0).unwrap_or(0))
 }
 
-/// Returns the function of a slot; without it, completes the call as not supported.
-macro_rules! slot {
-    ($host:expr, $slot:ident, $done:ident) => {
-        match $host.module().$slot {
-            Some(function) => function,
-            None => return $done.not_supported(),
+/// Defines the methods of [`CHost`] that call the host.
+///
+/// `slot(call: Upcall) -> Reply, Expected(callback) { copy = ...; } (argument, ...)` calls the function of the slot with
+/// the arguments, the callback and its `cbdata`. `or void slot` names the slot of older releases whose function returns
+/// nothing.
+macro_rules! upcalls {
+    (
+        $($slot:ident($asked:ident: $upcall:ident) -> $reply:ty, $expected:ident($callback:ident) $(or void $void:ident)?
+          { $($copy:ident = $make:expr;)* } ($($argument:expr),* $(,)?))*
+    ) => {
+        impl CHost {
+            $(pub(crate) fn $slot(&self, $asked: upcall::$upcall, done: ReplyTo<$reply>) {
+                let module = self.module();
+                if module.$slot.is_none() $(&& module.$void.is_none())? {
+                    return done.not_supported();
+                }
+                $(let $copy = match $make {
+                    Ok(copy) => copy,
+                    Err(status) => return done.fail(status),
+                };)*
+                let host = upcalls!(@call [module.$slot $(, module.$void)?] $callback [] $($argument),*);
+                call(Expected::$expected(done), Box::new(($($copy,)*)), host);
+            })*
+        }
+    };
+    // Evaluates the arguments one by one, because the copies to which they point are moved before the call.
+    (@call $functions:tt $callback:ident [$($argument:ident)*] $next:expr $(, $rest:expr)*) => {{
+        let argument = $next;
+        upcalls!(@call $functions $callback [$($argument)* argument] $($rest),*)
+    }};
+    (@call [$slot:expr] $callback:ident [$($argument:ident)*]) => {
+        move |cbdata: *mut c_void| match $slot {
+            // SAFETY: the host declared the function for this slot; `call` keeps the arguments until the host replies.
+            Some(function) => unsafe { function($($argument,)* Some(pending::$callback), cbdata) },
+            None => Status::ERR_NOT_SUPPORTED.as_raw(),
+        }
+    };
+    (@call [$slot:expr, $void:expr] $callback:ident [$($argument:ident)*]) => {
+        move |cbdata: *mut c_void| match ($slot, $void) {
+            // SAFETY: the host declared the function for this slot; `call` keeps the arguments until the host replies.
+            (Some(function), _) => unsafe { function($($argument,)* Some(pending::$callback), cbdata) },
+            (None, Some(function)) => {
+                // SAFETY: as above.
+                unsafe { function($($argument,)* Some(pending::$callback), cbdata) };
+                Status::SUCCESS.as_raw()
+            }
+            (None, None) => Status::ERR_NOT_SUPPORTED.as_raw(),
         }
     };
 }
 
-mod newer;
-mod shown;
+type Infos = Vec<Info<'static>>;
 
-#[cfg(test)]
-mod tests;
+upcalls! {
+    client_connected2(call: ClientConnected) -> (), Op(op)
+        { proc = one(&call.proc); infos = CArray::of(&call.infos); }
+        (proc.as_mut_ptr(), pointer(call.object), infos.as_mut_ptr(), infos.len())
+    client_finalized(call: ClientFinalized) -> (), Op(op)
+        { proc = one(&call.proc); } (proc.as_mut_ptr(), pointer(call.object))
+    abort(call: Abort) -> (), Op(op)
+        { proc = one(&call.proc); message = CString::of(call.message.as_ref()); targets = CArray::of(&call.targets); }
+        (proc.as_mut_ptr(), pointer(call.object), call.status.as_raw(), message.as_mut_ptr(), targets.as_mut_ptr(), targets.len())
+    // The host takes ownership of the data and frees them.
+    fence_nb(call: Fence) -> Vec<u8>, Modex(modex)
+        { procs = CArray::of(&call.procs); infos = CArray::of(&call.infos); data = HostBytes::of(&call.data); }
+        (procs.as_mut_ptr(), procs.len(), infos.as_mut_ptr(), infos.len(), data.0, call.data.len())
+    direct_modex(call: DirectModex) -> Vec<u8>, Modex(modex)
+        { proc = one(&call.proc); infos = CArray::of(&call.infos); }
+        (proc.as_mut_ptr(), infos.as_mut_ptr(), infos.len())
+    publish(call: Publish) -> (), Op(op)
+        { proc = one(&call.proc); infos = CArray::of(&call.infos); }
+        (proc.as_mut_ptr(), infos.as_mut_ptr(), infos.len())
+    lookup(call: Lookup) -> Vec<Pdata<'static>>, Lookup(lookup)
+        { proc = one(&call.proc); keys = CStrings::of(&call.keys); infos = CArray::of(&call.infos); }
+        (proc.as_mut_ptr(), keys.as_mut_ptr(), infos.as_mut_ptr(), infos.len())
+    unpublish(call: Unpublish) -> (), Op(op)
+        { proc = one(&call.proc); keys = CStrings::of(&call.keys); infos = CArray::of(&call.infos); }
+        (proc.as_mut_ptr(), keys.as_mut_ptr(), infos.as_mut_ptr(), infos.len())
+    spawn(call: Spawn) -> Nspace<'static>, Spawn(spawn)
+        { proc = one(&call.proc); infos = CArray::of(&call.infos); apps = CArray::of(&call.apps); }
+        (proc.as_mut_ptr(), infos.as_mut_ptr(), infos.len(), apps.as_mut_ptr(), apps.len())
+    connect(call: Connect) -> (), Op(op)
+        { procs = CArray::of(&call.procs); infos = CArray::of(&call.infos); }
+        (procs.as_mut_ptr(), procs.len(), infos.as_mut_ptr(), infos.len())
+    disconnect(call: Disconnect) -> (), Op(op)
+        { procs = CArray::of(&call.procs); infos = CArray::of(&call.infos); }
+        (procs.as_mut_ptr(), procs.len(), infos.as_mut_ptr(), infos.len())
+    register_events(call: RegisterEvents) -> (), Op(op)
+        { codes = CArray::of(&call.codes); infos = CArray::of(&call.infos); }
+        (codes.as_mut_ptr(), codes.len(), infos.as_mut_ptr(), infos.len())
+    deregister_events(call: DeregisterEvents) -> (), Op(op)
+        { codes = CArray::of(&call.codes); } (codes.as_mut_ptr(), codes.len())
+    notify_event(call: NotifyEvent) -> (), Op(op)
+        { source = one(&call.source); infos = CArray::of(&call.infos); }
+        (call.status.as_raw(), source.as_mut_ptr(), call.range.as_raw(), infos.as_mut_ptr(), infos.len())
+    query(call: Query) -> Infos, Infos(infos)
+        { proc = one(&call.proc); queries = CArray::of(&call.queries); }
+        (proc.as_mut_ptr(), queries.as_mut_ptr(), queries.len())
+    tool_connected2(call: ToolConnected) -> Proc<'static>, Tool(tool) or void tool_connected
+        { infos = CArray::of(&call.infos); } (infos.as_mut_ptr(), infos.len())
+    log2(call: Log) -> (), Op(op) or void log
+        { proc = one(&call.proc); data = CArray::of(&call.data); directives = CArray::of(&call.directives); }
+        (proc.as_mut_ptr(), data.as_mut_ptr(), data.len(), directives.as_mut_ptr(), directives.len())
+    allocate(call: Alloc) -> Infos, Infos(infos)
+        { proc = one(&call.proc); infos = CArray::of(&call.infos); }
+        (proc.as_mut_ptr(), call.directive.as_raw(), infos.as_mut_ptr(), infos.len())
+    job_control(call: JobControl) -> Infos, Infos(infos)
+        { proc = one(&call.proc); targets = CArray::of(&call.targets); directives = CArray::of(&call.directives); }
+        (proc.as_mut_ptr(), targets.as_mut_ptr(), targets.len(), directives.as_mut_ptr(), directives.len())
+    monitor(call: Monitor) -> Infos, Infos(infos)
+        {
+            proc = one(&call.proc);
+            monitor = CArray::of(std::slice::from_ref(&call.monitor));
+            directives = CArray::of(&call.directives);
+        }
+        (
+            proc.as_mut_ptr(), monitor.as_mut_ptr(), call.error.as_raw(), directives.as_mut_ptr(), directives.len(),
+        )
+    get_credential(call: GetCredential) -> Credential, Credential(credential)
+        { proc = one(&call.proc); directives = CArray::of(&call.directives); }
+        (proc.as_mut_ptr(), directives.as_mut_ptr(), directives.len())
+    validate_credential(call: ValidateCredential) -> Infos, Validated(validated)
+        { proc = one(&call.proc); credential = object(&call.credential); directives = CArray::of(&call.directives); }
+        (proc.as_mut_ptr(), credential.as_mut_ptr(), directives.as_mut_ptr(), directives.len())
+    iof_pull(call: IofPull) -> (), Op(op)
+        { procs = CArray::of(&call.procs); directives = CArray::of(&call.directives); }
+        (procs.as_mut_ptr(), procs.len(), directives.as_mut_ptr(), directives.len(), call.channels.as_raw())
+    push_stdin(call: PushStdin) -> (), Op(op)
+        {
+            source = one(&call.source);
+            targets = CArray::of(&call.targets);
+            directives = CArray::of(&call.directives);
+            data = object(&call.data);
+        }
+        (
+            source.as_mut_ptr(), targets.as_mut_ptr(), targets.len(), directives.as_mut_ptr(), directives.len(),
+            data.as_mut_ptr(),
+        )
+    group(call: Group) -> Infos, Infos(infos)
+        { id = CString::of(Some(&call.id)); procs = CArray::of(&call.procs); directives = CArray::of(&call.directives); }
+        (
+            call.operation.as_raw(), id.as_mut_ptr(), procs.as_mut_ptr(), procs.len(), directives.as_mut_ptr(), directives.len(),
+        )
+    fabric(call: Fabric) -> Infos, Infos(infos)
+        { proc = one(&call.proc); directives = CArray::of(&call.directives); }
+        (proc.as_mut_ptr(), call.operation.as_raw(), directives.as_mut_ptr(), directives.len())
+    session_control(call: SessionControl) -> Infos, Infos(infos)
+        { proc = one(&call.proc); directives = CArray::of(&call.directives); }
+        (proc.as_mut_ptr(), call.session, directives.as_mut_ptr(), directives.len())
+    resource_block(call: ResourceBlock) -> (), Op(op)
+        {
+            proc = one(&call.proc);
+            block = CString::of(Some(&call.block));
+            units = CArray::of(&call.units);
+            directives = CArray::of(&call.directives);
+        }
+        (
+            proc.as_mut_ptr(), call.directive.as_raw(), block.as_mut_ptr(), units.as_mut_ptr(), units.len(),
+            directives.as_mut_ptr(), directives.len(),
+        )
+}
+
+/// Implements [`Host`]: passes the calls of clients to the methods of [`CHost`].
+macro_rules! host {
+    ($($name:ident($upcall:ident) -> $reply:ty, $method:ident;)*) => {
+        impl Host for CHost {
+            $(fn $name(&self, call: upcall::$upcall, done: Completion<$reply>) {
+                self.$method(call, ReplyTo::Server(done));
+            })*
+
+            fn server_event(&self, event: ServerEvent) {
+                report(event, self.takes_tools());
+            }
+        }
+    };
+}
+
+host! {
+    client_connected(ClientConnected) -> (), connected;
+    client_finalized(ClientFinalized) -> (), finalized;
+    abort(Abort) -> (), abort;
+    fence(Fence) -> Vec<u8>, fence_nb;
+    direct_modex(DirectModex) -> Vec<u8>, direct_modex;
+    publish(Publish) -> (), publish;
+    lookup(Lookup) -> Vec<Pdata<'static>>, lookup;
+    unpublish(Unpublish) -> (), unpublish;
+    spawn(Spawn) -> Nspace<'static>, spawn;
+    connect(Connect) -> (), connect_if_whole;
+    disconnect(Disconnect) -> (), disconnect_if_whole;
+    register_events(RegisterEvents) -> (), register_events;
+    deregister_events(DeregisterEvents) -> (), deregister_events;
+    notify_event(NotifyEvent) -> (), notify_event;
+    query(Query) -> Infos, answer_query;
+    tool_connected(ToolConnected) -> Proc<'static>, tool_connected2;
+    log(Log) -> (), log2;
+    allocate(Alloc) -> Infos, allocate;
+    job_control(JobControl) -> Infos, job_control;
+    monitor(Monitor) -> Infos, monitor;
+    get_credential(GetCredential) -> Credential, get_credential;
+    validate_credential(ValidateCredential) -> Infos, validate_credential;
+    iof_pull(IofPull) -> (), iof_pull;
+    push_stdin(PushStdin) -> (), push_stdin;
+    group(Group) -> Infos, group;
+    fabric(Fabric) -> Infos, fabric;
+    session_control(SessionControl) -> Infos, session_control;
+    resource_block(ResourceBlock) -> (), resource_block;
+}
 
 impl CHost {
-    pub(super) fn client_connected(&self, asked: upcall::ClientConnected, done: To<()>) {
-        let proc = shown!(done, one(&asked.proc));
-        let (at, object) = (proc.0, pointer(asked.object));
-        if let Some(function) = self.module().client_connected2 {
-            let infos = shown!(done, Shown::of(&asked.infos));
-            let (info, ninfo) = (infos.0, infos.1);
-            // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-            call(
-                Answering::Op(done),
-                Box::new((proc, infos)),
-                |cbdata| unsafe { function(at, object, info, ninfo, Some(pending::op), cbdata) },
-            );
-            return;
+    fn connected(&self, call: upcall::ClientConnected, done: ReplyTo<()>) {
+        let module = self.module();
+        if module.client_connected2.is_some() {
+            return self.client_connected2(call, done);
         }
-        let Some(function) = self.module().client_connected else {
+        let Some(function) = module.client_connected else {
             return done.succeed(());
+        };
+        let proc = match one(&call.proc) {
+            Ok(proc) => proc,
+            Err(status) => return done.fail(status),
         };
         // OpenPMIx releases that have only this slot pass no callback, and hosts do not call one.
         // SAFETY: the host declared `function` for this slot; `proc` lives until it returns.
-        let status = Status::from_raw(unsafe { function(at, object, None, ptr::null_mut()) });
-        match status {
+        let status = unsafe {
+            function(
+                proc.as_mut_ptr(),
+                pointer(call.object),
+                None,
+                ptr::null_mut(),
+            )
+        };
+        match Status::from_raw(status) {
             Status::SUCCESS | Status::OPERATION_SUCCEEDED => done.succeed(()),
             other => done.fail(other),
         }
     }
 
-    pub(super) fn client_finalized(&self, asked: upcall::ClientFinalized, done: To<()>) {
-        let Some(function) = self.module().client_finalized else {
-            return done.succeed(());
-        };
-        let proc = shown!(done, one(&asked.proc));
-        let (at, object) = (proc.0, pointer(asked.object));
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(Answering::Op(done), Box::new(proc), |cbdata| unsafe {
-            function(at, object, Some(pending::op), cbdata)
-        });
-    }
-
-    pub(crate) fn abort(
-        &self,
-        proc: &Proc<'_>,
-        object: HostObject,
-        status: Status,
-        message: Option<&Text<'_>>,
-        targets: &[Proc<'_>],
-        done: To<()>,
-    ) {
-        let function = slot!(self, abort, done);
-        let (proc, procs) = shown!(done, one(proc), Shown::of(targets));
-        let text = shown!(done, shown_text(message));
-        let (at, object, message) = (proc.0, pointer(object), text.0);
-        let (list, count) = (procs.0, procs.1);
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Op(done),
-            Box::new((proc, procs, text)),
-            |cbdata| unsafe {
-                function(
-                    at,
-                    object,
-                    status.as_raw(),
-                    message,
-                    list,
-                    count,
-                    Some(pending::op),
-                    cbdata,
-                )
-            },
-        );
-    }
-
-    pub(super) fn fence(
-        &self,
-        procs: &[Proc<'_>],
-        infos: &[Info<'_>],
-        committed: &[u8],
-        done: To<Vec<u8>>,
-    ) {
-        let function = slot!(self, fence_nb, done);
-        let (procs, infos) = shown!(done, Shown::of(procs), Shown::of(infos));
-        // The host takes ownership of the data and frees them.
-        let data = match bytes(committed) {
-            Ok(data) => data,
-            // Without the data of this node, the fence would succeed on every node with less data than was committed.
-            Err(status) => return done.fail(status),
-        };
-        let ndata = committed.len();
-        let (list, count, info, ninfo) = (procs.0, procs.1, infos.0, infos.1);
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Modex(done),
-            Box::new((procs, infos)),
-            |cbdata| unsafe {
-                function(
-                    list,
-                    count,
-                    info,
-                    ninfo,
-                    data,
-                    ndata,
-                    Some(pending::modex),
-                    cbdata,
-                )
-            },
-        );
-    }
-
-    pub(super) fn direct_modex(&self, asked: upcall::DirectModex, done: To<Vec<u8>>) {
-        let function = slot!(self, direct_modex, done);
-        let (proc, infos) = shown!(done, one(&asked.proc), Shown::of(&asked.infos));
-        let (at, info, ninfo) = (proc.0, infos.0, infos.1);
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Modex(done),
-            Box::new((proc, infos)),
-            |cbdata| unsafe { function(at, info, ninfo, Some(pending::modex), cbdata) },
-        );
-    }
-
-    pub(crate) fn publish(&self, proc: &Proc<'_>, infos: &[Info<'_>], done: To<()>) {
-        let function = slot!(self, publish, done);
-        let (proc, infos) = shown!(done, one(proc), Shown::of(infos));
-        let (at, info, ninfo) = (proc.0, infos.0, infos.1);
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Op(done),
-            Box::new((proc, infos)),
-            |cbdata| unsafe { function(at, info, ninfo, Some(pending::op), cbdata) },
-        );
-    }
-
-    pub(crate) fn lookup(
-        &self,
-        proc: &Proc<'_>,
-        keys: &[Text<'_>],
-        infos: &[Info<'_>],
-        done: To<Vec<Pdata<'static>>>,
-    ) {
-        let function = slot!(self, lookup, done);
-        let (proc, infos, keys) = shown!(done, one(proc), Shown::of(infos), shown_keys(keys));
-        let (at, info, ninfo, list) = (proc.0, infos.0, infos.1, keys.0);
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Lookup(done),
-            Box::new((proc, infos, keys)),
-            |cbdata| unsafe { function(at, list, info, ninfo, Some(pending::lookup), cbdata) },
-        );
-    }
-
-    pub(crate) fn unpublish(
-        &self,
-        proc: &Proc<'_>,
-        keys: &[Text<'_>],
-        infos: &[Info<'_>],
-        done: To<()>,
-    ) {
-        let function = slot!(self, unpublish, done);
-        let (proc, infos, keys) = shown!(done, one(proc), Shown::of(infos), shown_keys(keys));
-        let (at, info, ninfo, list) = (proc.0, infos.0, infos.1, keys.0);
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Op(done),
-            Box::new((proc, infos, keys)),
-            |cbdata| unsafe { function(at, list, info, ninfo, Some(pending::op), cbdata) },
-        );
-    }
-
-    pub(crate) fn spawn(
-        &self,
-        proc: &Proc<'_>,
-        infos: &[Info<'_>],
-        apps: &[App<'_>],
-        done: To<Nspace<'static>>,
-    ) {
-        let function = slot!(self, spawn, done);
-        let (proc, infos, apps) = shown!(done, one(proc), Shown::of(infos), Shown::of(apps));
-        let (at, info, ninfo, list, count) = (proc.0, infos.0, infos.1, apps.0, apps.1);
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Spawn(done),
-            Box::new((proc, infos, apps)),
-            |cbdata| unsafe {
-                function(at, info, ninfo, list, count, Some(pending::spawn), cbdata)
-            },
-        );
-    }
-
-    pub(super) fn connect(&self, asked: upcall::Connect, done: To<()>) {
-        // The module has no way to report a connect that failed on this server.
-        if asked.failed.is_some() {
-            return done.succeed(());
+    /// A host without the function has nothing to do for a client that ends.
+    fn finalized(&self, call: upcall::ClientFinalized, done: ReplyTo<()>) {
+        match self.module().client_finalized {
+            Some(_) => self.client_finalized(call, done),
+            None => done.succeed(()),
         }
-        let function = slot!(self, connect, done);
-        let (procs, infos) = shown!(done, Shown::of(&asked.procs), Shown::of(&asked.infos));
-        let (list, count, info, ninfo) = (procs.0, procs.1, infos.0, infos.1);
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Op(done),
-            Box::new((procs, infos)),
-            |cbdata| unsafe { function(list, count, info, ninfo, Some(pending::op), cbdata) },
-        );
     }
 
-    pub(super) fn disconnect(&self, asked: upcall::Disconnect, done: To<()>) {
-        if asked.failed.is_some() {
-            return done.succeed(());
+    /// The module has no way to report a connect that failed on this server.
+    fn connect_if_whole(&self, call: upcall::Connect, done: ReplyTo<()>) {
+        match call.failed {
+            Some(_) => done.succeed(()),
+            None => self.connect(call, done),
         }
-        let function = slot!(self, disconnect, done);
-        let (procs, infos) = shown!(done, Shown::of(&asked.procs), Shown::of(&asked.infos));
-        let (list, count, info, ninfo) = (procs.0, procs.1, infos.0, infos.1);
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Op(done),
-            Box::new((procs, infos)),
-            |cbdata| unsafe { function(list, count, info, ninfo, Some(pending::op), cbdata) },
-        );
     }
 
-    pub(super) fn register_events(&self, asked: upcall::RegisterEvents, done: To<()>) {
-        let function = slot!(self, register_events, done);
-        let (codes, infos) = shown!(done, Shown::of(&asked.codes), Shown::of(&asked.infos));
-        let (list, count, info, ninfo) = (codes.0, codes.1, infos.0, infos.1);
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Op(done),
-            Box::new((codes, infos)),
-            |cbdata| unsafe { function(list, count, info, ninfo, Some(pending::op), cbdata) },
-        );
-    }
-
-    pub(super) fn deregister_events(&self, asked: upcall::DeregisterEvents, done: To<()>) {
-        let function = slot!(self, deregister_events, done);
-        let codes = shown!(done, Shown::of(&asked.codes));
-        let (list, count) = (codes.0, codes.1);
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(Answering::Op(done), Box::new(codes), |cbdata| unsafe {
-            function(list, count, Some(pending::op), cbdata)
-        });
-    }
-
-    pub(super) fn notify_event(&self, asked: upcall::NotifyEvent, done: To<()>) {
-        let function = slot!(self, notify_event, done);
-        let (source, infos) = shown!(done, one(&asked.source), Shown::of(&asked.infos));
-        let (at, info, ninfo) = (source.0, infos.0, infos.1);
-        let (status, range) = (asked.status.as_raw(), asked.range.as_raw());
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Op(done),
-            Box::new((source, infos)),
-            |cbdata| unsafe { function(status, at, range, info, ninfo, Some(pending::op), cbdata) },
-        );
-    }
-
-    pub(crate) fn query(
-        &self,
-        proc: &Proc<'_>,
-        queries: &[Query<'_>],
-        done: To<Vec<Info<'static>>>,
-    ) {
-        if let Some(found) = attributes::answer(queries) {
-            return done.succeed(found);
+    fn disconnect_if_whole(&self, call: upcall::Disconnect, done: ReplyTo<()>) {
+        match call.failed {
+            Some(_) => done.succeed(()),
+            None => self.disconnect(call, done),
         }
-        let function = slot!(self, query, done);
-        let (proc, queries) = shown!(done, one(proc), Shown::of(queries));
-        let (at, list, count) = (proc.0, queries.0, queries.1);
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Infos(done),
-            Box::new((proc, queries)),
-            |cbdata| unsafe { function(at, list, count, Some(pending::infos), cbdata) },
-        );
     }
 
-    pub(crate) fn log(
-        &self,
-        proc: &Proc<'_>,
-        data: &[Info<'_>],
-        directives: &[Info<'_>],
-        done: To<()>,
-    ) {
-        let (proc, data, dirs) = shown!(done, one(proc), Shown::of(data), Shown::of(directives));
-        let (at, info, ninfo, list, count) = (proc.0, data.0, data.1, dirs.0, dirs.1);
-        if let Some(function) = self.module().log2 {
-            let shown = Box::new((proc, data, dirs));
-            // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-            call(Answering::Op(done), shown, |cbdata| unsafe {
-                function(at, info, ninfo, list, count, Some(pending::op), cbdata)
-            });
-            return;
+    /// Queries for attributes that the host has registered are answered here.
+    pub(crate) fn answer_query(&self, call: upcall::Query, done: ReplyTo<Infos>) {
+        match attributes::answer(&call.queries) {
+            Some(found) => done.succeed(found),
+            None => self.query(call, done),
         }
-        let function = slot!(self, log, done);
-        call(
-            Answering::Op(done),
-            Box::new((proc, data, dirs)),
-            |cbdata| {
-                // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the reply.
-                unsafe { function(at, info, ninfo, list, count, Some(pending::op), cbdata) };
-                Status::SUCCESS.as_raw()
-            },
-        );
-    }
-
-    pub(crate) fn allocate(
-        &self,
-        proc: &Proc<'_>,
-        directive: AllocDirective,
-        infos: &[Info<'_>],
-        done: To<Vec<Info<'static>>>,
-    ) {
-        let function = slot!(self, allocate, done);
-        let (proc, infos) = shown!(done, one(proc), Shown::of(infos));
-        let (at, info, ninfo, directive) = (proc.0, infos.0, infos.1, directive.as_raw());
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Infos(done),
-            Box::new((proc, infos)),
-            |cbdata| unsafe { function(at, directive, info, ninfo, Some(pending::infos), cbdata) },
-        );
-    }
-
-    pub(crate) fn job_control(
-        &self,
-        proc: &Proc<'_>,
-        targets: &[Proc<'_>],
-        directives: &[Info<'_>],
-        done: To<Vec<Info<'static>>>,
-    ) {
-        let function = slot!(self, job_control, done);
-        let (proc, procs, infos) =
-            shown!(done, one(proc), Shown::of(targets), Shown::of(directives));
-        let (at, list, count, info, ninfo) = (proc.0, procs.0, procs.1, infos.0, infos.1);
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Infos(done),
-            Box::new((proc, procs, infos)),
-            |cbdata| unsafe {
-                function(at, list, count, info, ninfo, Some(pending::infos), cbdata)
-            },
-        );
-    }
-
-    pub(crate) fn monitor(
-        &self,
-        proc: &Proc<'_>,
-        monitor: &Info<'_>,
-        error: Status,
-        directives: &[Info<'_>],
-        done: To<Vec<Info<'static>>>,
-    ) {
-        let function = slot!(self, monitor, done);
-        let (proc, infos) = shown!(done, one(proc), Shown::of(directives));
-        let monitor = shown!(done, Shown::of(std::slice::from_ref(monitor)));
-        let (at, what, info, ninfo) = (proc.0, monitor.0, infos.0, infos.1);
-        let error = error.as_raw();
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Infos(done),
-            Box::new((proc, infos, monitor)),
-            |cbdata| unsafe {
-                function(at, what, error, info, ninfo, Some(pending::infos), cbdata)
-            },
-        );
-    }
-
-    pub(crate) fn get_credential(
-        &self,
-        proc: &Proc<'_>,
-        directives: &[Info<'_>],
-        done: To<Credential>,
-    ) {
-        let function = slot!(self, get_credential, done);
-        let (proc, infos) = shown!(done, one(proc), Shown::of(directives));
-        let (at, info, ninfo) = (proc.0, infos.0, infos.1);
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Credential(done),
-            Box::new((proc, infos)),
-            |cbdata| unsafe { function(at, info, ninfo, Some(pending::credential), cbdata) },
-        );
-    }
-
-    pub(crate) fn validate_credential(
-        &self,
-        proc: &Proc<'_>,
-        credential: &[u8],
-        directives: &[Info<'_>],
-        done: To<Vec<Info<'static>>>,
-    ) {
-        let function = slot!(self, validate_credential, done);
-        let (proc, infos) = shown!(done, one(proc), Shown::of(directives));
-        let shown = shown!(done, shown_bytes(credential));
-        let (at, cred, info, ninfo) = (proc.0, shown.0, infos.0, infos.1);
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Validated(done),
-            Box::new((proc, infos, shown)),
-            |cbdata| unsafe { function(at, cred, info, ninfo, Some(pending::validated), cbdata) },
-        );
-    }
-
-    pub(crate) fn iof_pull(
-        &self,
-        procs: &[Proc<'_>],
-        directives: &[Info<'_>],
-        channels: IofChannel,
-        done: To<()>,
-    ) {
-        let function = slot!(self, iof_pull, done);
-        let (procs, infos) = shown!(done, Shown::of(procs), Shown::of(directives));
-        let (list, count, info, ninfo) = (procs.0, procs.1, infos.0, infos.1);
-        let channels = channels.as_raw();
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Op(done),
-            Box::new((procs, infos)),
-            |cbdata| unsafe {
-                function(
-                    list,
-                    count,
-                    info,
-                    ninfo,
-                    channels,
-                    Some(pending::op),
-                    cbdata,
-                )
-            },
-        );
-    }
-
-    pub(crate) fn push_stdin(
-        &self,
-        source: &Proc<'_>,
-        targets: &[Proc<'_>],
-        directives: &[Info<'_>],
-        data: &[u8],
-        done: To<()>,
-    ) {
-        let function = slot!(self, push_stdin, done);
-        let (source, procs, infos) =
-            shown!(done, one(source), Shown::of(targets), Shown::of(directives));
-        let shown = shown!(done, shown_bytes(data));
-        let (at, list, count, info, ninfo, data) =
-            (source.0, procs.0, procs.1, infos.0, infos.1, shown.0);
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Op(done),
-            Box::new((source, procs, infos, shown)),
-            |cbdata| unsafe {
-                function(
-                    at,
-                    list,
-                    count,
-                    info,
-                    ninfo,
-                    data,
-                    Some(pending::op),
-                    cbdata,
-                )
-            },
-        );
-    }
-
-    pub(super) fn group(&self, asked: upcall::Group, done: To<Vec<Info<'static>>>) {
-        let function = slot!(self, group, done);
-        let (procs, infos) = shown!(done, Shown::of(&asked.procs), Shown::of(&asked.directives));
-        let name = shown!(done, shown_text(Some(&asked.id)));
-        let (list, count, info, ninfo, id) = (procs.0, procs.1, infos.0, infos.1, name.0);
-        let operation = asked.operation.as_raw();
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Infos(done),
-            Box::new((procs, infos, name)),
-            |cbdata| unsafe {
-                function(
-                    operation,
-                    id,
-                    list,
-                    count,
-                    info,
-                    ninfo,
-                    Some(pending::infos),
-                    cbdata,
-                )
-            },
-        );
-    }
-
-    pub(crate) fn fabric(
-        &self,
-        proc: &Proc<'_>,
-        operation: FabricOperation,
-        directives: &[Info<'_>],
-        done: To<Vec<Info<'static>>>,
-    ) {
-        let function = slot!(self, fabric, done);
-        let (proc, infos) = shown!(done, one(proc), Shown::of(directives));
-        let (at, info, ninfo, operation) = (proc.0, infos.0, infos.1, operation.as_raw());
-        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
-        call(
-            Answering::Infos(done),
-            Box::new((proc, infos)),
-            |cbdata| unsafe { function(at, operation, info, ninfo, Some(pending::infos), cbdata) },
-        );
     }
 }

@@ -18,7 +18,7 @@ use std::process::Child;
 use std::thread;
 
 use pmix_client::{Settings, Uri};
-use pmix_proto::{PeerForm, Role};
+use pmix_proto::{Event, PeerForm, Role};
 use pmix_server::{Credentials, HostObject, Server};
 use pmix_tool::Attachment;
 use pmix_types::{App, Info, Nspace, Proc, Rank, Status, Text, Value, keys};
@@ -30,11 +30,11 @@ use rustix::process::{
 
 use super::command_line::CommandLine;
 use crate::binding::thread_start;
-use crate::events::{self, Happened};
+use crate::events;
 use crate::later::later;
 use crate::launchers::Process;
 use crate::memory::Result;
-use crate::server::has_spawn;
+use crate::requester::has_spawn;
 use crate::state::{changed, state};
 
 /// The variable with the descriptor of the write end of a pipe, which the launcher polls: when the read end is
@@ -239,13 +239,14 @@ fn ended(server: &Server, launcher: &Proc<'static>, code: Option<i32>) {
         Info::new(keys::EVENT_AFFECTED_PROC, launcher.clone()),
     ];
     infos.extend(code.map(|code| Info::new(keys::EXIT_CODE, code)));
-    let event = Happened {
+    let event = Event {
         status: Status::EVENT_JOB_END,
         source: launcher.clone(),
         infos,
+        range: None,
     };
     // If the tool is being finalized, no thread can deliver the event.
-    let _ = later(move || events::tell(event));
+    let _ = later(move || events::deliver(event));
     if let Some(unused) = unused {
         unused.close();
     }

@@ -96,60 +96,34 @@ pub(crate) fn callbacks() -> Result<String, String> {
         let one = prototype(row.need("signature")?).map_err(|e| row.fault(&e))?;
         let _ = writeln!(
             text,
-            "pub(crate) type {} =\n    Option<{}>;",
+            "pub(crate) type {} =\n    Option<unsafe extern \"C\" fn{}>;",
             one.name,
-            pointer(&one, true)
+            params(&one, true)
         );
     }
     Ok(text)
 }
 
-/// Returns assertions that each function is exported with the signature of the headers.
+/// Returns the signatures of the functions, as the argument of a macro that compares them with the exported functions.
 ///
 /// # Errors
 /// Returns a message if a table cannot be read.
 pub(crate) fn signatures() -> Result<String, String> {
-    let about =
-        "That every function of the C interface is there, with the parameters of the headers.";
+    let about = "The signatures of the headers for every function of the C interface.";
     let uses = ["std::ffi::{c_char, c_int, c_void}"];
     let mut text = head(about, "`data/functions.tsv`", &uses);
-    text.push_str("\nuse super::callbacks::*;\nuse super::types::*;\nuse crate::functions;\n\n");
+    text.push_str("\nuse super::callbacks::*;\nuse super::functions;\nuse super::types::*;\n\n");
+    text.push_str("signatures! {\n");
     for row in Sheet::read("functions")?.rows() {
         let one = prototype(row.need("signature")?).map_err(|e| row.fault(&e))?;
-        let _ = writeln!(
-            text,
-            "const _: {} =\n    functions::{};",
-            pointer(&one, false),
-            one.name
-        );
+        let _ = writeln!(text, "    fn {}{};", one.name, params(&one, false));
     }
-    calls(&mut text)?;
+    text.push_str("}\n");
     Ok(text)
 }
 
-/// Adds a call of each function with NULL and zero for all arguments.
-fn calls(text: &mut String) -> Result<(), String> {
-    text.push_str("\n/// A call of each function with NULL and zero for all that it takes.\n");
-    text.push_str("#[cfg(test)]\npub(crate) const CALLS: &[(&str, fn())] = &[\n");
-    for row in Sheet::read("functions")?.rows() {
-        let one = prototype(row.need("signature")?).map_err(|e| row.fault(&e))?;
-        let zeros = vec!["std::mem::zeroed()"; one.params.len()].join(", ");
-        let name = &one.name;
-        let _ = writeln!(
-            text,
-            "    // SAFETY: NULL and zero are what each function must bear."
-        );
-        let _ = writeln!(
-            text,
-            "    (\"{name}\", || {{ let _ = unsafe {{ functions::{name}({zeros}) }}; }}),"
-        );
-    }
-    text.push_str("];\n");
-    Ok(())
-}
-
-/// Returns the type of a function pointer.
-fn pointer(one: &Prototype, named: bool) -> String {
+/// Returns the parameters and the return type of a function.
+fn params(one: &Prototype, named: bool) -> String {
     let params = one.params.iter().map(|(name, of)| match named {
         true => format!("{name}: {of}"),
         false => of.clone(),
@@ -159,5 +133,5 @@ fn pointer(one: &Prototype, named: bool) -> String {
         "" => String::new(),
         other => format!(" -> {other}"),
     };
-    format!("unsafe extern \"C\" fn({}){returns}", params.join(", "))
+    format!("({}){returns}", params.join(", "))
 }

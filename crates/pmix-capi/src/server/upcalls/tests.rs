@@ -5,12 +5,13 @@ use std::ffi::{c_char, c_void};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use pmix_server::upcall;
 use pmix_types::{Proc, Rank, Status};
 
 use super::CHost;
 use crate::abi::*;
 use crate::memory::{Result, release, shortage};
-use crate::server::pending::To;
+use crate::server::pending::ReplyTo;
 
 /// The number of calls of the host's fence function.
 static CALLED: AtomicUsize = AtomicUsize::new(0);
@@ -35,7 +36,7 @@ unsafe extern "C" fn fence_nb(
 }
 
 #[test]
-fn a_fence_that_there_is_no_memory_for_fails_and_its_host_is_not_called() {
+fn a_fence_without_memory_for_it_fails_and_its_host_is_not_called() {
     let host = CHost::new(Some(&pmix_server_module_t {
         fence_nb: Some(fence_nb),
         // SAFETY: zeros are a module without functions.
@@ -51,7 +52,8 @@ fn a_fence_that_there_is_no_memory_for_fails_and_its_host_is_not_called() {
                 .push(answer.unwrap_or_else(|status| status));
         };
         shortage::with_most(most, || {
-            host.fence(&procs, &[], &[7; 1000], To::Own(Box::new(note)))
+            let call = upcall::Fence::new(procs, Vec::new(), vec![7; 1000]);
+            host.fence_nb(call, ReplyTo::Own(Box::new(note)))
         });
     };
     fence(usize::MAX, 1);

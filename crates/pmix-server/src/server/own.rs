@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The data of the server's own process: the values that it puts or stores, and its gets.
+//!
+//! Only the server's process reads these values, so nothing is committed and no request is sent.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces": a server may call the functions of clients.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pmix_types::{Info, IntoOwned as _, Key, Proc, Rank, Scope, Status, Value, keys};
+
+use super::Server;
+use crate::Error;
+
+/// The values that the server's process put or stored, by process and key.
+#[derive(Default)]
+pub(super) struct OwnData(Mutex<BTreeMap<(Proc<'static>, Key<'static>), Value<'static>>>);
+
+impl OwnData {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(Proc<'static>, Key<'static>), Value<'static>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a value of a process. If the caller does not know the rank (`PMIX_RANK_UNDEF`), the lowest rank with the
+    /// key wins.
+    fn get(&self, of: &Proc<'static>, key: &Key<'static>) -> Result<Option<Value<'static>>, Error> {
+        let values = self.lock();
+        let is_it = |(proc, known): &(Proc<'static>, Key<'static>)| {
+            of.rank == Rank::UNDEF && proc.nspace == of.nspace && known == key
+        };
+        let stored = values.get(&(of.clone(), key.clone())).or_else(|| {
+            let named = values.iter().filter(|(at, _)| is_it(at));
+            named
+                .min_by_key(|((proc, _), _)| proc.rank)
+                .map(|(_, value)| value)
+        });
+        let copy = stored.map(Value::try_clone).transpose();
+        copy.map_err(|error| Error::new(error.status(), error.to_string()))
+    }
+}
+
+impl Server {
+    /// Puts a value of the server's own process (`PMIx_Put`, called by a server), or removes one if the scope is a
+    /// removal such as `PMIX_DEL_LOCAL`.
+    ///
+    /// # Errors
+    /// Returns `PMIX_ERR_BAD_PARAM` for an unknown scope.
+    pub fn put(&self, scope: Scope, info: Info<'static>) -> Result<(), Error> {
+        let of = self.proc().clone();
+        match scope {
+            Scope::LOCAL | Scope::REMOTE | Scope::GLOBAL | Scope::INTERNAL => {
+                self.store(of, info);
+            }
+            Scope::DEL_LOCAL | Scope::DEL_REMOTE | Scope::DEL_GLOBAL | Scope::DEL_INTERNAL => {
+                self.0.own_data.lock().remove(&(of, info.key));
+            }
+            _ => {
+                let why = format!("{scope} is not a scope of a put");
+                return Err(Error::new(Status::ERR_BAD_PARAM, why));
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores a value of a process for the gets of the server's own process (`PMIx_Store_internal`, called by a
+    /// server).
+    pub fn store(&self, proc: Proc<'static>, info: Info<'static>) {
+        let at = (proc, info.key);
+        self.0.own_data.lock().insert(at, info.value);
+    }
+
+    /// Returns a value for the server's own process (`PMIx_Get`, called by a server): a value that it put or stored, a
+    /// value about itself, or a known value as [`get`](Self::get) returns it. Stored values come first, because the
+    /// process may have replaced a registered value by its own.
+    ///
+    /// # Errors
+    /// Returns the errors of [`get`](Self::get), and `PMIX_ERR_NOMEM` if there is no memory for a copy of the value.
+    pub fn find(
+        &self,
+        of: &Proc<'static>,
+        key: &Key<'static>,
+        qualifiers: &[Info<'_>],
+    ) -> Result<Value<'static>, Error> {
+        if let Some(stored) = self.0.own_data.get(of, key)? {
+            return Ok(stored);
+        }
+        let name = key.as_text().to_str_lossy();
+        if of == self.proc()
+            && let Some(known) = self.value_about_itself(&name)
+        {
+            return Ok(known);
+        }
+        self.get(of, &name, qualifiers).or_else(|error| {
+            // A server is not part of a job, so data about its own process may be registered for the namespace as a
+            // whole.
+            if of != self.proc() {
+                return Err(error);
+            }
+            let any = Proc::new(of.nspace.clone(), Rank::WILDCARD);
+            self.get(&any, &name, qualifiers)
+        })
+    }
+
+    fn value_about_itself(&self, key: &str) -> Option<Value<'static>> {
+        let own = self.proc();
+        match key {
+            keys::MYSERVER_URI => Some(Value::from(self.uri().to_owned())),
+            keys::RANK => Some(Value::Rank(own.rank)),
+            keys::NSPACE => Some(Value::String(Some(own.nspace.as_text().clone()))),
+            keys::PROCID => Some(Value::Proc(own.clone())),
+            _ => None,
+        }
+    }
+
+    /// Returns all that the server's own process knows about a process or job (`PMIx_Get` without a key, called by a
+    /// server). Stored values replace registered ones.
+    ///
+    /// # Errors
+    /// Returns the errors of [`known`](Self::known) if no value is stored.
+    pub fn find_all(
+        &self,
+        of: &Proc<'static>,
+        qualifiers: &[Info<'_>],
+    ) -> Result<Vec<Info<'static>>, Error> {
+        let stored: Vec<_> = {
+            let values = self.0.own_data.lock();
+            let stored = values.iter().filter(|((proc, _), _)| proc == of);
+            stored
+                .map(|((_, key), value)| Info::new(key.clone(), value.clone()))
+                .collect()
+        };
+        let mut known = match self.known(of, qualifiers) {
+            Err(error) if stored.is_empty() => return Err(error),
+            known => known.unwrap_or_default(),
+        };
+        let keys: HashSet<_> = stored.iter().map(|info| info.key.clone()).collect();
+        known.retain(|info| !keys.contains(&info.key));
+        known.extend(stored);
+        Ok(known)
+    }
+}
