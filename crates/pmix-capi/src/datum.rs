@@ -14,15 +14,15 @@ use crate::record::{MapObject, Record, buffer_of, empty_list, fresh, left_in};
 use crate::regex;
 use crate::valid::Valid;
 
-/// The place of a datum in a C value.
+/// The way in which a C value stores a datum.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Storage {
     /// In the union of the value.
     Inline,
     /// In memory of its own, to which the union has a pointer.
-    Behind,
+    Pointer,
     /// None: only arrays can have data of the type.
-    Nowhere,
+    ArrayOnly,
 }
 
 /// The operations on data of a type, independent of their place.
@@ -31,14 +31,14 @@ pub(crate) struct Ops {
     /// The size of a datum in bytes.
     pub(crate) size: usize,
     /// The place of a datum in a value.
-    pub(crate) place: Place,
+    pub(crate) place: Storage,
     begin: unsafe fn(*mut c_void),
     empty: unsafe fn(*mut c_void),
     duplicate: unsafe fn(*const c_void, *mut c_void) -> Result<()>,
 }
 
 impl Ops {
-    const fn of<T: Record>(place: Place) -> Self {
+    const fn of<T: Record>(place: Storage) -> Self {
         unsafe fn begin<T: Record>(at: *mut c_void) {
             // SAFETY: the callers of `begin` pass memory with the size and alignment of `T`.
             unsafe { at.cast::<T>().write(T::initial()) };
@@ -61,7 +61,7 @@ impl Ops {
         }
     }
 
-    const fn of_variant<M: Model>(_: fn(Vec<M>) -> DataArray<'static>, place: Place) -> Self {
+    const fn of_variant<M: Model>(_: fn(Vec<M>) -> DataArray<'static>, place: Storage) -> Self {
         Self::of::<M::C>(place)
     }
 
@@ -110,9 +110,9 @@ macro_rules! data {
         /// Returns the operations on data of a type in an array or a buffer; `None` for an unknown type.
         pub(crate) fn ops(of: DataType) -> Option<Ops> {
             Some(match of {
-                $(DataType::$type => Ops::of_variant(DataArray::$variant, Place::$place),)*
-                $(DataType::$only_type => Ops::of_variant(DataArray::$only, Place::Nowhere),)*
-                DataType::DATA_BUFFER => Ops::of::<pmix_data_buffer_t>(Place::Behind),
+                $(DataType::$type => Ops::of_variant(DataArray::$variant, Storage::$place),)*
+                $(DataType::$only_type => Ops::of_variant(DataArray::$only, Storage::ArrayOnly),)*
+                DataType::DATA_BUFFER => Ops::of::<pmix_data_buffer_t>(Storage::Pointer),
                 _ => return None,
             })
         }
@@ -148,10 +148,10 @@ macro_rules! data {
                 let mut to = pmix_value_t::initial();
                 match self {
                     Value::Undef => {}
-                    $(Value::$variant(datum) => put(&mut to, Place::$place, datum.to_c()?)?,)*
+                    $(Value::$variant(datum) => put(&mut to, Storage::$place, datum.to_c()?)?,)*
                     Value::Regex(map) => to.data.bo = regex::object(map)?,
                     Value::DataBuffer(bytes) => {
-                        put(&mut to, Place::Behind, buffer_of(bytes)?)?;
+                        put(&mut to, Storage::Pointer, buffer_of(bytes)?)?;
                     }
                 }
                 to.r#type = self.data_type().as_raw();
@@ -219,7 +219,7 @@ data! {
         Timeval TIMEVAL Inline;
         Time TIME Inline;
         Status STATUS Inline;
-        Proc PROC Behind;
+        Proc PROC Pointer;
         ByteObject BYTE_OBJECT Inline;
         Persistence PERSIST Inline;
         Pointer POINTER Inline;
@@ -228,39 +228,39 @@ data! {
         InfoFlags INFO_DIRECTIVES Inline;
         DataType DATA_TYPE Inline;
         ProcState PROC_STATE Inline;
-        ProcInfo PROC_INFO Behind;
-        DataArray DATA_ARRAY Behind;
+        ProcInfo PROC_INFO Pointer;
+        DataArray DATA_ARRAY Pointer;
         Rank PROC_RANK Inline;
         CompressedString COMPRESSED_STRING Inline;
         AllocDirective ALLOC_DIRECTIVE Inline;
         IofChannel IOF_CHANNEL Inline;
         Envar ENVAR Inline;
-        Coord COORD Behind;
-        Regattr REGATTR Behind;
+        Coord COORD Pointer;
+        Regattr REGATTR Pointer;
         JobState JOB_STATE Inline;
         LinkState LINK_STATE Inline;
-        Cpuset PROC_CPUSET Behind;
-        Geometry GEOMETRY Behind;
-        DeviceDistance DEVICE_DIST Behind;
-        Endpoint ENDPOINT Behind;
-        Topology TOPO Behind;
+        Cpuset PROC_CPUSET Pointer;
+        Geometry GEOMETRY Pointer;
+        DeviceDistance DEVICE_DIST Pointer;
+        Endpoint ENDPOINT Pointer;
+        Topology TOPO Pointer;
         DeviceType DEVTYPE Inline;
         Locality LOCTYPE Inline;
         CompressedByteObject COMPRESSED_BYTE_OBJECT Inline;
-        Nspace PROC_NSPACE Behind;
-        ProcStats PROC_STATS Behind;
-        DiskStats DISK_STATS Behind;
-        NetStats NET_STATS Behind;
-        NodeStats NODE_STATS Behind;
+        Nspace PROC_NSPACE Pointer;
+        ProcStats PROC_STATS Pointer;
+        DiskStats DISK_STATS Pointer;
+        NetStats NET_STATS Pointer;
+        NodeStats NODE_STATS Pointer;
         StorageMedium STOR_MEDIUM Inline;
         StorageAccessibility STOR_ACCESS Inline;
         StoragePersistence STOR_PERSIST Inline;
         StorageAccessType STOR_ACCESS_TYPE Inline;
-        Device DEVICE Behind;
+        Device DEVICE Pointer;
         ResourceBlockDirective RESBLOCK_DIRECTIVE Inline;
-        ResourceUnit RESOURCE_UNIT Behind;
-        NodePid NODE_PID Behind;
-        Regex2 REGEX2 Behind;
+        ResourceUnit RESOURCE_UNIT Pointer;
+        NodePid NODE_PID Pointer;
+        Regex2 REGEX2 Pointer;
         AllocInheritance ALLOC_INHERIT Inline;
     }
     arrays {
@@ -302,7 +302,7 @@ fn list_of_buffers(from: &[Bytes<'_>]) -> Result<*mut pmix_data_buffer_t> {
 /// Returns the operations on a datum of a type in a value. Only `PMIX_REGEX` differs from an array.
 pub(crate) fn ops_in_value(of: DataType) -> Option<Ops> {
     match of {
-        DataType::REGEX => Some(Ops::of::<MapObject>(Place::Inline)),
+        DataType::REGEX => Some(Ops::of::<MapObject>(Storage::Inline)),
         _ => ops(of),
     }
 }
@@ -316,10 +316,10 @@ unsafe fn place_of(value: &pmix_value_t) -> Result<*mut c_void> {
     let known = ops_in_value(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
     let union = ptr::from_ref(&value.data).cast_mut().cast::<c_void>();
     match known.place {
-        Place::Inline => Ok(union),
+        Storage::Inline => Ok(union),
         // SAFETY: the caller guarantees a valid value, and its type is one whose member of the union is a pointer.
-        Place::Behind => Ok(unsafe { value.data.ptr }),
-        Place::Nowhere => Err(Status::ERR_UNKNOWN_DATA_TYPE),
+        Storage::Pointer => Ok(unsafe { value.data.ptr }),
+        Storage::ArrayOnly => Err(Status::ERR_UNKNOWN_DATA_TYPE),
     }
 }
 
@@ -332,8 +332,8 @@ fn missing<'a>(of: DataType) -> Result<Value<'a>> {
 }
 
 /// Stores a datum in a value that holds none.
-fn put<T: Record>(to: &mut pmix_value_t, place: Place, datum: T) -> Result<()> {
-    if place == Place::Behind {
+fn put<T: Record>(to: &mut pmix_value_t, place: Storage, datum: T) -> Result<()> {
+    if place == Storage::Pointer {
         to.data.ptr = memory::boxed(datum)?.cast();
         return Ok(());
     }
@@ -357,10 +357,10 @@ pub(crate) unsafe fn empty_value(value: &mut pmix_value_t) {
     if let Some(known) = ops_in_value(of)
         && !at.is_null()
     {
-        // SAFETY: `at` is not NULL, so it points to a datum of the type. `Place::Behind` is memory of its own.
+        // SAFETY: `at` is not NULL, so it points to a datum of the type. `Storage::Pointer` is memory of its own.
         unsafe {
             known.clear(at);
-            if known.place == Place::Behind {
+            if known.place == Storage::Pointer {
                 release(at);
             }
         }
@@ -393,11 +393,11 @@ pub(crate) unsafe fn load_value(of: DataType, at: *const c_void) -> Result<pmix_
         return Ok(to);
     }
     match known.place {
-        Place::Nowhere => return Err(Status::ERR_UNKNOWN_DATA_TYPE),
+        Storage::ArrayOnly => return Err(Status::ERR_UNKNOWN_DATA_TYPE),
         // SAFETY: the caller guarantees the datum at `at`; the union has room for each type that is inline.
-        Place::Inline => unsafe { known.copy(at, ptr::from_mut(&mut to.data).cast())? },
+        Storage::Inline => unsafe { known.copy(at, ptr::from_mut(&mut to.data).cast())? },
         // SAFETY: `at` is not NULL, so the caller guarantees a valid datum of the type there.
-        Place::Behind => to.data.ptr = unsafe { duplicate_one(&known, at) }?,
+        Storage::Pointer => to.data.ptr = unsafe { duplicate_one(&known, at) }?,
     }
     Ok(to)
 }

@@ -3,6 +3,7 @@
 
 use pmix_client::Ask;
 use pmix_server::upcall::{IofPull, PushStdin};
+use pmix_tool::pull::{Abilities, Directives};
 use pmix_types::{Info, IofChannel, Proc, Status, keys};
 
 use crate::abi::*;
@@ -11,7 +12,7 @@ use crate::callback::Callback;
 use crate::convert::fault;
 use crate::guard::exported;
 use crate::memory::Result;
-use crate::pulls::{self, Abilities, Directives, Pull};
+use crate::pulls::{self, Pull};
 use crate::replies::wait_as_client;
 use crate::requester::{OwnHost, Request, Requester};
 use crate::server::{CHost, ReplyTo};
@@ -125,7 +126,7 @@ exported! {
             return Err(Status::ERR_BAD_PARAM);
         }
         let able = Abilities { has_function: cbfunc.is_some(), has_timers: OwnHost::current().is_none() };
-        let own_directives = Directives::of(&mut directives, able)?;
+        let own_directives = Directives::of(&mut directives, able).map_err(|error| error.status())?;
         let id = pulls::add(&procs, channel, cbfunc, own_directives)?;
         let call = IofPull::new(procs, directives, channel);
         match regcbfunc.is_null() {

@@ -52,7 +52,6 @@ mod guard;
 #[allow(unsafe_code)]
 mod iof;
 mod later;
-mod launchers;
 #[allow(unsafe_code)]
 mod lists;
 mod log;

@@ -71,7 +71,7 @@ impl<T: Record> HeldArray<'_, T> {
     /// States that `count` elements at `first` are constructed; NULL is an empty array.
     ///
     /// # Errors
-    /// Returns the errors of [`slice`].
+    /// Returns the errors of [`slice()`].
     ///
     /// # Safety
     /// `first` is NULL or the invariant of [`HeldArray`] holds.

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The output pulls of a program (`PMIx_IOF_pull`).
 
-mod directives;
-mod shown;
-mod streams;
-
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use pmix_client::Forwarded;
 use pmix_proto::LOST_OUTPUT;
+use pmix_tool::pull::{Directives, Output, Streams};
 use pmix_types::{Bytes, Info, IofChannel, Proc, Rank, Status};
 
 use crate::abi::*;
@@ -20,9 +17,6 @@ use crate::memory::{self, Result};
 use crate::owned::CArray;
 use crate::per_process::PerProcess;
 use crate::state::client;
-
-pub(crate) use self::directives::{Abilities, Directives};
-use self::streams::{Output, Streams};
 
 /// An output pull.
 pub(crate) struct Pull {
@@ -43,17 +37,17 @@ pub(crate) struct Pull {
 #[derive(Default)]
 struct Losses {
     /// The loss that was logged last.
-    said: u64,
+    logged: u64,
 }
 
 impl Losses {
     /// Returns `true` if the total loss `lost` must be logged.
-    fn is_said(&mut self, lost: u64) -> bool {
-        let is_said = lost > 0 && (self.said == 0 || lost / 2 >= self.said);
-        if is_said {
-            self.said = lost;
+    fn is_logged(&mut self, lost: u64) -> bool {
+        let is_logged = lost > 0 && (self.logged == 0 || lost / 2 >= self.logged);
+        if is_logged {
+            self.logged = lost;
         }
-        is_said
+        is_logged
     }
 }
 
@@ -78,7 +72,7 @@ pub(crate) fn forget_all() {
     let all = std::mem::take(&mut pulls().all);
     for (id, mut pull) in all {
         if pull.function.is_none() {
-            hand_out(id, None, pull.streams.end());
+            deliver_outputs(id, None, pull.streams.end());
         }
     }
 }
@@ -86,17 +80,17 @@ pub(crate) fn forget_all() {
 /// Delivers output from the server to its pull.
 pub(crate) fn deliver(mut output: Forwarded) {
     let id = usize::try_from(output.local_id).unwrap_or(0);
-    if let Some(lost) = taken_loss(&mut output.infos)
+    if let Some(lost) = take_loss(&mut output.infos)
         && pulls()
             .all
             .get_mut(&id)
-            .is_some_and(|pull| pull.losses.is_said(lost))
+            .is_some_and(|pull| pull.losses.is_logged(lost))
     {
         tracing::warn!(
             "{lost} pieces of output of pull {id} were lost because this process did not read them in time"
         );
     }
-    take(
+    buffer(
         id,
         Output {
             source: output.source,
@@ -109,32 +103,32 @@ pub(crate) fn deliver(mut output: Forwarded) {
 
 /// Removes the count of lost output from the infos and returns it. Servers of this project send it when it has grown.
 /// It is for the log only: the program receives the attributes of the Standard.
-fn taken_loss(infos: &mut Vec<Info<'static>>) -> Option<u64> {
+fn take_loss(infos: &mut Vec<Info<'static>>) -> Option<u64> {
     let mut lost = None;
     infos.retain(|info| {
-        let says_loss = info.key.is(LOST_OUTPUT);
-        if says_loss {
+        let is_loss = info.key.is(LOST_OUTPUT);
+        if is_loss {
             lost = info.value.to_number().ok();
         }
-        !says_loss
+        !is_loss
     });
     lost
 }
 
 /// Adds output to a pull, and delivers all of it that is not buffered.
-fn take(id: usize, output: Output) {
+fn buffer(id: usize, output: Output) {
     let (function, due, time) = {
         let mut pulls = pulls();
         let Some(pull) = pulls.all.get_mut(&id) else {
             return;
         };
-        let due = pull.streams.take(output);
+        let due = pull.streams.push(output);
         (pull.function, due, pull.streams.timer())
     };
     if let Some(time) = time {
         flush_after(id, time);
     }
-    hand_out(id, function, due);
+    deliver_outputs(id, function, due);
 }
 
 /// Delivers the buffered output of a pull after `time`.
@@ -147,7 +141,7 @@ fn flush_after(id: usize, time: Duration) {
         };
         let (function, due) = (pull.function, pull.streams.flush());
         drop(pulls);
-        hand_out(id, function, due);
+        deliver_outputs(id, function, due);
     };
     let begun = match (due, client()) {
         (Some(due), Ok(client)) => client.later_at(due, flush).is_ok(),
@@ -163,7 +157,12 @@ fn flush_after(id: usize, time: Duration) {
 }
 
 /// Delivers output from the host to all pulls of this process that match it.
-fn delivered(source: &Proc<'static>, channel: IofChannel, data: &[u8], infos: &Vec<Info<'static>>) {
+fn deliver_from_host(
+    source: &Proc<'static>,
+    channel: IofChannel,
+    data: &[u8],
+    infos: &Vec<Info<'static>>,
+) {
     let named = |proc: &Proc<'_>| {
         proc.nspace == source.nspace && (proc.rank == source.rank || proc.rank == Rank::WILDCARD)
     };
@@ -186,21 +185,21 @@ fn delivered(source: &Proc<'static>, channel: IofChannel, data: &[u8], infos: &V
             infos,
             data,
         };
-        take(id, output);
+        buffer(id, output);
     }
 }
 
-fn hand_out(id: usize, function: pmix_iof_cbfunc_t, outputs: Vec<Output>) {
+fn deliver_outputs(id: usize, function: pmix_iof_cbfunc_t, outputs: Vec<Output>) {
     for output in outputs {
         match function {
             Some(_) => call(id, function, output),
-            None => show(&output),
+            None => print(&output),
         }
     }
 }
 
 /// Writes output to the standard stream of the same name.
-fn show(output: &Output) {
+fn print(output: &Output) {
     let written = match output.channel.contains(IofChannel::STDOUT_CHANNEL) {
         true => std::io::stdout().write_all(&output.data),
         false => std::io::stderr().write_all(&output.data),
@@ -261,7 +260,7 @@ pub(crate) fn remove(id: usize, is_own: bool) -> Result<Pull> {
     let mut pull = pulls.all.remove(&id).ok_or(Status::ERR_NOT_FOUND)?;
     drop(pulls);
     let (function, kept) = (pull.function, pull.streams.end());
-    if !kept.is_empty() && later(move || hand_out(id, function, kept)).is_err() {
+    if !kept.is_empty() && later(move || deliver_outputs(id, function, kept)).is_err() {
         tracing::warn!("gathered output is lost: cannot start a thread that delivers it");
     }
     Ok(pull)
@@ -310,7 +309,7 @@ pub(crate) fn deliver_here(
         memory::copied(data)?,
         memory::cloned(infos)?,
     );
-    if later(move || delivered(&source, channel, &data, &infos)).is_err() {
+    if later(move || deliver_from_host(&source, channel, &data, &infos)).is_err() {
         tracing::warn!("output is lost: cannot start a thread that delivers it");
     }
     Ok(())
@@ -323,29 +322,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_program_is_handed_does_not_say_how_much_was_lost() {
+    fn a_program_receives_no_count_of_lost_output() {
         let tag = Info::new(keys::IOF_TAG_OUTPUT, true);
         let mut infos = vec![tag.clone(), Info::new(LOST_OUTPUT, 7u64)];
-        assert_eq!(taken_loss(&mut infos), Some(7));
+        assert_eq!(take_loss(&mut infos), Some(7));
         assert_eq!(infos, std::slice::from_ref(&tag));
-        assert_eq!(taken_loss(&mut infos), None);
+        assert_eq!(take_loss(&mut infos), None);
         // A value that is not a number is removed as well.
         let mut infos = vec![Info::new(LOST_OUTPUT, "many"), tag.clone()];
-        assert_eq!(taken_loss(&mut infos), None);
+        assert_eq!(take_loss(&mut infos), None);
         assert_eq!(infos, [tag]);
     }
 
     #[test]
-    fn losses_are_said_at_the_first_and_when_they_have_doubled() {
+    fn losses_are_logged_first_and_each_time_that_they_have_doubled() {
         let mut losses = Losses::default();
-        let said: Vec<u64> = (0..=1000).filter(|lost| losses.is_said(*lost)).collect();
-        assert_eq!(said, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]);
+        let logged: Vec<u64> = (0..=1000).filter(|lost| losses.is_logged(*lost)).collect();
+        assert_eq!(logged, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]);
         // A server that starts again at a smaller number, and the largest number.
-        assert!(!losses.is_said(3));
-        assert!(losses.is_said(u64::MAX));
-        assert!(!losses.is_said(u64::MAX));
+        assert!(!losses.is_logged(3));
+        assert!(losses.is_logged(u64::MAX));
+        assert!(!losses.is_logged(u64::MAX));
         let mut many = Losses::default();
-        assert!(many.is_said(300) && !many.is_said(599) && many.is_said(600));
+        assert!(many.is_logged(300) && !many.is_logged(599) && many.is_logged(600));
     }
 
     #[test]
@@ -362,8 +361,8 @@ mod tests {
         assert_eq!(refused, Err(Status::ERR_NOT_AVAILABLE));
         handle_reply(id, &Ok(Some(7)));
         assert_eq!(remove(id, false).map(|pull| pull.remote), Ok(Some(7)));
-        let gone = remove(id, false).map(|pull| pull.remote);
-        assert_eq!(gone, Err(Status::ERR_NOT_FOUND));
+        let removed = remove(id, false).map(|pull| pull.remote);
+        assert_eq!(removed, Err(Status::ERR_NOT_FOUND));
         // A process that is the server itself needs no number.
         let id = add(
             &procs,

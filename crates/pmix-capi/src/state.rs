@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use pmix_client::SharedClient;
 use pmix_server::Server;
-use pmix_tool::Tool;
+use pmix_tool::{Launchers, Tool};
 use pmix_topology::Topology;
 use pmix_types::{Info, Nspace, Proc, Rank, Status};
 
-use crate::launchers::Launchers;
 use crate::memory::Result;
 use crate::per_process::PerProcess;
 

@@ -4,15 +4,14 @@
 //! Source: PMIx Standard, chapter "Tools and Debuggers"; for the server that is tried first, Extension of Tool
 //! Interaction Support.
 
-mod command_line;
-mod launch;
-mod wishes;
+mod attributes;
 
 use std::time::{Duration, Instant};
 
 use pmix_client::SharedClient;
-use pmix_tool::{Attachment, ClientEvent, Identity, Tool};
-use pmix_types::{Info, Proc, Status};
+use pmix_proto::Event;
+use pmix_tool::{Attachment, ClientEvent, Identity, LauncherEvent, Launchers, Tool};
+use pmix_types::{App, Info, Nspace, Proc, Status};
 
 use crate::abi::*;
 use crate::args::{self, Infos, Maybe, Mut, Out, OutArray, Place};
@@ -20,7 +19,6 @@ use crate::binding::{Binding, thread_start};
 use crate::events;
 use crate::guard::exported;
 use crate::later::{self, Ending};
-use crate::launchers::Launchers;
 use crate::log;
 use crate::memory::Result;
 use crate::model::Model;
@@ -28,8 +26,7 @@ use crate::requester;
 use crate::server::{self, module_at, module_size};
 use crate::state::{OwnTool, State, changed, name_of, state, wait_for_change};
 
-pub(crate) use launch::{start, starts_itself};
-use wishes::Wishes;
+use attributes::ToolAttributes;
 
 fn refused(error: &pmix_tool::Error) -> Status {
     tracing::warn!("{error}");
@@ -37,10 +34,10 @@ fn refused(error: &pmix_tool::Error) -> Status {
 }
 
 /// Finds the requested server and connects to it. The caller must hold no lock, because this takes time.
-fn attached(identity: &Identity, wishes: &Wishes) -> Result<Attachment> {
-    let found = wishes.search.find().map_err(|error| refused(&error))?;
+fn connect(identity: &Identity, attributes: &ToolAttributes) -> Result<Attachment> {
+    let found = attributes.search.find().map_err(|error| refused(&error))?;
     let mut identity = identity.clone();
-    if let Some(limit) = wishes.limit {
+    if let Some(limit) = attributes.limit {
         identity = identity.time_limit(limit);
     }
     let is_known = {
@@ -67,6 +64,52 @@ fn listener(server: Proc<'static>) -> impl FnMut(ClientEvent) + Send + 'static {
     }
 }
 
+/// Returns the launchers of a tool, without any.
+fn launchers() -> Launchers {
+    let listener = |launcher: &Proc<'static>| -> pmix_tool::LauncherListener {
+        Box::new(listener(launcher.clone()))
+    };
+    Launchers::new(handle_launcher_event, listener, thread_start())
+}
+
+/// Wakes the threads that wait for a launcher, and delivers its exit as an event.
+fn handle_launcher_event(event: LauncherEvent) {
+    // The launchers changed without the lock of the state. A thread that has checked them under this lock waits once
+    // the lock can be taken here, so it is not missed.
+    drop(state());
+    changed();
+    if let LauncherEvent::Ended(source, infos) = event {
+        let event = Event {
+            status: Status::EVENT_JOB_END,
+            source,
+            infos,
+            range: None,
+        };
+        // If the tool is being finalized, no thread can deliver the event.
+        let _ = later::later(move || events::deliver(event));
+    }
+}
+
+/// Returns `true` if `PMIx_Spawn` of this process starts a launcher as a child. The condition is a tool that is not
+/// connected to a server, and whose own server has a host without a spawn function.
+pub(crate) fn starts_itself() -> bool {
+    let state = state();
+    let has_server = state.tool.as_ref().is_some_and(|own| own.has_server);
+    has_server && state.connection().is_none() && !requester::has_spawn()
+}
+
+/// Starts a launcher, and returns the namespace of its job.
+pub(crate) fn start(infos: &[Info<'static>], apps: &[App<'static>]) -> Result<Nspace<'static>> {
+    let (server, launchers) = {
+        let state = state();
+        let own = state.tool.as_ref().ok_or(Status::ERR_INIT)?;
+        let (server, _) = state.server.as_ref().ok_or(Status::ERR_INIT)?;
+        (server.clone(), own.launchers.clone())
+    };
+    let started = launchers.start(&server, infos, apps);
+    started.map_err(|error| refused(&error))
+}
+
 /// Changes the servers of the tool. A new primary server receives the event registrations of this process.
 fn change<T>(with: impl FnOnce(&mut OwnTool) -> Result<T>) -> Result<T> {
     let (done, primary) = {
@@ -90,7 +133,7 @@ fn primary_of(tool: &Tool) -> Option<(Proc<'static>, SharedClient)> {
 }
 
 /// Adds a server to the tool, unless the tool has ended or another thread has added that server.
-fn take(made: Attachment, is_primary: bool) -> Result<()> {
+fn add_server(made: Attachment, is_primary: bool) -> Result<()> {
     let name = made.server().clone();
     let mut made = Some(made);
     let taken = change(|own| {
@@ -115,10 +158,10 @@ fn take(made: Attachment, is_primary: bool) -> Result<()> {
 }
 
 /// Increments the init count of an existing role. Returns its name, and `true` if a tool must search for a server.
-fn counted(state: &mut State, wishes: &Wishes) -> Option<(Proc<'static>, bool)> {
+fn count_init(state: &mut State, attributes: &ToolAttributes) -> Option<(Proc<'static>, bool)> {
     if let Some(own) = state.initialized_tool() {
         own.count += 1;
-        let is_looking = wishes.connects && !own.tool.is_connected();
+        let is_looking = attributes.connects && !own.tool.is_connected();
         return Some((name_of(&own.tool), is_looking));
     }
     if let Some((client, count)) = &mut state.client {
@@ -133,7 +176,7 @@ fn counted(state: &mut State, wishes: &Wishes) -> Option<(Proc<'static>, bool)> 
 /// Initializes this process as a tool, or increments the init count. Returns the name of this process.
 fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
     log::begin();
-    let wishes = Wishes::of("PMIx_tool_init", &infos)?;
+    let attributes = ToolAttributes::of("PMIx_tool_init", &infos)?;
     let binding = Binding::of("PMIx_tool_init", &infos)?;
     let known = {
         let mut state = state();
@@ -142,7 +185,7 @@ fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
         } else {
             binding.set();
         }
-        counted(&mut state, &wishes)
+        count_init(&mut state, &attributes)
     };
     if let Some((name, is_looking)) = known {
         if !is_looking {
@@ -150,9 +193,9 @@ fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
         }
         let identity = state().tool.as_ref().map(|own| own.tool.identity());
         let identity = identity.ok_or(Status::ERR_INIT)?.begun();
-        let attached = attached(&identity, &wishes);
-        return match attached.and_then(|made| take(made, false)) {
-            Err(status) if !wishes.is_optional => {
+        let connected = connect(&identity, &attributes);
+        return match connected.and_then(|made| add_server(made, false)) {
+            Err(status) if !attributes.is_optional => {
                 // A failed call does not count: the tool is in the same state as before.
                 end_one(|_| true);
                 Err(status)
@@ -160,17 +203,17 @@ fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
             _ => crate::state::proc(),
         };
     }
-    let mut tool = Tool::new().launcher(wishes.is_launcher);
-    if let Some(name) = &wishes.name {
+    let mut tool = Tool::new().launcher(attributes.is_launcher);
+    if let Some(name) = &attributes.name {
         tool = tool.name(name.clone());
     }
     if let Some(start) = thread_start() {
         tool = tool.on_thread_start(start);
     }
-    let made = match wishes.connects {
+    let made = match attributes.connects {
         false => None,
-        true => match attached(&tool.identity(), &wishes) {
-            Err(_) if wishes.is_optional => None,
+        true => match connect(&tool.identity(), &attributes) {
+            Err(_) if attributes.is_optional => None,
             made => Some(made?),
         },
     };
@@ -182,7 +225,7 @@ fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
     let unused = {
         let mut state = state();
         // Another thread may have initialized this process in the meantime.
-        match counted(&mut state, &wishes) {
+        match count_init(&mut state, &attributes) {
             Some(_) => Some(tool),
             None => {
                 state.tool = Some(OwnTool {
@@ -190,7 +233,7 @@ fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
                     count: 1,
                     infos,
                     has_server: false,
-                    launchers: Launchers::default(),
+                    launchers: launchers(),
                     is_of_server: false,
                     asks_own_host: false,
                 });
@@ -202,7 +245,7 @@ fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
         Some(tool) => {
             let _ = tool.finalize();
         }
-        None if wishes.is_launcher && crate::state::client().is_err() => {
+        None if attributes.is_launcher && crate::state::client().is_err() => {
             if let Err(status) = serve(None) {
                 let _ = finalize();
                 return Err(status);
@@ -272,7 +315,7 @@ fn let_server_attach(state: &mut State) {
         count: 1,
         infos: Vec::new(),
         has_server: false,
-        launchers: Launchers::default(),
+        launchers: launchers(),
         is_of_server: true,
         asks_own_host: true,
     });
@@ -280,17 +323,17 @@ fn let_server_attach(state: &mut State) {
 
 /// Connects to another server. Returns the names of the tool and of the server.
 fn attach(infos: &[Info<'_>], replaces: bool) -> Result<(Proc<'static>, Proc<'static>)> {
-    let mut wishes = Wishes::of("PMIx_tool_attach_to_server", infos)?;
-    wishes.is_primary |= replaces;
+    let mut attributes = ToolAttributes::of("PMIx_tool_attach_to_server", infos)?;
+    attributes.is_primary |= replaces;
     let (identity, before) = {
         let mut state = state();
         let_server_attach(&mut state);
         let own = state.tool.as_ref().ok_or(Status::ERR_INIT)?;
         (own.tool.identity().begun(), primary_of(&own.tool))
     };
-    let made = attached(&identity, &wishes)?;
+    let made = connect(&identity, &attributes)?;
     let server = made.server().clone();
-    take(made, wishes.is_primary)?;
+    add_server(made, attributes.is_primary)?;
     // The old server is disconnected last, so that the tool keeps it if the new connection fails.
     if replaces && let Some((old, _)) = before {
         disconnect(&old)?;
@@ -323,7 +366,7 @@ fn select(own: &mut OwnTool, server: &Proc<'_>) -> Result<()> {
 
 /// Makes a server the primary server, and waits for its connection if the caller requests that. If a process names
 /// itself, its own host handles its requests from then on.
-fn set_server(server: &Proc<'_>, wishes: &Wishes) -> Result<()> {
+fn set_server(server: &Proc<'_>, attributes: &ToolAttributes) -> Result<()> {
     if crate::state::proc()? == *server {
         if let Some(own) = &mut state().tool {
             own.asks_own_host = true;
@@ -331,12 +374,12 @@ fn set_server(server: &Proc<'_>, wishes: &Wishes) -> Result<()> {
         changed();
         return Ok(());
     }
-    let end = wishes
+    let end = attributes
         .limit
         .and_then(|limit| Instant::now().checked_add(limit));
     loop {
         match change(|own| select(own, server)) {
-            Err(Status::ERR_NOT_FOUND) if wishes.waits => {}
+            Err(Status::ERR_NOT_FOUND) if attributes.waits => {}
             other => return other,
         }
         let left = end.map(|end| end.saturating_duration_since(Instant::now()));
@@ -373,7 +416,7 @@ fn serve(module: Option<&pmix_server_module_t>) -> Result<()> {
         }
         (own.tool.proc().cloned(), own.infos.clone())
     };
-    let infos = wishes::for_server(infos, name.as_ref());
+    let infos = attributes::for_server(infos, name.as_ref());
     server::init(module, &infos)?;
     if let Some(own) = &mut state().tool {
         own.has_server = true;
@@ -415,7 +458,7 @@ exported! {
     }
 
     fn PMIx_tool_set_server(_tool = can_select()?; server: args::Proc, (info, ninfo): Infos<Mut>) -> pmix_status_t {
-        set_server(&server, &Wishes::of("PMIx_tool_set_server", &info)?)
+        set_server(&server, &ToolAttributes::of("PMIx_tool_set_server", &info)?)
     }
 
     fn PMIx_tool_set_server_module(_tool = is_tool()?; module: *mut pmix_server_module_t) -> pmix_status_t {

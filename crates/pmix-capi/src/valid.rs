@@ -50,7 +50,7 @@ impl<'a, T> Valid<'a, [T]> {
     /// States that `count` elements at `at` are valid; NULL is an empty array.
     ///
     /// # Errors
-    /// Returns the errors of [`slice`].
+    /// Returns the errors of [`slice()`].
     ///
     /// # Safety
     /// `at` is NULL or points to `count` elements for which the invariant of [`Valid`] holds.

@@ -179,7 +179,7 @@ unsafe fn unload(
                 }
             }
             DataType::ENVAR => duplicate(union),
-            _ if known.place == datum::Place::Inline => match room.read().is_null() {
+            _ if known.place == datum::Storage::Inline => match room.read().is_null() {
                 true => Err(Status::ERR_BAD_PARAM),
                 false => Ok(copy(union)),
             },

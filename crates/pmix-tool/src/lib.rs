@@ -25,6 +25,8 @@
 mod attachment;
 mod control;
 mod error;
+mod launchers;
+pub mod pull;
 mod rendezvous;
 mod search;
 mod servers;
@@ -34,6 +36,7 @@ mod walk;
 pub use attachment::{Attachment, Identity};
 pub use control::Control;
 pub use error::Error;
+pub use launchers::{LauncherEvent, LauncherListener, Launchers};
 pub use pmix_client::{Ask, ClientEvent, ThreadStart, Uri};
 pub use rendezvous::{FoundServer, PassedOver};
 pub use search::{Listing, Search, Target};

@@ -25,7 +25,7 @@ use pmix_client::Uri;
 use pmix_mca::Environment;
 use pmix_types::{App, Envar, Info, InfoFlags, Status, Text, Value, keys};
 
-use crate::memory::Result;
+use crate::Error;
 
 /// Prefixes of the names of variables that describe the process of the tool, which a launcher must not inherit.
 const OF_TOOL: &[&str] = &[
@@ -70,15 +70,21 @@ pub(super) struct CommandLine {
 
 impl CommandLine {
     /// Builds the command line from the arguments of `PMIx_Spawn`.
-    pub(super) fn of(infos: &[Info<'static>], apps: &[App<'static>]) -> Result<Self> {
+    pub(super) fn of(infos: &[Info<'static>], apps: &[App<'static>]) -> Result<Self, Error> {
         let [app] = apps else {
-            tracing::warn!("a tool without a server can start only one launcher at a time");
-            return Err(Status::ERR_NOT_SUPPORTED);
+            let why = "a tool without a server can start only one launcher at a time";
+            return Err(Error::new(Status::ERR_NOT_SUPPORTED, why));
         };
         match app.maxprocs {
             0 | 1 => {}
-            ..0 => return Err(Status::ERR_BAD_PARAM),
-            _ => return Err(Status::ERR_NOT_SUPPORTED),
+            number => {
+                let why = format!("a launcher is one process, not {number}");
+                let status = match number {
+                    ..0 => Status::ERR_BAD_PARAM,
+                    _ => Status::ERR_NOT_SUPPORTED,
+                };
+                return Err(Error::new(status, why));
+            }
         }
         let words = app.argv.iter().map(own);
         let cmd = app.cmd.as_ref().map(own);
@@ -92,7 +98,8 @@ impl CommandLine {
         };
         let program = line.program.as_ref().or_else(|| line.words.first());
         if program.is_none_or(|program| program.is_empty()) {
-            return Err(Status::ERR_JOB_NO_EXE_SPECIFIED);
+            let why = "the application of a launcher names no program";
+            return Err(Error::new(Status::ERR_JOB_NO_EXE_SPECIFIED, why));
         }
         for text in &app.env {
             let text = text.as_bytes();
@@ -108,7 +115,7 @@ impl CommandLine {
         Ok(line)
     }
 
-    fn take(&mut self, info: &Info<'static>) -> Result<()> {
+    fn take(&mut self, info: &Info<'static>) -> Result<(), Error> {
         let is_any = |keys: &[&str]| keys.iter().any(|key| info.key.is(key));
         if is_any(&[keys::LAUNCH_DIRECTIVES, keys::DEBUG_STOP_IN_INIT]) {
             self.job_info.push(Info {
@@ -122,16 +129,14 @@ impl CommandLine {
         } else if is_any(&[keys::FWD_STDIN]) {
             self.reads = info.truth().is_true();
         } else if !is_any(GIVEN) && info.flags.contains(InfoFlags::REQD) {
-            tracing::warn!(
-                "a tool that starts a launcher itself does not support {}",
-                info.key
-            );
-            return Err(Status::ERR_NOT_SUPPORTED);
+            let key = &info.key;
+            let why = format!("a tool that starts a launcher itself does not support {key}");
+            return Err(Error::new(Status::ERR_NOT_SUPPORTED, why));
         }
         Ok(())
     }
 
-    fn variable(&mut self, info: &Info<'static>) -> Result<()> {
+    fn variable(&mut self, info: &Info<'static>) -> Result<(), Error> {
         let is = |key: &str| info.key.is(key);
         if is(keys::UNSET_ENVAR) {
             self.vars.remove(&text(info)?);
@@ -143,7 +148,7 @@ impl CommandLine {
             return Ok(());
         }
         let Value::Envar(envar) = &info.value else {
-            return Err(Status::ERR_BAD_PARAM);
+            return Err(wrong(info, "an environment variable"));
         };
         let Envar {
             envar,
@@ -153,7 +158,7 @@ impl CommandLine {
         let name = envar.as_ref().map(own).unwrap_or_default();
         let value = value.as_ref().map(own).unwrap_or_default();
         if name.is_empty() || name.as_bytes().contains(&b'=') {
-            return Err(Status::ERR_BAD_PARAM);
+            return Err(wrong(info, "a variable with a valid name"));
         }
         let known = self.vars.get(&name).filter(|known| !known.is_empty());
         let joined = |first: &OsStr, second: &OsStr| {
@@ -192,10 +197,11 @@ impl CommandLine {
     /// # Errors
     /// Returns `PMIX_ERR_JOB_WDIR_NOT_FOUND` or `PMIX_ERR_JOB_WDIR_NOT_ACCESSIBLE` if the working directory does not
     /// exist or may not be entered.
-    pub(super) fn command(self, more: Vec<(OsString, OsString)>) -> Result<Command> {
+    pub(super) fn command(self, more: Vec<(OsString, OsString)>) -> Result<Command, Error> {
         let name = self.words.first();
         let program = self.program.as_ref().or(name);
-        let mut command = Command::new(program.ok_or(Status::ERR_BAD_PARAM)?);
+        // `of` has checked that there is a program.
+        let mut command = Command::new(program.map(OsString::as_os_str).unwrap_or_default());
         if let Some(name) = name {
             command.arg0(name);
         }
@@ -203,12 +209,16 @@ impl CommandLine {
         command.args(args).env_clear().envs(self.vars).envs(more);
         if let Some(wdir) = self.wdir.filter(|wdir| !wdir.as_os_str().is_empty()) {
             // The `.` makes the kernel check that the directory may be entered.
-            match fs::metadata(wdir.join(".")).map_err(|error| error.kind()) {
+            match fs::metadata(wdir.join(".")) {
                 Ok(_) => {}
-                Err(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                    return Err(Status::ERR_JOB_WDIR_NOT_FOUND);
+                Err(error) if is_missing(&error) => {
+                    let why = format!("the directory {} does not exist", wdir.display());
+                    return Err(Error::new(Status::ERR_JOB_WDIR_NOT_FOUND, why));
                 }
-                Err(_) => return Err(Status::ERR_JOB_WDIR_NOT_ACCESSIBLE),
+                Err(error) => {
+                    let why = format!("the directory {}: {error}", wdir.display());
+                    return Err(Error::new(Status::ERR_JOB_WDIR_NOT_ACCESSIBLE, why));
+                }
             }
             command.current_dir(wdir);
         }
@@ -217,6 +227,14 @@ impl CommandLine {
         }
         Ok(command)
     }
+}
+
+/// Returns `true` if a path does not exist.
+fn is_missing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 /// Returns the variables of this process that do not describe the tool itself.
@@ -233,11 +251,16 @@ fn own(text: &Text<'_>) -> OsString {
     OsString::from_vec(text.as_bytes().to_vec())
 }
 
-fn text(info: &Info<'_>) -> Result<OsString> {
+fn text(info: &Info<'_>) -> Result<OsString, Error> {
     match &info.value {
         Value::String(Some(text)) if !text.is_empty() => Ok(own(text)),
-        _ => Err(Status::ERR_BAD_PARAM),
+        _ => Err(wrong(info, "a text")),
     }
+}
+
+fn wrong(info: &Info<'_>, expected: &str) -> Error {
+    let why = format!("{} of a launcher must be {expected}", info.key);
+    Error::new(Status::ERR_BAD_PARAM, why)
 }
 
 #[cfg(test)]
@@ -252,7 +275,7 @@ mod tests {
         }
     }
 
-    fn line(infos: &[Info<'static>], app: App<'static>) -> Result<CommandLine> {
+    fn line(infos: &[Info<'static>], app: App<'static>) -> Result<CommandLine, Error> {
         CommandLine::of(infos, &[app])
     }
 
@@ -296,8 +319,8 @@ mod tests {
             ..app()
         };
         let line = line(&[], named).unwrap_or_else(|_| panic!("a command"));
-        let said = line.command(Vec::new()).unwrap().output().unwrap();
-        assert_eq!(said.stdout, b"name\n");
+        let output = line.command(Vec::new()).unwrap().output().unwrap();
+        assert_eq!(output.stdout, b"name\n");
     }
 
     #[test]
@@ -310,6 +333,7 @@ mod tests {
             line(&[], app)
                 .and_then(|line| line.command(Vec::new()))
                 .err()
+                .map(|error| error.status())
         };
         assert_eq!(of("/"), None);
         assert_eq!(of("/no/such/place"), Some(Status::ERR_JOB_WDIR_NOT_FOUND));
@@ -337,7 +361,9 @@ mod tests {
 
     #[test]
     fn an_application_that_a_fork_cannot_start_is_refused() {
-        let refused = |infos: &[Info<'static>], app: App<'static>| line(infos, app).err();
+        let refused = |infos: &[Info<'static>], app: App<'static>| {
+            line(infos, app).err().map(|error| error.status())
+        };
         let with = |maxprocs| App { maxprocs, ..app() };
         assert_eq!(refused(&[], with(0)), None);
         assert_eq!(refused(&[], with(2)), Some(Status::ERR_NOT_SUPPORTED));
@@ -359,6 +385,9 @@ mod tests {
         let spawned = Info::new(keys::SPAWN_TOOL, true).required();
         assert_eq!(refused(&[spawned], app()), None);
         let both = CommandLine::of(&[], &[app(), app()]);
-        assert_eq!(both.err(), Some(Status::ERR_NOT_SUPPORTED));
+        assert_eq!(
+            both.err().map(|error| error.status()),
+            Some(Status::ERR_NOT_SUPPORTED)
+        );
     }
 }

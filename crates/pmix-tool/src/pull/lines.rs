@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Output formatted by this library: lines with the prefix that a pull requests.
+//! Lines with the prefix that a pull requests.
 
 use std::time::SystemTime;
 
@@ -29,16 +29,16 @@ impl Lines {
         if form.is_plain() {
             return data.to_vec();
         }
-        let front = Front::of(form, source, channel);
+        let prefix = Prefix::of(form, source, channel);
         let mut out = Vec::new();
         for piece in data.split_inclusive(|&byte| byte == b'\n') {
             self.rest.extend_from_slice(piece);
             if piece.ends_with(b"\n") || form.is_raw || self.rest.len() >= LONGEST {
-                front.show(&std::mem::take(&mut self.rest), &mut out);
+                prefix.write(&std::mem::take(&mut self.rest), &mut out);
             }
         }
         if data.is_empty() {
-            self.finish(&front, &mut out);
+            self.finish(&prefix, &mut out);
         }
         out
     }
@@ -46,13 +46,13 @@ impl Lines {
     /// Returns the unfinished line when the stream ends.
     pub(super) fn end(&mut self, form: Form, source: &Proc<'_>, channel: IofChannel) -> Vec<u8> {
         let mut out = Vec::new();
-        self.finish(&Front::of(form, source, channel), &mut out);
+        self.finish(&Prefix::of(form, source, channel), &mut out);
         out
     }
 
-    fn finish(&mut self, front: &Front, out: &mut Vec<u8>) {
+    fn finish(&mut self, prefix: &Prefix, out: &mut Vec<u8>) {
         if !self.rest.is_empty() {
-            front.show(&std::mem::take(&mut self.rest), out);
+            prefix.write(&std::mem::take(&mut self.rest), out);
             // Ends the line, so that the next output starts on a line of its own.
             if !out.ends_with(b"\n") {
                 out.push(b'\n');
@@ -62,13 +62,13 @@ impl Lines {
 }
 
 /// The prefix and suffix of the lines of a stream that arrive together.
-struct Front {
+struct Prefix {
     before: String,
     /// The end tag of an XML element; `None` for text.
     after: Option<String>,
 }
 
-impl Front {
+impl Prefix {
     fn of(form: Form, source: &Proc<'_>, channel: IofChannel) -> Self {
         let Proc { nspace, rank } = source;
         let word = word(channel);
@@ -96,7 +96,7 @@ impl Front {
         }
     }
 
-    fn show(&self, line: &[u8], out: &mut Vec<u8>) {
+    fn write(&self, line: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(self.before.as_bytes());
         match &self.after {
             None => out.extend_from_slice(line),
@@ -143,7 +143,7 @@ mod tests {
 
     const OUT: IofChannel = IofChannel::STDOUT_CHANNEL;
 
-    fn shown(form: Form, pieces: &[&[u8]]) -> String {
+    fn formatted(form: Form, pieces: &[&[u8]]) -> String {
         let (source, mut lines) = (Proc::new("a\"b", Rank::new(3)), Lines::default());
         let mut out = Vec::new();
         for piece in pieces {
@@ -164,16 +164,16 @@ mod tests {
     fn output_split_across_deliveries_is_tagged_once_per_line() {
         let pieces: [&[u8]; 4] = [b"one", b"\ntwo\nth", b"ree", b""];
         let rank = "[3]<stdout>: one\n[3]<stdout>: two\n[3]<stdout>: three\n";
-        assert_eq!(shown(tagged(Tag::Rank), &pieces), rank);
+        assert_eq!(formatted(tagged(Tag::Rank), &pieces), rank);
         let name = rank.replace("[3]", "[a\"b,3]");
-        assert_eq!(shown(tagged(Tag::Name), &pieces), name);
-        assert_eq!(shown(tagged(Tag::None), &pieces), "one\ntwo\nthree");
+        assert_eq!(formatted(tagged(Tag::Name), &pieces), name);
+        assert_eq!(formatted(tagged(Tag::None), &pieces), "one\ntwo\nthree");
         let raw = Form {
             is_raw: true,
             ..tagged(Tag::Rank)
         };
         assert_eq!(
-            shown(raw, &[b"a", b"b\n"]),
+            formatted(raw, &[b"a", b"b\n"]),
             "[3]<stdout>: a[3]<stdout>: b\n"
         );
     }
@@ -184,7 +184,7 @@ mod tests {
             has_time: true,
             ..tagged(Tag::Rank)
         };
-        let line = shown(timed, &[b"one\n"]);
+        let line = formatted(timed, &[b"one\n"]);
         let (time, rest) = line.split_once(']').unwrap();
         assert_eq!(rest, "[3]<stdout>: one\n");
         // The format of `ctime`: `Tue Nov 24 20:13:20 2026`.
@@ -200,9 +200,9 @@ mod tests {
         let pieces: [&[u8]; 1] = [b"a<b>&\x01\xff\n"];
         let text = "a&lt;b&gt;&amp;&#001;\u{fffd}&#010;</stdout>\n";
         let rank = format!("<stdout rank=\"3\">{text}");
-        assert_eq!(shown(xml(Tag::None), &pieces), rank);
+        assert_eq!(formatted(xml(Tag::None), &pieces), rank);
         let name = format!("<stdout nspace=\"a&quot;b\" rank=\"3\">{text}");
-        assert_eq!(shown(xml(Tag::Name), &pieces), name);
+        assert_eq!(formatted(xml(Tag::Name), &pieces), name);
     }
 
     #[test]

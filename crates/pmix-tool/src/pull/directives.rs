@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The directives of `PMIx_IOF_pull` that this library implements: the format of output that it writes, and
-//! buffering.
-//!
-//! Source: PMIx Standard, chapter "Tools and Debuggers", `PMIx_IOF_pull`; OpenPMIx, the keys `pmix.iof...`.
+//! The directives of a pull that this process implements: the format of output that it writes, and buffering.
 
 use std::time::Duration;
 
-use pmix_types::{Info, InfoFlags, Status, Value, keys};
+use pmix_types::{Info, InfoFlags, Status, keys};
 
-use crate::memory::Result;
+use crate::Error;
 
 /// The maximum number of bytes that are buffered for a stream.
-const MOST_GATHERED: usize = 1 << 20;
+const MAX_BUFFERED: usize = 1 << 20;
 
-/// The tag in front of each line that the library writes.
+/// The tag in front of each line that is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Tag {
     /// No tag.
@@ -25,7 +22,7 @@ pub(super) enum Tag {
     Name,
 }
 
-/// The format of output that this library writes itself.
+/// The format of output that the process writes itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Form {
     pub(super) tag: Tag,
@@ -40,7 +37,7 @@ pub(super) struct Form {
 
 /// The buffering of output before the callback is called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Gathering {
+pub(super) struct Buffering {
     /// The number of bytes of a stream that are delivered at once; 0 for no buffering.
     pub(super) size: usize,
     /// The maximum time that output stays in the buffer.
@@ -49,22 +46,22 @@ pub(super) struct Gathering {
 
 /// The directives of a pull.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Directives {
+pub struct Directives {
     pub(super) form: Form,
-    pub(super) gathering: Gathering,
+    pub(super) buffering: Buffering,
 }
 
-/// The abilities of the library for a pull.
+/// The abilities of the process for a pull.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Abilities {
-    /// `true` if the pull has a callback; otherwise the library writes the output.
-    pub(crate) has_function: bool,
-    /// `true` if the library has timers.
-    pub(crate) has_timers: bool,
+pub struct Abilities {
+    /// `true` if the pull has a callback; otherwise the process writes the output.
+    pub has_function: bool,
+    /// `true` if the process has timers.
+    pub has_timers: bool,
 }
 
 impl Directives {
-    /// Reads the directives that this library implements, and clears their required flag: the server does not have to
+    /// Reads the directives that are implemented here, and clears their required flag: the server does not have to
     /// support them.
     ///
     /// # Errors
@@ -72,58 +69,59 @@ impl Directives {
     /// Returns `PMIX_ERR_BAD_PARAM` if a value has the wrong type. Returns `PMIX_ERR_NOT_SUPPORTED` if a required
     /// directive cannot be honored: a format needs a pull without a callback, and buffering needs one with a
     /// callback.
-    pub(crate) fn of(infos: &mut [Info<'_>], able: Abilities) -> Result<Self> {
-        let mut asked = Self::default();
+    pub fn of(infos: &mut [Info<'_>], able: Abilities) -> Result<Self, Error> {
+        let mut read = Self::default();
         let (mut size, mut time) = (0, None);
         for info in infos {
             let key = info.key.as_text().to_str_lossy().into_owned();
-            let is_obeyed = match &*key {
+            let is_honored = match &*key {
                 keys::IOF_BUFFERING_SIZE => {
-                    size = number(&info.value)?;
+                    size = number(info)?;
                     able.has_function
                 }
                 keys::IOF_BUFFERING_TIME => {
-                    time = Some(number(&info.value)?).filter(|seconds| *seconds > 0);
+                    time = Some(number(info)?).filter(|seconds| *seconds > 0);
                     able.has_function && able.has_timers
                 }
                 keys::IOF_LOCAL_OUTPUT => flag(info)? != able.has_function,
-                other => match asked.form.set(other, info)? {
+                other => match read.form.set(other, info)? {
                     Some(is_shown) => is_shown && !able.has_function,
                     None => continue,
                 },
             };
-            if !is_obeyed && info.flags.contains(InfoFlags::REQD) {
-                return Err(Status::ERR_NOT_SUPPORTED);
+            if !is_honored && info.flags.contains(InfoFlags::REQD) {
+                let why = format!("{key} is required, and not supported for this pull");
+                return Err(Error::new(Status::ERR_NOT_SUPPORTED, why));
             }
             info.flags = info.flags.without(InfoFlags::REQD);
         }
         if able.has_function {
             let time = time.filter(|_| able.has_timers);
-            let most = usize::try_from(size).unwrap_or(MOST_GATHERED);
-            asked.gathering = Gathering {
+            let most = usize::try_from(size).unwrap_or(MAX_BUFFERED);
+            read.buffering = Buffering {
                 size: match (size, time) {
-                    (0, Some(_)) => MOST_GATHERED,
-                    _ => most.min(MOST_GATHERED),
+                    (0, Some(_)) => MAX_BUFFERED,
+                    _ => most.min(MAX_BUFFERED),
                 },
                 time: time.map(|seconds| Duration::from_secs(seconds.into())),
             };
         }
-        Ok(asked)
+        Ok(read)
     }
 }
 
 impl Form {
     /// Applies a directive. Returns `None` if it is not about the format, otherwise `true` if it is supported.
-    fn set(&mut self, key: &str, info: &Info<'_>) -> Result<Option<bool>> {
-        let mut is_obeyed = true;
+    fn set(&mut self, key: &str, info: &Info<'_>) -> Result<Option<bool>, Error> {
+        let mut is_honored = true;
         match key {
             keys::IOF_TAG_OUTPUT | keys::IOF_TAG_FULLNAME_OUTPUT | keys::TAG_OUTPUT => {
                 self.set_tag(flag(info)?, Tag::Name);
             }
             // The node and the process ID are not known here, so only the name is written.
             keys::IOF_TAG_DETAILED_OUTPUT => {
-                is_obeyed = !flag(info)?;
-                self.set_tag(!is_obeyed, Tag::Name);
+                is_honored = !flag(info)?;
+                self.set_tag(!is_honored, Tag::Name);
             }
             keys::IOF_RANK_OUTPUT => self.set_tag(flag(info)?, Tag::Rank),
             keys::IOF_TIMESTAMP_OUTPUT | keys::TIMESTAMP_OUTPUT => self.has_time = flag(info)?,
@@ -134,7 +132,7 @@ impl Form {
             }
             _ => return Ok(None),
         }
-        Ok(Some(is_obeyed))
+        Ok(Some(is_honored))
     }
 
     /// Sets the tag, unless a fuller one is set.
@@ -150,16 +148,26 @@ impl Form {
     }
 }
 
-fn flag(info: &Info<'_>) -> Result<bool> {
-    info.truth().as_bool().ok_or(Status::ERR_BAD_PARAM)
+fn flag(info: &Info<'_>) -> Result<bool, Error> {
+    let flag = info.truth().as_bool();
+    flag.ok_or_else(|| wrong_type(info, "a Boolean"))
 }
 
-fn number(value: &Value<'_>) -> Result<u32> {
-    value.to_number().map_err(|_| Status::ERR_BAD_PARAM)
+fn number(info: &Info<'_>) -> Result<u32, Error> {
+    info.value
+        .to_number()
+        .map_err(|_| wrong_type(info, "a number"))
+}
+
+fn wrong_type(info: &Info<'_>, expected: &str) -> Error {
+    let why = format!("{} of a pull must be {expected}", info.key);
+    Error::new(Status::ERR_BAD_PARAM, why)
 }
 
 #[cfg(test)]
 mod tests {
+    use pmix_types::Value;
+
     use super::*;
 
     const SHOWS: Abilities = Abilities {
@@ -172,7 +180,7 @@ mod tests {
     };
 
     #[test]
-    fn what_is_shown_and_what_is_gathered_is_asked_for() {
+    fn formats_and_buffering_are_read() {
         let mut infos = [
             Info::new(keys::IOF_RANK_OUTPUT, true),
             Info::new(keys::IOF_TIMESTAMP_OUTPUT, true).required(),
@@ -189,21 +197,21 @@ mod tests {
         assert_eq!(required, [false, false, false, true]);
         let size = Info::new(keys::IOF_BUFFERING_SIZE, 100_u32).required();
         let time = Info::new(keys::IOF_BUFFERING_TIME, 2_u32).required();
-        let gathered = |infos: &[Info<'static>]| {
+        let buffered = |infos: &[Info<'static>]| {
             let made = Directives::of(&mut infos.to_vec(), CALLS).unwrap();
-            (made.gathering.size, made.gathering.time)
+            (made.buffering.size, made.buffering.time)
         };
         let seconds = Some(Duration::from_secs(2));
-        assert_eq!(gathered(&[size.clone(), time.clone()]), (100, seconds));
-        assert_eq!(gathered(&[size]), (100, None));
-        assert_eq!(gathered(&[time]), (MOST_GATHERED, seconds));
+        assert_eq!(buffered(&[size.clone(), time.clone()]), (100, seconds));
+        assert_eq!(buffered(&[size]), (100, None));
+        assert_eq!(buffered(&[time]), (MAX_BUFFERED, seconds));
         let much = Info::new(keys::IOF_BUFFERING_SIZE, u32::MAX);
-        assert_eq!(gathered(&[much]), (MOST_GATHERED, None));
-        assert_eq!(gathered(&[]), (0, None));
+        assert_eq!(buffered(&[much]), (MAX_BUFFERED, None));
+        assert_eq!(buffered(&[]), (0, None));
     }
 
     #[test]
-    fn what_is_required_and_not_obeyed_is_refused() {
+    fn a_required_directive_that_cannot_be_honored_is_rejected() {
         let own = Abilities {
             has_timers: false,
             ..CALLS
@@ -223,14 +231,21 @@ mod tests {
             let info = Info::new(key, value);
             assert!(Directives::of(&mut [info.clone()], able).is_ok(), "{key}");
             let refused = Directives::of(&mut [info.required()], able);
-            assert_eq!(refused, Err(Status::ERR_NOT_SUPPORTED), "{key}");
+            assert_eq!(
+                refused.err().map(|error| error.status()),
+                Some(Status::ERR_NOT_SUPPORTED),
+                "{key}"
+            );
         }
         for info in [
             Info::new(keys::IOF_TAG_OUTPUT, "perhaps"),
             Info::new(keys::IOF_BUFFERING_SIZE, "many"),
         ] {
             let refused = Directives::of(&mut [info], SHOWS);
-            assert_eq!(refused, Err(Status::ERR_BAD_PARAM));
+            assert_eq!(
+                refused.err().map(|error| error.status()),
+                Some(Status::ERR_BAD_PARAM)
+            );
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::memory::Result;
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// The attributes that a tool passes to a function.
-pub(super) struct Wishes {
+pub(super) struct ToolAttributes {
     /// The search for the server.
     pub(super) search: Search,
     /// `true` if init must connect to a server.
@@ -46,12 +46,12 @@ const TARGETS: &[&str] = &[
     keys::CONNECT_SYSTEM_FIRST,
 ];
 
-impl Wishes {
+impl ToolAttributes {
     /// Reads the attributes of a function. An attribute that the function does not support is ignored unless it is
     /// required.
     pub(super) fn of(function: &str, infos: &[Info<'_>]) -> Result<Self> {
         check_required(function, infos)?;
-        let mut wishes = Self {
+        let mut attributes = Self {
             search: Search::from_env(),
             connects: true,
             is_optional: false,
@@ -66,36 +66,42 @@ impl Wishes {
         for info in infos {
             let value = &info.value;
             match &*info.key.as_text().to_str_lossy() {
-                keys::TOOL_DO_NOT_CONNECT => wishes.connects = !flag(value)?,
-                keys::TOOL_CONNECT_OPTIONAL => wishes.is_optional = flag(value)?,
-                keys::PRIMARY_SERVER => wishes.is_primary = flag(value)?,
-                keys::WAIT_FOR_CONNECTION => wishes.waits = flag(value)?,
-                keys::LAUNCHER => wishes.is_launcher = flag(value)?,
-                keys::TIMEOUT => wishes.limit = Some(seconds(value)?).filter(|it| !it.is_zero()),
+                keys::TOOL_DO_NOT_CONNECT => attributes.connects = !flag(value)?,
+                keys::TOOL_CONNECT_OPTIONAL => attributes.is_optional = flag(value)?,
+                keys::PRIMARY_SERVER => attributes.is_primary = flag(value)?,
+                keys::WAIT_FOR_CONNECTION => attributes.waits = flag(value)?,
+                keys::LAUNCHER => attributes.is_launcher = flag(value)?,
+                keys::TIMEOUT => {
+                    attributes.limit = Some(seconds(value)?).filter(|it| !it.is_zero())
+                }
                 keys::CONNECT_MAX_RETRIES => retries = number(value)?,
                 keys::CONNECT_RETRY_DELAY => delay = Some(seconds(value)?),
                 keys::TOOL_NSPACE => nspace = Some(Nspace::new(Text::from(text(value)?))),
                 keys::TOOL_RANK => rank = rank_of(value)?,
-                keys::SERVER_TMPDIR => wishes.search = wishes.search.server_dir(text(value)?),
-                keys::SYSTEM_TMPDIR => wishes.search = wishes.search.system_dir(text(value)?),
+                keys::SERVER_TMPDIR => {
+                    attributes.search = attributes.search.server_dir(text(value)?)
+                }
+                keys::SYSTEM_TMPDIR => {
+                    attributes.search = attributes.search.system_dir(text(value)?)
+                }
                 keys::HOSTNAME | keys::SERVER_HOSTNAME => {
-                    wishes.search = wishes.search.host(text(value)?)
+                    attributes.search = attributes.search.host(text(value)?)
                 }
                 _ => {}
             }
         }
         if let Some(nspace) = nspace {
-            wishes.name = Some(Proc::new(nspace, rank));
+            attributes.name = Some(Proc::new(nspace, rank));
         }
         if let Some(target) = target(infos)? {
-            wishes.search = wishes.search.target(target);
+            attributes.search = attributes.search.target(target);
         }
         let delay = delay.unwrap_or(RETRY_DELAY);
-        if wishes.waits && retries == 0 {
-            retries = tries_within(wishes.limit, delay);
+        if attributes.waits && retries == 0 {
+            retries = tries_within(attributes.limit, delay);
         }
-        wishes.search = wishes.search.tries(retries.saturating_add(1), delay);
-        Ok(wishes)
+        attributes.search = attributes.search.tries(retries.saturating_add(1), delay);
+        Ok(attributes)
     }
 }
 
@@ -138,20 +144,20 @@ pub(super) fn for_server(
         .iter()
         .any(|info| info.key.is(keys::LAUNCHER) && info.truth().is_true());
     let is_of_server = |info: &Info<'_>| !TARGETS.iter().any(|key| info.key.is(*key));
-    let mut told: Vec<_> = infos.into_iter().filter(is_of_server).collect();
-    for info in &mut told {
+    let mut kept: Vec<_> = infos.into_iter().filter(is_of_server).collect();
+    for info in &mut kept {
         // The init of the tool has already honored what it required.
         info.flags = info.flags.without(InfoFlags::REQD);
     }
     if let Some(name) = name {
         let nspace = Value::String(Some(name.nspace.as_text().clone()));
-        told.push(Info::new(keys::SERVER_NSPACE, nspace));
-        told.push(Info::new(keys::SERVER_RANK, Value::Rank(name.rank)));
+        kept.push(Info::new(keys::SERVER_NSPACE, nspace));
+        kept.push(Info::new(keys::SERVER_RANK, Value::Rank(name.rank)));
     }
     if is_launcher {
-        told.push(Info::new(keys::SERVER_TOOL_SUPPORT, true));
+        kept.push(Info::new(keys::SERVER_TOOL_SUPPORT, true));
     }
-    told
+    kept
 }
 
 fn flag(value: &Value<'_>) -> Result<bool> {
@@ -196,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_exact_name_of_a_server_is_taken() {
+    fn the_most_specific_attribute_names_the_server() {
         let system = Info::new(keys::CONNECT_TO_SYSTEM, true);
         let pid = Info::new(keys::SERVER_PIDINFO, Value::Pid(7));
         let uri = Info::new(keys::SERVER_URI, "s.0;tcp4://127.0.0.1:1");
@@ -216,21 +222,21 @@ mod tests {
     }
 
     #[test]
-    fn wishes_of_a_wrong_type_or_that_cannot_be_met_are_refused() {
-        let status = |info: Info<'_>| Wishes::of("PMIx_tool_init", &[info]).err();
+    fn attributes_of_a_wrong_type_or_required_and_unknown_are_rejected() {
+        let status = |info: Info<'_>| ToolAttributes::of("PMIx_tool_init", &[info]).err();
         let bad = Some(Status::ERR_BAD_PARAM);
         assert_eq!(status(Info::new(keys::SERVER_PIDINFO, Value::Pid(-1))), bad);
         assert_eq!(status(Info::new(keys::SERVER_URI, 3_u32)), bad);
         assert_eq!(status(Info::new(keys::TOOL_DO_NOT_CONNECT, "perhaps")), bad);
         let unsupported = Some(Status::ERR_NOT_SUPPORTED);
-        let mut unknown = Info::new("pmix.of.nobody", true);
+        let mut unknown = Info::new("pmix.unknown", true);
         assert_eq!(status(unknown.clone()), None);
         unknown.flags = InfoFlags::REQD;
         assert_eq!(status(unknown), unsupported);
     }
 
     #[test]
-    fn who_waits_tries_for_as_long_as_that() {
+    fn a_wait_for_a_server_lasts_until_its_time_limit() {
         let delay = Duration::from_secs(1);
         assert_eq!(tries_within(Some(Duration::from_secs(5)), delay), 5);
         assert_eq!(tries_within(None, delay), u32::MAX);
