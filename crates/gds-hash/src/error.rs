@@ -9,15 +9,15 @@ use pmix_types::memory::OutOfMemory;
 use pmix_types::{ErrorDetail, Status, ValueError};
 
 pmix_types::error_type! {
-    /// The reason that a registration was rejected, a value was not found, or bytes of a peer are
-    /// invalid.
+    /// The reason for which a registration was rejected, a value was not found, or bytes of a peer
+    /// are invalid.
     ///
-    /// The offset is relative to the message that was read.
+    /// The offset is in bytes from the start of the message.
     pub struct Error;
     passes on bfrops::Error, pmix_map::Error, ValueError, OutOfMemory;
 }
 
-/// The prefix of the place of an entry.
+/// The prefix of the path of an entry.
 const ENTRY: &str = "entry ";
 
 impl Error {
@@ -33,13 +33,13 @@ impl Error {
         Self::new(Status::ERR_BAD_PARAM, message)
     }
 
-    /// Creates an error for a value that was not found, with the place of the search.
+    /// Creates an error for a value that was not found. The message tells where it was searched.
     #[cold]
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(Status::ERR_NOT_FOUND, message)
     }
 
-    /// Prefixes the place with an enclosing entry, for example `[2] pmix.app.arr`.
+    /// Adds an enclosing entry to the front of the path, for example `[2] pmix.app.arr`.
     #[cold]
     pub(crate) fn inside(self, place: usize, key: &dyn fmt::Display) -> Self {
         let inner = self.entry();
@@ -54,8 +54,8 @@ impl Error {
         ErrorDetail::from(self).at(offset).into()
     }
 
-    /// Returns the entry of the registration, from the outermost array inwards; empty if the error
-    /// is not about an entry.
+    /// Returns the path of the entry in the registration, outermost array first. It is empty if the
+    /// error is not about an entry.
     #[must_use]
     pub fn entry(&self) -> &str {
         let place = self.0.place();

@@ -52,8 +52,8 @@ mod counted {
 //
 // Source: none outside; the limits are this project's own, in bytes.
 
-/// Limits on the data that a process may have put. A commit may have twice as many keys, because it
-/// contains a global value twice.
+/// Limits on the data that a process may put. A commit may have twice as many keys, because it
+/// contains global values twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitLimits {
     /// The number of bytes ([`ModexStore::num_bytes`](crate::ModexStore::num_bytes)).
@@ -69,8 +69,8 @@ impl CommitLimits {
         keys: usize::MAX,
     };
 
-    /// Returns the limits that remain after one more key with this number of bytes, or `None` if
-    /// the key exceeds them.
+    /// Returns the limits that remain after another key with this number of bytes, or `None` if the
+    /// key exceeds them.
     pub(crate) fn beside(self, bytes: usize) -> Option<Self> {
         Some(Self {
             bytes: self.bytes.checked_sub(bytes)?,
@@ -120,13 +120,13 @@ impl Store {
         Ok(out)
     }
 
-    /// Stores the output of [`collect_job_info`](Self::collect_job_info) of another node. Returns
-    /// the jobs that it added or updated, each with the errors of the entries that were omitted. A
-    /// job for which `has_own` returns `true` is left unchanged.
+    /// Stores the output of [`collect_job_info`](Self::collect_job_info) from another node. Returns
+    /// the jobs that it added or updated, each with the errors of omitted entries. Jobs for which
+    /// `has_own` returns `true` are not changed.
     ///
     /// # Errors
     ///
-    /// The status and the offset of the decoder; the jobs before the offset have been stored.
+    /// The bytes cannot be decoded. Jobs before the offset of the error have been stored.
     pub fn absorb_collected(
         &self,
         codec: &Codec<'_>,

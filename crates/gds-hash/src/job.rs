@@ -33,11 +33,11 @@ pub(crate) use self::register::other_jobs;
 pub use self::registration::Registration;
 pub use self::subject::Subject;
 
-/// The job info of a job: the values that the host stated, and the folded maps from which the
-/// others are derived.
+/// The job info of a job: the values that the host registered, and the folded maps from which other
+/// values are derived.
 ///
-/// A job is immutable: an update replaces it by another job. All reads take `&self` and may run on
-/// any number of threads at once.
+/// A job is immutable: an update creates a new one. All reads take `&self` and may run on any
+/// number of threads at once.
 #[derive(Clone, Debug)]
 pub struct Job {
     pub(crate) nspace: Nspace<'static>,
@@ -53,7 +53,7 @@ pub struct Job {
 /// The values of a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Session {
-    /// The session number, if the host stated one.
+    /// The session number, if the host registered one.
     pub(crate) id: Option<u32>,
     pub(crate) values: Table,
     pub(crate) nodes: Nodes,
@@ -79,7 +79,7 @@ impl Job {
         self.nodes.of_rank(rank).is_some() || self.procs.all(rank.as_raw()).next().is_some()
     }
 
-    /// Returns the number of processes in the maps of the job.
+    /// Returns the number of processes in the process map of the job.
     #[must_use]
     pub fn num_ranks(&self) -> u64 {
         let maps = self.nodes.maps.as_ref();
@@ -110,7 +110,7 @@ impl Job {
 // Source: PMIx Standard, chapter "Reserved Keys", `PMIX_HOSTNAME`, `PMIX_HOSTNAME_ALIASES` and
 // `PMIX_NODEID`.
 
-/// The node of this server, which is the default node of requests.
+/// The node of this server. Requests that name no node are about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LocalNode {
     name: Vec<u8>,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The job datastore: the registrations of a resource manager, kept folded, with fast gets.
+//! The datastore: the job info that a host registers, stored folded, with fast gets.
 //!
 //! A host registers a [`Job`] with infos: values of the session, the job, its applications, nodes
 //! and processes, alone or in nested arrays, and the two maps that place processes on nodes. The
-//! maps stay folded ([`pmix_map`]). Values that follow from them (the peers on a node, the node of
-//! a rank) are derived on demand. Values that the host states take precedence over derived ones.
+//! maps stay folded ([`pmix_map`]). Values that follow from the maps, such as the peers on a node,
+//! are derived on demand. Registered values take precedence over derived ones.
 //!
 //! ```
 //! use gds_hash::{LocalNode, Job, Request};

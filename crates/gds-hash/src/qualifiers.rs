@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The qualifiers of a value as a set of hashes.
 //!
-//! A peer chooses the number and the similarity of the qualifiers of a value. Two sets of hashes
-//! are compared in a single pass, so storing or finding a value takes time in proportion to its
-//! qualifiers, without pairwise comparisons.
+//! Peers may send values with many similar qualifiers. Two sets of hashes are compared in a single
+//! pass, so the time to store or find a value is proportional to the number of its qualifiers.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::LazyLock;
@@ -34,8 +33,8 @@ impl Qualifiers {
         self.0.is_empty()
     }
 
-    /// Returns `true` if a value with these qualifiers answers a get with the qualifiers `asked`:
-    /// it must have all of them, and none if none are given.
+    /// Returns `true` if a get with the qualifiers `asked` finds a value with these qualifiers: the
+    /// value must have every qualifier of `asked`, and none if `asked` is empty.
     pub(crate) fn answer(&self, asked: &Self) -> bool {
         if asked.is_empty() || asked.0.len() > self.0.len() {
             return asked.is_empty() && self.is_empty();
@@ -50,14 +49,15 @@ impl Qualifiers {
     }
 }
 
-/// Returns the hash of a qualifier, which is equal for the same key with values that compare equal.
+/// Returns the hash of a qualifier. Qualifiers with the same key and equal values have equal
+/// hashes.
 fn hash(info: &Info<'_>, scratch: &mut Vec<u8>) -> u64 {
     let mut hasher = HASHER.build_hasher();
     info.key.as_bytes().hash(&mut hasher);
     info.value.data_type().as_raw().hash(&mut hasher);
     match &info.value {
         Value::String(text) => text.as_ref().map(|text| text.as_bytes()).hash(&mut hasher),
-        // Positive and negative zero compare equal.
+        // Adding zero converts -0.0 to 0.0, because both are equal.
         Value::Float(number) => (*number + 0.0).to_bits().hash(&mut hasher),
         Value::Double(number) => (*number + 0.0).to_bits().hash(&mut hasher),
         other => {
@@ -108,7 +108,7 @@ mod tests {
         assert_ne!(of(Value::Uint32(1)), of(Value::Uint64(1)));
         assert_ne!(of(Value::from("1")), of(Value::Uint64(1)));
         assert_ne!(of(Value::String(None)), of(Value::from("")));
-        // The mark of a qualifier is not part of the qualifier.
+        // The flag that marks an info as a qualifier is not compared.
         let marked = Info::new("k", "v").qualifier();
         assert_eq!(Qualifiers::of(&[marked]), of(Value::from("v")));
     }

@@ -30,16 +30,16 @@ impl QueryResults {
 }
 
 impl Store {
-    /// Answers a query for the values of its keys, for the job or process that its qualifiers name.
+    /// Returns the values of the keys in a query, for the job or process that its qualifiers name.
     ///
-    /// `PMIX_NSPACE` names the job, and with `PMIX_RANK` a process of it; `PMIX_PROCID` names both.
-    /// A query without a process is about the job. The other qualifiers have the same meaning as
-    /// for [`Self::get`].
+    /// `PMIX_NSPACE` names a job, and `PMIX_RANK` a process of it. `PMIX_PROCID` names both. A
+    /// query without a process is about the job. The other qualifiers have the same meaning as for
+    /// [`Self::get`].
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` if the query has no keys, names no job, or names it with a value of
-    /// another type.
+    /// `PMIX_ERR_BAD_PARAM` if the query has no keys or names no job, or a qualifier has an invalid
+    /// type.
     pub fn query(&self, query: &Query<'_>) -> Result<QueryResults, Error> {
         if query.keys.is_empty() {
             return Err(Error::bad("a query without keys"));

@@ -8,23 +8,24 @@ use bfrops::{RegexExtent, RegexFramer};
 use pmix_map::{Error, Limits, MapParser, NodeList, ProcMap};
 use pmix_types::{ErrorDetail, Regex2Ref, Status};
 
-/// A parser of encoded maps that also determines the length of maps without a length on the wire.
+/// A parser of encoded maps that also determines the length of maps that have no length on the
+/// wire.
 ///
-/// The framework of encoders (`preg_core::Preg`) and [`PlainMaps`] implement it.
+/// `preg_core::Preg` and [`PlainMaps`] implement it.
 pub trait MapReader: MapParser + RegexFramer {}
 
 impl<T: MapParser + RegexFramer> MapReader for T {}
 
-/// A parser of text maps, which rejects encoded ones.
+/// A parser of maps as text. It rejects encoded maps.
 ///
-/// It is for clients: servers send them the names of nodes, not encoded maps.
+/// Clients use it, because servers send them node names instead of encoded maps.
 #[derive(Clone, Debug, Default)]
 pub struct PlainMaps(Limits);
 
 impl PlainMaps {
     fn refuse_encoded(text: &[u8]) -> Result<(), Error> {
-        // A tag consists of letters and a punctuation mark, which lists of names or ranks do not
-        // contain.
+        // The tag of a scheme is letters and a punctuation mark. Lists of names or ranks do not
+        // begin like this.
         let letters = text.iter().take_while(|b| b.is_ascii_alphabetic()).count();
         let is_tagged = letters > 0 && matches!(text.get(letters), Some(b'[' | b':'));
         match is_tagged || text.contains(&0) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Values that one thread replaces while others read them.
 //!
-//! In unit tests each is a model that explores every order of threads ([`model`]), and the tests in
-//! `store/schedules.rs` use it. Tests of the results of a store are in `tests/`, where the real
-//! types are used.
+//! In unit tests, models replace the real types ([`model`]): with them, the tests in
+//! `store/schedules.rs` run in every order of threads. Tests in `tests/` use the real types.
 
 #[cfg(test)]
 mod model;

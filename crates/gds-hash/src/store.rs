@@ -16,18 +16,19 @@ use crate::{
     Remote, Request,
 };
 
-/// The number of parts that hold the jobs. A registration copies one part, so its cost hardly grows
-/// up to 100,000 jobs. Tests use fewer, because the model of schedules creates all parts each time.
+/// The number of parts of the store. A registration copies one part, so its time hardly grows up to
+/// 100,000 jobs. Tests use fewer, because the loom tests (`store/schedules.rs`) create all parts
+/// for each order of threads.
 const PARTS: usize = if cfg!(test) { 64 } else { 1024 };
 
-/// The jobs of a part by name; a copy of the part shares them.
+/// The jobs of a part by name. A copy of the part shares the jobs.
 type Jobs = HashMap<Arc<[u8]>, Arc<Registered>>;
 
 /// The datastore: all jobs of a server or client, with the data that their processes put. Readers
 /// take no lock.
 ///
-/// Any number of threads may read while one registers: a reader takes a snapshot without waiting,
-/// and a writer replaces the part that changes. A failed registration changes nothing.
+/// Any number of threads may read while another registers: a reader takes a snapshot without
+/// waiting, and a writer replaces the changed part. A failed registration changes nothing.
 pub struct Store {
     local_node: LocalNode,
     maps: Arc<dyn MapReader>,
@@ -37,12 +38,12 @@ pub struct Store {
     writer: Mutex<Described>,
 }
 
-/// The jobs that registrations of other jobs described.
+/// The jobs that are described by registrations of other jobs.
 #[derive(Default)]
 struct Described {
-    /// The described jobs by the job whose registration described them, without duplicates.
+    /// The described jobs, without duplicates, by the job whose registration describes them.
     by: HashMap<Nspace<'static>, Vec<Nspace<'static>>>,
-    /// The inverse of `by`.
+    /// The inverse of `by`: the describing jobs by described job.
     of: HashMap<Nspace<'static>, HashSet<Nspace<'static>>>,
 }
 
@@ -53,7 +54,7 @@ impl Described {
         }
     }
 
-    /// Removes the descriptions by a job; returns the jobs that no other job describes.
+    /// Removes the descriptions by a job. Returns the jobs that no other job describes.
     fn remove(&mut self, by: &Nspace<'_>) -> Vec<Nspace<'static>> {
         let mut others = self.by.remove(by.as_bytes()).unwrap_or_default();
         others.retain(|other| {
@@ -71,8 +72,7 @@ impl Described {
     }
 }
 
-/// A job that the registration of another one describes: its nspace, its previous state, and its
-/// new state.
+/// A job that the registration of another job describes: nspace, previous state and new state.
 type DescribedJob = (Nspace<'static>, Option<Arc<Registered>>, Job);
 
 /// A registered job, the data that its processes put, and the packed job info for its clients.
@@ -80,7 +80,7 @@ type DescribedJob = (Nspace<'static>, Option<Arc<Registered>>, Job);
 pub struct Registered {
     job: Job,
     num_local_procs: u32,
-    /// The store is kept when an update replaces the job.
+    /// The data that processes put. They are kept when an update replaces the job.
     puts: Arc<ArcSwap<ModexStore>>,
     replies: JobInfoReplies,
     /// `true` if only session arrays of other jobs describe the job, and the host has not
@@ -95,13 +95,13 @@ impl Registered {
         &self.job
     }
 
-    /// Returns the number of processes on the node of this server, as the host stated it.
+    /// Returns the number of processes on the node of this server, as the host registered it.
     #[must_use]
     pub const fn num_local_procs(&self) -> u32 {
         self.num_local_procs
     }
 
-    /// Returns a snapshot of the data that its processes have put.
+    /// Returns a snapshot of the data that processes of the job have put.
     #[must_use]
     pub fn modex_store(&self) -> Arc<ModexStore> {
         self.puts.load_full()
@@ -122,8 +122,8 @@ impl Registered {
         self.replies.get(&self.job, codec, release, remote)
     }
 
-    /// Drops the packed job info, when no more clients are expected. A later request packs it
-    /// again.
+    /// Drops the packed job info. The caller does this when it expects no more clients. A later
+    /// request packs it again.
     pub fn forget_replies(&self) {
         self.replies.clear();
     }
@@ -157,21 +157,21 @@ impl Store {
         &*self.maps
     }
 
-    /// Registers or updates a job. New values take precedence over previous ones, and the others
-    /// are kept (PMIx Standard, `PMIx_server_register_nspace`).
+    /// Registers or updates a job. New values replace previous ones; all other values are kept
+    /// (PMIx Standard, `PMIx_server_register_nspace`).
     ///
     /// With `PMIX_REGISTER_NODATA` only the name of the job is registered.
     ///
-    /// Other jobs that arrays of the session describe are known as well until this job is removed
-    /// (the same chapter, "Assembling information"). A registration of such a job by the host takes
-    /// precedence, and is not removed with this job.
+    /// Session arrays may describe other jobs, which then exist until this job is removed (the same
+    /// chapter, "Assembling information"). If the host registers such a job, that registration
+    /// takes precedence and is not removed with this job.
     ///
     /// Returns warnings for the host: contradictions ([`Job::contradictions`]), and missing maps.
     ///
     /// # Errors
     ///
     /// As for [`Job::register`], and `PMIX_ERR_BAD_PARAM` for a contradiction if the registration
-    /// rejects them ([`Registration::refuse_contradictions`]); the store is unchanged then.
+    /// rejects them ([`Registration::refuse_contradictions`]); then the store is unchanged.
     pub fn register_nspace<'i>(
         &self,
         nspace: &Nspace<'_>,
@@ -212,8 +212,8 @@ impl Store {
         Ok(warnings)
     }
 
-    /// Returns the other jobs that a registration describes and that the host has not registered,
-    /// with their previous and their new state.
+    /// Returns the other jobs that a registration describes, except those that the host has
+    /// registered.
     ///
     /// # Errors
     ///
@@ -250,9 +250,9 @@ impl Store {
 
     /// Registers or updates a job with the valid infos, and returns the errors of the others.
     ///
-    /// This is for a client, whose server may be newer and send entries that this library does not
-    /// know. An entry with an error is omitted as a whole; of two contradicting entries the second
-    /// is omitted. The cost is in proportion to the infos, for any number of errors.
+    /// Clients use this, because a newer server may send entries that this library does not know.
+    /// An entry with an error is omitted as a whole. If two entries contradict each other, the
+    /// second is omitted. The time is proportional to the infos, for any number of errors.
     ///
     /// # Errors
     ///
@@ -293,8 +293,7 @@ impl Store {
         });
     }
 
-    /// Returns the other jobs that registrations of a job described, in the order of their
-    /// description.
+    /// Returns the other jobs that registrations of a job describe, in order.
     #[must_use]
     pub fn described_by(&self, nspace: &Nspace<'_>) -> Vec<Nspace<'static>> {
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -302,8 +301,8 @@ impl Store {
         described.cloned().unwrap_or_default()
     }
 
-    /// Removes a job and the data that its processes put, and the other jobs that only its
-    /// registration described.
+    /// Removes a job, the data that its processes put, and other jobs that only its registration
+    /// describes.
     ///
     /// # Errors
     ///
@@ -333,7 +332,7 @@ impl Store {
         self.part(nspace).load().get(nspace.as_bytes()).cloned()
     }
 
-    /// Returns the value of a key of a process or its job.
+    /// Returns the value of a key of a process or of its job.
     ///
     /// # Errors
     ///
@@ -348,9 +347,9 @@ impl Store {
     }
 
     /// Returns all values of a process, or, with [`Rank::WILDCARD`](pmix_types::Rank::WILDCARD), of
-    /// its whole job: values that the host registered, derived values, then the data that the
-    /// process put for others of this node or that a fence collected. Qualifiers may select another
-    /// realm, as for [`Job::known`].
+    /// its whole job: registered values, derived values, then the data that the process put for
+    /// other processes of this node or that a fence collected. Qualifiers may select another realm,
+    /// as for [`Job::known`].
     ///
     /// # Errors
     ///
@@ -383,12 +382,11 @@ impl Store {
         }
     }
 
-    /// Changes the data that processes of a job put, atomically for readers.
+    /// Changes the data that processes of a job put. Readers see all changes at once.
     ///
     /// # Errors
     ///
-    /// The error of the change, which then has no effect; `PMIX_ERR_NOT_FOUND` if the job is
-    /// unknown.
+    /// The error of `change`, which then has no effect; `PMIX_ERR_NOT_FOUND` if the job is unknown.
     pub fn update_modex<T>(
         &self,
         nspace: &Nspace<'_>,
@@ -402,12 +400,12 @@ impl Store {
         Ok(answer)
     }
 
-    /// Stores the modex of a fence, for every registered job.
+    /// Stores the data of a modex for all registered jobs.
     pub fn absorb(&self, modex: &Modex) {
         let mut nspaces: Vec<_> = modex.procs().map(|(nspace, _)| nspace).collect();
         nspaces.dedup();
         for nspace in nspaces {
-            // No process here can ask for the data of an unknown job.
+            // Data of an unknown job are dropped, because no process of this node can request them.
             let _ = self.update_modex(nspace, |puts| {
                 puts.absorb(nspace, modex);
                 Ok(())
@@ -465,7 +463,7 @@ impl Store {
     }
 }
 
-/// Checks that a job can have an nspace.
+/// Returns an nspace if a job can have it.
 fn registrable(nspace: &Nspace<'_>) -> Result<Nspace<'static>, Error> {
     let nspace = Nspace::new(nspace.as_bytes().to_vec());
     if nspace.is_empty() || nspace.as_bytes().len() > Nspace::MAX_LEN {

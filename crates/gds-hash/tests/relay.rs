@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A separate program, as its allocator counts the memory of every thread.
+//! The packing of job info for gets about another job. A separate test binary, because its
+//! allocator counts the memory of every thread.
 //!
-//! The job information for another job is packed in one pass, without intermediate unpacking. An unpacked process would
-//! be an array on the heap, so the test counts allocations.
+//! The job info is packed in one pass, without an array on the heap for each process. So the test
+//! counts allocations.
 
 #[path = "../../bfrops/tests/meter/mod.rs"]
 mod meter;
@@ -37,6 +38,6 @@ fn another_job_is_packed_without_unpacking_its_processes() {
     let (few_calls, few_bytes) = cost_of_kvals(10);
     let (calls, bytes) = cost_of_kvals(1_000);
     assert!(bytes > few_bytes + 2 * 990 * 60, "{few_bytes} to {bytes}");
-    // Only the reply itself, which doubles, and the list of peers of a node grow.
+    // Only the reply, which doubles when it is full, and the list of peers on a node allocate more.
     assert!(calls < few_calls + 40, "{few_calls} to {calls} allocations");
 }

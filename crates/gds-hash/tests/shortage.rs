@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A separate program, as its allocator has as much memory as a test gives it.
+//! Requests with little memory left. A separate test binary, because its allocator limits the
+//! memory.
 //!
-//! Jobs with little memory left: a reply or the result of a get is complete, or the request is refused.
+//! A reply, or the result of a get, is complete, or the request fails.
 
 #[expect(dead_code, reason = "nothing is counted here")]
 #[path = "../../bfrops/tests/meter/mod.rs"]
@@ -53,7 +54,7 @@ fn a_reply_has_every_value_or_is_refused() {
     let (reply, refused) = with_little(|| short.reply(&codec, release, remote));
     assert!(reply == whole);
     assert!(refused > 3, "{refused} refused");
-    // A reply that was refused must not be kept for the next client.
+    // A failed reply must not be kept for the next client.
     let (short, replies) = (job(), JobInfoReplies::default());
     let get = || replies.get(&short, &codec, release, remote);
     let (reply, refused) = with_little(get);

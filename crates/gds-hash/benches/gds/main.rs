@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The part of `cargo xtask bench gds` for this project: the cost of a job in a store.
+//! The part of `cargo xtask bench gds` for this project: measures time and memory of a job in a
+//! store.
 //!
 //! `gds NODE_MAP PROC_MAP NUM_NODES NUM_PROCS GETS CYCLES [procs] [folded] [reply RELEASE]` does
-//! what `benches/peers/gds.c` does to a real server, and prints the same lines: a name, the minimum
-//! and the median, in nanoseconds or bytes. In addition, `calls_...` is the number of allocations
-//! of a get, and `scan` the time to read each byte of both maps. With `procs` every process has its
-//! own array. With `folded` the maps are parsed before the registration and passed folded, and
-//! `peak` is the peak memory of a registration. With `reply` the figures of the job info for a
-//! client of that release are added. Memory is the allocated memory that is still held.
+//! what `benches/peers/gds.c` does with a real server, and prints the same lines: a name, the
+//! minimum and the median, in nanoseconds or bytes. In addition, `calls_...` is the number of
+//! allocations of a get, and `scan` the time to read each byte of both maps. With `procs` every
+//! process has its own array. With `folded` the maps are parsed before the registration and passed
+//! folded, and `peak` is the peak memory of a registration. With `reply`, it adds the figures of
+//! the job info for a client of that release. Memory means allocated and not yet freed memory.
 
 mod meter;
 mod reply;
@@ -59,7 +60,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     (result, took as f64)
 }
 
-/// Returns a map in the form that its text indicates.
+/// Returns an info with a map: text, or an encoded map if the text looks like one.
 fn map(key: &'static str, text: &[u8]) -> Info<'static> {
     let encoded = ["pmix[", "raw:", "blob:", "fold:"];
     let is_encoded = encoded.iter().any(|tag| text.starts_with(tag.as_bytes()));
@@ -71,7 +72,7 @@ fn map(key: &'static str, text: &[u8]) -> Info<'static> {
     Info::new(key, value)
 }
 
-/// Returns process arrays as a host might state them for a job placed by blocks.
+/// Returns process arrays as a host might register them for a job that is placed by blocks.
 fn proc_arrays(size: Size) -> Vec<Info<'static>> {
     let each = size.procs / size.nodes;
     let array = |rank: u32| {
@@ -93,13 +94,13 @@ fn proc_arrays(size: Size) -> Vec<Info<'static>> {
     (0..size.procs).map(array).collect()
 }
 
-/// A key of some ranks or of some nodes by number; each get uses a different one.
+/// A key that is requested for ranks or for nodes; each get is about another rank or node.
 struct Question {
     name: &'static str,
     key: &'static str,
-    /// The number of ranks; `None` for the job itself.
+    /// The number of ranks; `None` for gets about the job.
     ranks: Option<u32>,
-    /// The number of nodes; `None` if no node is named.
+    /// The number of nodes; `None` if the gets name no node.
     nodes: Option<u32>,
 }
 
@@ -137,7 +138,7 @@ impl Question {
     }
 }
 
-/// Registers the job; returns the time and the additional bytes of memory.
+/// Registers the job. Returns the time and the bytes of memory that this took.
 fn register(store: &Store, given: &RankSet) -> Result<(f64, usize), Fault> {
     let registration = given.registration();
     meter::forget_peak();

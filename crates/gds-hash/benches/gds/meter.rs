@@ -4,33 +4,33 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The alignment of the probes of `pmix_types::memory`, which are freed at once; they are not part
-/// of a cost.
+/// The alignment by which probes of `pmix_types::memory` are recognized. They are freed at once and
+/// not counted.
 const PROBE: usize = 128;
 
 /// The system's allocator with counters.
 pub(crate) struct Meter;
 
 thread_local! {
-    /// The bytes held, and the number of allocations.
+    /// The allocated bytes, and the number of allocations.
     static COUNT: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
-    /// The bytes held at the last reset of the peak, and the peak since then.
+    /// The allocated bytes at the last reset, and their maximum since then.
     static PEAK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
-/// Resets the peak.
+/// Resets the maximum.
 pub(crate) fn forget_peak() {
     let (held, _) = COUNT.get();
     PEAK.set((held, held));
 }
 
-/// Returns the peak since the reset, beyond the bytes held at that time.
+/// Returns the maximum since the reset, without the bytes that were allocated at the reset.
 pub(crate) fn peak() -> usize {
     let (before, most) = PEAK.get();
     most - before
 }
 
-/// Returns the bytes held by this thread, and its number of allocations.
+/// Returns the allocated bytes of this thread, and its number of allocations.
 pub(crate) fn now() -> (usize, u64) {
     COUNT.get()
 }

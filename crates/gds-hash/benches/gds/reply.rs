@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The time to build the job info for a client, and to return it again.
+//! The time to pack the job info for a client, and to return the packed job info again.
 
 use std::hint::black_box;
 
@@ -9,7 +9,7 @@ use pmix_types::Release;
 
 use crate::{Fault, TOGETHER, nspace, show, timed};
 
-/// The number of times that it is built.
+/// The number of times that the job info is packed.
 const BUILT: usize = 200;
 
 /// Prints `reply`, `reply_shared` and `reply_bytes` for clients of a release.

@@ -13,7 +13,7 @@ use crate::Error;
 /// A function that inflates compressed bytes; returns `None` if they are damaged or too large.
 pub type Inflate = fn(&[u8]) -> Option<Vec<u8>>;
 
-/// The layout of packed data for or from a peer, with the helpers for encoded maps and compressed
+/// The layout of packed data for or from a peer, with the functions for encoded maps and compressed
 /// data.
 #[derive(Clone, Copy)]
 pub struct Codec<'w> {
@@ -22,29 +22,29 @@ pub struct Codec<'w> {
     inflate: Option<Inflate>,
 }
 
-/// The limits of nested bytes: in proportion to their length, without a constant allowance, which
-/// many small objects could add up.
+/// The limits for unpacking byte objects inside a message: in proportion to their length. There is
+/// no constant allowance, because many small objects would multiply it.
 const LIMITS: Limits = Limits {
     depth: 64,
     memory_factor: 64,
     memory_base: 0,
 };
 
-/// The additional bytes of memory that a decoded value may take, beyond the remaining length of its
+/// The bytes of memory that a decoded value may take in addition to the remaining length of the
 /// message.
 const VALUE_MEMORY: usize = 16 << 20;
 
-/// Returns the memory limit of a value for a remaining length. The memory of a value does not count
-/// against the next one, because each value is stored before the next is read.
+/// Returns the memory limit for a value, by the remaining length of the message. Each value has its
+/// own limit, because it is stored before the next one is unpacked.
 fn memory(len: usize) -> usize {
     let most = len.saturating_add(VALUE_MEMORY);
     len.saturating_mul(LIMITS.memory_factor).min(most)
 }
 
-/// The most values of one key with different qualifiers in a message of a commit.
+/// The maximum number of values of one key, with different qualifiers, in a commit message.
 pub(crate) const MAX_VARIANTS: usize = 256;
-/// The most stored values of one key with different qualifiers, for each of local and remote
-/// processes.
+/// The maximum number of stored values of one key, with different qualifiers, each for local and
+/// for remote processes.
 pub(crate) const MAX_STORED_VARIANTS: usize = 4 * MAX_VARIANTS;
 
 impl<'w> Codec<'w> {
@@ -58,14 +58,14 @@ impl<'w> Codec<'w> {
         }
     }
 
-    /// Sets the framer that determines the length of encoded maps of the string form.
+    /// Sets the framer, which determines the length of encoded maps in string form.
     #[must_use]
     pub const fn with_framer(mut self, framer: &'w dyn RegexFramer) -> Self {
         self.framer = Some(framer);
         self
     }
 
-    /// Sets the function that inflates the data that newer servers compress.
+    /// Sets the function that inflates data. Newer servers send compressed data.
     #[must_use]
     pub const fn with_inflate(mut self, inflate: Inflate) -> Self {
         self.inflate = Some(inflate);
@@ -148,13 +148,15 @@ impl<'w> Codec<'w> {
     }
 }
 
-/// A reader of calls from a part of a message, whose errors have offsets in the message.
+/// A reader of pack calls from a part of a message. The offsets of its errors are relative to the
+/// whole message.
 pub(crate) struct Reader<'a> {
     codec: Codec<'a>,
     decoder: Decoder<'a>,
     /// The offset of the bytes in the message.
     start: usize,
-    /// The offset of the compressed object that contained the bytes.
+    /// The offset in the message of the compressed object from which the bytes were inflated, if
+    /// any.
     inside: Option<usize>,
 }
 
@@ -181,14 +183,14 @@ impl<'a> Reader<'a> {
         self.codec.layout
     }
 
-    /// Reads a call of one `PMIX_KVAL`, and returns the bytes of its value as well.
+    /// Unpacks a call of one `PMIX_KVAL`. Also returns the packed bytes of the value.
     pub(crate) fn kval(&mut self) -> Result<(Kval<'a>, &'a [u8]), Error> {
         self.decoder.allow_memory(memory(self.rest().len()));
         let read = self.decoder.kval_with_bytes();
         read.map_err(|error| self.fault(&error))
     }
 
-    /// Reads a call of one `PMIX_VALUE`, and returns the bytes of the value as well.
+    /// Unpacks a call of one `PMIX_VALUE`. Also returns the packed bytes of the value.
     pub(crate) fn value(&mut self) -> Result<(Value<'a>, &'a [u8]), Error> {
         self.decoder.allow_memory(memory(self.rest().len()));
         let read = self.decoder.value_with_bytes();
@@ -200,7 +202,7 @@ impl<'a> Reader<'a> {
         read.map_err(|error| self.fault(&error))
     }
 
-    /// Reads a byte object or a buffer, and returns a reader of its content.
+    /// Unpacks a byte object or a buffer, and returns a reader of its content.
     pub(crate) fn object<K>(&mut self) -> Result<Self, Error>
     where
         K: for<'b> WireType<Item<'b> = Bytes<'b>>,
@@ -220,13 +222,15 @@ impl<'a> Reader<'a> {
         self.decoder.rest()
     }
 
-    /// Sets the offset of the compressed object, which all errors then have.
+    /// Sets the offset of the compressed object from which the bytes were inflated. All errors then
+    /// have this offset.
     pub(crate) fn inside(mut self, object: usize) -> Self {
         self.inside = Some(object);
         self
     }
 
-    /// Reads calls of one kval each up to the end, within limits, from which they are deducted.
+    /// Unpacks calls of one kval each up to the end. Deducts them from the limits, and fails if
+    /// they exceed these.
     pub(crate) fn kvals(
         &mut self,
         entries: &mut Vec<Entry>,
@@ -268,7 +272,7 @@ pub(crate) fn qualified<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> Vec
     qualified
 }
 
-/// Checks that a message has no more values of a key than a search can handle quickly.
+/// Checks that a message does not have so many values of one key that searches become slow.
 pub(crate) fn check_variants<'e>(
     entries: impl IntoIterator<Item = &'e Entry>,
     most: usize,

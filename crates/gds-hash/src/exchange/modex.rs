@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The modex: the contributions of servers to a fence that collects data.
 //!
-//! The host transfers the bytes without examining them: each server contributes one byte object,
-//! and every server receives the concatenation of all. Only servers with one implementation and
-//! form must agree. Frozen: append only.
+//! The host transfers the bytes without examining them. Each server contributes one byte object,
+//! and every server receives the concatenation of all. All servers of a fence must use the same
+//! form. Frozen: append only.
 //!
 //! | part, 4.2 and 5.0 | call | content |
 //! | --- | --- | --- |
@@ -40,11 +40,10 @@ use crate::{Error, ModexStore};
 /// The form of the contributions to a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ModexForm {
-    /// The form of OpenPMIx 4.2 and 5.0: processes by number, and keys by number if that is
-    /// shorter.
+    /// The form of OpenPMIx 4.2 and 5.0, which numbers processes, and also keys if that is shorter.
     Numbered,
-    /// The form of OpenPMIx 6.1 and later: processes by name. Only this form can state that a key
-    /// is removed.
+    /// The form of OpenPMIx 6.1 and later, which names processes. Only this form can have removed
+    /// keys.
     Named,
 }
 
@@ -57,7 +56,8 @@ pub struct Participant<'m> {
     pub num_procs: u32,
 }
 
-/// The contributions of the servers of a fence, validated as a whole before any of them is stored.
+/// The decoded contributions of all servers to a fence. They are validated as a whole before any is
+/// stored.
 #[derive(Clone, Debug, Default)]
 pub struct Modex {
     parts: Vec<Part>,
@@ -76,8 +76,8 @@ impl Modex {
         self.parts.iter().map(|part| (&part.nspace, part.rank))
     }
 
-    /// Keeps only the data of some processes. A server excludes its own processes, whose stored
-    /// data may be newer than its contribution.
+    /// Keeps only the data of processes for which `keep` returns `true`. A server excludes its own
+    /// processes, whose stored data may be newer than its contribution.
     pub fn retain(&mut self, mut keep: impl FnMut(&Nspace<'static>, Rank) -> bool) {
         self.parts.retain(|part| keep(&part.nspace, part.rank));
     }
@@ -86,7 +86,7 @@ impl Modex {
 impl ModexStore {
     /// Stores the data of a modex for the processes of this job.
     ///
-    /// Data that the processes put earlier are kept unless they are replaced or removed.
+    /// Earlier data of the processes are kept, unless the modex replaces or removes them.
     pub fn absorb(&mut self, nspace: &Nspace<'_>, modex: &Modex) {
         let parts = modex.parts.iter().filter(|part| part.nspace == *nspace);
         for part in parts {
@@ -95,7 +95,7 @@ impl ModexStore {
     }
 }
 
-/// Returns the number of ranks before those of a participant.
+/// Returns the number of processes of the participants before this one.
 fn ranks_before(participants: &[Participant<'_>], place: usize) -> u64 {
     let before = participants.iter().take(place);
     before

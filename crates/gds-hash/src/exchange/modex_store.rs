@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The data that processes put, by process and scope.
 //!
-//! When data are stored, a scope names the processes that may see them; when data are fetched, it
-//! names the processes that ask. One table ([`ScopeSet`](entry::ScopeSet)) defines both, so
+//! In a put, a scope means the processes that may see the data. In a fetch, it means the processes
+//! for which the data are requested. One table ([`ScopeSet`](entry::ScopeSet)) defines both, so
 //! that stored data can always be fetched:
 //!
 //! | scope | a put is seen by | a fetch finds the data for |
@@ -41,7 +41,7 @@ pub(crate) use self::entry::{Entry, ScopeSet};
 pub use self::own::{CommitMessage, OwnPuts, UnansweredCommit};
 pub use self::packed::PackedPuts;
 
-/// A put with a valid key, value and scope: it stores a value or removes a key.
+/// A checked put, which stores a value or removes a key.
 #[derive(Clone)]
 enum Put {
     Store(Entry, ScopeSet),
@@ -66,9 +66,8 @@ type Block = BTreeMap<u32, Arc<ProcData>>;
 
 /// The data that the processes of one job put.
 ///
-/// A clone is a snapshot: it is cheap and does not change with the original. The only writer keeps
-/// the original and publishes clones; readers never wait for it. A later write copies the shared
-/// data of one process and its block, not the rest.
+/// A clone is a cheap snapshot. The only writer keeps the original and publishes clones, so readers
+/// never wait for it. A later write copies only the data of one process and its block.
 ///
 /// ```
 /// use gds_hash::ModexStore;
@@ -83,17 +82,17 @@ type Block = BTreeMap<u32, Arc<ProcData>>;
 pub struct ModexStore {
     /// The blocks by the upper bits of the rank.
     blocks: Arc<BTreeMap<u32, Arc<Block>>>,
-    /// `true` if a process has put another value with an existing key, has removed a key, or was
-    /// removed with its values.
+    /// `true` if a process has replaced a value or removed a key, or if a process with values was
+    /// removed.
     has_changed: bool,
 }
 
 impl ModexStore {
     /// Stores a value for the processes in the scope, or removes the key for them.
     ///
-    /// The last put of a key counts: processes outside of its scope no longer see the key. Values
-    /// with different qualifiers ([`pmix_types::QualifiedValue`]) are stored separately; a deletion
-    /// removes all of them. Deleting a missing key is not an error.
+    /// After the put, processes outside of its scope no longer see the key. Values with different
+    /// qualifiers ([`pmix_types::QualifiedValue`]) are stored separately. A deletion removes all of
+    /// them. Deleting a missing key is not an error.
     ///
     /// DEVIATION: a put with another scope moves the key; OpenPMIx leaves the old value visible to
     /// the processes of the old scope, so both groups continue with different values;
@@ -115,13 +114,13 @@ impl ModexStore {
         }
     }
 
-    /// Returns all values of a key of a process with their qualifiers, for any scope.
+    /// Returns all values that a process put for a key, for any scope and with any qualifiers.
     fn of_key(&self, rank: Rank, key: &Key<'_>) -> &[Entry] {
         let data = self.data(rank);
         data.map_or(&[], |data| data.of_key(key.as_bytes()))
     }
 
-    /// Returns the values of a key of a process that are stored for some scopes.
+    /// Returns the values that a process put for a key, for at least one of the scopes.
     fn of_key_for(
         &self,
         rank: Rank,
@@ -132,14 +131,14 @@ impl ModexStore {
         values.filter(move |entry| entry.scopes.meets(scopes))
     }
 
-    /// Returns the number of values of a key of a process with different qualifiers that are stored
-    /// for some scopes.
+    /// Returns the number of values with different qualifiers that a process put for a key, for at
+    /// least one of the scopes.
     fn num_variants(&self, rank: Rank, key: &Key<'_>, scopes: ScopeSet) -> usize {
         let values = self.of_key_for(rank, key, scopes);
         values.filter(|entry| entry.is_qualified()).count()
     }
 
-    /// Stores values for a set of scopes and leaves those of other scopes unchanged, as commits and
+    /// Stores values for a set of scopes. Values for other scopes do not change, as commits and
     /// modexes require.
     pub(crate) fn merge(&mut self, rank: Rank, scopes: ScopeSet, entries: Vec<Entry>) {
         if !entries.is_empty() {
@@ -158,14 +157,15 @@ impl ModexStore {
 
     /// Returns the value of a key that the scope makes visible to the caller.
     ///
-    /// A get with qualifiers finds a value that has all of them; a get without finds the value
-    /// without. With [`Rank::UNDEF`] the first process that has the key answers.
+    /// A get with qualifiers finds a value that has all of them. A get without qualifiers finds the
+    /// value without qualifiers. With [`Rank::UNDEF`], the value is that of the first process with
+    /// the key.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_EXISTS_OUTSIDE_SCOPE` if the process put the key only for the other of local and
-    /// remote processes, so that waiting is pointless; `PMIX_ERR_BAD_PARAM` for a scope that no
-    /// fetch can use; `PMIX_ERR_NOT_FOUND` otherwise.
+    /// `PMIX_ERR_EXISTS_OUTSIDE_SCOPE` if the process put the key only for a scope to which the
+    /// caller does not belong, so that waiting is pointless; `PMIX_ERR_BAD_PARAM` for a scope that
+    /// is not allowed in a fetch; `PMIX_ERR_NOT_FOUND` otherwise.
     pub fn get(
         &self,
         rank: Rank,
@@ -219,12 +219,13 @@ impl ModexStore {
 
     /// Returns all data of a process that the scope makes visible, in the order of the keys.
     ///
-    /// A qualified value has its packed form: with the key `pmix.qual.val` and its qualifiers.
+    /// A qualified value is returned as it is packed: with the key `pmix.qual.val` and its
+    /// qualifiers.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a scope that no fetch can use; `PMIX_ERR_NOMEM` if the process has
-    /// no memory for copies of all data.
+    /// `PMIX_ERR_BAD_PARAM` for a scope that is not allowed in a fetch; `PMIX_ERR_NOMEM` if the
+    /// process has no memory for copies of all data.
     pub fn all(
         &self,
         rank: Rank,
@@ -235,14 +236,14 @@ impl ModexStore {
         Ok(self.entries(rank, scopes).map(Entry::kval))
     }
 
-    /// Returns `true` if there are data of a process.
+    /// Returns `true` if a process has put data.
     #[must_use]
     pub fn has_rank(&self, rank: Rank) -> bool {
         self.entries(rank, ScopeSet::ALL).next().is_some()
     }
 
-    /// Returns the other ranks that have put data: first those above a rank, in ascending order,
-    /// then those below it.
+    /// Returns the other ranks that have put data, in ascending order: first those above `rank`,
+    /// then those below.
     pub fn others_after(&self, rank: Rank) -> impl Iterator<Item = Rank> + '_ {
         let (upper, lower) = place(rank);
         let above = self.blocks.range(upper..);
@@ -253,8 +254,8 @@ impl ModexStore {
     }
 
     /// Returns `true` if a process ever replaced or removed a value, or was removed with its
-    /// values: a client that received such a value may hold an outdated one. A new key is not a
-    /// change, and neither is the commit of an equal value.
+    /// values: then the cache of a client may have an outdated value. A new key is not a change,
+    /// nor is the commit of an equal value.
     #[must_use]
     pub const fn has_changed(&self) -> bool {
         self.has_changed
@@ -277,11 +278,11 @@ impl ModexStore {
         }
     }
 
-    /// Returns the bytes of heap memory of the data. Equal values of several processes from a fence
-    /// count once.
+    /// Returns the bytes of heap memory of the data. Equal values that several processes share
+    /// after a fence count once.
     ///
-    /// The figure is meant for monitoring a server: it traverses all data, and for a value that is
-    /// neither text nor bytes it uses the size in a C program.
+    /// This is for monitoring a server: it visits all data, and estimates values that are neither
+    /// strings nor bytes by their size in a C program.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let mut seen = HashSet::new();
@@ -300,30 +301,30 @@ impl ModexStore {
         total
     }
 
-    /// Returns the entries of a process that a set of scopes sees.
+    /// Returns the entries of a process for at least one of the scopes.
     pub(crate) fn entries(&self, rank: Rank, scopes: ScopeSet) -> impl Iterator<Item = &Entry> {
         let data = self.data(rank);
         data.into_iter().flat_map(move |data| data.entries(scopes))
     }
 
-    /// Returns the bytes of the data of a process that count against a limit: their packed size, or
-    /// the size in memory if elements of arrays take more there.
+    /// Returns the bytes of a process's data that count against a limit: the packed size, or the
+    /// size in memory for arrays whose elements take more there.
     ///
-    /// The sum is updated with each change, so the call is cheap.
+    /// The number is updated with each change, so the call is cheap.
     #[must_use]
     pub fn num_bytes(&self, rank: Rank) -> usize {
         self.data(rank).map_or(0, ProcData::bytes)
     }
 
-    /// Returns the number of keys that a process has put; values with different qualifiers count
-    /// separately. The number is updated with each change.
+    /// Returns the number of keys that a process has put. Values with different qualifiers count
+    /// separately. The number is updated with each change, so the call is cheap.
     #[must_use]
     pub fn num_keys(&self, rank: Rank) -> usize {
         self.data(rank).map_or(0, ProcData::num_keys)
     }
 
-    /// Returns the removed keys that processes of other nodes may still see; if there are very
-    /// many, only the last ones.
+    /// Returns the removed keys that processes of other nodes may still see. If there are too many,
+    /// returns only the last ones.
     pub(crate) fn removed(&self, rank: Rank) -> impl Iterator<Item = &Key<'static>> {
         self.data(rank).into_iter().flat_map(ProcData::removed)
     }
@@ -338,8 +339,8 @@ impl ModexStore {
         blocks.map(|(rank, data)| (Rank::new(*rank), data.as_ref()))
     }
 
-    /// Changes the data of a process; the closure returns `true` if existing data were replaced or
-    /// removed.
+    /// Changes the data of a process. The closure returns `true` if it replaced or removed existing
+    /// data.
     fn change(&mut self, rank: Rank, write: impl FnOnce(&mut ProcData) -> bool) {
         let (upper, lower) = place(rank);
         let blocks = Arc::make_mut(&mut self.blocks);
@@ -367,7 +368,7 @@ fn kval_of(info: Info<'_>) -> Kval<'_> {
     }
 }
 
-/// Checks a key and returns it.
+/// Returns a key if it is valid.
 fn named(key: Key<'_>) -> Result<Key<'_>, Error> {
     check_name(&key).map(|()| key)
 }

@@ -12,8 +12,8 @@
 //!
 //! The form is that of the data store `hash`, which clients since 3.2 accept. Frozen: append only.
 //!
-//! A 4.2 client stops at the first `pmix` key that it does not know and loses the rest, so it is
-//! sent only keys of its release. Data that the client's module cannot unpack are not sent.
+//! A 4.2 client stops at the first `pmix` key that it does not know and loses the rest. So it
+//! receives only keys of its release. Data that the client's module cannot unpack are not sent.
 //!
 //! Source: OpenPMIx, the component `gds/hash`, as its clients parse it.
 
@@ -38,7 +38,7 @@ use crate::{Codec, Error, Job};
 
 pub use self::stated::Remote;
 
-/// The derived keys of a job that are sent; encoded maps are not, because clients request them.
+/// The derived keys of a job that are sent. Encoded maps are not, because clients request them.
 const OF_JOB: [&str; 5] = [
     keys::JOB_SIZE,
     keys::MAX_PROCS,
@@ -47,13 +47,14 @@ const OF_JOB: [&str; 5] = [
     keys::JOB_NUM_APPS,
 ];
 
-/// The approximate number of bytes for a process; room for all processes is reserved at once, up to
-/// a megabyte.
+/// The approximate number of bytes for a process. Memory for all processes is reserved at once, up
+/// to 1 MiB.
 const OF_ONE: usize = 160;
 
 const MOST_AT_ONCE: usize = 1 << 20;
 
-/// The bytes of a node in an array of nodes: its array, and an info for each name and number.
+/// The bytes of memory of a node in an array of nodes: its array, plus an info for each name and
+/// number.
 const OF_NESTED: usize = 6 * size_of::<Info<'_>>();
 
 /// The derived keys of an application.
@@ -64,11 +65,11 @@ const OF_APP: [&str; 4] = [
     keys::NODE_LIST,
 ];
 
-/// A cache of the packed job info of one job: one reply for each kind of client, packed on the
-/// first request of its kind.
+/// A cache of the packed job info of a job, with a reply for each kind of client. A reply is packed
+/// on the first request of its kind.
 ///
-/// The cache belongs to one job; another job, or an update, has another cache. An existing reply is
-/// read without a lock. A request waits only for a reply of its own kind that is being packed.
+/// An update of the job has a new cache. An existing reply is read without a lock. A request waits
+/// only while a reply of its own kind is being packed.
 ///
 /// ```
 /// use bfrops::{Layout, Module};
@@ -86,7 +87,7 @@ const OF_APP: [&str; 4] = [
 /// ```
 #[derive(Debug, Default)]
 pub struct JobInfoReplies {
-    /// The replies by kind of client; there are few kinds.
+    /// The replies, one for each kind of client. There are few kinds.
     kinds: ArcSwap<Vec<Arc<Shared>>>,
 }
 
@@ -98,7 +99,7 @@ struct Shared {
     reply: OnceLock<Result<Arc<Vec<u8>>, Error>>,
 }
 
-/// The properties that distinguish replies.
+/// The kind of a client: the properties that distinguish replies.
 type Kind = (Layout, Release, Remote);
 
 impl JobInfoReplies {
@@ -120,13 +121,13 @@ impl JobInfoReplies {
         if let Err(error) = &reply
             && error.status() == Status::ERR_NOMEM
         {
-            // The next client of the kind may find memory.
+            // There may be memory when the next client of the kind connects.
             self.forget(&shared);
         }
         reply
     }
 
-    /// Drops a reply, so that the next client of its kind has another packed.
+    /// Drops a reply, so that it is packed again for the next client of its kind.
     fn forget(&self, shared: &Arc<Shared>) {
         self.kinds.rcu(|kinds| {
             let others = kinds.iter().filter(|kind| !Arc::ptr_eq(kind, shared));
@@ -145,7 +146,7 @@ impl JobInfoReplies {
             reply: OnceLock::new(),
         });
         self.kinds.rcu(|kinds| match of_kind(kinds) {
-            // Another client of the kind has added it meanwhile.
+            // Another client of this kind has added the reply meanwhile.
             Some(first) => {
                 shared = first;
                 Arc::clone(kinds)
@@ -155,14 +156,14 @@ impl JobInfoReplies {
         shared
     }
 
-    /// Drops all replies, when all clients have received theirs.
+    /// Drops all replies. The caller does this after all clients have received theirs.
     pub fn clear(&self) {
         self.kinds.store(Arc::default());
     }
 }
 
 impl Job {
-    /// Packs the job info for a client of a release, as the reply to REQ.
+    /// Packs the job info for a client of a release, as the reply to `PMIX_REQ_CMD`.
     ///
     /// If the node of the server does not belong to the job, nothing is omitted.
     ///
@@ -183,17 +184,17 @@ impl Job {
         Ok(out)
     }
 
-    /// Packs the job info in the form of a reply to a get: a call of `PMIX_KVAL` each, with an
+    /// Packs the job info in the form of a reply to a get: calls of one `PMIX_KVAL` each, with an
     /// array `pmix.pdata` for each process. Nothing is omitted.
     ///
-    /// Clients and servers receive it when they ask about another job. Clients accept `pmix.pblob`,
-    /// as in [`Self::reply`], only when they connect.
+    /// Clients and servers receive this form when they request data of another job. Clients accept
+    /// `pmix.pblob`, as in [`Self::reply`], only when they connect.
     ///
     /// # Errors
     ///
     /// `PMIX_ERR_NOMEM` if the process has no memory for it.
     pub fn kvals(&self, codec: &Codec<'_>, release: Release) -> Result<Vec<u8>, Error> {
-        // Without the index and the table of repeated names, each lookup passes over all blocks.
+        // Without the index and the table of repeated names, each lookup would search all blocks.
         if let Some(maps) = &self.nodes.maps {
             maps.prepare()?;
         }
@@ -218,7 +219,7 @@ impl Job {
         let likely = usize::try_from(self.num_ranks())
             .unwrap_or(MOST_AT_ONCE)
             .saturating_mul(OF_ONE);
-        // Without room for it the message grows as it is written, and ends with an error where it cannot.
+        // If this fails, the message grows as it is packed, and packing fails where it cannot grow.
         let _ = memory::reserve_exact(out, likely.min(MOST_AT_ONCE));
         Writer {
             job: self,
@@ -239,13 +240,13 @@ struct Writer<'r, 'o> {
     job: &'r Job,
     codec: &'r Codec<'r>,
     release: Release,
-    /// The remote nodes, if their data are to be sent only in part.
+    /// The remote nodes, if their data are sent only in part.
     elsewhere: Option<RemoteNodes>,
     proc_form: ProcForm,
     encoder: Encoder<'o>,
 }
 
-/// The nodes other than the server's.
+/// The nodes other than that of the server.
 #[derive(Clone, Copy)]
 struct RemoteNodes {
     /// The node of the server.
@@ -278,7 +279,8 @@ impl Writer<'_, '_> {
         self.apps();
         self.flat();
         self.procs();
-        // Values that this client cannot read are left out. Values that lacked memory may not be.
+        // Values that this client cannot unpack are omitted. If values are missing for lack of
+        // memory, the reply must fail.
         match self.encoder.is_short() {
             true => Err(Error::new(
                 Status::ERR_NOMEM,
@@ -288,14 +290,15 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Returns the most bytes that values take on their way into the message. The message asks for its own.
+    /// Returns the maximum memory in bytes for values while they are packed. The message reserves
+    /// its own memory.
     fn most_bytes(&self) -> usize {
         let job = self.job;
         let texts = |nodes: &Nodes| {
             let maps = nodes.maps.as_ref();
             maps.map_or(0, |maps| maps.nodes.text_len() + maps.procs.text_len())
         };
-        // The nodes of a session and of an application are in memory together.
+        // All nodes of a session or an application are in memory at the same time.
         let nested = |nodes: &Nodes| {
             let slots = usize::try_from(nodes.num_slots()).unwrap_or(usize::MAX);
             slots.saturating_mul(OF_NESTED) + texts(nodes) + nodes.values_bytes()
@@ -352,7 +355,7 @@ impl Writer<'_, '_> {
         if infos.is_empty() && session.id.is_none() {
             return;
         }
-        // Clients require a session number in the array; this one means that there is none.
+        // Clients require a session number in the array. This number means that there is none.
         let id = session.id.unwrap_or(u32::MAX);
         infos.insert(0, Info::new(keys::SESSION_ID, id));
         self.array(keys::SESSION_INFO_ARRAY, infos);
@@ -375,7 +378,7 @@ impl Writer<'_, '_> {
         if self.encoder.one::<wire_type::Kval>(&whole).is_ok() {
             return;
         }
-        // Infos that this client cannot unpack are omitted, the others are sent.
+        // Infos that this client cannot unpack are omitted. The others are sent.
         if let Value::DataArray(DataArray::Info(mut infos)) = whole.value {
             let codec = self.codec;
             infos.retain(|info| {
@@ -387,7 +390,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Packs a value of the job, unless this client cannot unpack it.
+    /// Packs a job-level value, unless this client cannot unpack it.
     fn value(&mut self, kval: Kval<'_>) {
         if knows(self.release, &kval.key) {
             let _ = self.encoder.one::<wire_type::Kval>(&kval);
@@ -409,7 +412,7 @@ fn app(job: &Job, number: u32, app: &App) -> Vec<Info<'static>> {
     infos
 }
 
-/// Returns `true` if a client of a release continues after a key.
+/// Returns `true` if a client of a release does not stop at a key.
 fn knows(release: Release, key: &Key<'_>) -> bool {
     if release != Release::V4_2_2 || !key.is_reserved() {
         return true;
@@ -418,7 +421,7 @@ fn knows(release: Release, key: &Key<'_>) -> bool {
     key.is_some_and(|key| Attribute::by_key_in(release, key).is_some())
 }
 
-/// Returns the ranks of a place in the map, each with its place on the node.
+/// Returns the ranks of a slot, each with its index on the node.
 fn ranks_of(job: &Job, slot: u32) -> impl Iterator<Item = (usize, Rank)> {
     let maps = job.nodes.maps.as_ref().into_iter();
     maps.flat_map(move |maps| ranks(maps, slot)).enumerate()
@@ -450,7 +453,7 @@ pub fn job_infos<'a>(
     )
 }
 
-/// The number of entries for which the array of a process has room at first.
+/// The initial capacity of a process's array, in entries.
 const FIRST_ENTRIES: usize = 4;
 
 /// Decodes a blob of a process: a call of its rank, then a call of `PMIX_KVAL` for each datum.

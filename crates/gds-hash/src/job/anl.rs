@@ -8,8 +8,9 @@
 //! | `node` | one process on that node |
 //! | `[part,part]xN` | the parts, repeated N times |
 //!
-//! The ranks count through the parts from zero. If the job has more processes, they continue with
-//! the first part that begins at node 0: `(vector,(0,2,1))` is round robin over two nodes.
+//! Ranks are assigned to the parts in order, from rank 0 on. If the job has more processes, the
+//! assignment restarts at the first part that begins at node 0: `(vector,(0,2,1))` is round robin
+//! over two nodes.
 
 use std::io::Write;
 
@@ -19,22 +20,22 @@ use pmix_types::memory::{self, OutOfMemory};
 
 use crate::Error;
 
-/// The most runs of ranks in a vector: a few bytes can represent one run for each rank of the
-/// largest job.
+/// The maximum number of runs of ranks in a vector. A short text can represent one run for each
+/// rank of the largest job.
 const MAX_RUNS: usize = 1 << 22;
 
 /// A process map as blocks of nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AnlMap(Vec<Part>);
 
-/// Blocks that are repeated.
+/// Blocks, and how many times they are repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Part {
     blocks: Vec<Block>,
     times: u64,
 }
 
-/// Nodes with an equal number of processes each.
+/// Consecutive nodes with the same number of processes each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Block {
     first: u64,
@@ -43,7 +44,7 @@ struct Block {
 }
 
 impl Part {
-    /// Returns the number of its processes, unless it overflows.
+    /// Returns the number of processes, or `None` on overflow.
     fn num_procs(&self) -> Option<u64> {
         let blocks = self.blocks.iter();
         let once = blocks.map(|block| block.nodes.checked_mul(block.procs));
@@ -53,7 +54,7 @@ impl Part {
 }
 
 impl AnlMap {
-    /// Returns the map for a number of nodes, and for a number of processes if that is known.
+    /// Returns the process map for a number of nodes, and for a number of processes if it is known.
     pub(crate) fn to_procs(
         &self,
         num_nodes: usize,
@@ -86,10 +87,10 @@ impl AnlMap {
         parts.flat_map(|part| (0..part.times).flat_map(|_| &part.blocks))
     }
 
-    /// Returns node, first rank and count of each run for `total` processes, or `None` if there are
-    /// too many runs.
+    /// Returns the node, the first rank and the count of each run for `total` processes, or `None`
+    /// if there are too many runs.
     fn runs(&self, total: u64) -> Option<Vec<(u64, u64, u64)>> {
-        // Every block has a process, so there are at most as many rounds as processes.
+        // Every block has a process, so there are at most as many repetitions as processes.
         let again = || self.blocks().skip_while(|block| block.first != 0);
         let repeated =
             std::iter::repeat_with(again).take_while(|again| again.clone().next().is_some());
@@ -101,7 +102,7 @@ impl AnlMap {
                     return Some(runs);
                 }
                 let count = block.procs.min(total - rank);
-                // Ranks are consecutive from run to run.
+                // A run on the same node extends the previous run, because ranks are consecutive.
                 let full = runs.len() == MAX_RUNS;
                 match runs.last_mut().filter(|last| last.0 == node) {
                     Some(last) => last.2 += count,
@@ -141,7 +142,7 @@ fn build(
 }
 
 impl AnlMap {
-    /// Parses a map; returns `None` if the text has another notation.
+    /// Parses a map, or returns `None` if the text is in another notation.
     pub(crate) fn parse(text: &[u8]) -> Result<Option<Self>, Error> {
         let Some(mut rest) = text.trim_ascii().strip_prefix(b"(vector") else {
             return Ok(None);
@@ -162,7 +163,7 @@ impl AnlMap {
     }
 }
 
-/// Keeps only parts with processes, so that a large repetition count cannot cause work without
+/// Adds a part, unless it has no processes: a large repetition count must not cause work without
 /// processes.
 fn add(parts: &mut Vec<Part>, mut part: Part) {
     (part.blocks).retain(|block| block.nodes > 0 && block.procs > 0);
@@ -251,7 +252,8 @@ fn fault(text: &[u8], rest: &[u8], expected: &str) -> Error {
 }
 
 impl AnlMap {
-    /// Returns the map as blocks, or `None` if the ranks do not count from zero without gaps.
+    /// Converts a process map into blocks. Returns `None` if the ranks are not 0, 1, 2, … without
+    /// gaps.
     ///
     /// # Errors
     ///
@@ -263,7 +265,7 @@ impl AnlMap {
         }
     }
 
-    /// Returns the blocks of a map whose ranks count from node to node.
+    /// Returns the blocks of a map whose ranks are consecutive from node to node.
     fn in_order(procs: &ProcMap) -> Result<Option<Self>, OutOfMemory> {
         let mut blocks = Vec::new();
         let mut next = 0_u64;
@@ -353,7 +355,8 @@ impl AnlMap {
     }
 }
 
-/// The most bytes of a block as text: three numbers of 64 bits, commas and brackets, and the one that ends all.
+/// The maximum length in bytes of a block as text: three 64-bit numbers, commas and brackets,
+/// including the final bracket.
 const MAX_BLOCK: usize = 66;
 
 /// Appends a block, or extends the last one if the block continues it.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The results of gets without qualifiers from job info, as a table for readers that do not hold
-//! the job.
+//! A table of the results of gets without qualifiers, for readers that do not have the job.
 //!
 //! Source: PMIx Standard, chapter "Reserved Keys", the rules of retrieval for each realm.
 
@@ -12,8 +11,8 @@ use super::get::Request;
 use super::list::{OF_APP, OF_JOB, OF_NODE, OF_PROC, OF_SESSION};
 use crate::{Job, Realm};
 
-/// The largest number of processes of a job whose lists of all nodes and processes are in the
-/// table.
+/// The maximum number of processes of a job for which the table contains the lists of all nodes and
+/// processes.
 const MOST_LISTED: u64 = 16_384;
 
 /// The keys of these lists.
@@ -27,26 +26,27 @@ const LISTS: [&str; 4] = [
 /// The value of a key of a job or of one of its processes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownAnswer {
-    /// The process; [`Rank::WILDCARD`] for the job.
+    /// The rank of the process; [`Rank::WILDCARD`] for the job.
     pub rank: Rank,
     /// The key and its value.
     pub kval: Kval<'static>,
-    /// `true` if a get of any process of the job, on this node or another, returns this value as well.
+    /// `true` if a get by any process of the job, on any node, returns this value as well.
     pub is_for_all: bool,
 }
 
 /// The table of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KnownAnswers {
-    /// The values of the job, then those of processes of this node that differ from them.
+    /// The job-level values, then the values of processes of this node that differ from these.
     pub answers: Vec<KnownAnswer>,
-    /// The processes of this node. A key without an entry for one of them has the value of the job.
+    /// The processes of this node. A key without an entry for one of them has the job-level value.
     pub described: Vec<Rank>,
 }
 
 impl Job {
     /// Returns the results of gets without qualifiers by processes of this node, about their job or
-    /// a process of their node. A process without an entry for a key has the value of the job.
+    /// a process of their node. If a process has no entry for a key, the result is the job-level
+    /// value.
     ///
     /// For a job of more than 16,384 processes, lists of all processes or nodes are omitted.
     #[must_use]
@@ -77,7 +77,7 @@ impl Job {
                 let Some(value) = self.answer(rank, &key) else {
                     continue;
                 };
-                // The values of the job are sorted by key.
+                // The job-level values are sorted by key.
                 let of_job = all.answers.get(..of_job).unwrap_or_default();
                 let found = of_job.binary_search_by(|known| known.kval.key.cmp(&key));
                 let found = found.ok().and_then(|place| of_job.get(place));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The values of many processes or nodes, by key and then by the number of the process or node.
 //!
-//! A host that describes every process gives millions of values, but few distinct ones. Each key is
-//! a column of numbers: the datum itself if it is a number, otherwise its index in a pool of
-//! distinct values. A column that counts or repeats is stored as runs, any other as an array with
-//! the smallest integer width that fits.
+//! A host that describes every process registers millions of values, of which few are distinct.
+//! Each key has a column of numbers: the value itself if it is a number, otherwise its index in a
+//! pool of distinct values. A column whose numbers count or repeat is stored as runs, any other as
+//! an array with the smallest sufficient integer width.
 
 mod numbers;
 
@@ -17,18 +17,18 @@ use self::numbers::Numbers;
 use super::qualified::{self, Qualified};
 use numbers::Run;
 
-/// Values by key and number.
+/// Values by key and by the number of the process or node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Columns {
     /// The columns, in the order of their keys.
     columns: Vec<(Key<'static>, Column)>,
-    /// Their indices, in the order in which the keys were first given.
+    /// The indices of the columns, in the order in which the host first gave their keys.
     given: Vec<usize>,
     pool: Vec<Value<'static>>,
     qualified: Qualified,
 }
 
-/// The values of one key, separated by type.
+/// The values of one key, as numbers, separated by type.
 #[derive(Clone, Debug, Default)]
 struct Column(Vec<(DataType, Numbers)>);
 
@@ -62,8 +62,8 @@ impl Columns {
         self.columns.is_empty() && self.qualified.is_empty()
     }
 
-    /// Returns all values of a process or node, in the order in which their keys were first given,
-    /// then the qualified values.
+    /// Returns all values of a process or node, in the order in which the host first gave their
+    /// keys, then the qualified values.
     pub(crate) fn all(&self, index: u32) -> impl Iterator<Item = (&Key<'static>, Value<'static>)> {
         let places = self.given.iter();
         places
@@ -142,13 +142,13 @@ impl Columns {
         })
     }
 
-    /// Returns the bytes that a copy of the value of a key takes; 0 where there is none.
+    /// Returns the bytes of memory for a copy of the value of a key, or 0 if there is no value.
     pub(crate) fn measure(&self, key: &[u8], index: u32) -> usize {
         let found = (self.columns).binary_search_by(|(k, _)| k.as_bytes().cmp(key));
         found.map_or(0, |place| self.measure_of(&self.columns[place].1, index))
     }
 
-    /// Returns the bytes that copies of all values of a process or node take.
+    /// Returns the bytes of memory for copies of all values of a process or node.
     pub(crate) fn measure_all(&self, index: u32) -> usize {
         let columns = self.columns.iter();
         let each = columns.map(|(key, column)| {
@@ -159,7 +159,8 @@ impl Columns {
         each.sum()
     }
 
-    /// Returns the most bytes that copies of all values of a process or node can take.
+    /// Returns an upper bound of the bytes of memory for copies of all values of any process or
+    /// node.
     pub(crate) fn largest_bytes(&self) -> usize {
         let pool = self.pool.iter();
         let largest = pool.map(|value| value.measure(Measure::All)).max();
@@ -196,7 +197,7 @@ fn to_number(value: &Value<'_>) -> Option<u64> {
 }
 
 fn from_number(data_type: DataType, number: u64) -> Option<Value<'static>> {
-    // No conversion can fail: a number stored with a type came from that type.
+    // No conversion can fail, because the number was converted from a value of this type.
     let small = || u32::try_from(number).unwrap_or_default();
     let signed = || i32::try_from(number.cast_signed()).unwrap_or_default();
     Some(match data_type {
@@ -224,13 +225,13 @@ pub(crate) struct ColumnsBuilder {
     cells: Vec<Vec<(u32, DataType, u64)>>,
     pool: Vec<Value<'static>>,
     texts: HashMap<Text<'static>, u64>,
-    /// For each key the last pooled value that is not text.
+    /// The pool index of the last value that is not text, by key.
     last: HashMap<usize, u64>,
     qualified: Qualified,
 }
 
 impl ColumnsBuilder {
-    /// Stores a value; of several for one key and number the last counts.
+    /// Stores a value. A later value with the same key and number replaces it.
     pub(crate) fn set(&mut self, key: &Key<'_>, index: u32, value: &Value<'_>) {
         if key.is(keys::QUALIFIED_VALUE) {
             let info = Info::new(keys::QUALIFIED_VALUE, value.clone().into_owned());
@@ -299,7 +300,7 @@ impl ColumnsBuilder {
 
 impl Column {
     fn new(mut cells: Vec<(u32, DataType, u64)>) -> Self {
-        // The sort is stable, so of equal numbers the last remains last.
+        // The sort is stable, so among cells with equal index the last one remains last.
         if !cells.is_sorted_by_key(|cell| cell.0) {
             cells.sort_by_key(|cell| cell.0);
         }
@@ -320,7 +321,7 @@ impl Column {
     }
 }
 
-/// The values of one key and type, optimized for access in ascending order.
+/// A reader of the values of one key and type, optimized for access in ascending order.
 pub(crate) struct Reader<'c> {
     key: &'c Key<'static>,
     data_type: DataType,
@@ -332,7 +333,7 @@ pub(crate) struct Reader<'c> {
 }
 
 impl Columns {
-    /// Returns a reader for each key and type, in the order in which the keys were first given.
+    /// Returns a reader for each key and type, in the order in which the host first gave the keys.
     pub(crate) fn readers(&self) -> Vec<Reader<'_>> {
         let given = self.given.iter();
         let columns = given.filter_map(|place| self.columns.get(*place));
@@ -372,7 +373,7 @@ impl<'c> Reader<'c> {
         let Numbers::Runs(runs) = self.numbers else {
             return self.numbers.get(index);
         };
-        // Most callers continue with the next run.
+        // Tries the next run first, because most callers read in ascending order.
         let next = runs.get(self.run + 1);
         if next.is_some_and(|run| run.number(index).is_some()) {
             self.run += 1;
@@ -384,7 +385,7 @@ impl<'c> Reader<'c> {
         self.near.number(index)
     }
 
-    /// Returns `true` if the values are unsigned and equal to their numbers.
+    /// Returns `true` if the values are unsigned integers, which equal their numbers.
     pub(crate) const fn is_unsigned(&self) -> bool {
         matches!(
             self.data_type,
@@ -392,7 +393,7 @@ impl<'c> Reader<'c> {
         )
     }
 
-    /// Returns the value of a number.
+    /// Returns the value for a number that [`Self::number`] returned.
     #[inline]
     pub(crate) fn value(&self, number: u64) -> Option<Value<'static>> {
         from_number(self.data_type, number)

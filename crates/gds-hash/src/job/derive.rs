@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Derived values, computed from the maps and from values that the host states.
+//! Derived values, computed from the maps and from values that the host registered.
 
 use pmix_map::{NodeList, ProcMap};
 use pmix_types::memory::{self, OutOfMemory};
@@ -10,7 +10,7 @@ use super::nodes::{Maps, Nodes};
 use crate::Job;
 
 impl Job {
-    /// Returns a derived value of the job.
+    /// Returns a derived value of the job for a key, or `None` if there is none.
     pub(crate) fn derived_of_job(&self, key: &str) -> Option<Value<'static>> {
         if key == keys::NSPACE {
             return Some(text(self.nspace.as_bytes()));
@@ -61,8 +61,8 @@ impl Job {
         }
     }
 
-    /// Returns the application of a process: the stated one, or the one whose range of ranks
-    /// contains it.
+    /// Returns the application of a process: the one that the host registered, or the one whose
+    /// range of ranks contains the process.
     pub(crate) fn app_of(&self, rank: Rank) -> Option<u32> {
         let stated = self.procs.get(keys::APPNUM.as_bytes(), rank.as_raw());
         if let Some(Value::Uint32(number)) = stated {
@@ -75,13 +75,14 @@ impl Job {
         });
         match described {
             Some((number, _)) => Some(*number),
-            // A job of one application has no other.
+            // The only application of the job, which has number 0 unless the host numbered it.
             None if self.apps.len() <= 1 => Some(self.apps.keys().next().copied().unwrap_or(0)),
             None => None,
         }
     }
 
-    /// Returns the slot of the node of a process: the stated node, or the node in the map.
+    /// Returns the slot of the node of a process: the node that the host registered, or the node in
+    /// the map.
     pub(crate) fn node_of(&self, rank: Rank) -> Option<u32> {
         let stated = |key: &str| self.procs.get(key.as_bytes(), rank.as_raw());
         if let Some(Value::String(Some(name))) = stated(keys::HOSTNAME)
@@ -98,7 +99,7 @@ impl Job {
         }
     }
 
-    /// Returns a value of a process.
+    /// Returns a derived value of a process.
     pub(crate) fn about_proc(&self, rank: Rank, key: &str) -> Option<Value<'static>> {
         if let Some(stated) = self.procs.get(key.as_bytes(), rank.as_raw()) {
             return Some(stated);
@@ -154,8 +155,7 @@ impl Job {
         self.place_in_app(number, rank).map(Rank::new)
     }
 
-    /// Returns the position of a rank in an application, whose ranks are consecutive from its first
-    /// rank on.
+    /// Returns the index of a rank in an application. The ranks of an application are consecutive.
     fn place_in_app(&self, number: u32, rank: Rank) -> Option<u32> {
         let size = self.app_size(number)?;
         let place = rank.as_raw().checked_sub(self.app_leader(number)?)?;
@@ -171,8 +171,8 @@ impl Job {
         stated.and_then(|size| size.to_number().ok())
     }
 
-    /// Returns the first rank of an application: the stated one, or the sum of the sizes of the
-    /// applications before it, because ranks are consecutive across applications.
+    /// Returns the first rank of an application: the one that the host registered, or the sum of
+    /// the sizes of the previous applications.
     fn app_leader(&self, number: u32) -> Option<u32> {
         let stated = self
             .apps
@@ -228,7 +228,7 @@ impl Job {
         }
     }
 
-    /// Returns a value of a node.
+    /// Returns a derived value of a node.
     pub(crate) fn about_node(&self, nodes: &Nodes, slot: u32, key: &str) -> Option<Value<'static>> {
         if let Some(stated) = nodes.stated(slot, key.as_bytes()) {
             return Some(stated);
@@ -261,18 +261,19 @@ impl Job {
     }
 }
 
-/// Checks that the process has memory for a text that follows from the maps under a key.
+/// Checks that the process has memory for a derived value that is text, such as a list of all
+/// nodes.
 ///
 /// # Errors
 ///
-/// The process has none. The values of the other keys are small.
+/// The process has no memory. Values of other keys are small and are not checked.
 pub(crate) fn check_text(nodes: &Nodes, key: &str) -> Result<(), OutOfMemory> {
     let Some(maps) = &nodes.maps else {
         return Ok(());
     };
     let bytes = match key {
         keys::NODE_LIST | keys::NODE_MAP_RAW => maps.nodes.text_len(),
-        // The last rank is written by 16 bytes.
+        // The last rank is written as 16 bytes before the text is truncated.
         keys::PROC_MAP_RAW => maps.procs.text_len().saturating_add(16),
         keys::ANL_MAP => return anl(&maps.procs).map(drop),
         _ => return Ok(()),
@@ -280,11 +281,12 @@ pub(crate) fn check_text(nodes: &Nodes, key: &str) -> Result<(), OutOfMemory> {
     memory::check(bytes)
 }
 
-/// Checks that the process has memory for what follows or is stated of a node under a key, or under all.
+/// Checks that the process has memory for the value of a key of a node, or for all its values if
+/// `key` is `None`.
 ///
 /// # Errors
 ///
-/// The process has none.
+/// The process has no memory.
 pub(crate) fn check_node(
     job: &Job,
     nodes: &Nodes,
@@ -310,7 +312,7 @@ pub(crate) fn check_node(
     memory::check(derived.saturating_add(nodes.measure(slot, key)))
 }
 
-/// The most bytes of a rank in a list, with its comma.
+/// The maximum length in bytes of a rank in a list, with its comma.
 const MAX_RANK: usize = 11;
 
 /// Returns a text as a value.
@@ -332,7 +334,7 @@ fn groups(procs: &ProcMap) -> Value<'static> {
     Value::String(Some(Text::new(list)))
 }
 
-/// Returns a map as a vector of blocks; `None` if its ranks do not count from zero.
+/// Returns a process map in PMI-2 notation, or `None` if its ranks are not 0, 1, 2, ….
 fn anl(procs: &ProcMap) -> Result<Option<Value<'static>>, OutOfMemory> {
     match AnlMap::of(procs)? {
         Some(blocks) => Ok(Some(text(blocks.to_text()?))),
@@ -344,7 +346,7 @@ fn number(number: u64) -> Option<Value<'static>> {
     u32::try_from(number).ok().map(Value::Uint32)
 }
 
-/// Returns the ranks of a node, from all its places in the map.
+/// Returns the ranks of a node, from all its slots.
 ///
 /// DEVIATION: a node that the map names more than once is one node with the ranks of all its
 /// places; `a_node_named_twice_has_the_ranks_of_both_places`.
@@ -352,14 +354,14 @@ pub(crate) fn ranks(maps: &Maps, slot: u32) -> impl Iterator<Item = Rank> {
     places(maps, slot).flat_map(|place| maps.procs.ranks_of(place).into_iter().flatten())
 }
 
-/// Returns the number of ranks of a node.
+/// Returns the number of processes on a node.
 fn num_ranks(maps: &Maps, slot: u32) -> u64 {
     let ranks = places(maps, slot).filter_map(|place| maps.procs.ranks_of(place));
     // The size hint of this iterator is exact.
     ranks.map(|ranks| ranks.size_hint().0 as u64).sum()
 }
 
-/// Returns all places of a node in the map.
+/// Returns all indices of a node in the node map.
 fn places(maps: &Maps, slot: u32) -> impl Iterator<Item = usize> {
     let repeated = maps.repeated(slot).unwrap_or_default();
     let alone = repeated.is_empty().then_some(slot);
@@ -376,7 +378,7 @@ fn write_peers(maps: &Maps, slot: u32, list: &mut Vec<u8>) {
         }
         maps.procs.write_node(place, list);
         if list.len() == before + 1 && before > 0 {
-            // The place has no ranks, so its separator is removed.
+            // This slot has no ranks, so its separator is removed.
             list.pop();
         }
     }

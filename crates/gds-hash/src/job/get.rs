@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Gets of job info: the selection of a realm, and the lookup there.
+//! Gets of job info: the selection of the realm, and the lookup in it.
 //!
 //! Source: PMIx Standard, chapter "Reserved Keys", the rules of retrieval for each realm.
 
@@ -33,7 +33,7 @@ impl<'r> Request<'r> {
         }
     }
 
-    /// Creates a request for all values of a process; see also [`Job::known`].
+    /// Creates a request for all values of a process. See also [`Job::known`].
     #[must_use]
     pub const fn all(rank: Rank) -> Self {
         Self {
@@ -51,8 +51,8 @@ impl<'r> Request<'r> {
         self
     }
 
-    /// Returns the value of a qualifier. A null name counts as missing: clients of 4.2 send one if
-    /// their caller names no node.
+    /// Returns the value of a qualifier. A null string counts as missing: clients of 4.2 send one
+    /// if their caller names no node.
     fn qualifier(&self, key: &str) -> Option<&'r Value<'r>> {
         let found = self.qualifiers.iter().find(|info| info.key.is(key));
         let said = found.map(|info| &info.value);
@@ -125,7 +125,7 @@ impl<'r> Request<'r> {
 /// A stored value, or a value derived from the maps.
 pub type Answer<'j> = Cow<'j, Value<'static>>;
 
-/// Returns an answer as an owned value.
+/// Converts the result of a get into an owned value.
 ///
 /// # Errors
 ///
@@ -141,15 +141,15 @@ impl Job {
     /// Returns the requested value.
     ///
     /// The realm is the one that the qualifiers name, otherwise that of the key. Session keys have
-    /// a value for any rank; node keys are for the node of the rank, or of this server if the rank
-    /// is not a process; application keys are for the application of the rank, or the first one;
-    /// all others are for the process, or, with [`Rank::WILDCARD`], for the job (PMIx Standard,
-    /// "Retrieval rules for reserved keys").
+    /// a value for any rank. Node keys are about the node of the rank, or about the node of this
+    /// server if the rank is not a process. Application keys are about the application of the rank,
+    /// or about the first one. All other keys are about the process, or, with [`Rank::WILDCARD`],
+    /// about the job (PMIx Standard, "Retrieval rules for reserved keys").
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` with the searched level; `PMIX_ERR_BAD_PARAM` if all values are
-    /// requested for a rank that is not a single process.
+    /// `PMIX_ERR_NOT_FOUND` with the realm that was searched; `PMIX_ERR_BAD_PARAM` if all values
+    /// are requested for a rank that is not a single process.
     pub fn get(&self, request: &Request<'_>) -> Result<Answer<'_>, Error> {
         let Some(key) = request.key else {
             return self.of_rank(request.rank).map(Cow::Owned);
@@ -163,8 +163,8 @@ impl Job {
             Realm::Proc => self.proc_value(request, key)?,
         };
         // The list of allocated nodes "defaults to the session realm" (PMIx Standard,
-        // PMIX_ALLOCATED_NODELIST), so the session is tried as well, unless the host stated the
-        // list for the job.
+        // PMIX_ALLOCATED_NODELIST), so the session is searched as well, unless the host registered
+        // the list for the job.
         let found = match found {
             None if key == keys::ALLOCATED_NODELIST && request.realm().is_none() => {
                 self.session_value(request, key)?
@@ -180,7 +180,7 @@ impl Job {
         })
     }
 
-    /// Returns the realm of a request; a request for all values is about a process.
+    /// Returns the realm of a request. A request for all values is about a process.
     pub(crate) fn realm(&self, request: &Request<'_>) -> Realm {
         let named = request.realm();
         named.unwrap_or_else(|| match request.key {
@@ -194,7 +194,7 @@ impl Job {
         match Realm::of(key.as_bytes()) {
             Some(Realm::Session) => Realm::Session,
             Some(Realm::App) => Realm::App,
-            // The node of a process is a value of the process.
+            // The name and number of the node of a process are values of the process.
             Some(Realm::Node) if is_place(key) && rank.is_valid() && !node_named => Realm::Proc,
             Some(Realm::Node) => Realm::Node,
             _ if rank == Rank::WILDCARD => Realm::Job,
@@ -202,7 +202,8 @@ impl Job {
         }
     }
 
-    /// Returns `true` if the job belongs to the requested session, or if none is named.
+    /// Returns `true` if the job belongs to the requested session, or if the request names no
+    /// session.
     pub(crate) fn is_session(&self, request: &Request<'_>) -> Result<bool, Error> {
         let asked = request.number(keys::SESSION_ID)?;
         Ok(asked.is_none() || asked == self.session.id)
@@ -273,8 +274,8 @@ impl Job {
             .or_else(|| self.derived_of_app(number, key).map(Cow::Owned)))
     }
 
-    /// Returns the node that the qualifiers name: `None` if they name none, `Some(None)` if it is
-    /// unknown.
+    /// Returns the slot of the node that the qualifiers name: `None` if they name none,
+    /// `Some(None)` if the node is unknown.
     pub(crate) fn node_named(
         &self,
         request: &Request<'_>,
@@ -299,8 +300,8 @@ impl Job {
         }))
     }
 
-    /// Returns the slot of a node of the job among the nodes of a session or an application. The
-    /// latter may have only its name or only its number.
+    /// Returns the slot of a node of the job in the nodes of a session or an application. These may
+    /// have only the name or only the number of the node.
     fn same_node(&self, slot: u32, nodes: &super::nodes::Nodes) -> Option<u32> {
         let name = self.nodes.name(slot);
         name.and_then(|name| nodes.by_name(&name))
@@ -330,16 +331,17 @@ impl Job {
         Ok(self.host.names().find_map(|name| nodes.by_name(name)))
     }
 
-    /// DEVIATION: the name and the number of a node are values of it like any other, so that each
-    /// can be found by the other, and this server's node has its number; OpenPMIx does not find
-    /// them, or returns the request; `a_node_is_known_by_its_name_and_its_number`.
+    /// DEVIATION: the name and the number of a node are values of the node, so a get by name
+    /// returns the number and vice versa, also for the node of this server; OpenPMIx does not find
+    /// them, or returns the requested name or number itself;
+    /// `a_node_is_known_by_its_name_and_its_number`.
     fn node_value(&self, request: &Request<'_>, key: &str) -> Result<Option<Answer<'_>>, Error> {
         let slot = self.node_asked(request, &self.nodes)?;
         if let Some(slot) = slot {
             let value = self.value_of_node(request, &self.nodes, slot, key)?;
             return Ok(value.map(Cow::Owned));
         }
-        // The name of this server's node is known even if the job does not have that node.
+        // The name of this server's node is known even if the job has no process on it.
         let own = key == keys::HOSTNAME && !request.names_node() && !request.rank.is_valid();
         let name = self.host.name();
         let name = if self.nodes.short { short(name) } else { name };
@@ -370,8 +372,8 @@ impl Job {
         };
         let stated = self.procs.measure(key.as_bytes(), rank.as_raw());
         memory::check(stated)?;
-        // The maps give these values by the first place of the node. Without a table of repeated
-        // names and an index, the lookup takes quadratic time.
+        // These values derive from the maps, by the first slot of the node. Without the table of
+        // repeated names and the index, the lookups would take quadratic time.
         let is_of_node = stated == 0
             && matches!(
                 key,
@@ -386,7 +388,7 @@ impl Job {
     }
 }
 
-/// Returns `true` if a key states the node of a process.
+/// Returns `true` if a key has the node of a process as its value.
 fn is_place(key: &str) -> bool {
     key == keys::HOSTNAME || key == keys::NODEID
 }
@@ -402,7 +404,7 @@ pub enum Realm {
     Session,
     /// The processes that were started together.
     Job,
-    /// The processes of a job that run the same program.
+    /// The processes of a job that run one program.
     App,
     /// A node.
     Node,
@@ -411,8 +413,8 @@ pub enum Realm {
 }
 
 impl Realm {
-    /// Returns the default realm of a key. The rank of the request decides between [`Realm::Job`]
-    /// and [`Realm::Proc`].
+    /// Returns the default realm of a key. Returns `None` for keys of a job or a process: the rank
+    /// of the request distinguishes these.
     #[must_use]
     pub fn of(key: &[u8]) -> Option<Self> {
         let key = std::str::from_utf8(key).ok()?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists of the nodes, applications and ranks of a job, and of all values of each.
+//! Lists of the nodes, applications and ranks of a job, and lists of all their values.
 //!
 //! Source: PMIx Standard, chapter "Reserved Keys".
 
@@ -53,15 +53,16 @@ pub(super) const OF_PROC: &[&str] = &[
 /// A node of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownNode {
-    /// The name; `None` if the host described the node only by its number.
+    /// The name of the node; `None` if the host described the node only by its number.
     pub name: Option<Vec<u8>>,
-    /// The number; `None` if the node is not in the map and the host stated no number.
+    /// The number of the node; `None` if the node is not in the map and the host registered no
+    /// number.
     pub id: Option<u32>,
 }
 
 impl Job {
-    /// Returns the nodes of the job: those of the map in its order, then those that are only
-    /// described. A node that occurs twice in the map is listed once.
+    /// Returns the nodes of the job: those of the map in its order, then those that the host
+    /// described without a map. A node that occurs twice in the map is listed once.
     pub fn nodes(&self) -> impl Iterator<Item = KnownNode> + '_ {
         let nodes = &self.nodes;
         let first = |slot: &u32| nodes.maps.as_ref().is_none_or(|m| m.is_first(*slot));
@@ -76,8 +77,8 @@ impl Job {
         self.apps.keys().copied()
     }
 
-    /// Returns the ranks of the job: those of the map, node by node, then those that are only
-    /// described.
+    /// Returns the ranks of the job: those of the map, node by node, then those that the host
+    /// described without a map.
     pub fn ranks(&self) -> impl Iterator<Item = Rank> + '_ {
         let mapped = self
             .nodes
@@ -88,8 +89,8 @@ impl Job {
         mapped.chain(described.filter(|rank| self.nodes.of_rank(*rank).is_none()))
     }
 
-    /// Returns all values of the realm that a request names, or of its process: stated values, then
-    /// derived ones. The key of the request is ignored.
+    /// Returns all values of the realm that a request names, or of its process. Registered values
+    /// precede derived ones. The key of the request is ignored.
     ///
     /// # Errors
     ///
@@ -158,7 +159,8 @@ impl Job {
         Ok(with_derived(stated, OF_NODE, derived))
     }
 
-    /// Stated values in the order in which the host first gave each key, then derived values.
+    /// Returns registered values in the order in which the host first gave their keys, then derived
+    /// values.
     fn all_of_proc(&self, rank: Rank) -> Result<Vec<Info<'static>>, Error> {
         memory::check(self.procs.measure_all(rank.as_raw()))?;
         self.nodes.maps.as_ref().map_or(Ok(()), Maps::prepare)?;
@@ -169,7 +171,7 @@ impl Job {
     }
 }
 
-/// Returns what is stated in a table, then what follows from the maps of its nodes.
+/// Returns the registered values of a table, then the values derived from the maps of its nodes.
 fn stated_and(
     table: &Table,
     nodes: &Nodes,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The nodes of a job: those of its map and those that are only described.
+//! The nodes of a job: those of its map, and those that the host described without a map.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,23 +13,24 @@ use super::columns::{Columns, ColumnsBuilder};
 
 /// The nodes of a job and their values.
 ///
-/// A node has a *slot*: its place in the node map, or a number after all places if it is only
-/// described.
+/// A node has a *slot*: its index in the node map, or a number after all indices if it is not in
+/// the map.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nodes {
     pub(crate) maps: Option<Maps>,
-    /// The names of the slots after the map; empty if only a number is known.
+    /// The names of the slots after the map. A name is empty if only the number is known.
     extra: Vec<Vec<u8>>,
-    /// The slots by these names and by all aliases.
+    /// The slots of these names and of all aliases.
     names: HashMap<Vec<u8>, u32>,
-    /// The slots by the numbers that the host stated.
+    /// The slots of the node numbers that the host registered.
     ids: HashMap<u32, u32>,
     values: Columns,
-    /// `true` if names have no domain here; requests with a domain are still matched.
+    /// `true` if names are stored without their domain. Requests may still name a node with its
+    /// domain.
     pub(crate) short: bool,
 }
 
-/// Both maps of a job, with equal numbers of nodes.
+/// The node map and the process map of a job, which have equal numbers of nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct Maps {
     pub(crate) nodes: Arc<NodeList>,
@@ -59,7 +60,7 @@ impl Maps {
         self.order.place(&self.procs, rank)
     }
 
-    /// Returns all slots of the node of a slot, if it occurs more than once in the map.
+    /// Returns all slots of the node of a slot, if the node occurs more than once in the map.
     pub(crate) fn repeated(&self, slot: u32) -> Option<&[u32]> {
         let repeated = self.repeated_slots();
         if repeated.is_empty() {
@@ -69,11 +70,11 @@ impl Maps {
         repeated.get(&first).map(Vec::as_slice)
     }
 
-    /// Builds what finds nodes by names and ranks, if it is not there.
+    /// Builds the tables and indices for lookups by name and rank, unless they exist.
     ///
     /// # Errors
     ///
-    /// The process has no memory for it.
+    /// The process has no memory for them.
     pub(crate) fn prepare(&self) -> Result<(), OutOfMemory> {
         if self.repeated.get().is_some() {
             return Ok(());
@@ -89,7 +90,7 @@ impl Maps {
         Ok(())
     }
 
-    /// The nodes that the map names more than once, each by its first slot with all of them.
+    /// Returns the nodes that the map names more than once: all slots of each, by its first slot.
     fn repeated_slots(&self) -> &HashMap<u32, Vec<u32>> {
         self.repeated.get_or_init(|| repeated(&self.nodes))
     }
@@ -108,10 +109,10 @@ impl Maps {
     }
 }
 
-/// The most bytes that a place of a name takes in the table of names that a list has more than once.
+/// The maximum memory in bytes for each name in the table of repeated names.
 const OF_REPEATED: usize = 64;
 
-/// The nodes that a list names more than once, each by its first place with all of them.
+/// Returns the nodes that a list names more than once: all indices of each, by its first index.
 fn repeated(list: &NodeList) -> HashMap<u32, Vec<u32>> {
     let mut repeated: HashMap<u32, Vec<u32>> = HashMap::new();
     if counts_only(list) {
@@ -131,7 +132,7 @@ fn repeated(list: &NodeList) -> HashMap<u32, Vec<u32>> {
     repeated
 }
 
-/// Returns `true` if a list is one run of counted names, so that no name occurs twice.
+/// Returns `true` if a list is one run of consecutive names, so that no name occurs twice.
 fn counts_only(list: &NodeList) -> bool {
     let (mut runs, mut counts) = (0, true);
     list.for_each_run(|run| {
@@ -148,7 +149,7 @@ impl Nodes {
         u32::try_from(len).unwrap_or(u32::MAX)
     }
 
-    /// Returns the slot of a name or alias.
+    /// Returns the slot of the node with a name or alias.
     pub(crate) fn by_name(&self, name: &[u8]) -> Option<u32> {
         let known = self.by_exact_name(name);
         known.or_else(|| self.short.then(|| self.by_exact_name(short(name)))?)
@@ -161,7 +162,7 @@ impl Nodes {
             .or_else(|| self.names.get(name).copied())
     }
 
-    /// Returns the slot of a number: a stated one, or the place in the map.
+    /// Returns the slot of the node with a number: the registered number, or the index in the map.
     pub(crate) fn by_id(&self, id: u32) -> Option<u32> {
         if let Some(slot) = self.ids.get(&id) {
             return Some(*slot);
@@ -204,7 +205,7 @@ impl Nodes {
         extra.is_some_and(|extra| !extra.is_empty())
     }
 
-    /// Returns the number of a node: the stated one, or its place in the map.
+    /// Returns the number of a node: the registered one, or the index in the map.
     pub(crate) fn id(&self, slot: u32) -> Option<u32> {
         let mapped = slot < self.mapped();
         self.stated_id(slot).or_else(|| mapped.then_some(slot))
@@ -217,8 +218,8 @@ impl Nodes {
         }
     }
 
-    /// Returns `true` if all nodes are in the map exactly once, and the host states no values of
-    /// them.
+    /// Returns `true` if all nodes are in the map exactly once, and the host registered no values
+    /// for nodes.
     pub(crate) fn is_plain(&self) -> bool {
         let is_once = |maps: &Maps| maps.repeated_slots().is_empty();
         self.extra.is_empty() && self.values.is_empty() && self.maps.as_ref().is_some_and(is_once)
@@ -230,13 +231,13 @@ impl Nodes {
         self.mapped().saturating_add(behind)
     }
 
-    /// Returns all values that the host stated about a node.
+    /// Returns all values that the host registered for a node.
     pub(crate) fn all(&self, slot: u32) -> impl Iterator<Item = Info<'static>> + '_ {
         let stated = self.values.all(slot);
         stated.map(|(key, value)| Info::new(key.as_text().clone(), value))
     }
 
-    /// Returns a value that the host stated about a node, with the requested qualifiers.
+    /// Returns a value that the host registered for a node, with the requested qualifiers.
     pub(crate) fn qualified(
         &self,
         slot: u32,
@@ -246,12 +247,13 @@ impl Nodes {
         self.values.qualified(key, slot, asked)
     }
 
-    /// Returns a value that the host stated about a node.
+    /// Returns a value that the host registered for a node.
     pub(crate) fn stated(&self, slot: u32, key: &[u8]) -> Option<Value<'static>> {
         self.values.get(key, slot)
     }
 
-    /// Returns the bytes that a copy of what the host stated about a node under a key takes, or of all that it stated.
+    /// Returns the bytes of memory for a copy of the value that the host registered for a key of a
+    /// node, or of all its values if `key` is `None`.
     pub(crate) fn measure(&self, slot: u32, key: Option<&str>) -> usize {
         match key {
             Some(key) => self.values.measure(key.as_bytes(), slot),
@@ -259,7 +261,7 @@ impl Nodes {
         }
     }
 
-    /// Returns the bytes that copies of all that the host stated about nodes take.
+    /// Returns the bytes of memory for copies of all values that the host registered for nodes.
     pub(crate) fn values_bytes(&self) -> usize {
         let slots = 0..self.num_slots();
         match self.values.is_empty() {
@@ -268,12 +270,13 @@ impl Nodes {
         }
     }
 
-    /// Returns the bytes that a copy of all that the host stated about a node takes at most.
+    /// Returns an upper bound of the bytes of memory for a copy of all registered values of any
+    /// node.
     pub(crate) fn largest_bytes(&self) -> usize {
         self.values.largest_bytes()
     }
 
-    /// The bytes of heap that all of it takes.
+    /// Returns the bytes of heap memory of the nodes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let names = self.names.keys().map(|name| name.len() + 48).sum::<usize>();
         let maps = self.maps.as_ref();
@@ -305,7 +308,8 @@ impl NodesBuilder {
         }
     }
 
-    /// Copies the descriptions of an earlier registration; nodes keep their names, not their slots.
+    /// Copies the descriptions of an earlier registration. Nodes keep their names, but not their
+    /// slots.
     pub(crate) fn keep(&mut self, known: &Nodes) {
         let mut slots: HashMap<u32, u32> = HashMap::new();
         let mut slot_of = |builder: &mut Self, old: u32| {
@@ -324,7 +328,8 @@ impl NodesBuilder {
         }
     }
 
-    /// Returns the slot of a node with a name, a number, or both; creates one if it is new.
+    /// Returns the slot of a node with a name, a number, or both. Creates the slot if the node is
+    /// new.
     pub(crate) fn slot(&mut self, name: Option<&[u8]>, id: Option<u32>) -> u32 {
         let known = name.and_then(|name| self.nodes.by_name(name));
         let by_id = || {
@@ -338,7 +343,7 @@ impl NodesBuilder {
         slot
     }
 
-    /// Returns the slot of a name, if it exists.
+    /// Returns the slot of the node with a name, if it exists.
     pub(crate) fn find(&self, name: &[u8]) -> Option<u32> {
         self.nodes.by_name(name)
     }
@@ -360,7 +365,7 @@ impl NodesBuilder {
         }
     }
 
-    /// Stores a value that the host states about a node.
+    /// Stores a value that the host registers for a node.
     pub(crate) fn set(&mut self, slot: u32, key: &pmix_types::Key<'_>, value: &Value<'_>) {
         self.values.set(key, slot, value);
     }
@@ -376,7 +381,7 @@ impl NodesBuilder {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Order {
     span: OnceLock<Option<(i64, i64)>>,
-    /// The sorted ranks, only for a map with gaps between its ranks.
+    /// The sorted ranks, used only for a map with gaps between its ranks.
     sorted: OnceLock<Box<[Rank]>>,
 }
 
@@ -396,7 +401,7 @@ impl Order {
         }
         let place = match self.sorted(procs) {
             Ok(sorted) => sorted.binary_search(&rank).ok()?,
-            // Without memory for the table the ranks are counted.
+            // Without memory for the sorted ranks, counts the lower ranks.
             Err(_) => { procs.iter().flatten() }
                 .filter(|other| *other < rank)
                 .count(),
@@ -417,8 +422,8 @@ impl Order {
 
     fn span(&self, procs: &ProcMap) -> Option<(i64, i64)> {
         *self.span.get_or_init(|| {
-            // Ranks change monotonically in a run and from node to node, so the ends are the
-            // extremes.
+            // Ranks change monotonically in a run and from node to node, so the lowest and highest
+            // rank are among the ends.
             let ends = procs.blocks().flat_map(|block| {
                 let more = i64::try_from(block.num_nodes).unwrap_or(i64::MAX) - 1;
                 let shift = block.shift * more;
@@ -436,7 +441,7 @@ impl Order {
     }
 }
 
-/// Returns a name up to its first dot; an IP address is unchanged.
+/// Returns a name up to its first dot. An IP address does not change.
 pub(crate) fn short(name: &[u8]) -> &[u8] {
     let Some(dot) = name.iter().position(|byte| *byte == b'.') else {
         return name;

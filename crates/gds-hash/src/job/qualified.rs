@@ -31,7 +31,7 @@ pub(crate) fn qualified(info: Info<'static>) -> Result<QualifiedValue<'static>, 
 }
 
 impl Qualified {
-    /// Stores a value; it replaces a value of the same key with equal qualifiers.
+    /// Stores a value. It replaces a value of the same key with equal qualifiers.
     pub(crate) fn set(&mut self, index: u32, value: QualifiedValue<'static>) {
         let variants = self.0.entry(index).or_default();
         let qualifiers = Qualifiers::of(value.qualifiers());
@@ -105,10 +105,10 @@ impl Qualified {
     }
 }
 
-/// The only index of the qualified values of a table.
+/// The index under which a table stores its qualified values.
 const ONE: u32 = 0;
 
-/// Values by key; a key may have several with different qualifiers.
+/// Values by key. A key may have several values with different qualifiers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     plain: BTreeMap<Key<'static>, Value<'static>>,
@@ -121,7 +121,7 @@ impl Table {
         self.plain.iter()
     }
 
-    /// Returns the bytes that a copy of all values takes.
+    /// Returns the bytes of memory for a copy of all values.
     pub(crate) fn measure(&self) -> usize {
         let plain = self.plain.iter().map(|(key, value)| {
             let info = size_of::<Info<'_>>() + key.as_bytes().len();
@@ -132,18 +132,19 @@ impl Table {
             .saturating_add(self.qualified.memory_bytes())
     }
 
-    /// The value of a key that has no qualifiers.
+    /// Returns the value without qualifiers of a key.
     pub(crate) fn plain(&self, key: &[u8]) -> Option<&Value<'static>> {
         self.plain.get(key)
     }
 
-    /// Returns the value of a key with the requested qualifiers, or without any.
+    /// Returns the value of a key with the requested qualifiers. If none are requested, returns the
+    /// value without qualifiers.
     pub(crate) fn get(&self, key: &[u8], asked: &[Info<'_>]) -> Option<&Value<'static>> {
         let qualified = self.qualified.get(ONE, key, asked);
         qualified.or_else(|| self.plain(key))
     }
 
-    /// Stores a value; it replaces the previous one.
+    /// Stores a value. It replaces the previous value of the key.
     pub(crate) fn set(&mut self, key: &Key<'_>, value: Value<'_>) {
         let value = value.into_owned();
         match self.plain.get_mut(key.as_bytes()) {
@@ -170,7 +171,7 @@ impl Table {
         plain.chain(self.qualified.infos(ONE))
     }
 
-    /// Stores a value with qualifiers; it replaces the one with equal qualifiers.
+    /// Stores a value with qualifiers. It replaces the value with equal qualifiers.
     pub(crate) fn qualify(&mut self, value: QualifiedValue<'static>) {
         self.qualified.set(ONE, value);
     }

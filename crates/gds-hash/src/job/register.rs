@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Registration: builds a job from the infos of the host.
+//! The registration of a job from the infos of the host.
 //!
-//! Arrays may be nested in any order and depth, so the infos are walked twice: for the maps, which
-//! define the nodes, then for everything else.
+//! Arrays may be nested in any order and depth, so the infos are visited twice: first for the maps,
+//! which define the nodes, then for all other values.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_register_nspace`.
 
@@ -30,14 +30,14 @@ use crate::{Error, Job, LocalNode, Realm, Registration};
 pub(crate) use self::entry::other_jobs;
 
 impl Job {
-    /// Registers a job; `parser` parses its maps.
+    /// Registers a job. `parser` parses its maps.
     ///
     /// # Errors
     ///
-    /// The entry that is invalid: maps of different length, a duplicate map, a map or array of the
-    /// wrong type, a rank that occurs twice in a map or is described twice, an array that does not
-    /// name its application, node or process, an unknown array with a key like those of
-    /// descriptions, or arrays nested too deep.
+    /// An entry is invalid: maps have different lengths, a map occurs twice, a map or array has the
+    /// wrong type, a rank occurs twice in a map or is described twice, an array does not name its
+    /// application, node or process, an unknown array has a key that looks like a description, or
+    /// arrays are nested too deep. The error has the path of the entry.
     pub fn register<'i>(
         parser: &dyn MapParser,
         host: &LocalNode,
@@ -48,8 +48,8 @@ impl Job {
         Self::build(parser, host, &nspace, None, registration.into(), None)
     }
 
-    /// Returns the job after another registration: new values take precedence over previous ones,
-    /// and the others are kept.
+    /// Returns the job with the values of another registration. New values replace previous ones;
+    /// all other values are kept.
     ///
     /// # Errors
     ///
@@ -70,10 +70,11 @@ impl Job {
         )
     }
 
-    /// Returns the job with the valid entries of a registration, and the errors of the others.
+    /// Returns the job with the valid entries of a registration, and the errors of the other
+    /// entries.
     ///
-    /// An entry counts as a whole or not at all; of contradicting entries and maps the first
-    /// counts. The cost is in proportion to the infos, for any number of errors.
+    /// An entry with an error is omitted as a whole. If entries or maps contradict each other, the
+    /// first is used. The time is proportional to the infos, for any number of errors.
     pub(crate) fn understood(
         parser: &dyn MapParser,
         host: &LocalNode,
@@ -100,8 +101,8 @@ impl Job {
             Some(&mut refused),
         ) {
             Ok(job) => (job, refused),
-            // All entries with errors have been omitted, so only an error of the whole is possible
-            // here.
+            // All entries with errors have been omitted, so this error is about the registration as
+            // a whole.
             Err(error) => {
                 refused.push(error);
                 let none = Builder::new(nspace, host, Found::default());
@@ -130,7 +131,7 @@ impl Job {
         Ok(Builder::new(&nspace, host, maps).finish(nspace.clone(), host.clone()))
     }
 
-    /// Builds a job; if errors are collected in `refused`, entries with errors are omitted.
+    /// Builds a job. With `refused`, omits entries with errors and collects their errors there.
     fn build(
         parser: &dyn MapParser,
         host: &LocalNode,
@@ -157,8 +158,8 @@ impl Job {
         if let Some(known) = known {
             maps.keep(known);
         }
-        // Values are copied once into the store, and lists of processes are copied while they are
-        // parsed as well.
+        // Values are copied into the store, and lists of processes are copied again while they are
+        // parsed.
         let bytes: usize = infos.iter().map(|info| info.measure(Measure::All)).sum();
         memory::check(bytes.saturating_mul(2))?;
         let found = maps.finish(infos, refused.as_deref_mut())?;
@@ -171,7 +172,7 @@ impl Job {
     }
 }
 
-/// Handles each entry of a registration; an error ends the registration or is collected.
+/// Handles each entry of a registration. An error ends the registration or is collected.
 fn each(
     infos: &[Info<'_>],
     mut refused: Option<&mut Vec<Error>>,
@@ -186,7 +187,7 @@ fn each(
     Ok(())
 }
 
-/// Rejects an invalid qualified value.
+/// Checks a qualified value.
 fn check_qualified(info: &Info<'_>) -> Result<(), Error> {
     match info.key.is(keys::QUALIFIED_VALUE) {
         true => qualified(info.clone().into_owned()).map(drop),
@@ -194,7 +195,7 @@ fn check_qualified(info: &Info<'_>) -> Result<(), Error> {
     }
 }
 
-/// The builder of a job from all entries but the maps.
+/// The builder of a job from all entries except the maps.
 struct Builder<'b> {
     nspace: &'b Nspace<'static>,
     host: &'b LocalNode,
@@ -206,7 +207,7 @@ struct Builder<'b> {
     nodes: NodesBuilder,
     procs: ColumnsBuilder,
     strip_fqdn: bool,
-    /// The described processes.
+    /// The ranks of the processes described so far.
     given: RankSet,
 }
 
@@ -305,7 +306,7 @@ impl<'b> Builder<'b> {
             .or_insert_with(|| (Table::default(), NodesBuilder::new(None, short)))
     }
 
-    /// Stores a value outside of an array.
+    /// Stores a value that is not in an array.
     fn plain(&mut self, info: &Info<'_>, about: Target) -> Result<(), Error> {
         let (key, value) = (&info.key, info.value.clone());
         if key.is(keys::SESSION_ID) && about != Target::Job {
@@ -315,8 +316,8 @@ impl<'b> Builder<'b> {
             self.table(about).set(key, value);
             return Ok(());
         }
-        // A value of another realm may be outside of an array if its subject is unambiguous: the
-        // node of this server, the only application, the session of the job.
+        // A value of another realm need not be in an array if its subject is unambiguous: the node
+        // of this server, the only application, the session of the job.
         match Realm::of(key.as_bytes()) {
             Some(Realm::Session) => {
                 if key.is(keys::SESSION_ID) {
@@ -383,7 +384,7 @@ impl<'b> Builder<'b> {
             }
         }
         match (&info.value, name) {
-            // A number of another width names the same node.
+            // A number of another integer type identifies the same node.
             _ if info.key.is(keys::NODEID) => {
                 nodes.set(slot, &info.key, &Value::Uint32(number(&info.value)?));
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The registration of a job by a host, and checks for contradictions in it.
+//! The input of a registration, and checks for contradictions in it.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_register_nspace`.
 
@@ -8,7 +8,8 @@ use pmix_types::{Info, Rank, keys};
 
 use crate::{Error, Job};
 
-/// The registration of a job: infos, and the two maps if the host has them folded.
+/// The input of a registration: infos, and the node map and process map if the host has them
+/// folded.
 ///
 /// A host with text or encoded maps passes them as `PMIX_NODE_MAP` and `PMIX_PROC_MAP` among the
 /// infos; a list of infos converts into a registration. A host with a [`NodeList`] and a
@@ -65,7 +66,7 @@ impl<'i> Registration<'i> {
     }
 
     /// Adds the node map and the process map of the job. A map of the job among the infos is then
-    /// rejected as a duplicate; maps of the session and of applications are not.
+    /// rejected as a duplicate. Maps of the session and of applications are still allowed there.
     #[must_use]
     pub fn with_maps(mut self, nodes: NodeList, procs: ProcMap) -> Self {
         self.maps = Some((nodes, procs));
@@ -111,15 +112,15 @@ impl<'i, 'a: 'i, const N: usize> From<&'i [Info<'a>; N]> for Registration<'i> {
 //
 // Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_register_nspace`.
 
-/// The most names of a node map that are compared with each other.
+/// The maximum length of a node map whose names are compared with each other.
 const MOST_NAMES: usize = 1 << 16;
 
 impl Job {
-    /// Returns the contradictions in the stated values, each with its key: a job size that is not a
-    /// number, a job size other than that of the process map, a node that occurs twice in the node
-    /// map.
+    /// Returns the contradictions in the registered values, each with its key: a job size that is
+    /// not a number, a job size that differs from the process map, or a node that occurs twice in
+    /// the node map.
     ///
-    /// Nodes are compared in maps of up to 65,536 names, and in longer maps that are one run.
+    /// Longer node maps than 65,536 names are not checked for duplicates, unless they are one run.
     #[must_use]
     pub fn contradictions(&self) -> Vec<Error> {
         let mut found = Vec::new();
@@ -161,8 +162,8 @@ impl Job {
         self.nodes.maps.is_some() || apps.any(|app| app.nodes.maps.is_some())
     }
 
-    /// Returns the name of the node on which the maps place a process, if that is not the node of
-    /// this server and the latter belongs to the job.
+    /// Returns the name of the node on which the maps place a process, if it is not the node of
+    /// this server although that node belongs to the job.
     #[must_use]
     pub fn other_node(&self, rank: Rank) -> Option<Vec<u8>> {
         let own = self.own_node()?;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The subject of a request: the node, process or other object of its result.
+//! The subject of a request: the session, job, application, node or process whose value is
+//! requested.
 //!
 //! Source: PMIx Standard, chapter "Reserved Keys".
 
@@ -7,10 +8,10 @@ use pmix_types::Rank;
 
 use crate::{Error, Job, KnownNode, Realm, Request};
 
-/// The session, job, application, node or process of a request.
+/// The object whose value is requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// The session with this number; `None` if the host stated no number.
+    /// The session with this number; `None` if the host registered no number.
     Session(Option<u32>),
     /// The job.
     Job,
@@ -28,8 +29,8 @@ impl Job {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if it is unknown; `PMIX_ERR_BAD_PARAM` if a qualifier has an invalid
-    /// type.
+    /// `PMIX_ERR_NOT_FOUND` if the subject is unknown; `PMIX_ERR_BAD_PARAM` if a qualifier has an
+    /// invalid type.
     pub fn subject(&self, request: &Request<'_>) -> Result<Subject, Error> {
         let unknown = |what: &str| Error::not_found(format!("{} has no such {what}", self.nspace));
         Ok(match self.realm(request) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Models of the shared values for a checker that explores every order of threads.
+//! Models of the shared values for loom, which explores every order of threads.
 //!
 //! A model has the methods of the real type that this crate uses, and gives no stronger guarantees:
 //! a reader may see any version that is not older than one that it already knows.
@@ -10,25 +10,25 @@ use std::sync::{Arc, Mutex as Held, PoisonError};
 pub(crate) use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// A deterministic hasher that puts a name into the same part on every run, because the checker
-/// repeats runs.
+/// A deterministic hasher. loom repeats runs, and a name must be in the same part of the store on
+/// each run.
 pub(crate) type NameHasher = BuildHasherDefault<DefaultHasher>;
 
-/// A model of `arc_swap::ArcSwap`, a value that is replaced as a whole: a load is one atomic read.
+/// A model of `arc_swap::ArcSwap`, a value that is replaced as a whole. A load is one atomic read.
 #[derive(Debug)]
 pub(crate) struct ArcSwap<T> {
-    /// All versions. The lock is never contended, because the checker does not interrupt its
-    /// holder.
+    /// All versions. The lock is never contended, because loom does not switch threads while it is
+    /// held.
     versions: Held<Vec<Arc<T>>>,
     current: AtomicUsize,
     turns: Turns,
 }
 
-/// A counter that makes the checker explore every order of the accesses to a value.
+/// A counter that makes loom explore every order of accesses to a value.
 ///
-/// For each atomic the checker remembers only the last access, so a read of the same thread hides
-/// the earlier read of another one. It misses no read-modify-write accesses; relaxed ones do not
-/// order other memory.
+/// For each atomic, loom remembers only the last access. So a read by one thread hides an earlier
+/// read by another thread. Read-modify-write accesses are not hidden, and relaxed ones do not order
+/// other memory.
 #[derive(Debug)]
 struct Turns(AtomicUsize);
 
@@ -76,7 +76,8 @@ impl<T> ArcSwap<T> {
         self.current.store(self.add(version), Ordering::Release);
     }
 
-    /// Replaces the version by a function of it; repeats if another thread replaced it meanwhile.
+    /// Replaces the version by the result of `next`. Repeats this if another thread has replaced
+    /// the version meanwhile.
     pub(crate) fn rcu(&self, mut next: impl FnMut(&Arc<T>) -> Arc<T>) -> Arc<T> {
         self.turns.take();
         let mut seen = self.current.load(Ordering::Acquire);
@@ -99,7 +100,7 @@ impl<T: Default> Default for ArcSwap<T> {
     }
 }
 
-/// A model of `std::sync::OnceLock`, a value that is initialized once: reading it is one atomic
+/// A model of `std::sync::OnceLock`, a value that is initialized once. Reading it is one atomic
 /// read.
 #[derive(Debug)]
 pub(crate) struct OnceLock<T> {

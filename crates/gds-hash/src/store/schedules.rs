@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Readers and writers of a store in every order of threads.
+//! Tests of readers and writers of a store in every order of threads.
 //!
-//! The shared values are models here ([`crate::shared`]). A read that took a lock would block in
-//! [`no_read_takes_a_lock`], whose thread holds all locks.
+//! The shared values are models ([`crate::shared`]). In [`no_read_takes_a_lock`], a thread holds
+//! all locks, so a read that took a lock would block.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::*;
 
 const JOB: &str = "job";
 
-/// Runs a closure in every order with at most two preemptions.
+/// Runs a closure in every order of threads with at most two preemptions.
 fn in_every_order(run: impl Fn(Arc<Store>) + Send + Sync + 'static) {
     let preg = Arc::new(pmix_builtin::open_preg(&preg_core::Params::default()).unwrap());
     let mut orders = loom::model::Builder::new();
@@ -28,7 +28,7 @@ fn in_every_order(run: impl Fn(Arc<Store>) + Send + Sync + 'static) {
     });
 }
 
-/// Starts a thread with a stack that suffices for a registration.
+/// Starts a thread with a stack that is large enough for a registration.
 fn spawn<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     let words = 1 << 16;
     Builder::new().stack_size(words).spawn(run).unwrap()
@@ -67,7 +67,7 @@ fn size(known: &Registered) -> u32 {
     size
 }
 
-/// Puts two values of a process at once.
+/// Puts two values of a process in one update.
 fn put(store: &Store, rank: u32) -> Result<(), Error> {
     store.update_modex(&job(), |puts| {
         for key in ["app.first", "app.second"] {
@@ -77,7 +77,7 @@ fn put(store: &Store, rank: u32) -> Result<(), Error> {
     })
 }
 
-/// Returns `true` if a process has put its values, in one snapshot.
+/// Returns `true` if a snapshot has both values of a process, `false` if it has neither.
 fn has_put(puts: &ModexStore, rank: u32) -> bool {
     let all = puts.all(Rank::new(rank), Scope::GLOBAL).unwrap().count();
     assert!(all == 0 || all == 2, "half a change");
@@ -105,7 +105,7 @@ fn readers_see_updates_atomically_and_in_order() {
         writer.join().unwrap();
         assert_eq!(size(&store.job(&job()).unwrap()), 2);
     });
-    // All three results were seen, so the orders were really explored.
+    // All three results have occurred, so loom has explored different orders.
     let all = all.lock().unwrap();
     assert_eq!(*all, BTreeSet::from([(1, 1), (1, 2), (2, 2)]));
 }
@@ -115,7 +115,7 @@ fn concurrent_writers_lose_no_update() {
     in_every_order(|store| {
         let mut names = (0..).map(|n| Nspace::new(format!("job@{n}")));
         let first = names.next().unwrap();
-        // They share a part of the store.
+        // Both jobs are in the same part of the store.
         let part = |name: &Nspace<'_>| std::ptr::from_ref(store.part(name));
         let mut names = names.filter(|name| part(name) == part(&first));
         let (second, gone) = (names.next().unwrap(), names.next().unwrap());
@@ -170,7 +170,8 @@ fn a_held_job_stays_readable_after_its_removal() {
                 register(&store, &job(), 3);
             }
         });
-        // A put for a removed job is rejected; one for the next job with the name is not.
+        // A put for a removed job is rejected. A put for the next job with the same name is
+        // accepted.
         let is_known = put(&store, 1).is_ok();
         if let Some(known) = store.job(&job()) {
             let puts = known.modex_store();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lookups in the table of `Job::answers` agree with `Job::get`.
+//! Compares lookups in the table of `Job::answers` with `Job::get`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -31,7 +31,7 @@ fn look_up(known: &KnownAnswers, rank: Rank, key: &str) -> Option<Value<'static>
     })
 }
 
-/// Returns the result of a get by a client that has all job info.
+/// Returns the result of a get from the whole job info.
 fn asked(job: &Job, rank: Rank, key: &str) -> Option<Value<'static>> {
     let ask = |rank| {
         job.get(&Request::new(rank, key))
@@ -78,7 +78,8 @@ fn jobs() -> Vec<Job> {
                 app(0, 0, 6),
                 Info::new(keys::JOBID, "17"),
                 Info::new(keys::UNIV_SIZE, 64_u32),
-                // A value of the job and of some processes; other processes have that of the job.
+                // A value of the job and of some processes. Other processes have the job-level
+                // value.
                 Info::new("pmix.both", 1_u32),
                 proc(
                     3,
@@ -88,7 +89,7 @@ fn jobs() -> Vec<Job> {
                     ],
                 ),
                 proc(0, vec![Info::new("pmix.both", 3_u32)]),
-                // A process stated to be on another node than in the map.
+                // A process that is registered on another node than in the map.
                 proc(4, vec![Info::new(keys::HOSTNAME, "n2")]),
                 array(
                     keys::NODE_INFO_ARRAY,
@@ -146,7 +147,7 @@ fn lookups_agree_with_gets() {
             for key in asked_for {
                 let found = look_up(&known, rank, key);
                 let is_known = rank == Rank::WILDCARD || known.described.contains(&rank);
-                // A value of a process elsewhere may be missing, but must not differ.
+                // A value of a remote process may be missing, but must not differ.
                 if is_known || found.is_some() {
                     assert_eq!(found, asked(&job, rank, key), "{key} of rank {rank}");
                 }
@@ -206,7 +207,7 @@ fn flat_job(apps: impl IntoIterator<Item = Info<'static>>) -> Job {
     Job::register(&preg, &LocalNode::new("n1"), "job@1", &infos).unwrap()
 }
 
-/// Returns the plain values of a reply, without those in arrays and blobs.
+/// Returns the values of a reply that are not in arrays or blobs.
 fn values(job: &Job, module: Module) -> BTreeMap<String, Value<'static>> {
     let layout = Layout::new(module);
     let reply = job
@@ -254,7 +255,7 @@ fn values_of_session_own_node_and_only_application_are_flat() {
         assert_eq!(values[keys::LOCAL_PEERS], text("0,1,2"));
         assert_eq!(values[keys::LOCAL_SIZE], Value::Uint32(3));
         let leader = match module {
-            // Ranks did not have their own type.
+            // v12 has no type for ranks.
             Module::V12 => Value::Int(0),
             _ => Value::Rank(Rank::new(0)),
         };

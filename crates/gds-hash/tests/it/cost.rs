@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cost of data from peers and hosts is proportional to their length, for any content.
+//! Checks that time and memory for data from peers and hosts are proportional to their length, for
+//! any content.
 
 use crate::growth;
 use bfrops::{Encoder, Layout, Module, wire_type};
@@ -99,7 +100,7 @@ fn a_get_that_names_many_qualifiers() {
     );
 }
 
-/// Returns unordered keys, and values that differ by round.
+/// Returns kvals with unordered keys. The values depend on `round`.
 fn keys(count: usize, round: u32) -> Vec<Kval<'static>> {
     (0..count)
         .map(|at| Kval {
@@ -183,7 +184,7 @@ fn the_data_of_a_fence() {
 
 #[test]
 fn small_commits_besides_many_keys() {
-    // Each commit is read, and counts against the limit of the process.
+    // Each commit is decoded, and counts against the limit of the process.
     growth::is_linear(
         "keys beside 100 commits",
         2_000,
@@ -235,7 +236,7 @@ fn sizes_are_updated_with_each_change() {
     assert_eq!(modex.num_bytes(rank), bytes[0]);
     let message = commit(Scope::DEL_REMOTE, &keys(1_000, 0));
     modex.commit(&codec, rank, &message).unwrap();
-    // The removals are still to be sent, but do not count.
+    // Removals are still recorded for other nodes, but do not count.
     assert_eq!(modex.num_bytes(rank), 0);
     modex.forget(rank);
     assert_eq!(modex.num_bytes(rank), 0);
@@ -406,7 +407,7 @@ fn keys_and_bytes_of_a_process_are_bounded() {
     let error = modex.commit_within(&codec, rank, &long, limits);
     let place = error.unwrap_err().offset().unwrap();
     assert!(place < 50_000, "{place} of {}", long.len());
-    // Removed keys free room.
+    // After keys are removed, the process may put others.
     let gone = [Scope::DEL_LOCAL, Scope::DEL_REMOTE].map(|scope| commit(scope, &keys(10, 0)));
     assert_eq!(put(&mut modex, &gone.concat()), Ok(()));
     assert_eq!(put(&mut modex, &one_more(Value::Uint32(1))), Ok(()));

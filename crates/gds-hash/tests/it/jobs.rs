@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Registered and derived values of jobs.
+//! Tests of registered and derived values of jobs.
 
 use gds_hash::{Error, Job, LocalNode, Request};
 use pmix_types::{DataArray, Info, Rank, Status, Value, keys};
@@ -122,7 +122,8 @@ fn errors_name_the_entry() {
     );
 }
 
-/// Standard, "Node realm keys": both have values for the node of this server or the named one.
+/// PMIx Standard, "Node realm keys": name and number have values for the node of this server, or
+/// for the named node.
 #[test]
 fn a_node_is_known_by_its_name_and_its_number() {
     let mut infos = maps("a,b,c", "0;1;2");
@@ -162,7 +163,7 @@ fn a_node_is_known_by_its_name_and_its_number() {
     assert_eq!(get(&elsewhere, JOB, keys::NODEID), None);
 }
 
-/// Gets with the arguments that `PMIx_Resolve_peers` of 4.2 sends if its caller names no node.
+/// Uses the arguments that `PMIx_Resolve_peers` of 4.2 sends if its caller names no node.
 #[test]
 fn a_null_name_of_a_node_names_none() {
     let job = register(&maps("a,b,c", "0;1,3;2")).unwrap();
@@ -176,8 +177,7 @@ fn a_null_name_of_a_node_names_none() {
     }
 }
 
-/// An application may describe a node by its name or number, and a request may use any of its
-/// names.
+/// An application may describe a node by name or by number. A request may use any name of the node.
 #[test]
 fn an_application_finds_a_node_by_any_of_its_names() {
     let mut infos = maps("a,b,c", "0;1;2");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The datastore through its public interface.
+//! Tests of the datastore through its public interface.
 
 #[path = "../../../bfrops/tests/meter/growth.rs"]
 mod growth;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values of random jobs agree with a naive model, however the registration is nested.
+//! Compares the values of random jobs with a simple model, for any nesting of the registration.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +22,12 @@ struct Plan {
     /// The form of the maps.
     form: u8,
     offset: Option<u32>,
-    /// The sizes of the applications, in the order of their numbers; empty if they are not stated.
+    /// The sizes of the applications, in the order of their numbers; empty if they are not
+    /// registered.
     apps: Vec<u32>,
-    /// The stated values of a rank: the keys by their index in `OF_RANK`.
+    /// The registered values of each rank, by the index of the key in `OF_RANK`.
     ranks: BTreeMap<u32, BTreeMap<usize, u16>>,
-    /// The stated values of a node, by name.
+    /// The registered values of each node, by name.
     named: BTreeMap<String, Stated>,
 }
 
@@ -36,7 +37,7 @@ struct Stated {
     memory: Option<u64>,
 }
 
-/// Keys that a host may state of a rank, all with 16 bits here.
+/// Keys that a host may register for a rank. In these tests, all values have 16 bits.
 const OF_RANK: [&str; 4] = [
     keys::LOCAL_RANK,
     keys::NODE_RANK,
@@ -91,7 +92,7 @@ fn plans() -> impl Strategy<Value = Plan> {
         })
 }
 
-/// Divides a number of ranks into parts.
+/// Divides a number of ranks into applications, and returns their sizes.
 fn sizes(mut cuts: Vec<usize>, size: usize) -> Vec<u32> {
     if cuts.is_empty() {
         return Vec::new();
@@ -180,7 +181,7 @@ impl Plan {
         infos
     }
 
-    /// Returns the ranks of a node, from all its places.
+    /// Returns the ranks of a node, from all its indices in the map.
     fn on(&self, name: &str) -> Vec<u32> {
         let places = self.nodes.iter().zip(&self.groups);
         let own = places.filter(|(node, _)| *node == name);
@@ -255,7 +256,7 @@ impl Plan {
         }
     }
 
-    /// Returns the application of a rank and its position there.
+    /// Returns the application of a rank, and the index of the rank in it.
     fn app_of(&self, rank: u32) -> Option<(u32, u32)> {
         let mut first = 0;
         for (number, size) in (0..).zip(&self.apps) {
@@ -273,7 +274,7 @@ fn list(ranks: &[u32]) -> String {
     ranks.join(",")
 }
 
-/// Moves infos into nested arrays, in another order; each choice determines the place of one.
+/// Moves infos into nested arrays, in another order. Each choice determines the place of one info.
 fn nest(mut infos: Vec<Info<'static>>, choices: &[(u8, u8)]) -> Vec<Info<'static>> {
     for (what, place) in choices {
         let place = usize::from(*place) % infos.len();
@@ -376,7 +377,7 @@ fn check(job: &Job, plan: &Plan) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Returns the place of an info as errors name it.
+/// Returns the path of an info, as in errors.
 fn path_of(infos: &[Info<'_>], wanted: &dyn Fn(&Info<'_>) -> bool) -> Option<String> {
     infos.iter().enumerate().find_map(|(place, info)| {
         let here = format!("[{place}] {}", info.key);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The valid and invalid content of a registration.
+//! Tests of valid and invalid registrations.
 
 use gds_hash::{Error, Job, LocalNode, Registration, Request};
 use pmix_map::{Limits, NodeList, ProcMap};
@@ -89,7 +89,7 @@ fn removes_domains_only_if_the_host_requests_it() {
         assert_eq!(by(&short, asked, keys::LOCAL_PEERS), Some("0".into()));
         assert_eq!(by(&short, asked, keys::NODE_SIZE), Some(Value::Uint32(7)));
     }
-    // The operating system gives the name of this server's node.
+    // The operating system determines the name of this server's node.
     assert_eq!(ask(&short, JOB, keys::LOCAL_PEERS, &[]), Some("1".into()));
     assert_eq!(ask(&short, JOB, keys::NSPACE, &[]), Some("job@1".into()));
 }
@@ -127,7 +127,7 @@ fn maps_of_different_length_name_the_process_map() {
     assert!(refused(&infos).starts_with("entry [0] pmix.anlmap: expected `,` at byte"));
 }
 
-/// The parsers of MPICH, the origin of the notation, repeat the map until every process has a node.
+/// MPICH, the origin of the notation, repeats the map until every process has a node.
 #[test]
 fn a_pmi2_map_shorter_than_the_job_repeats() {
     let size = Info::new(keys::JOB_SIZE, 5_u32);
@@ -293,7 +293,7 @@ fn allocated_nodes_default_to_those_of_the_session() {
         .iter()
         .find(|known| known.kval.key.is(keys::ALLOCATED_NODELIST));
     assert!(known.is_some_and(|known| known.is_for_all), "{known:?}");
-    // A value stated for the job applies to the job.
+    // A list that is registered for the job takes precedence over that of the session.
     let job = register(&[session(vec![nodes("a,b,c")]), nodes("a")]).unwrap();
     assert_eq!(
         ask(&job, JOB, keys::ALLOCATED_NODELIST, &[]),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reply to a client contains the values of the job, and those of a real server's reply.
+//! Checks that the reply to a client contains the values of the job, and those of a real server's
+//! reply.
 
 mod property;
 mod told;
@@ -47,7 +48,7 @@ fn replies_contain_everything_of_a_real_server() {
             .unwrap();
         let ours = take(layout(), &ours);
         assert_eq!(ours.nspace, real.nspace);
-        // The release of the server itself is not a value of the job.
+        // The release of the server is not a value of the job.
         let real_job = real
             .job
             .iter()

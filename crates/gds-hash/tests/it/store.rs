@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Many jobs in one store: registered, updated and removed, with concurrent readers.
+//! Tests of many jobs in one store: registered, updated and removed, with concurrent readers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -168,7 +168,8 @@ fn described_jobs_are_known_until_the_describing_job_is_removed() {
     }
     assert_eq!(store.nspaces().len(), 3);
 
-    // Described again, and registered by the host, which takes precedence from then on.
+    // The job is described again, and then registered by the host, which takes precedence from then
+    // on.
     register("one", vec![session(7, vec![sized("two", 5)])]).unwrap();
     assert_eq!(size("two"), Ok(Value::Uint32(5)));
     register("three", vec![Info::new(keys::JOB_SIZE, 9_u32)]).unwrap();
@@ -229,7 +230,7 @@ fn a_job_described_by_two_sessions_stays_until_both_are_removed() {
             store.register_nspace(&Nspace::from(nspace), 0, &infos)
         };
         let other = Nspace::from("other");
-        // Repeated descriptions and removals count once for each describing job.
+        // Repeated descriptions by one job count once.
         for turn in 0..100 {
             describe("one").unwrap();
             describe("two").unwrap();
@@ -261,7 +262,7 @@ fn readers_see_registrations_atomically() {
             std::thread::spawn(move || {
                 let mut seen = 0_u64;
                 loop {
-                    // A reader that starts late still reads the last state once.
+                    // A reader that starts late still reads the last state.
                     let last = done.load(Ordering::Relaxed);
                     if let Some(known) = store.job(&Nspace::new("job")) {
                         let get = |key| known.job().get(&Request::new(Rank::WILDCARD, key));
@@ -414,7 +415,7 @@ fn a_hundred_thousand_jobs_leave_no_memory() {
     cycle(5_000, 100_000);
     let grown = resident_pages().saturating_sub(before);
     assert!(store.nspaces().is_empty());
-    // Other tests run concurrently; a leaked job would take some hundred bytes.
+    // The limit allows for concurrent tests. A leak would be some hundred bytes for each job.
     assert!(grown < 2_500, "{grown} pages more");
 }
 
@@ -467,7 +468,7 @@ fn collected_store(node: &str) -> Store {
     Store::new(Arc::new(PlainMaps::default()), LocalNode::new(node))
 }
 
-/// Returns the collected job information of a node with two jobs, and of an unknown job.
+/// Returns the collected job information of two jobs; a third requested job is unknown.
 fn collected() -> Vec<u8> {
     let store = collected_store("n00");
     for (name, jobid) in [("a", "first"), ("b", "second")] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Readers never wait: one thread stops in the middle of an operation, and another one reads before
-//! it lets the first continue.
+//! Checks that readers never wait: one thread stops in the middle of an operation, and another
+//! thread reads before it lets the first continue.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ struct Go {
     on: Sender<()>,
 }
 
-/// A time far longer than the tests take; only an endless wait reaches it.
+/// A time limit far above the duration of the tests, which only an endless wait reaches.
 const EVER: Duration = Duration::from_secs(60);
 
 fn stop() -> (Stop, Go) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The decoder of the contributions of all servers, which decodes everything before anything is
-//! stored.
+//! The decoder of the contributions of all servers. It decodes all of them before any is stored.
 //!
 //! Source: as in the parent module.
 
@@ -19,15 +18,15 @@ use crate::{Codec, Error};
 impl Modex {
     /// Decodes the concatenated contributions of servers.
     ///
-    /// DEVIATION: a process that no participant has, an invalid key number, an unknown flag and
-    /// truncated bytes reject the whole modex; OpenPMIx keeps the data before the error and drops
-    /// the rest; `a_hostile_blob_is_refused_as_a_whole`.
+    /// DEVIATION: the whole modex is rejected for a process that is no participant, an invalid key
+    /// number, an unknown flag or truncated bytes; OpenPMIx keeps the data before the error and
+    /// drops the rest; `a_hostile_blob_is_refused_as_a_whole`.
     ///
     /// # Errors
     ///
-    /// The cause and the offset ([`Error::offset`]). `PMIX_ERR_BAD_PARAM` also if a server states
-    /// that it did not collect data; `PMIX_ERR_NOT_SUPPORTED` if data are compressed and there is
-    /// no function to inflate them.
+    /// The cause and the offset ([`Error::offset`]). `PMIX_ERR_BAD_PARAM` also if the flag of a
+    /// server means that it did not collect data; `PMIX_ERR_NOT_SUPPORTED` if data are compressed
+    /// and there is no function to inflate them.
     pub fn parse(
         codec: &Codec<'_>,
         form: ModexForm,
@@ -57,7 +56,7 @@ impl Modex {
 struct ModexDecoder<'p, 'w> {
     codec: &'p Codec<'w>,
     participants: &'p [Participant<'p>],
-    /// The entries by the index of the participant and the rank.
+    /// The entries of each process, by the index of the participant and the rank.
     found: BTreeMap<(usize, u32), Vec<Entry>>,
     equal: Interner,
 }
@@ -87,7 +86,8 @@ impl ModexDecoder<'_, '_> {
         Ok(())
     }
 
-    /// Returns the participant and the rank of a number in the fence.
+    /// Returns the index of the participant and the rank of the process with this number in the
+    /// fence.
     fn place(&self, number: Rank) -> Result<(usize, u32), Error> {
         let number = u64::from(number.as_raw());
         for (place, participant) in self.participants.iter().enumerate() {
@@ -175,7 +175,7 @@ impl ModexDecoder<'_, '_> {
     }
 }
 
-/// Reads the keys; their numbers are their indices.
+/// Unpacks the keys. The number of a key is its index.
 fn keys<'a>(reader: &mut Reader<'a>) -> Result<Vec<Key<'a>>, Error> {
     let start = reader.offset();
     let count = reader.one::<wire_type::Uint32>()?;
@@ -192,7 +192,7 @@ fn keys<'a>(reader: &mut Reader<'a>) -> Result<Vec<Key<'a>>, Error> {
         .collect())
 }
 
-/// Reads keys and values up to the end.
+/// Unpacks keys and values up to the end.
 fn named_data(
     reader: &mut Reader<'_>,
     equal: &mut Interner,
@@ -210,7 +210,7 @@ fn named_data(
     Ok(())
 }
 
-/// Reads key numbers and values up to the end.
+/// Unpacks key numbers and values up to the end.
 fn numbered_data(
     reader: &mut Reader<'_>,
     keys: &[Key<'_>],
@@ -247,10 +247,10 @@ fn flag(flag: u8, start: usize) -> Error {
     Error::bad(message).at(start)
 }
 
-/// The data of a fence so far, by a hash of the bytes.
+/// The data of a modex so far, by a hash of their packed bytes.
 ///
-/// Most data of MPI processes are equal for all of them; they are copied and stored only once. A
-/// datum with the hash of a different one is stored separately.
+/// Most MPI processes put equal data, which are copied and stored only once. If different data have
+/// equal hashes, the later ones are stored separately.
 #[derive(Default)]
 pub(super) struct Interner {
     known: HashMap<u64, Entry>,
@@ -258,7 +258,7 @@ pub(super) struct Interner {
 }
 
 impl Interner {
-    /// Returns the entry of a datum whose value was read from these bytes.
+    /// Returns the entry for a kval whose value was unpacked from these bytes.
     pub(super) fn entry(
         &mut self,
         kval: Kval<'_>,

@@ -43,8 +43,8 @@ impl Modex {
         envelope(codec, form, data)
     }
 
-    /// Packs the contribution of this server to a fence that collects no data; it is empty in the
-    /// numbered form.
+    /// Packs the contribution of this server to a fence that collects no data. In the numbered
+    /// form, it is empty.
     ///
     /// # Errors
     ///
@@ -140,15 +140,16 @@ fn number_of(participants: &[Participant<'_>], proc: &Proc<'_>) -> Result<Rank, 
     })
 }
 
-/// The numbered keys of a contribution, if numbers are shorter than repeating the names.
+/// The keys of a contribution with their numbers, if numbers are shorter than repeating the names.
 struct Keys<'k> {
     names: Vec<&'k Key<'static>>,
     numbers: HashMap<&'k Key<'static>, u32>,
 }
 
 impl<'k> Keys<'k> {
-    /// DEVIATION: all keys count for the choice of the shorter form; OpenPMIx 4.2 and 5.0 compare
-    /// only the size of the last key. Decoders accept both; `keys_are_numbered_where_it_pays`.
+    /// DEVIATION: the choice of the shorter form takes all keys into account; OpenPMIx 4.2 and 5.0
+    /// compare only the size of the last key. Decoders accept both forms;
+    /// `keys_are_numbered_where_it_pays`.
     fn of(codec: &Codec<'_>, entries: impl Iterator<Item = &'k Entry>) -> Result<Self, Error> {
         let (mut names, mut numbers) = (Vec::new(), HashMap::new());
         let mut uses: Vec<usize> = Vec::new();
@@ -224,7 +225,7 @@ fn named_proc(
     let mut encoder = codec.encoder(&mut bytes);
     encoder.one::<wire_type::Proc>(proc)?;
     let mut empty = true;
-    // Removed keys precede the values, because a key may have values that remain.
+    // Removed keys precede the values, because a removed key may still have other values.
     for key in puts.removed(proc.rank) {
         let removed = Kval {
             key: key.clone(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Contributions of real servers, of random data, and damaged ones.
+//! Tests with contributions of real servers, with random data, and with damaged contributions.
 
 use bfrops::{BufferKind, Integers, Layout, Module, wire_type};
 use data_encoding::HEXLOWER_PERMISSIVE;
@@ -12,14 +12,13 @@ use super::{Modex, ModexForm, Participant};
 use crate::exchange::counted::UNPACKED;
 use crate::{Codec, Error, ModexStore};
 
-/// The contribution of servers of 4.2.2 and 5.0.11, which agree: two processes with a global and a
-/// remote key.
+/// The contribution of a server of 4.2.2 or 5.0.11: two processes with a global and a remote key.
 const NUMBERED: &str = "02 5c 02 03 02 02 04 10 6d 79 2e 67 6c 6f 62 00 0e 6d 79 2e 72 65 6d 00 02 \
     21 02 01 02 00 02 0f 89 ef 99 ab c5 e8 8c 91 11 02 01 02 03 1a 68 65 6c 6c 6f 2d 72 65 6d 6f \
     74 65 00 02 21 02 00 02 00 02 0f 88 ef 99 ab c5 e8 8c 91 11 02 01 02 03 1a 68 65 6c 6c 6f 2d \
     72 65 6d 6f 74 65 00";
 
-/// The same from a server of the 7.0 series.
+/// The same contribution of a server of the 7.0 series.
 const NAMED: &str = "02 72 02 00 02 6e 02 01 02 34 02 0a 4a 4f 42 31 00 00 02 10 6d 79 2e 67 6c 6f \
     62 00 0f 88 ef 99 ab c5 e8 8c 91 11 02 0e 6d 79 2e 72 65 6d 00 03 1a 68 65 6c 6c 6f 2d 72 65 \
     6d 6f 74 65 00 02 34 02 0a 4a 4f 42 31 00 01 02 10 6d 79 2e 67 6c 6f 62 00 0f 89 ef 99 ab c5 \
@@ -107,7 +106,7 @@ fn contributions_of_real_servers_are_stored() {
             local.unwrap_err().status(),
             Status::ERR_EXISTS_OUTSIDE_SCOPE
         );
-        // Another job of the fence is not affected.
+        // The data of another job in the fence do not change.
         let mut other = ModexStore::default();
         other.absorb(&Nspace::new("JOB2"), &modex);
         assert!(!other.has_rank(Rank::new(0)));
@@ -169,10 +168,10 @@ fn equal_data_of_processes_are_stored_once() {
         for rank in 0..200 {
             assert_eq!(remote(&found, rank), remote(&puts, rank));
         }
-        // One of two data of 300 bytes is shared by all processes.
+        // Each process has two values of 300 bytes, of which one is shared by all processes.
         let saved = puts.memory_bytes().saturating_sub(found.memory_bytes());
         assert!(saved > 199 * 2 * 300, "{form:?}: {saved} bytes less");
-        // A later put of another value affects only its process.
+        // A later put of another value affects only the process that puts it.
         let other = Info::new("a.method", "tcp");
         found.put(Rank::new(7), Scope::REMOTE, other).unwrap();
         assert_eq!(remote(&found, 7)[0].value, Value::from("tcp"));
@@ -356,7 +355,7 @@ fn below(source: &mut Seeded, bound: usize) -> usize {
     usize::try_from(source.take(8)).unwrap() % bound
 }
 
-/// Returns random data of all types that are packed, for processes of two jobs.
+/// Returns random data, with all types that can be packed, for processes of two jobs.
 fn random(source: &mut Seeded) -> [ModexStore; 2] {
     let carried = Carried::default();
     let scopes = [Scope::LOCAL, Scope::REMOTE, Scope::GLOBAL, Scope::INTERNAL];
@@ -454,9 +453,8 @@ fn mutated_blobs_are_decoded_or_rejected_with_an_offset() {
     assert!(refused > 1_000, "{refused}");
 }
 
-/// Data that a process puts for others reach a client on another node in four steps: commit,
-/// contribution to the fence, storage of the modex, reply. They are unpacked only for validation on
-/// arrival, and the reply has the bytes of the commit.
+/// Checks that data are only unpacked for validation on arrival: in the commit and in the modex.
+/// The contribution and the reply to a client on another node contain the bytes of the commit.
 #[test]
 fn data_of_a_fence_are_not_unpacked_in_transit() {
     let text = "tcp;ib0:17;".repeat(50);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A sorted list in chunks that snapshots share.
+//! A sorted list in chunks, which snapshots share.
 //!
-//! A process may put millions of keys and commit one more after each snapshot. A change then copies
-//! one chunk and the list of chunks instead of all keys, and an insertion or removal moves the
-//! items of one chunk.
+//! A process may put millions of keys, and commit another key after each snapshot. Such a change
+//! copies only one chunk and the list of chunks instead of all keys.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,8 +21,7 @@ impl Keyed for Key<'_> {
     }
 }
 
-/// Items in the order of their keys; those of equal key are in one chunk, in the order of
-/// insertion.
+/// Items sorted by key. Items with equal keys are in the same chunk, in the order of insertion.
 #[derive(Clone, Debug)]
 pub(super) struct SortedChunks<T> {
     /// The first chunk, which is the only one for most processes.
@@ -42,11 +40,11 @@ impl<T> Default for SortedChunks<T> {
 }
 
 impl<T: Keyed + Clone> SortedChunks<T> {
-    /// The length above which a chunk is split, unless all of its items have one key.
+    /// The length above which a chunk is split, unless all its items have the same key.
     const MAX_LEN: usize = 128;
 
-    /// Reserves room for a first batch of `count` items, so that a short list has exactly the
-    /// length that it needs.
+    /// Reserves memory for the first `count` items, so that a short list takes no more than it
+    /// needs.
     pub(super) fn expect(&mut self, count: usize) {
         if self.head.is_empty() && self.tail.is_empty() {
             self.head.reserve_exact(count.min(Self::MAX_LEN + 1));
@@ -65,8 +63,8 @@ impl<T: Keyed + Clone> SortedChunks<T> {
         self.head.iter().chain(tail)
     }
 
-    /// Changes the items of a key: the closure receives their chunk and their range in it, and may
-    /// replace, remove and insert items of this key there.
+    /// Changes the items of a key. The closure receives their chunk and their range in the chunk.
+    /// It may replace, remove and insert items with this key there.
     pub(super) fn change<R>(
         &mut self,
         key: &[u8],
@@ -91,7 +89,7 @@ impl<T: Keyed + Clone> SortedChunks<T> {
         result
     }
 
-    /// Returns the bytes of heap memory of the list, without data that its items reference.
+    /// Returns the bytes of heap memory of the list, without data to which its items refer.
     pub(super) fn memory_bytes(&self) -> usize {
         let chunk =
             |len: usize| size_of::<Vec<T>>() + 2 * size_of::<usize>() + len * size_of::<T>();
@@ -101,7 +99,7 @@ impl<T: Keyed + Clone> SortedChunks<T> {
             + tail.sum::<usize>()
     }
 
-    /// Returns the number of the chunk in which a key is or would be; the head has number 0.
+    /// Returns the number of the chunk to which a key belongs. The head has number 0.
     fn number_of(&self, key: &[u8]) -> usize {
         let begins_before = |chunk: &Arc<Vec<T>>| {
             let first = chunk.first();
@@ -116,14 +114,15 @@ impl<T: Keyed + Clone> SortedChunks<T> {
     }
 }
 
-/// Returns the range in which the items of a key are or would be in a chunk.
+/// Returns the range of the items of a key in a chunk. If there are none, it is the empty range
+/// where they would be inserted.
 fn range<T: Keyed>(chunk: &[T], key: &[u8]) -> Range<usize> {
     let first = chunk.partition_point(|item| item.sort_key() < key);
     let behind = chunk.get(first..).unwrap_or_default();
     first..first + behind.partition_point(|item| item.sort_key() == key)
 }
 
-/// Removes the second half of a chunk, split between two keys.
+/// Removes and returns the second half of a chunk. Items with the same key stay together.
 fn split<T: Keyed>(chunk: &mut Vec<T>) -> Option<Vec<T>> {
     let middle = chunk.get(chunk.len() / 2)?.sort_key();
     let Range { start, end } = range(chunk, middle);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Put data in messages: a commit, the reply to a get, a direct modex.
+//! Messages with data that processes put: commits, replies to gets, direct modexes.
 //!
 //! | message | calls |
 //! | --- | --- |
@@ -27,10 +27,10 @@ use crate::exchange::codec::{
 use crate::exchange::counted;
 use crate::{Codec, CommitLimits, Error, ModexStore};
 
-/// The scope of the block that marks a continued commit; no message has data with it.
+/// The scope of the block that marks a continued commit. This scope is never used for data.
 const GOES_ON: Scope = Scope::DEL_INTERNAL;
 
-/// Checks that a process has not put more than its limits.
+/// Checks that the data of a process are within its limits.
 fn check(limits: CommitLimits, puts: &ModexStore, rank: Rank) -> Result<(), Error> {
     for (what, found, most) in [
         ("keys", puts.num_keys(rank), limits.keys),
@@ -60,8 +60,8 @@ enum Step {
 }
 
 impl ModexStore {
-    /// Packs the payload of a commit: all data that a process put for others; empty if there are
-    /// none.
+    /// Packs the payload of a commit: all data that a process put for others. It is empty if there
+    /// are none.
     ///
     /// # Errors
     ///
@@ -80,12 +80,12 @@ impl ModexStore {
 
     /// Stores the payload of a commit of a process of this node.
     ///
-    /// Data of earlier commits are kept unless they are replaced or deleted: clients up to 5.0
-    /// repeat all data in each commit, later ones send only changes.
+    /// Data of earlier commits are kept unless they are replaced or deleted. Clients up to 5.0
+    /// repeat all data in each commit; later clients send only changes.
     ///
     /// # Errors
     ///
-    /// The cause and the offset; nothing has changed then. `PMIX_ERR_BAD_PARAM` for a scope that no
+    /// The cause and the offset. Then nothing has changed. `PMIX_ERR_BAD_PARAM` for a scope that no
     /// message can have, because internal data never leave their process.
     pub fn commit(&mut self, codec: &Codec<'_>, rank: Rank, bytes: &[u8]) -> Result<(), Error> {
         self.commit_within(codec, rank, bytes, CommitLimits::NONE)
@@ -96,8 +96,8 @@ impl ModexStore {
     ///
     /// # Errors
     ///
-    /// As for [`Self::commit`]; `PMIX_ERR_OUT_OF_RESOURCE` beyond a limit, and nothing has changed
-    /// then.
+    /// As for [`Self::commit`]; `PMIX_ERR_OUT_OF_RESOURCE` beyond a limit. Then nothing has
+    /// changed.
     pub fn commit_within(
         &mut self,
         codec: &Codec<'_>,
@@ -109,13 +109,13 @@ impl ModexStore {
         part.map(drop)
     }
 
-    /// Stores the payload of a commit like [`Self::commit_within`], and reports each key that the
-    /// commit stores or removes, once per occurrence. Requests that wait for other keys of the
-    /// process are not affected. Returns the position of the message in the commit.
+    /// Stores the payload of a commit like [`Self::commit_within`], and calls `told` for each key
+    /// that the commit stores or removes. The caller retries only requests that wait for these
+    /// keys. Returns the position of the message in the commit.
     ///
     /// # Errors
     ///
-    /// As for [`Self::commit_within`]; the reported keys have not changed then.
+    /// As for [`Self::commit_within`]; then the reported keys have not changed.
     pub fn commit_telling(
         &mut self,
         codec: &Codec<'_>,
@@ -169,7 +169,8 @@ impl ModexStore {
             }
         }
         check(limits, self, rank)?;
-        // The check follows all steps, so that values which the commit removes do not count.
+        // The limits are checked after all steps, so that values that the commit removes do not
+        // count.
         for key in &keys {
             for of in [ScopeSet::LOCAL, ScopeSet::REMOTE] {
                 check_num_variants(self.num_variants(rank, key, of), MAX_STORED_VARIANTS)?;
@@ -191,7 +192,7 @@ impl ModexStore {
     ///
     /// # Errors
     ///
-    /// The cause and the offset; nothing has changed then.
+    /// The cause and the offset. Then nothing has changed.
     pub fn absorb_direct(
         &mut self,
         codec: &Codec<'_>,
@@ -209,9 +210,9 @@ impl ModexStore {
         Ok(())
     }
 
-    /// Removes values of a key for processes of other nodes that are not repeated, if the limit of
-    /// values would be exceeded otherwise. The reply to a direct modex contains all current values,
-    /// but not the removed ones.
+    /// Removes outdated values, if a key would otherwise have too many values with different
+    /// qualifiers. The reply to a direct modex contains all current values but no removals, so
+    /// values that it does not repeat are outdated.
     fn make_room(&mut self, rank: Rank, said: &[&Entry]) {
         let Some(key) = said.first().map(|entry| entry.key()) else {
             return;
@@ -225,22 +226,21 @@ impl ModexStore {
         }
     }
 
-    /// Packs all data of a process that a scope makes visible: calls of one `PMIX_KVAL` each, as
-    /// they follow the process in the reply to a get.
+    /// Packs all data of a process that a scope makes visible, as calls of one `PMIX_KVAL` each. In
+    /// the reply to a get, they follow the process.
     ///
     /// # Errors
     ///
     /// The status of a value that cannot be packed for this client, with its key;
-    /// `PMIX_ERR_BAD_PARAM` for a scope that no fetch can use.
+    /// `PMIX_ERR_BAD_PARAM` for a scope that is not allowed in a fetch.
     pub fn kvals(&self, codec: &Codec<'_>, rank: Rank, scope: Scope) -> Result<Vec<u8>, Error> {
         self.seen(codec, rank, seen_in(scope)?)
     }
 
-    /// Packs the output of [`kvals`](Self::kvals) as the end of a reply, for clients that are
-    /// answered in one form. `front` creates the beginning of the reply from the length of the
-    /// data. The reply is packed once, into one buffer, for all clients that ask until the process
-    /// puts other data. A reply of more than 4 MiB is only shared while a client uses it, and
-    /// packed again afterwards.
+    /// Packs a reply that ends with the output of [`kvals`](Self::kvals). `front` packs the
+    /// beginning of the reply, given the length of the data. The reply is packed once for all
+    /// clients with the same layout and form, until the process puts other data. A reply of more
+    /// than 4 MiB is only shared while a client uses it, and packed again afterwards.
     ///
     /// # Errors
     ///
@@ -271,17 +271,17 @@ impl ModexStore {
     }
 
     /// Returns the approximate length of the output of [`kvals`](Self::kvals) without packing. It
-    /// is never less than the actual length, and more if values take more in memory.
+    /// is at least the actual length; it is greater if values take more bytes in memory.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a scope that no fetch can use.
+    /// `PMIX_ERR_BAD_PARAM` for a scope that is not allowed in a fetch.
     pub fn num_bytes_seen(&self, rank: Rank, scope: Scope) -> Result<usize, Error> {
         let entries = self.entries(rank, seen_in(scope)?);
         Ok(entries.map(super::Entry::bytes).sum())
     }
 
-    /// Returns the approximate packed length of the values that a set of scopes sees.
+    /// Returns the approximate packed length of the values for a set of scopes.
     fn likely_bytes(&self, rank: Rank, scopes: ScopeSet) -> usize {
         let entries = self.entries(rank, scopes);
         entries.map(super::Entry::likely_bytes).sum()
@@ -326,7 +326,7 @@ pub(super) fn pack(
     Ok(())
 }
 
-/// Packs the mark that the commit continues in another message.
+/// Packs the block that marks a continued commit.
 pub(super) fn pack_goes_on(codec: &Codec<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
     let mut encoder = codec.encoder(out);
     encoder.one::<wire_type::Scope>(&GOES_ON)?;
@@ -375,7 +375,7 @@ fn steps(
     Ok((steps, CommitPart::End))
 }
 
-/// Adds steps that store values; a value of no type removes its key.
+/// Adds steps that store values. A value of no type removes its key.
 fn store(steps: &mut Vec<Step>, scopes: ScopeSet, entries: Vec<Entry>) {
     let mut batch = Vec::new();
     for entry in entries {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A value that a process put, and the scopes that see it.
+//! Values that a process put, and their scopes.
 
 use std::borrow::Cow;
 use std::ops::{BitAnd, BitOr};
@@ -30,16 +30,16 @@ struct Datum {
     content: Content,
     /// The qualifiers of a qualified value.
     qualifiers: Qualifiers,
-    /// The larger of the packed size of the kval and its size in memory, in bytes.
+    /// The packed size of the kval or its size in memory, whichever is larger, in bytes.
     bytes: usize,
 }
 
 /// A key and its value.
 #[derive(Debug, PartialEq)]
 enum Content {
-    /// The value as it was put, or as it was unpacked if keeping its bytes has no advantage.
+    /// The value as it was put, or unpacked, if its bytes are not worth keeping.
     Kval(Kval<'static>),
-    /// Text or bytes as a peer packed them; they are passed on unchanged.
+    /// A string or bytes as a peer packed them. They are passed on unchanged.
     Packed {
         key: Key<'static>,
         data_type: DataType,
@@ -49,7 +49,7 @@ enum Content {
 }
 
 impl Entry {
-    /// Creates a datum that can be stored, without scopes.
+    /// Creates an entry without scopes from a valid kval.
     pub(crate) fn new(kval: Kval<'_>) -> Result<Self, Error> {
         let bytes = storage_bytes(&kval);
         let entry = Self::travelling(kval, bytes)?;
@@ -62,8 +62,8 @@ impl Entry {
         }
     }
 
-    /// Creates a datum from a message, where it has `wire_bytes` bytes and a value of no type means
-    /// a deletion.
+    /// Creates an entry without scopes from a kval that has `wire_bytes` bytes in a message. A
+    /// value of no type means a deletion.
     pub(super) fn travelling(kval: Kval<'_>, wire_bytes: usize) -> Result<Self, Error> {
         let kval = Kval {
             key: named(kval.key)?,
@@ -79,8 +79,8 @@ impl Entry {
             named(own.ok_or_else(|| Error::bad("a qualified value without a value"))?)?;
         }
         let bytes = match &kval.value {
-            // An element may have only a few bytes in a message, so its size in memory counts as
-            // well.
+            // Elements may be much shorter in a message than in memory, so the size in memory
+            // counts if it is larger.
             Value::DataArray(_) => wire_bytes.max(storage_bytes(&kval)),
             _ => wire_bytes,
         };
@@ -88,8 +88,8 @@ impl Entry {
         Ok(Self::of(content, bytes))
     }
 
-    /// Creates a datum from a message in which its value has these bytes; a value of no type means
-    /// a deletion.
+    /// Creates an entry without scopes from a kval in a message, with the packed bytes of its
+    /// value. A value of no type means a deletion.
     pub(crate) fn packed(kval: Kval<'_>, layout: Layout, value: &[u8]) -> Result<Self, Error> {
         let wire_bytes = kval.key.as_bytes().len() + value.len();
         let keeps_bytes = match &kval.value {
@@ -111,7 +111,7 @@ impl Entry {
         Ok(Self::of(content, wire_bytes))
     }
 
-    /// Returns the datum with a set of scopes.
+    /// Returns the entry with a set of scopes.
     pub(super) fn for_scopes(self, scopes: ScopeSet) -> Self {
         Self { scopes, ..self }
     }
@@ -130,15 +130,15 @@ impl Entry {
         }
     }
 
-    /// Returns the larger of the packed size of the kval and its size in memory, in bytes.
+    /// Returns the packed size of the kval or its size in memory, whichever is larger, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.datum.bytes
     }
 
-    /// Returns the approximate length of the packed `PMIX_KVAL`, or `None` for a value that may be
-    /// much shorter there than in memory.
+    /// Returns the approximate length of the packed `PMIX_KVAL` in bytes. It is too high for a
+    /// value that takes more bytes in memory.
     pub(super) fn likely_bytes(&self) -> usize {
-        /// The counts, the type and the lengths.
+        /// The bytes for counts, type and lengths.
         const AROUND: usize = 16;
         match &self.datum.content {
             Content::Packed { key, value, .. } => key.as_bytes().len() + value.len() + AROUND,
@@ -154,7 +154,7 @@ impl Entry {
         &self.datum.qualifiers
     }
 
-    /// Returns `true` if this datum was read as this key and value with these bytes.
+    /// Returns `true` if this entry has this key, and its value was unpacked from the same bytes.
     pub(crate) fn is_of(&self, kval: &Kval<'_>, layout: Layout, bytes: &[u8]) -> bool {
         match &self.datum.content {
             Content::Kval(own) => own == kval,
@@ -172,7 +172,8 @@ impl Entry {
         }
     }
 
-    /// Packs the `PMIX_KVAL`; bytes of a peer are passed on if the reader's layout is compatible.
+    /// Packs the `PMIX_KVAL`. Bytes of a peer are passed on unchanged if the reader's layout allows
+    /// that.
     pub(crate) fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), bfrops::Error> {
         match &self.datum.content {
             Content::Packed {
@@ -200,7 +201,7 @@ impl Entry {
         }
     }
 
-    /// Returns the key and the value, if the process has memory to unpack the value.
+    /// Returns the kval, or an error if the process has no memory to unpack it.
     fn unpacked(&self) -> Result<Cow<'_, Kval<'static>>, bfrops::Error> {
         if let Content::Packed { value, .. } = &self.datum.content {
             memory::check(value.len())?;
@@ -225,20 +226,20 @@ impl Entry {
         }
     }
 
-    /// Returns the kval in its packed form.
+    /// Returns the kval as it is packed.
     pub(crate) fn kval(&self) -> Cow<'_, Kval<'static>> {
-        // The bytes were validated on arrival, so they can be unpacked.
+        // The bytes were validated on arrival, so unpacking does not fail.
         self.read().unwrap_or_default()
     }
 
-    /// Returns the key of the packed form.
+    /// Returns the key as it is packed: `pmix.qual.val` for a qualified value.
     pub(crate) fn wire_key(&self) -> &Key<'static> {
         match &self.datum.content {
             Content::Kval(Kval { key, .. }) | Content::Packed { key, .. } => key,
         }
     }
 
-    /// Returns the address of the shared datum and the bytes of heap memory that it takes.
+    /// Returns the address of the shared datum, and its bytes of heap memory.
     pub(super) fn datum(&self) -> (*const (), usize) {
         let heap = match &self.datum.content {
             Content::Packed { key, value, .. } => key.as_bytes().len() + value.len(),
@@ -260,13 +261,13 @@ impl Entry {
         (Arc::as_ptr(&self.datum).cast(), own + heap + qualifiers)
     }
 
-    /// Returns the key of the value itself.
+    /// Returns the key of the value, without its qualifiers.
     pub(crate) fn key(&self) -> &Key<'static> {
         let qualified = self.datum.content.qualified();
         qualified.map_or_else(|| self.wire_key(), |(own, _)| &own.key)
     }
 
-    /// Returns the value itself.
+    /// Returns the value, without its qualifiers.
     pub(crate) fn value(&self) -> Result<Answer<'_>, Error> {
         Ok(
             match (&self.datum.content, self.datum.content.qualified()) {
@@ -298,12 +299,13 @@ impl Entry {
                 && self.datum.content == other.datum.content)
     }
 
-    /// Returns `true` if both entries share one datum and this one has all scopes of the other.
+    /// Returns `true` if both entries share one datum and this entry has all scopes of the other.
     pub(super) fn covers(&self, other: &Self) -> bool {
         other.scopes.without(self.scopes) == ScopeSet::NONE && self.is_twin(other)
     }
 
-    /// Returns `true` if a set of scopes can have only one of both entries.
+    /// Returns `true` if both entries have the same key and equal qualifiers, so that a scope can
+    /// have only one of them.
     pub(crate) fn excludes(&self, other: &Self) -> bool {
         self.datum.qualifiers == other.datum.qualifiers && self.key() == other.key()
     }
@@ -324,7 +326,7 @@ impl Keyed for Entry {
 }
 
 impl Content {
-    /// Returns the value of a qualified value with its own key, and its qualifiers.
+    /// Returns the value and the qualifiers of a qualified value.
     fn qualified(&self) -> Option<(&Info<'static>, &[Info<'static>])> {
         match self {
             Self::Kval(Kval {
@@ -341,7 +343,7 @@ fn storage_bytes(kval: &Kval<'_>) -> usize {
     kval.key.as_bytes().len() + kval.value.storage_size().unwrap_or_default()
 }
 
-/// The set of processes that see a value, relative to the process that put it.
+/// The scopes of a value: the processes that see it, relative to the process that put it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ScopeSet(u8);
 
@@ -364,10 +366,10 @@ impl ScopeSet {
     pub(crate) const ALL: Self = Self(1 | 2 | 4);
     pub(crate) const NONE: Self = Self(0);
 
-    /// Returns the scopes whose data a fetch with this scope finds.
+    /// Returns the scopes of the data that a fetch with this scope finds.
     ///
     /// DEVIATION: a fetch in the global scope does not find internal data; OpenPMIx finds them,
-    /// although the Standard does not share them with any process;
+    /// although by the Standard no other process sees them;
     /// `internal_data_are_seen_only_by_their_process`.
     pub(super) const fn seen_in(scope: Scope) -> Option<Self> {
         match scope {
@@ -379,7 +381,8 @@ impl ScopeSet {
         }
     }
 
-    /// Returns the scopes in which a value may exist that a fetch with these scopes must not see.
+    /// For a fetch with these scopes, returns the other scopes in which a value may exist without
+    /// being visible.
     pub(super) fn other_side(self) -> Option<Self> {
         match self {
             Self::LOCAL => Some(Self::REMOTE),
@@ -397,7 +400,7 @@ impl ScopeSet {
         self.0.count_ones() > 1
     }
 
-    /// Returns the distance of the nearest scope in both sets; less is nearer.
+    /// Returns the distance of the nearest scope in both sets. A lower number is nearer.
     pub(super) const fn nearest(self, other: Self) -> u32 {
         (self.0 & other.0).trailing_zeros()
     }
@@ -408,7 +411,7 @@ impl ScopeSet {
 }
 
 impl Action {
-    /// Returns the action of a put with this scope, and its set of scopes.
+    /// Returns the action and the scopes of a put with this scope.
     pub(super) const fn of(scope: Scope) -> Option<(Self, ScopeSet)> {
         Some(match scope {
             Scope::LOCAL => (Self::Store, ScopeSet::LOCAL),

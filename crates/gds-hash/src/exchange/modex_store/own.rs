@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The data that a client puts (`PMIx_Put`), with a record of those that are not committed yet
+//! The data that a client puts (`PMIx_Put`), and which of them are not committed yet
 //! (`PMIx_Commit`).
 //!
 //! A server keeps committed data, so a commit contains only the data put since the last one, in as
-//! many messages as needed. Servers of OpenPMIx keep them as well: releases 2.1 and later store
-//! each key of a commit, older ones append the data to those of earlier commits.
+//! many messages as needed. Servers of OpenPMIx keep committed data as well: releases 2.1 and later
+//! store each key of a commit, older releases append the data to those of earlier commits.
 //!
 //! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIx_Put` and `PMIx_Commit`; OpenPMIx
 //! for the storage in servers.
@@ -24,7 +24,7 @@ use crate::exchange::codec::{MAX_STORED_VARIANTS, check_num_variants};
 use crate::exchange::counted;
 use crate::{Codec, Error, ModexStore};
 
-/// The data that one process put, with a record of those to commit.
+/// The data that one process put, and which of them must be committed.
 ///
 /// ```
 /// use bfrops::{Layout, Module};
@@ -46,30 +46,30 @@ use crate::{Codec, Error, ModexStore};
 pub struct OwnPuts {
     rank: Rank,
     all: ModexStore,
-    /// The data that no commit contains yet. The values are shared with `all`, not copied.
+    /// The data that are not committed yet. Their values are shared with `all`.
     uncommitted: Uncommitted,
     /// The scopes for which the server may hold values of a committed key.
     held: HashMap<Key<'static>, ScopeSet>,
-    /// The most bytes of a message.
+    /// The maximum length of a message in bytes.
     most: usize,
-    /// `true` if commits state removed keys.
+    /// `true` if commits contain removed keys.
     says_removals: bool,
-    /// `true` if messages state that the commit continues.
+    /// `true` if messages tell that the commit continues.
     says_parts: bool,
 }
 
-/// The content of a message of a commit that the server has not answered yet.
+/// The content of a commit message to which the server has not replied yet.
 #[derive(Debug)]
 pub struct UnansweredCommit {
     said: Said,
 }
 
-/// The payload of a message of a commit, and a record of its content.
+/// The payload of a commit message, and a record of its content.
 pub type CommitMessage = (Vec<u8>, UnansweredCommit);
 
 impl OwnPuts {
-    /// Creates the store of a process without data. Its commits send messages of at most
-    /// `max_message_bytes` bytes to a server that keeps committed data.
+    /// Creates the store of a process, without data. Commit messages have at most
+    /// `max_message_bytes` bytes.
     #[must_use]
     pub fn new(rank: Rank, max_message_bytes: usize) -> Self {
         Self {
@@ -83,17 +83,17 @@ impl OwnPuts {
         }
     }
 
-    /// Sets whether commits state removed keys and their scopes. Servers of this project and of
-    /// OpenPMIx 7 remove them; older servers ignore the statement silently.
+    /// Sets whether commits contain removed keys with their scopes. Servers of this project and of
+    /// OpenPMIx 7 remove these keys. Older servers silently ignore them.
     #[must_use]
     pub const fn with_removals(mut self, tells: bool) -> Self {
         self.says_removals = tells;
         self
     }
 
-    /// Sets whether all messages of a commit but the last state that the commit continues. Servers
-    /// of this project use it: gets that wait for the first commit of the process wait for the last
-    /// message.
+    /// Sets whether all messages of a commit except the last tell that the commit continues. On
+    /// servers of this project, gets that wait for the first commit of the process then wait for
+    /// the last message.
     #[must_use]
     pub const fn with_parts(mut self, says: bool) -> Self {
         self.says_parts = says;
@@ -110,18 +110,19 @@ impl OwnPuts {
     /// for other processes. It also contains removals for processes that must no longer see a
     /// committed key. A server without support for removals (see
     /// [`with_removals`](Self::with_removals)) keeps the old value for processes outside of the
-    /// scope of a new put.
+    /// scope of the new put.
     ///
     /// # Errors
     ///
-    /// As for [`ModexStore::put`]; the errors of packing for other processes, `PMIX_ERR_BAD_PARAM`
-    /// for arrays that are nested too deeply; `PMIX_ERR_OUT_OF_RESOURCE` for a value that does not
-    /// fit a message, and for a key that already has 1,024 values with different qualifiers for
-    /// local or for remote processes; `PMIX_ERR_NOT_SUPPORTED` for the removal of a committed key
-    /// if the server does not support removals. Nothing has changed then.
+    /// As for [`ModexStore::put`]; errors of packing a value for other processes;
+    /// `PMIX_ERR_BAD_PARAM` for arrays that are nested too deep; `PMIX_ERR_OUT_OF_RESOURCE` for a
+    /// value that does not fit a message, and for a key that already has 1,024 values with
+    /// different qualifiers for local or for remote processes; `PMIX_ERR_NOT_SUPPORTED` for the
+    /// removal of a committed key if the server does not support removals. Then nothing has
+    /// changed.
     pub fn put(&mut self, codec: &Codec<'_>, scope: Scope, info: Info<'_>) -> Result<(), Error> {
-        // Packing comes first, because a value too deep for a message may be too deep for the other
-        // operations as well.
+        // The value is packed first: other operations may not handle a value that is nested too
+        // deep for a message.
         let kval = kval_of(info);
         let bytes = packed_bytes(codec, scope, &kval)?;
         if bytes > self.most.saturating_sub(REQUEST_OVERHEAD) {
@@ -142,7 +143,7 @@ impl OwnPuts {
         Ok(())
     }
 
-    /// Checks that a server accepts one more value of its key with different qualifiers.
+    /// Checks that a server accepts another value of this key with different qualifiers.
     fn check_variants(&self, entry: &Entry, scopes: ScopeSet) -> Result<(), Error> {
         if !entry.is_qualified() {
             return Ok(());
@@ -156,8 +157,8 @@ impl OwnPuts {
         Ok(())
     }
 
-    /// Records the removal of a key, if a commit may have contained it, and drops its uncommitted
-    /// values.
+    /// Drops the uncommitted values of a key, and records its removal if the key may have been
+    /// committed.
     fn remove(&mut self, key: &Key<'static>, scopes: ScopeSet) -> Result<(), Error> {
         let held = self.take_held(key, scopes);
         if held != ScopeSet::NONE && !self.says_removals {
@@ -173,7 +174,7 @@ impl OwnPuts {
         Ok(())
     }
 
-    /// Removes a value for the scopes in which no other value replaces it.
+    /// Removes the old value for the scopes that the new value does not have.
     fn remove_replaced(&mut self, entry: &Entry, scopes: ScopeSet) {
         let key = entry.key();
         let known = self.all.of_key(self.rank, key).iter();
@@ -193,7 +194,8 @@ impl OwnPuts {
         }
     }
 
-    /// Records the values of a key that scopes see for the next commit again, except for some.
+    /// Records values of a key for the next commit again, for these scopes, except those that
+    /// match.
     fn put_others_again(
         &mut self,
         key: &Key<'static>,
@@ -226,16 +228,15 @@ impl OwnPuts {
         taken
     }
 
-    /// Returns `true` if data for other processes, or removals, are not committed yet.
+    /// Returns `true` if data for other processes or removals are not committed yet.
     #[must_use]
     pub fn has_uncommitted(&self) -> bool {
         !self.uncommitted.is_empty()
     }
 
     /// Packs the messages of a commit of all data put since the last one, in the order of the puts.
-    /// There are as many messages as needed, and none without data. The caller passes the record of
-    /// a message that the server did not store to [`restore`](Self::restore); otherwise its data
-    /// are never committed.
+    /// Without data, there is no message. If the server did not store a message, the caller must
+    /// pass its record to [`restore`](Self::restore); otherwise its data are never committed.
     ///
     /// # Errors
     ///
@@ -275,7 +276,7 @@ impl OwnPuts {
     }
 
     /// Adds the content of a message to the next commit, except for data that were put again or
-    /// removed since then.
+    /// removed meanwhile.
     pub fn restore(&mut self, unanswered: UnansweredCommit) {
         for (place, item) in unanswered.said {
             match &item {
@@ -289,7 +290,8 @@ impl OwnPuts {
                 Item::Removed(key, scopes) => {
                     let (key, scopes) = (key.clone(), *scopes);
                     self.uncommitted.put_back(place, item);
-                    // Another commit may have contained the current values meanwhile.
+                    // A later commit may have contained the current values, which the removal would
+                    // delete, so they are sent again.
                     self.put_others_again(&key, scopes, |_| false);
                 }
             }

@@ -14,25 +14,24 @@ use pmix_types::memory;
 use super::ScopeSet;
 use crate::Error;
 
-/// The most bytes cached for a process. A longer reply is shared only while a client is being sent
-/// it.
+/// The maximum length in bytes of a cached reply. A longer reply is shared only while it is being
+/// sent to a client.
 const MOST: usize = 4 << 20;
 
-/// The additional length that the front of a reply may have beyond that of the longest expected
-/// reply.
+/// The number of additional bytes that are reserved for the front of a reply.
 const FRONT_SPARE: usize = 16;
 
-/// All visible data of a process, at the end of a reply.
+/// A packed reply, which ends with all visible data of a process.
 #[derive(Clone, Debug)]
 pub struct PackedPuts {
     bytes: Arc<Vec<u8>>,
-    /// The offset of the reply in the bytes, which ends with them.
+    /// The offset in `bytes` at which the reply begins. It ends with `bytes`.
     start: usize,
-    /// The length of the data at the end.
+    /// The length in bytes of the data at the end.
     len: usize,
 }
 
-/// The clients that can share packed data: one layout, one set of scopes, one form of the reply.
+/// The properties of clients that can share a reply: layout, scopes and form of the reply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Audience {
     pub(super) layout: Layout,
@@ -46,18 +45,18 @@ struct Kept {
     start: usize,
     len: usize,
     bytes: Weak<Vec<u8>>,
-    /// A strong reference, if the reply is to be kept while no client uses it.
+    /// A strong reference, if the reply is kept while no client uses it.
     stays: Option<Arc<Vec<u8>>>,
 }
 
-/// The last packed reply of a process. Process data are cloned in order to change them, so a clone
-/// is empty.
+/// The last packed reply of a process. A clone is empty, because process data are cloned before
+/// they are changed.
 #[derive(Default)]
 pub(super) struct Packed(Mutex<Option<Kept>>);
 
 impl PackedPuts {
-    /// Packs data once, with room before them for the front of the reply. The front contains the
-    /// length of the data, so it is created last.
+    /// Packs data after unused bytes for the front of the reply. The front contains the length of
+    /// the data, so it is packed last.
     pub(super) fn new<E: From<Error>>(
         most: usize,
         pack: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>,
@@ -75,7 +74,7 @@ impl PackedPuts {
             Some(place) if place.len() == front.len() => place.copy_from_slice(&front),
             _ => drop(bytes.splice(..room, front)),
         }
-        // The estimate is nearly always good. A buffer with much unused capacity is shrunk.
+        // If the estimate was too high, the buffer has much unused capacity and is shrunk.
         if bytes.capacity() - bytes.len() > bytes.len() / 8 + FRONT_SPARE {
             bytes.shrink_to_fit();
         }
@@ -83,7 +82,7 @@ impl PackedPuts {
         Ok(Self { bytes, start, len })
     }
 
-    /// Returns the bytes that all clients share, and the offset of the reply, which ends with them.
+    /// Returns the shared bytes, and the offset at which the reply begins. It ends with the bytes.
     #[must_use]
     pub fn shared(&self) -> (Arc<Vec<u8>>, usize) {
         (Arc::clone(&self.bytes), self.start)
@@ -104,7 +103,8 @@ impl PackedPuts {
 }
 
 impl Packed {
-    /// Returns the packed reply for an audience, and packs it unless the last one was for the same.
+    /// Returns the packed reply for an audience. Packs it unless the last reply was for the same
+    /// audience.
     pub(super) fn get<E>(
         &self,
         audience: Audience,

@@ -11,13 +11,13 @@ use crate::qualifiers::Qualifiers;
 
 /// The data of one process.
 ///
-/// Each scope sees at most one entry of a key with equal qualifiers.
+/// A scope has at most one entry with the same key and equal qualifiers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProcData {
     entries: SortedChunks<Entry>,
     /// The removed keys that other nodes may still hold.
     removed: RemovedKeys,
-    /// The bytes and the number of the entries, updated with each change.
+    /// The total bytes and the number of the entries, updated with each change.
     bytes: usize,
     num_entries: usize,
     /// The cache of the last packed reply for clients.
@@ -25,7 +25,7 @@ pub(super) struct ProcData {
 }
 
 impl ProcData {
-    /// Stores a value for a set of scopes; all other scopes no longer see the key. Returns `true`
+    /// Stores a value for a set of scopes, and removes the key for all other scopes. Returns `true`
     /// if it replaced another value.
     pub(super) fn replace(&mut self, entry: Entry, scopes: ScopeSet) -> bool {
         let key = entry.key();
@@ -37,11 +37,11 @@ impl ProcData {
         lost != ScopeSet::NONE
     }
 
-    /// Stores values for a set of scopes and leaves other scopes unchanged. Of several values for
-    /// one key the last counts; a value of no type removes the key. Returns `true` if other values
+    /// Stores values for a set of scopes. Other scopes do not change. If a key has several values,
+    /// the last one is stored; a value of no type removes the key. Returns `true` if other values
     /// were replaced or removed.
     pub(super) fn merge(&mut self, mut batch: Vec<Entry>, scopes: ScopeSet) -> bool {
-        // Sorted, so that entries of one chunk are consecutive.
+        // Sorts the entries, so that those of one chunk are consecutive.
         batch.sort_by(|a, b| a.key().cmp(b.key()));
         self.entries.expect(batch.len());
         let mut lost = ScopeSet::NONE;
@@ -51,7 +51,7 @@ impl ProcData {
         lost != ScopeSet::NONE
     }
 
-    /// Stores a value, and returns the scopes that saw another one before.
+    /// Stores a value, and returns the scopes that had another value before.
     fn merge_one(&mut self, entry: Entry, scopes: ScopeSet) -> ScopeSet {
         let key = entry.key().as_bytes();
         let mut lost = ScopeSet::NONE;
@@ -84,7 +84,7 @@ impl ProcData {
         lost
     }
 
-    /// Removes a key for a set of scopes. Returns `true` if a scope saw it.
+    /// Removes a key from a set of scopes. Returns `true` if the key had a value in one of them.
     pub(super) fn remove(&mut self, key: &[u8], scopes: ScopeSet) -> bool {
         let lost = self.take(key, scopes, |_| true);
         if lost.meets(ScopeSet::REMOTE) {
@@ -93,8 +93,8 @@ impl ProcData {
         lost != ScopeSet::NONE
     }
 
-    /// Removes the values of a key with all qualifiers from a set of scopes, except for those that
-    /// are repeated. Returns `true` if a scope saw one of them.
+    /// Removes all values of a key from a set of scopes, except the repeated ones. Returns `true`
+    /// if one of the scopes had such a value.
     pub(super) fn take_unsaid(
         &mut self,
         key: &[u8],
@@ -105,8 +105,8 @@ impl ProcData {
         lost != ScopeSet::NONE
     }
 
-    /// Removes the matching entries of a key from a set of scopes, and returns the scopes that saw
-    /// one of them.
+    /// Removes the matching entries of a key from a set of scopes. Returns the scopes that had one
+    /// of them.
     fn take(&mut self, key: &[u8], scopes: ScopeSet, matches: impl Fn(&Entry) -> bool) -> ScopeSet {
         let mut lost = ScopeSet::NONE;
         let taken = |old: &Entry| old.scopes.meets(scopes) && matches(old);
@@ -147,8 +147,8 @@ impl ProcData {
         self.removed.iter()
     }
 
-    /// Returns the bytes of the entries, packed or in memory. Removed keys do not count, because
-    /// otherwise a process could not free room by a removal; they have their own limit.
+    /// Returns the bytes of the entries, packed or in memory. Removed keys do not count, so that a
+    /// process can get below its limit by removing keys. They have their own limit.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -163,7 +163,7 @@ impl ProcData {
         &self.packed
     }
 
-    /// Drops the packed data before a change that makes them outdated.
+    /// Drops the cached reply before a change that makes it outdated.
     pub(super) fn begin_change(&mut self) {
         self.packed.clear();
     }
@@ -179,7 +179,7 @@ impl ProcData {
         self.entries.iter()
     }
 
-    /// Returns `true` if any scope sees a key.
+    /// Returns `true` if any scope has a key.
     pub(super) fn holds(&self, key: &[u8]) -> bool {
         !self.entries.of_key(key).is_empty()
     }
@@ -189,15 +189,15 @@ impl ProcData {
         self.entries.of_key(key)
     }
 
-    /// Returns the value of a key that a set of scopes sees.
+    /// Returns the value of a key for a set of scopes, with the requested qualifiers.
     pub(super) fn get(&self, key: &[u8], scopes: ScopeSet, asked: &Qualifiers) -> Option<&Entry> {
         let seen = (self.entries.of_key(key).iter())
             .filter(|entry| entry.scopes.meets(scopes) && entry.qualifiers().answer(asked));
         seen.min_by_key(|entry| entry.scopes.nearest(scopes))
     }
 
-    /// Returns all entries that a set of scopes sees; of different values for one key, the one with
-    /// the nearest scope.
+    /// Returns all entries for a set of scopes. If a key has different values in them, returns the
+    /// value of the nearest scope.
     pub(super) fn entries(&self, scopes: ScopeSet) -> impl Iterator<Item = &Entry> {
         let seen = move |entry: &&Entry| entry.scopes.meets(scopes);
         let hidden = move |entry: &Entry| {

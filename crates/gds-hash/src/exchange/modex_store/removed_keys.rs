@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The keys that a process removed and that other nodes may still hold.
 //!
-//! A process may put and remove another key in each step for as long as it runs, so a fence cannot
-//! name all of them forever. It names the last ones: at least 4 Ki keys or 256 KiB.
+//! A process may put and remove another key in each step, so contributions to fences cannot contain
+//! all removed keys. They contain the last ones: at least 4,096 keys or 256 KiB.
 
 use pmix_types::Key;
 
@@ -16,13 +16,13 @@ const MAX_BYTES: usize = 256 << 10;
 
 /// The last keys that a process removed, without duplicates.
 ///
-/// A key remains in the list when it is put again, because another node may hold a value with other
-/// qualifiers that no longer exists.
+/// A key remains in the list when it is put again, because another node may have a removed value of
+/// the key with other qualifiers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RemovedKeys {
     recent: Keys,
-    /// The keys that were removed before all recent ones. They are dropped when there are too many
-    /// recent ones.
+    /// The keys that were removed before all recent keys. They are dropped when there are too many
+    /// recent keys.
     earlier: Keys,
 }
 

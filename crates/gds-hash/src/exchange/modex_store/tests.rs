@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Puts, deletions and fetches, compared with a naive model.
+//! Compares puts, deletions and fetches with a simple model.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ fn qualifiers_distinguish_values() {
     let other = [Info::new("unit", "bps").qualifier()];
     assert!(puts.get(R, Scope::REMOTE, "speed", &other).is_err());
     assert_eq!(puts.all(R, Scope::REMOTE).unwrap().count(), 3);
-    // Equal qualifiers replace the value.
+    // A value with equal qualifiers replaces the old one.
     let mut again = QualifiedValue::new(Info::new("speed", 7_u32));
     again.qualify("unit", "mbps");
     puts.put(R, Scope::GLOBAL, again.into_info()).unwrap();
@@ -291,7 +291,7 @@ proptest! {
     }
 }
 
-/// The local part of a commit of a 4.2.2 client, and the data of such a process in a reply to a
+/// The local part of a commit by a client of 4.2.2, and the data of such a process in a reply to a
 /// get.
 const COMMIT: &str = "0201 02 01 2b 02106d792e676c6f62000f88ef99abc5e88c9111 020e6d792e6c6f6300031868656c6c6f2d6c6f63616c00
     0202 02 01 2c 02106d792e676c6f62000f88ef99abc5e88c9111 020e6d792e72656d00031a68656c6c6f2d72656d6f746500";
@@ -388,7 +388,7 @@ fn mutated_commits_are_stored_or_rejected() {
         }
         let mut puts = ModexStore::default();
         let cut = puts.commit(&codec(), R, &bytes[..place]);
-        // A commit is complete at 0 and after the first block.
+        // A truncated commit is valid only if it is empty or ends after the first block.
         assert_eq!(cut.is_ok(), place == 0 || place == 48, "{place}");
     }
 }

@@ -40,18 +40,19 @@ impl Writer<'_, '_> {
     }
 }
 
-/// The packer for nodes without values from the host: their arrays differ only in the derived
+/// A packer for nodes for which the host registered no values: their arrays differ only in derived
 /// values.
 struct Plain<'r> {
     maps: &'r Maps,
     template: MessageTemplate<'r>,
     fields: Vec<Slot>,
-    /// The name and the peers of the current node.
+    /// Buffers for the name and the peers of the current node.
     texts: [Vec<u8>; 2],
 }
 
 impl<'r> Plain<'r> {
-    /// Returns `None` if the host stated values of a node, or if the map contains a node twice.
+    /// Creates the packer, or returns `None` if the host registered values for a node or if the map
+    /// contains a node twice.
     fn new(job: &'r Job, codec: &Codec<'r>) -> Option<Self> {
         let maps = job.nodes.maps.as_ref().filter(|_| job.nodes.is_plain())?;
         let like = OF_NODE.map(|key| match key {
@@ -69,8 +70,8 @@ impl<'r> Plain<'r> {
         })
     }
 
-    /// Puts the data of a node into the template; returns `None` if it has no processes or cannot
-    /// be packed.
+    /// Puts the data of a node into the template. Returns `None` if the node has no processes or
+    /// cannot be packed.
     fn put(&mut self, slot: u32) -> Option<()> {
         self.template.start_again();
         let Maps { nodes, procs, .. } = self.maps;
@@ -109,10 +110,10 @@ pub(super) fn nested(job: &Job, nodes: &Nodes) -> impl Iterator<Item = Info<'sta
     told.map(|infos| Info::new(keys::NODE_INFO_ARRAY, infos))
 }
 
-/// Returns the values of a node.
+/// Returns the names and values of a node.
 pub(super) fn node(job: &Job, nodes: &Nodes, slot: u32) -> Vec<Info<'static>> {
     if nodes.first(slot) != slot {
-        // This is another place of a node that was sent already.
+        // The node of this slot was already sent with its first slot.
         return Vec::new();
     }
     let derived = OF_NODE.iter().filter_map(|key| {
@@ -141,7 +142,7 @@ pub(super) fn node(job: &Job, nodes: &Nodes, slot: u32) -> Vec<Info<'static>> {
 // | nodes | `PMIX_KVAL` | `pmix.nmap`: the names of the nodes, separated by commas | v21 and before |
 // | map | `PMIX_KVAL` | `pmix.mblob`: a byte object with a call of `PMIX_SIZE`, the number of nodes, then for each node a `PMIX_KVAL`, its name and its ranks, separated by commas | v21 and before |
 
-/// The names of a node, which are not values of the job.
+/// The keys of the names of a node, which are not sent as job-level values.
 const NAMES: [&str; 3] = [keys::HOSTNAME, keys::NODEID, keys::HOSTNAME_ALIASES];
 
 impl Writer<'_, '_> {
@@ -162,7 +163,8 @@ impl Writer<'_, '_> {
         if let Some(own) = job.own_node() {
             infos.extend(node(job, &job.nodes, own));
         }
-        // With several applications a client would mistake the values of another one for its own.
+        // With several applications, a client would mistake values of another application for
+        // values of its own.
         if let (Some((number, about)), 1) = (job.apps.iter().next(), job.apps.len()) {
             infos.extend(app(job, *number, about));
         }

@@ -19,7 +19,7 @@ const OF_PROC: [Followed; 3] = [APPNUM, APP_RANK, GLOBAL_RANK];
 /// The derived keys of a process that depend on its node.
 const OF_PLACE: [Followed; 4] = [LOCAL_RANK, NODE_RANK, HOSTNAME, NODEID];
 
-/// The packed form of the processes of a reply.
+/// The packed form of the processes in a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProcForm {
     /// `pmix.pblob`: a byte object with the rank and a call of `PMIX_KVAL` for each datum, which
@@ -31,7 +31,7 @@ pub(super) enum ProcForm {
 }
 
 impl ProcForm {
-    /// Returns a template of one process, and the slot of its rank.
+    /// Returns a template for a process, and the slot of its rank.
     fn template<'w>(self, codec: &Codec<'w>) -> Result<(MessageTemplate<'w>, Slot), Error> {
         match self {
             Self::Blob => {
@@ -49,7 +49,8 @@ impl ProcForm {
 }
 
 impl Writer<'_, '_> {
-    /// Packs every process of the job: those of the map, and those that are only described.
+    /// Packs every process of the job: those in the map, and those that the host described without
+    /// a map.
     pub(super) fn procs(&mut self) {
         let job = self.job;
         let Ok(mut blob) = Blob::new(self) else {
@@ -83,7 +84,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Returns the slots whose processes are sent.
+    /// Returns the range of slots whose processes are sent.
     fn told_slots(&self) -> Range<u32> {
         match &self.elsewhere {
             Some(elsewhere) if elsewhere.remote == Remote::Nothing => {
@@ -93,7 +94,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Returns `true` if processes on this node are sent only in part.
+    /// Returns `true` if data of processes on this node are sent only in part.
     fn is_elsewhere(&self, slot: Option<u32>) -> bool {
         (self.elsewhere.as_ref()).is_some_and(|elsewhere| slot != Some(elsewhere.here))
     }
@@ -104,7 +105,7 @@ impl Writer<'_, '_> {
     }
 }
 
-/// The ranks that were sent with their node, as runs in the order of sending.
+/// The ranks that were already packed with their node, as ranges in the order of packing.
 #[derive(Default)]
 struct Placed(Vec<Range<u64>>);
 
@@ -119,14 +120,15 @@ impl Placed {
     }
 }
 
-/// Returns the processes that the host describes, except for those that were sent with their node.
+/// Returns the processes that the host described, except those that were already packed with their
+/// node.
 fn only_described(job: &Job, Placed(mut told): Placed) -> impl Iterator<Item = Rank> + use<> {
     told.sort_unstable_by_key(|run| run.start);
     let mut told = told.iter().peekable();
     let mut only = Vec::new();
     for span in job.procs.spans() {
         let (mut next, end) = (u64::from(*span.start()), u64::from(*span.end()) + 1);
-        // A run may extend beyond the span.
+        // A range of packed ranks may extend beyond the span.
         while let Some(run) = told.peek().filter(|run| run.start < end) {
             only.extend((next < run.start).then_some(next..run.start));
             next = next.max(run.end.min(end));
@@ -159,7 +161,7 @@ impl Node {
     }
 }
 
-/// The packer for the values of a process.
+/// A packer for the values of processes.
 struct Blob<'r> {
     job: &'r Job,
     template: MessageTemplate<'r>,
@@ -167,19 +169,20 @@ struct Blob<'r> {
     has_stated: bool,
     stated: Stated<'r>,
     qualified: Option<Slot>,
-    /// The keys that are sent for a process elsewhere.
+    /// The keys that are sent for a remote process.
     of_elsewhere: &'static [Followed],
-    /// The values that the host states for these keys.
+    /// The values that the host registered for these keys.
     stated_elsewhere: Stated<'r>,
-    /// The derived keys of this job that do not depend on the node.
+    /// The keys with derived values that do not depend on the node; `None` for those that this job
+    /// does not have.
     derived: [Option<Followed>; 3],
     fields: Slots,
-    /// The number of values so far that no other process has.
+    /// The number of values so far that are probably different for each process.
     single: u64,
 }
 
-/// The slots of derived keys, in the order of [`ALL`]; `None` for those that this client cannot
-/// unpack.
+/// The template slots of derived keys, in the order of [`ALL`]; `None` for values that this client
+/// cannot unpack.
 struct Slots([Option<Slot>; 7]);
 
 impl Slots {
@@ -228,7 +231,7 @@ impl<'r> Blob<'r> {
         })
     }
 
-    /// Packs a process with a place on a node.
+    /// Packs a process that the map places on a node.
     fn placed(&mut self, rank: Rank, place: usize, node: &Node) {
         let stated = self.stated(rank);
         if let Ok(place) = u16::try_from(place) {
@@ -240,7 +243,7 @@ impl<'r> Blob<'r> {
         }
         self.follow_everywhere(rank, stated);
         if stated.has(HOSTNAME) {
-            // The host states another node.
+            // The host registered another node for the process.
             return self.follow(rank, stated, &[NODEID]);
         }
         self.hostname(node);
@@ -249,11 +252,11 @@ impl<'r> Blob<'r> {
         }
     }
 
-    /// Packs a process of which only a part is sent.
+    /// Packs a remote process, of which only some keys are sent.
     fn elsewhere(&mut self, rank: Rank, node: Option<&Node>) {
         self.number(Some(self.rank), rank.as_raw().into());
         let stated = self.stated_elsewhere.put(rank, &mut self.template);
-        // The host may state a node other than that of the map.
+        // The host may have registered another node than that of the map.
         let node = node.filter(|_| !stated.has(HOSTNAME));
         for followed in self.of_elsewhere.iter().filter(|key| !stated.has(**key)) {
             match (followed.0, node) {
@@ -272,7 +275,7 @@ impl<'r> Blob<'r> {
         self.follow(rank, stated, &OF_PLACE);
     }
 
-    /// Puts the values that the host stated, and returns their keys.
+    /// Puts the values that the host registered, and returns their keys.
     fn stated(&mut self, rank: Rank) -> Keys {
         self.number(Some(self.rank), rank.as_raw().into());
         if !self.has_stated {
@@ -301,14 +304,14 @@ impl<'r> Blob<'r> {
         }
     }
 
-    /// Puts derived values that do not depend only on the node.
+    /// Puts the derived values that do not depend on the node.
     fn follow_everywhere(&mut self, rank: Rank, stated: Keys) {
         for followed in self.derived.into_iter().flatten() {
             self.follow(rank, stated, &[followed]);
         }
     }
 
-    /// Puts derived values of these keys, unless the host stated them.
+    /// Puts the derived values of these keys, except those that the host registered.
     fn follow(&mut self, rank: Rank, stated: Keys, keys: &[Followed]) {
         for followed in keys.iter().filter(|key| !stated.has(**key)) {
             let field = self.fields.of(*followed);
@@ -329,10 +332,10 @@ impl<'r> Blob<'r> {
         }
     }
 
-    /// Puts a value that probably no other process has.
+    /// Puts a value that is probably different for each process.
     fn single(&mut self, field: Option<Slot>, value: Value<'_>) {
         if let Some(field) = field {
-            // The mark must differ from all previous ones of the slot.
+            // The mark must differ from all previous marks of the slot.
             self.single += 1;
             let _ = self.template.put(field, u64::MAX - self.single, || value);
         }

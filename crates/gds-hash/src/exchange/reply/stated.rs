@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The values that the host states of processes, packed column by column, and the release's share of them.
+//! The values that the host registered for processes, packed column by column, and the keys that
+//! each release needs.
 
 use bfrops::{MessageTemplate, Slot};
 use pmix_types::{Key, Rank, Release, Value, keys};
@@ -7,11 +8,11 @@ use pmix_types::{Key, Rank, Release, Value, keys};
 use super::{Writer, knows};
 use crate::job::Reader;
 
-/// A set of derivable keys of a process, one bit each.
+/// A set of the keys of a process whose values can be derived, as one bit each.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Keys(u8);
 
-/// A derivable key, and the set that contains only this key.
+/// A key whose value can be derived, and the set of only this key.
 pub(super) type Followed = (&'static str, Keys);
 
 pub(super) const LOCAL_RANK: Followed = (keys::LOCAL_RANK, Keys(1));
@@ -40,13 +41,13 @@ pub(super) const ALL: [Followed; 7] = [
 ];
 
 impl Keys {
-    /// Returns the set with this key, or the empty set if the key is not derivable.
+    /// Returns the set of this key, or the empty set if its value cannot be derived.
     fn of(key: &Key<'_>) -> Self {
         let known = ALL.iter().find(|(name, _)| key.is(name));
         known.map_or_else(Self::default, |(_, bit)| *bit)
     }
 
-    /// Returns the index in [`ALL`] of the only key of the set.
+    /// Returns the index in [`ALL`] of the only key in the set.
     pub(super) const fn place(self) -> usize {
         self.0.trailing_zeros() as usize
     }
@@ -57,7 +58,7 @@ impl Keys {
     }
 }
 
-/// A key with the values of one type.
+/// The values of a key that have one type.
 struct Column<'r> {
     reader: Reader<'r>,
     key: Keys,
@@ -68,13 +69,13 @@ struct Column<'r> {
     field: Option<Slot>,
 }
 
-/// The values that the host states of processes.
+/// The values that the host registered for processes.
 pub(super) struct Stated<'r> {
     columns: Vec<Column<'r>>,
 }
 
 impl<'r> Stated<'r> {
-    /// Creates the columns of the wanted keys.
+    /// Creates the columns of the keys for which `is_wanted` returns `true`.
     pub(super) fn new(writer: &Writer<'r, '_>, is_wanted: impl Fn(&Key<'_>) -> bool) -> Self {
         let readers = writer.job.procs.readers().into_iter();
         let readers = readers.filter(|reader| is_wanted(reader.key()));
@@ -90,7 +91,8 @@ impl<'r> Stated<'r> {
         }
     }
 
-    /// Puts all stated values of a process, and returns the derivable keys among them.
+    /// Puts all registered values of a process. Returns those of their keys that can also be
+    /// derived.
     pub(super) fn put(&mut self, rank: Rank, template: &mut MessageTemplate<'_>) -> Keys {
         let mut stated = Keys::default();
         for column in &mut self.columns {
@@ -147,14 +149,14 @@ pub enum Remote {
     #[default]
     Whole,
     /// The node of each process, and all other data that clients do not request later. Every get
-    /// finds the same value as with all data.
+    /// finds the same value as with `Whole`.
     Places,
-    /// No data. A client learns the node of a process only together with other requested values of
-    /// the process, and must not look up keys of its node before.
+    /// No data. A client receives the node of a process only when it requests another value of the
+    /// process. Before that, it must not look up keys of the node.
     Nothing,
 }
 
-/// The keys that a client does not request if they are missing.
+/// The keys that a client never requests, even if it has no value for them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NeverAsked {
     /// The keys of processes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The numbers of a column: runs if they count or repeat, otherwise an array of the smallest
-//! sufficient width.
+//! The numbers of a column: runs if they count or repeat, otherwise an array with the smallest
+//! sufficient integer width.
 //!
 //! Source: none outside; the decision is `docs/decisions/0008-a-job-is-two-maps-and-columns.md`.
 
@@ -24,7 +24,7 @@ pub(super) struct Run {
     step: u64,
 }
 
-/// Numbers in the smallest sufficient width.
+/// Numbers in an array with the smallest sufficient integer width.
 #[derive(Clone, Debug)]
 pub(super) enum Cells {
     Byte(Box<[u8]>),
@@ -173,7 +173,7 @@ impl Cells {
     }
 
     fn new(largest: u64, numbers: impl Iterator<Item = u64>) -> Self {
-        // All numbers fit, because the largest does.
+        // All numbers fit this width, because the largest does.
         match Self::width(largest) {
             1 => Self::Byte(numbers.map(|n| n.try_into().unwrap_or_default()).collect()),
             2 => Self::Short(numbers.map(|n| n.try_into().unwrap_or_default()).collect()),

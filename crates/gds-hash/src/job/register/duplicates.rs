@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use pmix_map::{ProcBlock, ProcMap, RankRun};
 use pmix_types::Rank;
 
-/// A set of ranks as runs: the first and the last rank of each.
+/// A set of ranks as ranges: the last rank of each range, by its first rank.
 #[derive(Debug, Default)]
 pub(super) struct RankSet(BTreeMap<u32, u32>);
 
 impl RankSet {
-    /// Adds a rank; returns `true` if it is new.
+    /// Adds a rank. Returns `true` if it is new.
     pub(super) fn add(&mut self, rank: u32) -> bool {
         let before = self.0.range_mut(..=rank).next_back();
         if let Some((_, last)) = before {
@@ -70,7 +70,7 @@ fn span(runs: &[RankRun]) -> Option<(i64, i64)> {
     for run in runs {
         let first = i64::from(run.first.as_raw());
         if first < next || (run.count > 1 && run.step < 1) {
-            // Runs in another order have no span that can be disjoint from another.
+            // For runs in another order, returns a span that overlaps every other.
             return Some((i64::MIN / 4, i64::MAX / 4));
         }
         next = first + run.step * i64::from(run.count - 1) + 1;

@@ -5,7 +5,7 @@ use pmix_types::{Attribute, DataArray, Info, Key, Nspace, Status, Value, keys};
 
 use crate::Error;
 
-/// The greatest depth of nested arrays.
+/// The maximum depth of nested arrays.
 const MAX_DEPTH: usize = 32;
 
 /// The subject of the entries of an array.
@@ -37,7 +37,7 @@ pub(super) fn wrong_type(message: String) -> Error {
     Error::new(Status::ERR_TYPE_MISMATCH, message)
 }
 
-/// Returns the entry of an array with this key.
+/// Returns the value of the entry with this key in an array.
 pub(super) fn entry<'i, 'a>(infos: &'i [Info<'a>], key: &str) -> Option<&'i Value<'a>> {
     infos
         .iter()
@@ -84,8 +84,7 @@ fn named<'v>(infos: &'v [Info<'_>]) -> Result<Option<&'v [u8]>, Error> {
     }
 }
 
-/// Returns the arrays of a registration that describe other jobs of the session, each with its
-/// nspace and the enclosing session array.
+/// Returns the arrays of a registration that describe other jobs of the session.
 pub(crate) fn other_jobs<'i, 'a>(
     nspace: &Nspace<'_>,
     infos: &'i [Info<'a>],
@@ -116,14 +115,14 @@ pub(crate) fn other_jobs<'i, 'a>(
 /// An array about another job of the session.
 pub(crate) struct OtherJob<'i, 'a> {
     pub(crate) nspace: Nspace<'static>,
-    /// The number of the session.
+    /// The number of the session, from the enclosing session array.
     session: Option<&'i Value<'a>>,
     infos: &'i [Info<'a>],
 }
 
 impl<'a> OtherJob<'_, 'a> {
-    /// Returns the infos with which a host would register the job separately: its array, and the
-    /// session.
+    /// Returns the infos with which a host would register the job by itself: those of its array,
+    /// and the session.
     pub(crate) fn infos(&self) -> Vec<Info<'a>> {
         let id = |id: &Value<'a>| {
             let id = vec![Info::new(keys::SESSION_ID, id.clone())];
@@ -135,12 +134,12 @@ impl<'a> OtherJob<'_, 'a> {
     }
 }
 
-/// Returns `true` if an array describes another job of the session. Such arrays are skipped here;
+/// Returns `true` if an array describes another job of the session. Such arrays are skipped;
 /// [`other_jobs`] handles them.
 ///
 /// # Errors
 ///
-/// An array outside of a session array describes another job.
+/// An array that describes another job is outside of a session array.
 pub(super) fn of_other_job(
     nspace: &Nspace<'_>,
     about: Target,
@@ -161,7 +160,7 @@ pub(super) fn of_other_job(
     Err(Error::bad(message))
 }
 
-/// Rejects an unknown array with a reserved key like those of descriptions.
+/// Rejects an unknown array whose reserved key looks like that of a description.
 pub(super) fn no_unknown_container(info: &Info<'_>) -> Result<(), Error> {
     let key = info.key.as_bytes();
     let is_array = matches!(info.value, Value::DataArray(DataArray::Info(_)));

@@ -13,14 +13,14 @@ use crate::job::anl::AnlMap;
 use crate::job::nodes::{Maps, short_names};
 use crate::{Error, Job};
 
-/// Both maps of a session, a job or an application.
+/// The maps of a session, a job or an application.
 #[derive(Default)]
 struct Pair {
-    /// The node map; applications of a job without their own node map share that of the job.
+    /// The node map. Applications without their own node map share that of the job.
     nodes: Option<Arc<NodeList>>,
     procs: Option<ProcMap>,
     anl: Option<AnlMap>,
-    /// The number of processes, if the host states it.
+    /// The number of processes, if the host registers it.
     size: Option<u32>,
 }
 
@@ -29,9 +29,9 @@ pub(super) struct MapFinder<'p> {
     parser: &'p dyn MapParser,
     nspace: &'p Nspace<'p>,
     found: BTreeMap<Target, Pair>,
-    /// The host's statement about domains of host names, in this or an earlier registration.
+    /// The value of `PMIX_HOSTNAME_KEEP_FQDN` inverted, if this or an earlier registration has it.
     strip_fqdn: Option<bool>,
-    /// An error about the maps of a subject, which is reported at the entry of its process map.
+    /// An error about both maps of a subject. It is reported for the entry with the process map.
     fault: Option<(Target, Error)>,
 }
 
@@ -46,7 +46,7 @@ impl<'p> MapFinder<'p> {
         }
     }
 
-    /// Adds the maps of the job that the host has folded.
+    /// Adds folded maps of the job.
     pub(super) fn take(&mut self, nodes: NodeList, procs: ProcMap) -> Result<(), Error> {
         each_rank_once(&procs)?;
         let pair = self.found.entry(Target::Job).or_default();
@@ -96,7 +96,7 @@ impl<'p> MapFinder<'p> {
         }
     }
 
-    /// Handles an info with a map, or with the number of processes of one.
+    /// Handles an info with a map, or with the number of processes of a map.
     fn given(&mut self, info: &Info<'_>, about: Target) -> Result<(), Error> {
         let size = match about {
             Target::Job => keys::JOB_SIZE,
@@ -148,7 +148,7 @@ impl<'p> MapFinder<'p> {
         Ok(parsed?)
     }
 
-    /// Copies the maps of an earlier registration that are not given again.
+    /// Copies the maps of an earlier registration that this one does not have.
     pub(super) fn keep(&mut self, known: &Job) {
         self.strip_fqdn.get_or_insert(known.nodes.short);
         let apps = known
@@ -163,7 +163,7 @@ impl<'p> MapFinder<'p> {
             if let Some(maps) = &nodes.maps {
                 let pair = self.found.entry(about).or_default();
                 pair.nodes.get_or_insert_with(|| maps.nodes.clone());
-                // A session has only nodes.
+                // A session has a node map only.
                 if about != Target::Session {
                     pair.procs.get_or_insert_with(|| maps.procs.clone());
                 }
@@ -172,7 +172,7 @@ impl<'p> MapFinder<'p> {
     }
 
     /// Returns the maps of each session, job or application, and `true` if host names are short.
-    /// The infos are those that were walked.
+    /// `infos` are those that were visited.
     ///
     /// If errors are collected, maps that do not match are omitted.
     pub(super) fn finish(
@@ -238,8 +238,8 @@ pub(super) struct Found {
     pub(super) strip_fqdn: bool,
 }
 
-/// The number of names that are searched for a bracket, in order to explain maps of different
-/// sizes.
+/// The number of names that are searched for a bracket, to explain an error about maps of different
+/// lengths.
 const LOOKED_AT: usize = 64;
 
 /// Combines two maps of equal length.

@@ -81,8 +81,8 @@ proptest! {
     }
 }
 
-/// Compares the reply to a get about a job with the reply to the job's own clients: the bytes are
-/// equal, except for the processes, whose blobs are arrays with the same content.
+/// Compares the reply to a get about a job with the reply to clients of the job. The bytes are
+/// equal, except that the blobs of processes are arrays with the same content.
 fn assert_told_alike(job: &Job, layout: Layout) {
     let codec = Codec::new(layout);
     let reply = job.reply(&codec, Release::V5_0_11, Remote::Whole).unwrap();
@@ -135,7 +135,7 @@ fn with_and_without(job: &Job, release: Release, remote: Remote) -> (Told, Told)
 
 #[test]
 fn remote_processes_have_the_keys_that_clients_never_request() {
-    // Values stated of remote processes: a place and a key that clients request.
+    // Registered values of remote processes: a node, and a key that clients request.
     let mut infos = full();
     for (rank, key, value) in [
         (1, keys::HOSTNAME, Value::from("n2.site")),

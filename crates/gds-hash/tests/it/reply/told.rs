@@ -88,7 +88,7 @@ pub(crate) fn blob(layout: Layout, bytes: &[u8]) -> (u32, Vec<(String, Value<'st
     (rank, values)
 }
 
-/// Checks that every value in a reply equals that of the job.
+/// Checks that every value in a reply equals the value of the job.
 pub(crate) fn assert_answers(job: &Job, told: &Told) {
     let get = |rank: Rank, key: &str, with: &[Info<'_>]| {
         let answer = job.get(&Request::new(rank, key).with(with));
@@ -121,8 +121,7 @@ pub(crate) fn assert_answers(job: &Job, told: &Told) {
             Info::new(keys::NODE_INFO, yes.clone()),
             of(node, keys::NODEID),
         ];
-        // The node is named by number, because names may lack their domain; the name has no value
-        // of its own.
+        // The node is identified by its number, because names may lack their domain.
         for info in node.iter().filter(|info| !info.key.is(keys::HOSTNAME)) {
             assert_eq!(
                 get(all, &info.key.to_string(), &with),

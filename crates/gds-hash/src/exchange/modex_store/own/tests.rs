@@ -28,7 +28,7 @@ fn commit_all(own: &mut OwnPuts, server: &mut ModexStore) -> Vec<usize> {
     bytes
 }
 
-/// Does the same for a commit of one message, or of none.
+/// Works like [`commit_all`] for a commit with at most one message.
 fn commit(own: &mut OwnPuts, server: &mut ModexStore) -> usize {
     let bytes = commit_all(own, server);
     assert!(bytes.len() <= 1);
@@ -136,7 +136,7 @@ fn unstored_data_join_the_next_commit_unless_changed() {
         .unwrap();
     own.put(&codec(), Scope::LOCAL, Info::new("moved", 2_u32))
         .unwrap();
-    // Data of a commit in between are not replaced by older ones.
+    // A restored message does not replace newer data that were committed in between.
     let (between, _) = take_first(&mut own);
     server.commit(&codec(), R, &between).unwrap();
     own.restore(refused);
@@ -217,7 +217,8 @@ fn a_large_commit_takes_several_messages() {
     }
     let (message, refused) = take_first(&mut own);
     assert!(message.len() > MOST / 2);
-    // The same amount is put before the server's rejection of the first message is known.
+    // The process puts as much data again before it learns that the server rejected the first
+    // message.
     for key in later {
         put_bytes(&mut own, Scope::REMOTE, key, MOST / 5);
     }
@@ -261,7 +262,8 @@ fn a_put_packs_only_its_value_and_a_commit_only_new_data() {
         num_packed < 1000 + bytes.len(),
         "{num_packed} for {bytes:?}"
     );
-    // Many short values also take several messages, each of which is one step of the server.
+    // Many short values take several messages as well, because the server handles each message in
+    // one step.
     for number in 0..40_000 {
         put(&mut own, Scope::LOCAL, &format!("short.{number}"), 1);
     }
@@ -285,7 +287,7 @@ fn a_commit_names_the_keys_that_the_server_must_remove() {
     put(&mut own, Scope::INTERNAL, "mine", 2);
     delete(&mut own, Scope::DEL_GLOBAL, "again");
     put(&mut own, Scope::REMOTE, "again", 2);
-    // A key that the server never had is not named.
+    // The commit does not contain the removal of a key that the server never had.
     put(&mut own, Scope::GLOBAL, "new", 1);
     delete(&mut own, Scope::DEL_GLOBAL, "new");
     assert!(own.has_uncommitted());
@@ -339,7 +341,7 @@ fn a_server_without_removals_is_sent_none() {
     put(&mut own, Scope::LOCAL, "moved", 2);
     commit(&mut own, &mut server);
     assert_eq!(seen(&server, Scope::LOCAL, "moved"), Some(2));
-    // As with a client of that release.
+    // The result is the same as for a client of that release.
     assert_eq!(seen(&server, Scope::REMOTE, "moved"), Some(1));
     assert_eq!(server.num_keys(R), 3);
 }
@@ -396,7 +398,7 @@ fn a_message_respects_the_limit_of_qualified_values() {
         put_unit(&mut own, Scope::GLOBAL, "speed", unit);
     }
     assert_eq!(commit_all(&mut own, &mut server).len(), 4);
-    // Repeated values do not count twice.
+    // Values that are put again do not count twice.
     for unit in 900..1_000 {
         put_unit(&mut own, Scope::LOCAL, "speed", unit);
     }
@@ -420,12 +422,13 @@ fn put_rejects_values_beyond_the_limit_of_a_key() {
         let refused = put_again(&mut own, scope, 2_000);
         assert_eq!(refused, Status::ERR_OUT_OF_RESOURCE);
     }
-    // An existing value, an internal one, one without qualifiers, and one of another key.
+    // Still accepted: an existing value, an internal value, a value without qualifiers, and a value
+    // of another key.
     assert!(put_again(&mut own, Scope::LOCAL, 7).is_success());
     assert!(put_again(&mut own, Scope::INTERNAL, 2_001).is_success());
     put(&mut own, Scope::GLOBAL, "speed", 1);
     put(&mut own, Scope::GLOBAL, "other", 1);
-    // There is room for one that only remote processes see.
+    // A value that only remote processes see is still accepted.
     assert!(put_again(&mut own, Scope::REMOTE, 2_000).is_success());
     commit_all(&mut own, &mut server);
     let seen = |scope| server.all(R, scope).unwrap().count();
@@ -466,7 +469,7 @@ fn a_removal_is_sent_with_the_remaining_values_of_the_key() {
         put_unit(&mut own, Scope::GLOBAL, "speed", unit);
     }
     commit(&mut own, &mut server);
-    // More data than fit one message separate the removal and the value.
+    // Between the removal and the value, the process puts more data than fit one message.
     put_unit(&mut own, Scope::LOCAL, "speed", 7);
     for number in 0..3 {
         put_bytes(&mut own, Scope::REMOTE, &format!("big.{number}"), MOST / 2);
@@ -485,7 +488,7 @@ fn a_removal_is_sent_with_the_remaining_values_of_the_key() {
         num_seen.iter().all(|seen| *seen == (201, 200)),
         "{num_seen:?}"
     );
-    // A message without room for all of them leaves them to the next one.
+    // If the removal and its values do not all fit into a message, they are left to the next one.
     put_bytes(&mut own, Scope::REMOTE, "big.0", MOST / 2);
     put_bytes(&mut own, Scope::REMOTE, "large", MOST / 2 - 2_000);
     put_unit(&mut own, Scope::LOCAL, "speed", 8);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The uncommitted data of a process, in the order of the puts, and the messages that contain them.
 //!
-//! A message holds as much as a server accepts at once, so a larger commit takes several. A removed
-//! key precedes its values: each message names all removed keys first, as clients of OpenPMIx 7 do.
-//! The remaining values of such a key are in the same message, so that no process finds the key
-//! without them.
+//! A server limits the length of a message, so a large commit takes several messages. Each message
+//! has all removed keys first, as those of clients of OpenPMIx 7. The remaining values of a removed
+//! key are in the same message, so that no process finds the key without them.
 //!
 //! Source: OpenPMIx, the messages between its clients and servers.
 
@@ -20,11 +19,11 @@ use crate::exchange::codec::MAX_VARIANTS;
 use crate::exchange::counted;
 use crate::{Codec, Error};
 
-/// The bytes of a request around the data: command, scopes, lengths.
+/// The bytes of a request in addition to the data: command, scopes, lengths.
 pub(super) const REQUEST_OVERHEAD: usize = 256;
 
-/// The most values and removed keys of a message; an item for both local and remote processes
-/// counts twice. A server reads a message in one step.
+/// The maximum number of values and removed keys in a message. An item for both local and remote
+/// processes counts twice. The number is limited because a server handles a message in one step.
 const MAX_KVALS: usize = 32 << 10;
 
 /// The blocks of a message in order: the scope, its set, and `true` for removed keys.
@@ -48,7 +47,7 @@ pub(super) enum Item {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Place(u64);
 
-/// The items of a message, with their positions.
+/// The items of a message with their positions.
 pub(super) type Said = Vec<(Place, Item)>;
 
 /// The uncommitted items. The removal of a key precedes its values.
@@ -82,8 +81,8 @@ impl Item {
         matches!(self, Self::Value(entry) if entry.is_qualified())
     }
 
-    /// Returns the number of copies in a message: two for an item for both local and remote
-    /// processes.
+    /// Returns how many copies of an item are in a message: two for an item for both local and
+    /// remote processes.
     fn times(&self) -> usize {
         match self.scopes() & ScopeSet::GLOBAL == ScopeSet::GLOBAL {
             true => 2,
@@ -126,7 +125,7 @@ impl Uncommitted {
         self.items.is_empty()
     }
 
-    /// Adds a value for the scopes of the entry, and drops the one that it replaces.
+    /// Adds a value for the scopes of the entry, and drops the value that it replaces.
     pub(super) fn put(&mut self, entry: Entry) {
         self.forget(entry.key(), ScopeSet::GLOBAL, |old| old.excludes(&entry));
         self.push(Item::Value(entry));
@@ -152,7 +151,8 @@ impl Uncommitted {
         }
     }
 
-    /// Adds the removal of a key for some scopes. Its remaining values must be added afterwards.
+    /// Adds the removal of a key for these scopes. The caller then adds the remaining values of the
+    /// key again.
     pub(super) fn remove(&mut self, key: &Key<'static>, scopes: ScopeSet) {
         for place in self.places_of(key) {
             if let Some(Item::Removed(_, of)) = self.items.get_mut(&place) {
@@ -163,7 +163,7 @@ impl Uncommitted {
         self.push(Item::Removed(key.clone(), scopes));
     }
 
-    /// Returns `true` if a value is among the items, for at least its scopes.
+    /// Returns `true` if the items contain a value for at least its scopes.
     pub(super) fn has(&self, entry: &Entry) -> bool {
         let mut places = self.places_of(entry.key()).into_iter();
         places.any(|place| match self.items.get(&place) {
@@ -177,7 +177,8 @@ impl Uncommitted {
         self.insert(self.last, item);
     }
 
-    /// Puts an item back to its position, merged with the part that a message had no room for.
+    /// Puts an item back to its position. It is merged with the part of the item that did not fit
+    /// the message.
     pub(super) fn put_back(&mut self, place: Place, item: Item) {
         let left = self.items.get(&place).map_or(ScopeSet::NONE, Item::scopes);
         let whole = item.for_scopes(item.scopes() | left);
@@ -207,7 +208,7 @@ impl Uncommitted {
         places.flatten().copied().collect()
     }
 
-    /// Returns the positions of a removal and of the values added after it.
+    /// Returns the positions of the removal at `place`, and of the later values of its key.
     fn places_behind(&self, place: Place, key: &Key<'_>) -> Vec<Place> {
         let places = self.places.get(key.as_bytes()).into_iter();
         places
@@ -216,8 +217,7 @@ impl Uncommitted {
             .collect()
     }
 
-    /// Adds the items at some positions to a message, if it has room for all of them, and returns
-    /// them.
+    /// Adds the items at these positions to a message if all of them fit, and returns them.
     fn add_all(
         &self,
         codec: &Codec<'_>,
@@ -253,13 +253,13 @@ impl Uncommitted {
         Ok(Some(said))
     }
 
-    /// Takes as many items as fit a message of `most` bytes, at least a part of one, and packs the
-    /// message. A removal is taken with all later values of the key, unless no message has room for
-    /// them.
+    /// Takes as many items as fit a message of `most` bytes, but at least a part of one, and packs
+    /// the message. A removal is taken together with all later values of its key, unless they do
+    /// not fit into any message.
     ///
     /// # Errors
     ///
-    /// A value cannot be packed; the error has its key. Nothing was taken then.
+    /// A value cannot be packed; the error has its key. Then no item was taken.
     pub(super) fn take_message(
         &mut self,
         codec: &Codec<'_>,
@@ -333,8 +333,8 @@ impl Message {
         }
     }
 
-    /// Returns the scopes for which an item with this packed length has room. An item too long for
-    /// any message is split by scope.
+    /// Returns the scopes for which an item with this packed length fits the message. An item that
+    /// is too long for any message is split by scope.
     fn room(&self, item: &Item, len: usize, is_first: bool) -> Option<ScopeSet> {
         let scopes = item.scopes() & ScopeSet::GLOBAL;
         let times = item.times();
@@ -345,14 +345,14 @@ impl Message {
         is_first.then_some(if times > 1 { of_first } else { scopes })
     }
 
-    /// Returns `true` if there is room for a number of bytes and of `PMIX_KVAL` calls.
+    /// Returns `true` if this number of bytes and of `PMIX_KVAL` calls fit the message.
     fn has_room(&self, num_bytes: usize, num_kvals: usize) -> bool {
         let num_bytes = self.num_bytes.saturating_add(num_bytes);
         num_bytes <= self.most && self.num_kvals + num_kvals <= MAX_KVALS
     }
 
-    /// Returns `true` if there is room for a value besides others of its key with different
-    /// qualifiers.
+    /// Returns `true` if the message can have the value in addition to `others` values of its key
+    /// with different qualifiers.
     fn has_room_for_variant(&self, item: &Item, others: usize) -> bool {
         let count = self.num_variants.get(item.key());
         !item.is_qualified() || count.copied().unwrap_or_default() + others < MAX_VARIANTS
