@@ -125,16 +125,16 @@ pub(super) const NOTES: &[Note] = &[
         servers: &["ours", "5.0.11"],
         clients: &["3.2"],
         at_times: false,
-        text: "A client of 3.2 finds data of a session only by its id (`PMIX_SESSION_ID`), for any reply. \
-               Without the id it has only the data that a server of 4.2 shares with it in memory.",
+        text: "A client of 3.2 finds data of a session only by session id (`PMIX_SESSION_ID`), for any reply. \
+               Without the id, the client has only the data that a server of 4.2 shares with the client in memory.",
     },
     Note {
         checks: &["numbered"],
         servers: &["5.0.11"],
         clients: &["3.2"],
         at_times: false,
-        text: "A client of 3.2 does not find the session in the reply of a server of 5.0.11, nor in that of a server of \
-               4.2.2 without shared memory (`PMIX_MCA_gds=hash`).",
+        text: "A client of 3.2 does not find the session in the reply of a server of 5.0.11, nor in the reply of a server \
+               of 4.2.2 without shared memory (`PMIX_MCA_gds=hash`).",
     },
 ];
 

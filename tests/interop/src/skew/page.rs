@@ -9,10 +9,11 @@ const HEAD: &str = "\
 <!-- Written by `cargo xtask interop skew --write`. -->
 # Servers and clients of different releases
 
-`cargo xtask interop skew` runs a host in C (`tests/server/host`) on the server library of one release and three
-processes (`tests/server/skew`) on the client library of another, both compiled with the headers of 4.2.2. The client
-of 3.2 is the one inside Open MPI 4.1.8. Each table has one server. The task fails if a result differs from this page.
-A `no` has a note, and the reason is a real library: the check fails with that library alone, too.
+`cargo xtask interop skew` runs a host in C (`tests/server/host`) with the server library of one release, and three
+processes (`tests/server/skew`) with the client library of another release. Both are compiled with the headers of 4.2.2.
+`ours` is pmix-rs; the other names are releases of OpenPMIx. The client of 3.2 is the client inside Open MPI 4.1.8. Each
+table has one server. The task fails if a result differs from this page. A `no` has a note, and its cause is OpenPMIx:
+the check also fails without pmix-rs.
 
 Expected results: the server refuses a process of another user, a spawn returns `PMIX_ERR_NOT_SUPPORTED` because the
 host does not spawn, and the host ends the job after an abort or a killed process.
