@@ -13,15 +13,15 @@ use crate::{
     Welcome, WelcomeForm, reply,
 };
 
-/// The most queued messages with which requests of the other end are still answered.
+/// The maximum number of queued messages at which requests of the other end still receive a reply.
 const MAX_REFUSALS: usize = 64;
 
 /// The client side of a connection, without a socket.
 ///
 /// The driver sends the messages that [`poll_transmit`](Self::poll_transmit) returns and passes
 /// received bytes to [`handle_input`](Self::handle_input). Then it polls replies and unsolicited
-/// messages until there are none. The connection starts with the hello; requests are possible once
-/// [`welcome`](Self::welcome) returns the reply to it.
+/// messages until there are none. The connection starts with the hello. Requests are possible once
+/// [`welcome`](Self::welcome) returns the server's reply to the hello.
 ///
 /// ```
 /// # use bfrops::BufferKind;
@@ -45,26 +45,26 @@ const MAX_REFUSALS: usize = 64;
 #[derive(Debug)]
 pub struct ClientConnection {
     form: PeerForm,
-    /// The form in which the server reads requests.
+    /// The form in which requests are packed for the server.
     requests: PeerForm,
     state: State,
     inbox: Inbox,
     /// The tag of the last request.
     tag: Tag,
-    /// The commands of the requests without a reply, by tag.
+    /// The commands of requests whose replies have not arrived, by tag.
     asked: HashMap<Tag, Command>,
     out: VecDeque<Vec<u8>>,
-    /// The received replies, each with its position in the order of arrival.
+    /// The received replies, each with its number in the order of arrival.
     replies: VecDeque<(u64, Response)>,
     unsolicited: VecDeque<(u64, Frame)>,
     num_come: u64,
-    /// `true` if the other end may send requests as well; they are rejected.
+    /// `true` if the other end may send requests as well. They are rejected.
     is_asked: bool,
 }
 
 #[derive(Debug)]
 enum State {
-    /// The hello is on its way; the bytes of the welcome that have arrived.
+    /// The hello has been queued. The bytes of the welcome that have arrived so far.
     Greeting(WelcomeForm, Vec<u8>),
     Open(Welcome<'static>),
 }
@@ -114,11 +114,11 @@ impl ClientConnection {
         })
     }
 
-    /// Continues a connection whose other end connected as a client and acts as the server from now
-    /// on. No handshake takes place: both ends know each other and pack in the same form.
+    /// Continues a connection whose other end connected as a client and now acts as the server.
+    /// There is no handshake, because both ends know each other and pack in the same form.
     ///
-    /// The other end awaits no replies, but may send requests. A message with a tag that belongs to
-    /// no request is such a request and is answered with `PMIX_ERR_NOT_SUPPORTED`.
+    /// The other end may still send requests. A message whose tag belongs to no request of this
+    /// side is such a request. The reply to it is `PMIX_ERR_NOT_SUPPORTED`.
     #[must_use]
     pub fn with_client(form: PeerForm, server: Proc<'static>, max_payload: u32) -> Self {
         Self {
@@ -137,7 +137,7 @@ impl ClientConnection {
     }
 
     /// Records the release of the server, for example `4.2.2`. A server that is older than this
-    /// client reads requests in the form of its own release, whatever the hello says; its replies
+    /// client expects requests in the form of its own release, whatever the hello says. Its replies
     /// have the form of the hello.
     pub fn speak_to(&mut self, version: &[u8]) {
         let server = PeerForm::new(self.form.layout, version);
@@ -167,7 +167,7 @@ impl ClientConnection {
     ///
     /// `PMIX_ERR_NOT_AVAILABLE` before the welcome; `PMIX_ERR_OUT_OF_RESOURCE` for a request of
     /// more than [`MAX_REQUEST_BYTES`], for which a server would close the connection; or the
-    /// request cannot be packed. Nothing is sent then.
+    /// request cannot be packed. Then nothing is sent.
     pub fn request(
         &mut self,
         request: &Request<'_>,
@@ -193,14 +193,14 @@ impl ClientConnection {
         self.send(Tag::HEARTBEAT, Vec::new())
     }
 
-    /// Handles bytes from the server. A reply for which the process has no memory is replaced by
-    /// the status `PMIX_ERR_NOMEM`; such an unsolicited message is dropped.
+    /// Handles bytes from the server. If the process has no memory for a reply, the status
+    /// `PMIX_ERR_NOMEM` replaces it. Unsolicited messages without memory are dropped.
     ///
     /// # Errors
     ///
-    /// The status with which the server rejected the client, or `PMIX_ERR_COMM_FAILURE` if that
-    /// number is positive and so not a status; otherwise a violation of the protocol. The
-    /// connection can only be closed then.
+    /// The server rejected the client: the status is that of the server, or `PMIX_ERR_COMM_FAILURE`
+    /// if it is positive. Or the bytes violate the protocol. Then the caller must close the
+    /// connection.
     pub fn handle_input(&mut self, bytes: &[u8]) -> Result<(), Error> {
         match &mut self.state {
             State::Open(_) => self.inbox.push(bytes),
@@ -210,7 +210,8 @@ impl ClientConnection {
                     return Ok(());
                 };
                 match welcome {
-                    // No status is positive; the caller would take it for success.
+                    // A positive number is not an error status, and callers would mistake it for
+                    // success.
                     Welcome::Refused(status) if status.as_raw() > 0 => {
                         let message = "the reply to the hello is not from a PMIx server: its status is positive; check the address";
                         return Err(Error::new(Status::ERR_COMM_FAILURE, message));
@@ -248,7 +249,7 @@ impl ClientConnection {
         self.unsolicited.pop_front().map(|(_, frame)| frame)
     }
 
-    /// Returns the next message of either kind, in the order of arrival.
+    /// Returns the next reply or unsolicited message, oldest first.
     pub fn poll_incoming(&mut self) -> Option<Incoming> {
         let reply = self.replies.front().map(|(place, _)| *place);
         let unsolicited = self.unsolicited.front().map(|(place, _)| *place);
@@ -261,7 +262,7 @@ impl ClientConnection {
         }
     }
 
-    /// Returns the number of requests without a reply.
+    /// Returns the number of requests whose replies have not arrived.
     #[must_use]
     pub fn num_asked(&self) -> usize {
         self.asked.len()
@@ -307,8 +308,8 @@ impl ClientConnection {
     fn sort(&mut self, mut frame: Frame) -> Result<(), Error> {
         let tag = frame.header.tag;
         if !frame.is_whole() {
-            // Only this request fails, and the connection continues: nearly all replies begin with
-            // a status.
+            // Nearly all replies begin with a status. So only this request fails, and the
+            // connection continues.
             frame.payload = reply::status(&self.form, Status::ERR_NOMEM)?;
             if !self.asked.contains_key(&tag) {
                 return Ok(());
@@ -327,7 +328,7 @@ impl ClientConnection {
                 self.replies.push_back((place, response));
             }
             None if tag.is_request() && self.is_asked => {
-                // The bound protects against a peer that sends requests endlessly and reads
+                // The limit protects against a peer that sends requests endlessly but reads
                 // nothing.
                 if self.out.len() < MAX_REFUSALS {
                     let refusal = reply::status(&self.form, Status::ERR_NOT_SUPPORTED)?;
@@ -338,7 +339,7 @@ impl ClientConnection {
                 let message = format!("a reply with tag {tag}, which belongs to no request");
                 return Err(Error::new(Status::ERR_COMM_FAILURE, message));
             }
-            // A server that does not monitor heartbeats replies so; the client has nothing to do.
+            // A server that does not monitor heartbeats sends this reply, which the client ignores.
             None if tag == Tag::HEARTBEAT => {}
             None => self.unsolicited.push_back((place, frame)),
         }

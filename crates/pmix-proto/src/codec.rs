@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The shapes of message fields, each one or more pack calls, and the declaration of messages from them.
+//! The encoding of message fields as *shapes*, each one or more pack calls, and the macros that
+//! declare messages by their shapes.
 
 mod shapes;
 
@@ -10,23 +11,24 @@ use crate::{Error, ListLimits, PeerForm, wire_type};
 
 pub(crate) use shapes::{Each, EachToEnd, Kvals, Many, Maybe, NspaceText, One, Since, Tail};
 
-/// The limits of a message: in the worst case an empty info takes 72 bytes of memory for 3 bytes.
+/// The limits for unpacking a message. In the worst case, an empty info takes 72 bytes of memory
+/// for 3 packed bytes.
 const LIMITS: Limits = Limits {
     depth: 64,
     memory_factor: 32,
     memory_base: 63 * 1024,
 };
 
-/// The bytes of memory that a request may take beyond its length. Processes send megabytes only as
-/// values, whose bytes are borrowed. Lists of names and infos take several times their packed size,
-/// and also time.
+/// The bytes of memory that a request may take in addition to its length. Large data are values,
+/// whose bytes are borrowed and take no memory. Lists of processes and infos take several times
+/// their packed size, and also time.
 const MOST_OF_REQUEST: usize = 16 << 20;
 
-/// A reader of shapes from the payload of a message.
+/// A reader of fields from the payload of a message.
 pub(crate) struct Reader<'a> {
     decoder: Decoder<'a>,
     form: PeerForm,
-    /// `true` if the rest of the payload was taken unparsed.
+    /// `true` if the rest of the payload was returned unparsed.
     has_ended: bool,
 }
 
@@ -47,8 +49,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Limits the memory of a request, which any process may send, and the number of processes and
-    /// infos in its lists.
+    /// Limits the memory of a request, and the number of processes and infos in its lists, because
+    /// any process may send requests.
     pub(crate) fn of_request(mut self, limits: ListLimits) -> Self {
         self.decoder = self.decoder.with_max_procs(limits.procs);
         self.decoder = self.decoder.with_max_infos(limits.infos);
@@ -74,7 +76,8 @@ impl<'a> Reader<'a> {
         Ok(self.decoder.one::<K>()?)
     }
 
-    /// Reads the next call of `PMIX_SIZE` if it is the last one; otherwise reads nothing.
+    /// Reads the next call of `PMIX_SIZE` if it is the last call of the payload. Otherwise reads
+    /// nothing and returns `None`.
     pub(crate) fn last_number(&mut self) -> Result<Option<u64>, Error> {
         let mut ahead = Decoder::new(self.form.layout, self.decoder.rest()).with_limits(LIMITS);
         let number = ahead.one::<wire_type::Size>();
@@ -98,7 +101,7 @@ impl<'a> Reader<'a> {
         self.form.major
     }
 
-    /// Ends the reading.
+    /// Stops reading: the rest of the payload is ignored.
     pub(crate) const fn end(&mut self) {
         self.has_ended = true;
     }
@@ -117,7 +120,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a count, and returns it with the offset of the call.
+    /// Reads a count. Returns the offset of the call and the count.
     fn count(&mut self) -> Result<(usize, u64), Error> {
         let start = self.offset();
         let count = self.one::<wire_type::Size>()?;
@@ -125,7 +128,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A writer of shapes into the payload of a message.
+/// A writer of fields into the payload of a message.
 pub(crate) struct Writer<'f> {
     out: Vec<u8>,
     form: PeerForm,
@@ -172,7 +175,7 @@ impl<'f> Writer<'f> {
     }
 }
 
-/// The encoding of a field of a message.
+/// The encoding of a field in pack calls.
 pub(crate) trait Shape {
     /// The Rust type of the field.
     type Of<'a>;
@@ -181,16 +184,16 @@ pub(crate) trait Shape {
 
     fn write(writer: &mut Writer<'_>, field: &Self::Of<'_>) -> Result<(), Error>;
 
-    /// Returns the outline of a field with this name, between peers of a major release.
+    /// Returns the outline of a field with this name, in messages of peers of a major release.
     fn outline(name: &'static str, major: u32) -> Vec<Part>;
 }
 
-/// The content of bytes that are passed on unparsed.
+/// The outline of bytes that are passed on unparsed.
 pub(crate) trait Contents {
     fn outline() -> Vec<Part>;
 }
 
-// The declaration of messages, from which parsing, packing and outlines are generated.
+// The macros that declare messages. They generate parsing, packing and outlines.
 //
 // Source: none outside; the decision is `docs/decisions/0010-messages-are-declared-once.md`.
 
@@ -249,7 +252,7 @@ pub(crate) use message;
 macro_rules! payloads {
     ($($name:ident $(<$lifetime:lifetime>)?,)*) => {$(
         impl<'a> $name $(<$lifetime>)? {
-            /// Parses a payload in the form of its writer. Fields that a newer peer appends are
+            /// Parses a payload that was packed in `form`. Fields that a newer peer appends are
             /// ignored.
             ///
             /// # Errors
@@ -264,7 +267,7 @@ macro_rules! payloads {
                 <Self as $crate::codec::Shape>::read(&mut reader)
             }
 
-            /// Packs the payload in the form of its reader.
+            /// Packs the payload in `form`.
             ///
             /// # Errors
             ///
@@ -291,15 +294,15 @@ pub(crate) use payloads;
 /// The outline of a field, for documentation and tools that explain messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// A call with one datum.
+    /// A pack call with one datum.
     One(&'static str, DataType),
-    /// A call with a size and, if the size is not 0, one call with that number of data.
+    /// A pack call with a size and, if the size is not 0, one call with that number of data.
     Many(&'static str, DataType),
-    /// A call with a size, and that number of calls with one datum each.
+    /// A pack call with a size, and that number of calls with one datum each.
     Each(&'static str, DataType),
-    /// A call with one datum of bytes, and the fields packed in them.
+    /// A pack call with one byte object or buffer, and the fields packed in it.
     Packed(&'static str, DataType, Vec<Self>),
-    /// Fields that are present if the preceding truth value is true.
+    /// Fields that are present only if the preceding boolean is true.
     If(Vec<Self>),
     /// Optional fields.
     Maybe(Vec<Self>),

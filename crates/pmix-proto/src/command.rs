@@ -9,7 +9,7 @@ macro_rules! commands {
     ($($(#[$doc:meta])* $name:ident = $number:literal;)*) => {
         /// The number of a request of a client (`pmix_cmd_t`), with which its payload begins.
         ///
-        /// The type is open: a newer client may send a number without a name here.
+        /// A newer client may send a number that has no name here.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct Command(pub u8);
 
@@ -32,49 +32,50 @@ macro_rules! commands {
 }
 
 commands! {
-    /// Asks for the job info of the client's own job (`PMIx_Init`).
+    /// Requests the job info of the client's own job (`PMIx_Init`).
     REQ = 0;
-    /// Asks the host to end processes (`PMIx_Abort`).
+    /// Requests that the host abort processes (`PMIx_Abort`).
     ABORT = 1;
-    /// Hands the server what the process has put (`PMIx_Commit`).
-    COMMIT = 2;
-    /// Asks the host to abort processes (`PMIx_Abort`).
-    FENCENB = 3;
     /// Sends the server the data that the process has put (`PMIx_Commit`).
+    COMMIT = 2;
+    /// Joins a fence (`PMIx_Fence`).
+    FENCENB = 3;
+    /// Requests a value that a process put, or job info (`PMIx_Get`).
     GETNB = 4;
-    /// Announces that the process is about to disconnect (`PMIx_Finalize`).
+    /// Announces that the process will disconnect (`PMIx_Finalize`).
     FINALIZE = 5;
     /// Publishes data (`PMIx_Publish`).
     PUBLISH = 6;
-    /// Asks for published data by its keys (`PMIx_Lookup`).
+    /// Requests published data by keys (`PMIx_Lookup`).
     LOOKUP = 7;
     /// Withdraws published data (`PMIx_Unpublish`).
     UNPUBLISH = 8;
-    /// Asks the host to start a job (`PMIx_Spawn`).
+    /// Requests that the host start a job (`PMIx_Spawn`).
     SPAWN = 9;
-    /// Joins a connect: its participants are treated as one job afterwards (`PMIx_Connect`).
+    /// Joins a connect, after which the participants are treated as one job (`PMIx_Connect`).
     CONNECT = 10;
     /// Joins a disconnect, which ends a connect (`PMIx_Disconnect`).
     DISCONNECT = 11;
-    /// Reports an event to others (`PMIx_Notify_event`).
+    /// Generates an event (`PMIx_Notify_event`).
     NOTIFY = 12;
     /// Registers the peer for events (`PMIx_Register_event_handler`).
     REGEVENTS = 13;
-    /// Deregisters from events; the only request without a reply (`PMIx_Deregister_event_handler`).
+    /// Deregisters the peer from events (`PMIx_Deregister_event_handler`). This is the only request
+    /// without a reply.
     DEREGEVENTS = 14;
-    /// Asks for information about the system (`PMIx_Query_info`).
+    /// Requests information about the system (`PMIx_Query_info`).
     QUERY = 15;
-    /// Asks the host to log data (`PMIx_Log`).
+    /// Requests that the host log data (`PMIx_Log`).
     LOG = 16;
-    /// Asks the host to change an allocation (`PMIx_Allocation_request`).
+    /// Requests a change of an allocation (`PMIx_Allocation_request`).
     ALLOC = 17;
-    /// Asks for control of processes, such as a signal or a cleanup (`PMIx_Job_control`).
+    /// Requests control of processes, such as a signal or a cleanup (`PMIx_Job_control`).
     JOB_CONTROL = 18;
     /// Requests monitoring of the process (`PMIx_Process_monitor`).
     MONITOR = 19;
-    /// Asks the host for a credential (`PMIx_Get_credential`).
+    /// Requests a credential from the host (`PMIx_Get_credential`).
     GET_CREDENTIAL = 20;
-    /// Asks the host whether a credential is valid (`PMIx_Validate_credential`).
+    /// Requests that the host validate a credential (`PMIx_Validate_credential`).
     VALIDATE_CRED = 21;
     /// Requests the output of processes (`PMIx_IOF_pull`).
     IOF_PULL = 22;
@@ -82,9 +83,10 @@ commands! {
     IOF_PUSH = 23;
     /// Joins the construction of a group (`PMIx_Group_construct`).
     GROUP_CONSTRUCT = 24;
-    /// Joins a group. No peer sends it; an event is used instead (`PMIx_Group_join`).
+    /// Joins a group (`PMIx_Group_join`). No peer sends this request; libraries use an event.
     GROUP_JOIN = 25;
-    /// Invites to a group. No peer sends it; an event is used instead (`PMIx_Group_invite`).
+    /// Invites processes to a group (`PMIx_Group_invite`). No peer sends this request; libraries
+    /// use an event.
     GROUP_INVITE = 26;
     /// Leaves a group (`PMIx_Group_leave`).
     GROUP_LEAVE = 27;
@@ -92,30 +94,30 @@ commands! {
     GROUP_DESTRUCT = 28;
     /// Ends a pull of output (`PMIx_IOF_deregister`).
     IOF_DEREG = 29;
-    /// Asks for a description of the fabric (`PMIx_Fabric_register`).
+    /// Requests a description of the fabric (`PMIx_Fabric_register`).
     FABRIC_REGISTER = 30;
-    /// Asks for the current description of a fabric (`PMIx_Fabric_update`).
+    /// Requests the current description of a fabric (`PMIx_Fabric_update`).
     FABRIC_UPDATE = 31;
-    /// Asks for the distances of devices from a cpuset (`PMIx_Compute_distances`).
+    /// Requests the distances of devices from a cpuset (`PMIx_Compute_distances`).
     DEVICE_DISTANCES = 32;
     /// Requests all data that a process has put, regardless of caches. Since 5.0.
     REFRESH_CACHE = 33;
     /// Defines or changes a block of resources (`PMIx_Resource_block`). Since 6.0.
     RESBLK = 34;
-    /// Asks for control of a session (`PMIx_Session_control`). Since 6.0.
+    /// Requests control of a session (`PMIx_Session_control`). Since 6.0.
     SESSION_CTRL = 35;
     /// Requests information about the system that belongs to no job. Since 6.0.
     REQ_SYSINFO = 36;
-    /// Asks which processes are on a node (`PMIx_Resolve_peers`). Since 5.0.
+    /// Requests the processes of a job on a node (`PMIx_Resolve_peers`). Since 5.0.
     RESOLVE_PEERS = 37;
-    /// Asks which nodes a job runs on (`PMIx_Resolve_nodes`). Since 5.0.
+    /// Requests the nodes of a job (`PMIx_Resolve_nodes`). Since 5.0.
     RESOLVE_NODE = 38;
-    /// Asks for the job info in the form of another datastore. Since 7.0.
+    /// Requests the job info in the form of another datastore. Since 7.0.
     GDS_FALLBACK = 39;
 }
 
 impl Command {
-    /// Returns `true` if the request has a reply. The tag is used up in any case.
+    /// Returns `true` if the request has a reply. A request without a reply still uses a tag.
     #[must_use]
     pub const fn is_answered(self) -> bool {
         !matches!(self, Self::DEREGEVENTS)

@@ -45,10 +45,10 @@ impl Contact {
     }
 }
 
-/// The lines of a rendezvous file of any release, as far as they are present.
+/// The lines of a rendezvous file of any release. Older releases write fewer lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContactLines<'a> {
-    /// The name and the address of the server, unparsed.
+    /// The name and the address of the server, as in the file.
     pub uri: &'a str,
     /// The release of the server; empty in a file of 2.0.
     pub release: &'a str,
@@ -56,7 +56,7 @@ pub struct ContactLines<'a> {
     pub pid: Option<u32>,
     /// The effective user and group of the server, if the line has them.
     pub user: Option<(u32, u32)>,
-    /// The start time in the time zone of the server; empty if the file does not state it.
+    /// The start time in the time zone of the server; empty if the file does not have it.
     pub started: &'a str,
 }
 
@@ -82,7 +82,7 @@ impl<'a> ContactLines<'a> {
     }
 }
 
-/// Returns a time in the format of ctime(3), in UTC and without the newline.
+/// Formats a time like ctime(3), in UTC and without the newline.
 #[must_use]
 pub fn ctime(time: SystemTime) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
@@ -98,11 +98,11 @@ pub fn ctime(time: SystemTime) -> String {
     format!("{week_day} {month} {day:2} {hour:02}:{minute:02}:{second:02} {year}")
 }
 
-/// Returns the year, month (0 is January) and day of a day since 1970.
+/// Converts a number of days since 1970-01-01 into year, month (0 is January) and day.
 fn date(mut days: u64) -> (u64, usize, u64) {
     let leap =
         |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
-    // The calendar repeats after 400 years of 146,097 days.
+    // The calendar repeats after 400 years, which have 146,097 days.
     let mut year = 1970 + days / 146_097 * 400;
     days %= 146_097;
     while days >= 365 + u64::from(leap(year)) {
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn writes_times_as_the_c_library_does() {
-        // The output of `TZ=UTC LC_ALL=C date -d @N +%c` and the manual page of ctime.
+        // The expected texts are from `TZ=UTC LC_ALL=C date -d @N +%c` and from ctime(3).
         assert_eq!(at(0), "Thu Jan  1 00:00:00 1970");
         assert_eq!(at(951_782_400), "Tue Feb 29 00:00:00 2000");
         assert_eq!(at(1_795_232_337), "Sat Nov 21 03:38:57 2026");

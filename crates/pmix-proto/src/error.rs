@@ -8,11 +8,10 @@ use pmix_types::memory::OutOfMemory;
 use pmix_types::{ErrorDetail, Status};
 
 pmix_types::error_type! {
-    /// The reason that bytes are not a valid message or that a message cannot be packed, with the
-    /// offset.
+    /// The reason for which bytes are not a valid message, or a message cannot be packed.
     ///
-    /// The offset is relative to the payload of the message, or to the stream for errors of
-    /// [`Inbox`](crate::Inbox). Errors of packing have no offset.
+    /// The offset is in bytes from the start of the payload, or, for errors of
+    /// [`Inbox`](crate::Inbox), from the start of the stream. Errors of packing have no offset.
     pub struct Error;
 }
 
@@ -34,7 +33,7 @@ impl Error {
         Self::new(Status::ERR_UNPACK_READ_PAST_END_OF_BUFFER, message).at(offset)
     }
 
-    /// Creates an error for data that no peer could read.
+    /// Creates an error for data that are not packed, because no peer could unpack them.
     #[cold]
     pub(crate) fn unpackable(message: impl Into<String>) -> Self {
         Self::new(Status::ERR_PACK_FAILURE, message)
@@ -46,20 +45,20 @@ impl Error {
         ErrorDetail::from(self).at(offset).into()
     }
 
-    /// Moves the offset, for bytes that begin at `start` in the message.
+    /// Adds `start` to the offset: the error is about bytes that begin at `start` in the message.
     #[cold]
     pub(crate) fn shifted_by(self, start: usize) -> Self {
         ErrorDetail::from(self).shifted_by(start).into()
     }
 
-    /// Prefixes the place with the enclosing part.
+    /// Prefixes the path of the field with an enclosing part.
     #[cold]
     pub(crate) fn inside(self, part: &str) -> Self {
         ErrorDetail::from(self).inside(part).into()
     }
 
-    /// Returns the part of the message that is at fault, for example `FENCENB procs`; empty if none
-    /// is known.
+    /// Returns the command and field that are invalid, for example `FENCENB procs`. It is empty if
+    /// they are unknown.
     #[must_use]
     pub fn part(&self) -> &str {
         self.0.place()
@@ -73,7 +72,7 @@ impl From<OutOfMemory> for Error {
 }
 
 impl From<bfrops::Error> for Error {
-    /// Keeps the offset; the caller moves it by the start of the datum in the message.
+    /// Keeps the offset. The caller adds the offset of the datum in the message.
     fn from(error: bfrops::Error) -> Self {
         ErrorDetail::from(error).into()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The unsolicited messages of a server; each kind has its own tag.
+//! The unsolicited messages of a server. Each kind has its own tag.
 //!
 //! Source: OpenPMIx; PMIx Standard, chapters "Event Notification" and "Tools and Debuggers", for
 //! the meaning of the messages.
@@ -26,11 +26,11 @@ use crate::{Command, Error, wire_type};
 pub struct Event<'a> {
     /// The code of the event.
     pub status: Status,
-    /// The process that the event is about, or that reported it.
+    /// The process that generated the event.
     pub source: Proc<'a>,
     /// The infos of the event.
     pub infos: Vec<Info<'a>>,
-    /// The range of the event; clients of earlier releases ignore it.
+    /// The range of the event. Clients of earlier releases ignore it.
     pub range: Option<DataRange>,
 }
 
@@ -87,9 +87,9 @@ impl IntoOwned for Event<'_> {
     }
 }
 
-/// The key of the info of an [`Output`] with which a server of this project states the number of
-/// dropped pieces of a pull (a `PMIX_UINT64`). A server drops pieces that the peer does not read in
-/// time. Other peers ignore the info.
+/// The key of an info in an [`Output`]: the number of pieces of output that were dropped for this
+/// pull (`PMIX_UINT64`). A server of this project drops pieces that the peer does not read in time.
+/// Other peers ignore the info.
 pub const LOST_OUTPUT: &str = "pmixrs.iof.lost";
 
 message! {
@@ -99,24 +99,24 @@ message! {
         source: Proc<'a> = One<wire_type::Proc>,
         /// The stream.
         channel: IofChannel = One<wire_type::IofChannel>,
-        /// The number that the client gave its handler when it requested the output; 0 for output
-        /// that a tool receives without a request.
+        /// The number that the client assigned to its handler when it requested the output; 0 for
+        /// output that a tool receives without a request.
         local_id: u64 = One<wire_type::Size>,
-        /// Directives for the presentation.
+        /// The directives for formatting the output.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
-        /// The bytes; no bytes mean the end of the stream.
+        /// The output. No bytes mean the end of the stream.
         data: Bytes<'a> = One<wire_type::ByteObject>,
     }
 
     /// A request to stop or restart a flow of input, on [`Tag::FLOW`](crate::Tag::FLOW). Since 7.0.
     Flow<'a> {
-        /// The process whose output or input this is.
+        /// The process whose input is controlled.
         source: Proc<'a> = One<wire_type::Proc>,
         /// The stream.
         channel: IofChannel = One<wire_type::IofChannel>,
         /// `true` to stop, `false` to restart.
         stop: bool = One<wire_type::Bool>,
-        /// Further infos.
+        /// The infos of the request.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 

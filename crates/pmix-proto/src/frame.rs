@@ -22,7 +22,7 @@ pub use inbox::{Frame, Inbox};
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The index that the server assigned to the client; no server checks it.
+    /// The index that the server assigned to the client. No server checks it.
     pub index: i32,
     /// The tag of the message.
     pub tag: Tag,
@@ -34,7 +34,7 @@ impl Header {
     /// The length of a header in bytes.
     pub const LEN: usize = 16;
 
-    /// Creates the header of a message with a payload of `len` bytes. The index is the number that
+    /// Creates the header of a message with a payload of `len` bytes. `index` is the number that
     /// the server assigned to the client, or -1 before that.
     #[must_use]
     pub const fn new(index: i32, tag: Tag, len: u32) -> Self {
@@ -68,7 +68,7 @@ impl Header {
         bytes
     }
 
-    /// Decodes a header; every 16 bytes are a valid header.
+    /// Decodes a header. Any 16 bytes are a valid header.
     #[must_use]
     pub fn decode(bytes: &[u8; Self::LEN]) -> Self {
         let [i0, i1, i2, i3, t0, t1, t2, t3, l0, l1, l2, l3, ..] = *bytes;
@@ -84,21 +84,21 @@ impl Header {
     }
 }
 
-/// The longest payload of a request that servers accept by default, in bytes.
+/// The maximum length in bytes of a request's payload that servers accept by default.
 pub const MAX_REQUEST_BYTES: u32 = 64 << 20;
 
-/// Limits on the lists of one request, counted over its fields and infos. The server examines a
-/// request in a single step, and other peers wait meanwhile.
+/// The limits on the lists of one request, over all its fields and infos. The server handles a
+/// request in a single step, while other peers wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListLimits {
-    /// The number of processes. A whole job, named with `PMIX_RANK_WILDCARD`, counts as one.
+    /// The maximum number of processes. `PMIX_RANK_WILDCARD` counts as one.
     pub procs: usize,
-    /// The number of infos.
+    /// The maximum number of infos.
     pub infos: usize,
 }
 
 impl Default for ListLimits {
-    /// Returns 32,768 of each; a current server examines this many in 5 ms.
+    /// Returns 32,768 for both. A current server handles this many in 5 ms.
     fn default() -> Self {
         Self {
             procs: 32 << 10,
@@ -108,18 +108,18 @@ impl Default for ListLimits {
 }
 
 impl ListLimits {
-    /// No limits, for a reader of its own messages.
+    /// No limits, for messages that the caller has packed itself.
     pub const NONE: Self = Self {
         procs: usize::MAX,
         infos: usize::MAX,
     };
 }
 
-/// The longest payload of a hello that servers accept.
+/// The maximum length in bytes of a hello's payload that servers accept.
 pub(crate) const MAX_HELLO: u32 = 128 << 10;
 
 /// Returns the length of a hello. A client runs on the node of its server, so the native byte order
-/// is tried first; the other order applies only if that length is impossible, as in a capture from
+/// is tried first. The other byte order is used if that length is impossible, as in a capture from
 /// another machine.
 fn hello_len(bytes: [u8; 4]) -> u32 {
     let own = u32::from_ne_bytes(bytes);
@@ -129,12 +129,12 @@ fn hello_len(bytes: [u8; 4]) -> u32 {
     }
 }
 
-// Tags, which associate a reply with its request or identify the kind of an unsolicited message.
+// Tags, which connect a reply with its request or identify the kind of an unsolicited message.
 //
 // Source: OpenPMIx, `ptl/base`.
 
-/// The tag of a message. A request and its reply share a tag that the client chose; the tags below
-/// [`Tag::FIRST_REQUEST`] identify unsolicited messages.
+/// The tag of a message. A request and its reply have the same tag, which the client chooses. Tags
+/// below [`Tag::FIRST_REQUEST`] identify unsolicited messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(pub u32);
 
@@ -151,7 +151,7 @@ impl Tag {
     pub const DELETED: Self = Self(4);
     /// The lowest tag of a request.
     pub const FIRST_REQUEST: Self = Self(100);
-    /// A hello; no other message has this tag.
+    /// A hello. No other message has this tag.
     pub const HELLO: Self = Self(u32::MAX);
 
     /// Returns `true` if messages with this tag are requests or replies.
@@ -160,7 +160,7 @@ impl Tag {
         self >= Self::FIRST_REQUEST && self != Self::HELLO
     }
 
-    /// Returns the tag of the next request; the first one follows the highest.
+    /// Returns the tag of the next request. After the highest tag, it is [`Tag::FIRST_REQUEST`].
     #[must_use]
     pub fn next(self) -> Self {
         match Self(self.0.wrapping_add(1)) {

@@ -17,14 +17,14 @@ pub use hello::Hello;
 pub use peer::{PeerForm, Role};
 pub use welcome::{Welcome, WelcomeForm};
 
-// The fields of the handshake, which predates the packing of data: NUL-terminated texts, and
-// numbers of four bytes.
+// The fields of the handshake. They are not packed by bfrops: text ends with a NUL, and numbers
+// have four bytes.
 
 /// A reader of handshake fields.
 struct Fields<'a> {
     rest: &'a [u8],
     total: usize,
-    /// The fields read so far, if the caller wants to explain them.
+    /// The fields read so far, if they are recorded.
     notes: Option<Vec<TracedField>>,
 }
 

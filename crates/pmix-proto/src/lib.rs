@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The PMIx wire protocol without a socket: frames, handshake, requests, replies.
 //!
-//! The crate converts between bytes and messages; it has no socket, clock or environment. A
-//! connection begins with a [`Hello`] and a [`Welcome`]. After them an [`Inbox`] splits the stream
+//! The crate converts between bytes and messages. It uses no socket, clock or environment. A
+//! connection begins with a [`Hello`] and a [`Welcome`]. After them, an [`Inbox`] splits the stream
 //! into [`Frame`]s. The [`Tag`] of a frame tells whether its payload is a [`Request`], a [`reply`]
-//! or an unsolicited message. The crate `bfrops` packs the data, and the engine decides about
-//! replies.
+//! or an unsolicited message. The crate `bfrops` packs the data; the engine determines the replies.
 //!
 //! ```
 //! use bfrops::{Layout, Module};
@@ -21,7 +20,7 @@
 //! # Ok::<(), pmix_proto::Error>(())
 //! ```
 //!
-//! Bytes of a peer may be hostile: no memory is reserved for a claimed length, and an error names
+//! Messages may be hostile: no memory is reserved for a length that a message states. An error has
 //! the field and the offset.
 //!
 //! Sources: OpenPMIx is the only document of the protocol. `docs/protocol.md` is generated from the

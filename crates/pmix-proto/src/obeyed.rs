@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The attributes that the library of a client and that of a server obey alike, by function.
+//! The attributes that both client and server libraries obey, by function.
 //!
-//! Each library has tables of its own besides, of which these rows are a part.
+//! The table of each library contains these rows.
 //!
 //! Source: PMIx Standard, the function of each row.
 
@@ -16,8 +16,8 @@ pub const DISCONNECT: SupportedFunction<'static> = ("PMIx_Disconnect", &["TIMEOU
 /// The attributes of `PMIx_Fence`.
 pub const FENCE: SupportedFunction<'static> = ("PMIx_Fence", &["COLLECT_DATA", "TIMEOUT"]);
 
-/// The attributes of `PMIx_Get` that say which value is asked for and how long the caller waits. A client finds what it
-/// has by them, and the server what the client asks it for.
+/// The attributes of `PMIx_Get` that determine the value and how long the caller waits. The client
+/// obeys them for values that it has, and the server for values that the client requests from it.
 pub const GET: SupportedFunction<'static> = (
     "PMIx_Get",
     &[

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The outline of messages, for documentation and tools that explain messages.
 //!
-//! Outlines come from the declarations that also parse messages, so they always agree.
+//! Outlines are generated from the same declarations as the parsers, so they always agree.
 //!
 //! ```
 //! use pmix_proto::outline::{self, Part};
@@ -35,7 +35,7 @@ pub fn request(command: Command, major: u32) -> Option<Vec<Part>> {
 pub fn reply(command: Command, major: u32) -> Option<Vec<Part>> {
     Request::outline(command, major)?;
     Some(match command {
-        // The objects in the reply to a connect are jobs, not processes.
+        // The reply to a connect has an object for each job, not for each process.
         Command::CONNECT => jobs_outline(),
         _ if command.is_answered() => Reply::outline(command, major),
         _ => Vec::new(),
@@ -48,7 +48,7 @@ pub fn reply(command: Command, major: u32) -> Option<Vec<Part>> {
 pub fn unsolicited(tag: Tag, major: u32) -> Option<Vec<Part>> {
     Some(match tag {
         Tag::EVENT => Event::outline("", major),
-        // The message states that the server does not monitor heartbeats.
+        // With this message, a server replies that it does not monitor heartbeats.
         Tag::HEARTBEAT => vec![Part::One("status", DataType::STATUS)],
         Tag::OUTPUT => Output::outline("", major),
         Tag::FLOW => Flow::outline("", major),
@@ -57,7 +57,7 @@ pub fn unsolicited(tag: Tag, major: u32) -> Option<Vec<Part>> {
     })
 }
 
-/// Returns the optional fields after the others in a hello.
+/// Returns the optional fields at the end of a hello.
 #[must_use]
 pub fn introduction() -> Vec<Part> {
     Many::<wire_type::Info>::outline("infos", 0)

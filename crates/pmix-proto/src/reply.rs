@@ -2,7 +2,7 @@
 //! Replies: the messages with the tag of a request.
 //!
 //! Every reply except [`JobInfo`] begins with a status. The fields after it are present on success
-//! and optional otherwise, so they are `Option`s. A server that does not support a request sends
+//! and optional on failure, so they are `Option`s. A server that does not support a request sends
 //! [`status`] alone, with `PMIX_ERR_NOT_SUPPORTED`.
 //!
 //! | request | reply |
@@ -40,8 +40,8 @@ pub use objects::{
     Peers, Pulled, Spawned, pack_job_object, pack_kvals,
 };
 
-/// Packs a reply with a status alone. It answers most requests on success, and every request on
-/// failure.
+/// Packs a reply that is a status alone: the reply to most requests on success, and to every
+/// request on failure.
 ///
 /// # Errors
 ///
@@ -52,7 +52,7 @@ pub fn status(form: &PeerForm, status: Status) -> Result<Vec<u8>, Error> {
     Ok(writer.finish())
 }
 
-// The reply to a command, with the command as the only known context.
+// Replies of which only the command is known.
 //
 // Source: OpenPMIx; `docs/protocol.md` lists every reply.
 
@@ -62,7 +62,7 @@ macro_rules! replies {
         #[derive(Clone, Debug, PartialEq)]
         pub enum Reply<'a> {
             $($(#[$doc])* $name($type),)*
-            /// A status alone; the reply to all other requests.
+            /// A status alone, the reply to all other requests.
             Done(Done),
         }
 
@@ -130,7 +130,7 @@ replies! {
         | FABRIC_UPDATE | SESSION_CTRL;
     /// A credential.
     Credential(Credential<'a>) = GET_CREDENTIAL;
-    /// The number of a pull; the output follows later.
+    /// The number of a pull. The output follows later.
     Pulled(Pulled) = IOF_PULL;
     /// The group that was constructed.
     Group(Group<'a>) = GROUP_CONSTRUCT;
@@ -138,7 +138,7 @@ replies! {
     Distances(Distances<'a>) = DEVICE_DISTANCES;
     /// The processes on a node.
     Peers(Peers<'a>) = RESOLVE_PEERS;
-    /// The nodes that a job runs on.
+    /// The nodes of a job.
     Nodes(Nodes<'a>) = RESOLVE_NODE;
 }
 

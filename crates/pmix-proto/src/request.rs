@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests: a call with the command, then the fields of the command.
+//! Requests: a pack call with the command, then the fields of the command.
 //!
-//! The type of a request lists its fields in packed order, each with its calls. `One` is a call
-//! with one datum. `Many` is a call of `PMIX_SIZE` and, if the size is not 0, one call with that
-//! number of data. `Each` is a size and that number of calls with one datum. `EachToEnd` is calls
-//! with one datum up to the end. `Tail` is bytes that are passed on unparsed. Layouts are those of
-//! 4.2, unless a field states the release that added it. Frozen: append only.
+//! The type of a request lists its fields in packed order, each with its pack calls. `One` is a
+//! call with one datum. `Many` is a call of `PMIX_SIZE` and, if the size is not 0, one call with
+//! that number of data. `Each` is a size and that number of calls with one datum. `EachToEnd` is
+//! calls with one datum up to the end. `Tail` is bytes that are passed on unparsed. Layouts are
+//! those of 4.2, unless a field states the release that added it. Frozen: append only.
 //!
 //! Source: OpenPMIx; `docs/protocol.md` lists every request.
 
@@ -29,14 +29,14 @@ pub use resources::{
     SessionControl, Spawn, ValidateCredential,
 };
 
-/// The directive of a [`Get`] with which a client of this project requests data of further
-/// processes from a server of this project: the number of bytes, a `PMIX_UINT32`. The processes are
-/// those of the same job after the requested one. Other servers ignore the directive.
+/// The directive of a [`Get`] that requests data of the next processes of the job as well, up to a
+/// number of bytes (`PMIX_UINT32`). Clients and servers of this project use it. Other servers
+/// ignore the directive.
 pub const PREFETCH: &str = "pmixrs.get.prefetch";
 
 /// The environment variable with which a server of this project announces support for [`PREFETCH`].
-/// Its value is the name of the server, as in the server's address. The name is needed because a
-/// process may start another kind of server, which leaves the variable unchanged for its clients.
+/// Its value is the name of the server, as in the server's address. A client compares the name: the
+/// process may have inherited the variable through a server of another implementation.
 pub const PREFETCH_VARIABLE: &str = "PMIXRS_PREFETCH_SERVER";
 
 macro_rules! requests {
@@ -49,7 +49,7 @@ macro_rules! requests {
         pub enum Request<'a> {
             $($(#[$bare_doc])* $bare,)*
             $($(#[$doc])* $name($type),)*
-            /// A command without a known layout; the reply is `PMIX_ERR_NOT_SUPPORTED`.
+            /// A command whose fields are unknown. The reply is `PMIX_ERR_NOT_SUPPORTED`.
             Unknown(Command),
         }
 
@@ -97,50 +97,51 @@ requests! {
         /// Requests the job info of the client's own job (`PMIx_Init`). The reply is
         /// [`JobInfo`](crate::reply::JobInfo).
         JobInfo = REQ;
-        /// Announces that the process is about to disconnect (`PMIx_Finalize`).
+        /// Announces that the process will disconnect (`PMIx_Finalize`).
         Finalize = FINALIZE;
         /// Requests information about the system that belongs to no job. Since 6.0.
         SystemInfo = REQ_SYSINFO;
     }
-    /// Asks the host to abort processes (`PMIx_Abort`).
+    /// Requests that the host abort processes (`PMIx_Abort`).
     Abort(Abort<'a>) = ABORT;
     /// Sends the server the data that the process has put (`PMIx_Commit`).
     Commit(Commit<'a>) = COMMIT;
-    /// Joins a fence; the reply comes when all participants have arrived (`PMIx_Fence`).
+    /// Joins a fence (`PMIx_Fence`). The reply is sent when all participants have called.
     Fence(Fence<'a>) = FENCENB;
-    /// Asks for a value that a process put, or for job info (`PMIx_Get`).
+    /// Requests a value that a process put, or job info (`PMIx_Get`).
     Get(Get<'a>) = GETNB;
     /// Publishes data (`PMIx_Publish`).
     Publish(Publish<'a>) = PUBLISH;
-    /// Asks for published data by its keys (`PMIx_Lookup`).
+    /// Requests published data by keys (`PMIx_Lookup`).
     Lookup(Lookup<'a>) = LOOKUP;
     /// Withdraws published data (`PMIx_Unpublish`).
     Unpublish(Unpublish<'a>) = UNPUBLISH;
-    /// Asks the host to start a job (`PMIx_Spawn`).
+    /// Requests that the host start a job (`PMIx_Spawn`).
     Spawn(Spawn<'a>) = SPAWN;
-    /// Joins a connect: its participants are treated as one job afterwards (`PMIx_Connect`).
+    /// Joins a connect, after which the participants are treated as one job (`PMIx_Connect`).
     Connect(Connect<'a>) = CONNECT;
     /// Joins a disconnect, which ends a connect (`PMIx_Disconnect`).
     Disconnect(Disconnect<'a>) = DISCONNECT;
-    /// Reports an event to others (`PMIx_Notify_event`).
+    /// Generates an event (`PMIx_Notify_event`).
     Notify(Notify<'a>) = NOTIFY;
     /// Registers the peer for events (`PMIx_Register_event_handler`).
     RegisterEvents(RegisterEvents<'a>) = REGEVENTS;
-    /// Deregisters from events; the only request without a reply (`PMIx_Deregister_event_handler`).
+    /// Deregisters the peer from events (`PMIx_Deregister_event_handler`). This is the only request
+    /// without a reply.
     DeregisterEvents(DeregisterEvents) = DEREGEVENTS;
-    /// Asks for information about the system (`PMIx_Query_info`).
+    /// Requests information about the system (`PMIx_Query_info`).
     Query(Query<'a>) = QUERY;
-    /// Asks the host to log data (`PMIx_Log`).
+    /// Requests that the host log data (`PMIx_Log`).
     Log(Log<'a>) = LOG;
-    /// Asks the host to change an allocation (`PMIx_Allocation_request`).
+    /// Requests a change of an allocation (`PMIx_Allocation_request`).
     Allocate(Allocate<'a>) = ALLOC;
-    /// Asks for control of processes, such as a signal or a cleanup (`PMIx_Job_control`).
+    /// Requests control of processes, such as a signal or a cleanup (`PMIx_Job_control`).
     JobControl(JobControl<'a>) = JOB_CONTROL;
-    /// Asks for monitoring of the process (`PMIx_Process_monitor`).
-    Monitor(Monitor<'a>) = MONITOR;
     /// Requests monitoring of the process (`PMIx_Process_monitor`).
+    Monitor(Monitor<'a>) = MONITOR;
+    /// Requests a credential from the host (`PMIx_Get_credential`).
     GetCredential(GetCredential<'a>) = GET_CREDENTIAL;
-    /// Asks the host whether a credential is valid (`PMIx_Validate_credential`).
+    /// Requests that the host validate a credential (`PMIx_Validate_credential`).
     ValidateCredential(ValidateCredential<'a>) = VALIDATE_CRED;
     /// Requests the output of processes (`PMIx_IOF_pull`).
     IofPull(IofPull<'a>) = IOF_PULL;
@@ -154,28 +155,28 @@ requests! {
     GroupLeave(GroupLeave<'a>) = GROUP_LEAVE;
     /// Joins the destruction of a group (`PMIx_Group_destruct`).
     GroupDestruct(GroupDestruct<'a>) = GROUP_DESTRUCT;
-    /// Asks for a description of the fabric (`PMIx_Fabric_register`).
+    /// Requests a description of the fabric (`PMIx_Fabric_register`).
     FabricRegister(FabricRegister<'a>) = FABRIC_REGISTER;
-    /// Asks for the current description of a fabric (`PMIx_Fabric_update`).
+    /// Requests the current description of a fabric (`PMIx_Fabric_update`).
     FabricUpdate(FabricUpdate) = FABRIC_UPDATE;
-    /// Asks for the distances of devices from a cpuset (`PMIx_Compute_distances`).
+    /// Requests the distances of devices from a cpuset (`PMIx_Compute_distances`).
     DeviceDistances(DeviceDistances<'a>) = DEVICE_DISTANCES;
     /// Requests all data that a process has put, regardless of caches. Since 5.0.
     RefreshCache(RefreshCache<'a>) = REFRESH_CACHE;
     /// Defines or changes a block of resources (`PMIx_Resource_block`). Since 6.0.
     ResourceBlock(ResourceBlock<'a>) = RESBLK;
-    /// Asks for control of a session (`PMIx_Session_control`). Since 6.0.
+    /// Requests control of a session (`PMIx_Session_control`). Since 6.0.
     SessionControl(SessionControl<'a>) = SESSION_CTRL;
-    /// Asks which processes are on a node (`PMIx_Resolve_peers`). Since 5.0.
+    /// Requests the processes of a job on a node (`PMIx_Resolve_peers`). Since 5.0.
     ResolvePeers(ResolvePeers<'a>) = RESOLVE_PEERS;
-    /// Asks which nodes a job runs on (`PMIx_Resolve_nodes`). Since 5.0.
+    /// Requests the nodes of a job (`PMIx_Resolve_nodes`). Since 5.0.
     ResolveNodes(ResolveNodes<'a>) = RESOLVE_NODE;
-    /// Asks for the job info in the form of another datastore. Since 7.0.
+    /// Requests the job info in the form of another datastore. Since 7.0.
     GdsFallback(GdsFallback<'a>) = GDS_FALLBACK;
 }
 
 impl<'a> Request<'a> {
-    /// Reads the payload of a request.
+    /// Parses the payload of a request.
     ///
     /// # Errors
     ///
@@ -189,8 +190,8 @@ impl<'a> Request<'a> {
         Self::decode_measured(form, framer, payload, ListLimits::NONE).map(|(request, _)| request)
     }
 
-    /// Parses the payload of a request, and returns the bytes of memory that it takes beyond the
-    /// payload: at most the length of the payload and 16 MiB.
+    /// Parses the payload of a request. Also returns the bytes of memory that the request takes in
+    /// addition to the payload: at most the length of the payload plus 16 MiB.
     ///
     /// # Errors
     ///
@@ -219,7 +220,7 @@ impl<'a> Request<'a> {
         command(&mut Reader::new(form, None, payload)).ok()
     }
 
-    /// Packs the payload of the request in the form that a server reads.
+    /// Packs the payload of the request in the form that the server expects.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The data that a server of this project shares in memory with its clients on the node: the keys,
-//! the packed values, and the announcements of both sides.
+//! The data that a server of this project shares in memory with its clients on the node: their
+//! keys, their packed values, and how server and client announce support for them.
 //!
 //! | key | value |
 //! | --- | --- |
@@ -19,28 +19,29 @@ use crate::reply::pack_kvals;
 use crate::{Error, PeerForm, wire_type};
 
 /// The environment variable with which a server announces shared data: the name of the server as in
-/// its address, a space, and the handle for opening the data. The name is needed because a process
-/// may start another kind of server, which leaves the variable unchanged for its clients.
+/// its address, a space, and the handle for opening the data. A client compares the name: the
+/// process may have inherited the variable through a server of another implementation.
 pub const VARIABLE: &str = "PMIXRS_SHARED_DATA";
 
-/// The data store module that a client which reads shared data names before `hash` in its hello.
+/// The datastore module with which a client announces in its hello that it reads shared data. It
+/// precedes `hash`.
 pub const MODULE: &str = "pmixrs";
 
 /// The key of an entry of the shared data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedKey<'k> {
-    /// The mark that the job info is present.
+    /// The entry that is present if the job info is.
     Job,
     /// A value of the job, or of a process of this node.
     Info(Rank, &'k [u8]),
-    /// The mark that the values of a process that differ from those of its job are present.
+    /// The entry that is present if all values of a process that differ from job-level values are.
     Described(Rank),
     /// The data that a process put.
     Puts(Rank),
 }
 
 impl SharedKey<'_> {
-    /// Returns the process if the key is [`Puts`](Self::Puts); all other keys are job info.
+    /// Returns the rank if the key is [`Puts`](Self::Puts). All other keys are job info.
     #[must_use]
     pub fn rank_of_puts(bytes: &[u8]) -> Option<Rank> {
         let rank = bytes.strip_prefix(b"p")?;
@@ -76,16 +77,16 @@ pub fn form() -> PeerForm {
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_UNKNOWN_DATA_TYPE` if the form does not have its type, `PMIX_ERR_PACK_FAILURE` if the
-/// value cannot be packed.
+/// `PMIX_ERR_UNKNOWN_DATA_TYPE` if the form does not have the type of the value,
+/// `PMIX_ERR_PACK_FAILURE` if the value cannot be packed.
 pub fn pack_info(kval: &Kval<'_>, is_for_all: bool) -> Result<Vec<u8>, Error> {
     let mut bytes = vec![u8::from(is_for_all)];
     bytes.extend(pack_kvals(&form(), None, std::slice::from_ref(kval))?);
     Ok(bytes)
 }
 
-/// Parses the output of [`pack_info`]: the value, and `true` if it is valid for every process of
-/// the job.
+/// Parses the output of [`pack_info`]. Returns the value, and `true` if it is valid for every
+/// process of the job.
 ///
 /// # Errors
 ///
@@ -101,7 +102,7 @@ pub fn read_info(bytes: &[u8]) -> Result<(Value<'_>, bool), Error> {
 ///
 /// # Errors
 ///
-/// The cause and the offset, if the damage precedes the key.
+/// The cause and the offset, if the data are invalid before the key.
 pub fn find_put<'a>(
     form: &PeerForm,
     bytes: &'a [u8],

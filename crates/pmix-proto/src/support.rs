@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Queries for supported attributes (`PMIX_QUERY_ATTRIBUTE_SUPPORT`) and the form of their results,
-//! which clients, servers and hosts each return for themselves.
+//! Queries for supported attributes (`PMIX_QUERY_ATTRIBUTE_SUPPORT`), and their results. Clients,
+//! servers and hosts each return results for their own level.
 //!
-//! Libraries of 4.2 and later query a level with the functions in its qualifier; the Standard puts
-//! the functions after the key. Both forms are accepted. The results have the form that those
-//! libraries expect. Source: PMIx Standard, chapter "Query operations".
+//! In queries of OpenPMIx 4.2 and later, the qualifier of a level contains the functions. In the
+//! Standard, the functions are further keys of the query. Both forms are accepted. The results have
+//! the form that OpenPMIx expects. Source: PMIx Standard, chapter "Query operations".
 
 use pmix_types::{
     Attribute, DataArray, DataType, ErrorDetail, Info, Key, Query, Regattr, Status, Text, Value,
     keys,
 };
 
-/// A function and its supported attributes, by their names in C with or without `PMIX_`. A table may have several rows
-/// for one function; their attributes are joined.
+/// A function and its supported attributes, by their names in C with or without `PMIX_`. If a table
+/// has several rows for a function, their attributes are joined.
 pub type SupportedFunction<'t> = (&'t str, &'t [&'static str]);
 
-/// The level of a query for support; each level has a key for attributes and one for functions.
+/// The level of a query for support. Each level has a key for attributes and one for functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SupportLevel {
@@ -57,8 +57,9 @@ impl SupportLevel {
     }
 }
 
-/// Rejects infos of a function that are required (`PMIX_INFO_REQD`), unless a table lists them for
-/// the function or a layer has processed them (`PMIX_INFO_REQD_PROCESSED`).
+/// Rejects required infos (`PMIX_INFO_REQD`) of a function that are not supported. An info is
+/// supported if a table lists it for the function, or if another layer has processed it
+/// (`PMIX_INFO_REQD_PROCESSED`).
 ///
 /// # Errors
 ///
@@ -80,8 +81,8 @@ pub fn check_required(
     Ok(())
 }
 
-/// Marks the required infos of a function that a table lists as processed, so that the next layer
-/// does not have to honor them.
+/// Marks required infos as processed if the table lists them for the function, so that the next
+/// layer need not obey them.
 pub fn mark_processed(function: &str, table: &[SupportedFunction<'_>], infos: &mut [Info<'_>]) {
     for info in infos {
         if info.must_be_obeyed() && lists(table, function, info) {
@@ -97,9 +98,9 @@ fn lists(table: &[SupportedFunction<'_>], function: &str, info: &Info<'_>) -> bo
     names.any(|name| Attribute::by_name(name).is_some_and(|found| info.key.is(found.key())))
 }
 
-/// Returns `true` if a query asks for supported attributes; the keys after the first one are
-/// functions then. A query for the qualifiers of that key (`PMIX_QUERY_SUPPORTED_QUALIFIERS`) does
-/// not count.
+/// Returns `true` if a query is for supported attributes. Then the keys after the first are
+/// functions. A query for the qualifiers of that key (`PMIX_QUERY_SUPPORTED_QUALIFIERS`) is not
+/// one.
 #[must_use]
 pub fn is_about_support(query: &Query<'_>) -> bool {
     let first = query.keys.first();
@@ -109,7 +110,7 @@ pub fn is_about_support(query: &Query<'_>) -> bool {
         && !query.qualifiers.iter().any(asks_qualifiers)
 }
 
-/// Returns the queried functions; an empty list means all.
+/// Returns the queried functions. An empty list means all functions.
 fn functions<'q>(query: &'q Query<'_>, qualifier: Option<&'q Info<'_>>) -> Vec<&'q str> {
     let behind = query.keys.iter().skip(1).filter_map(Text::as_str);
     let listed = match qualifier.map(|info| &info.value) {

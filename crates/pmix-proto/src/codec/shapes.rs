@@ -9,7 +9,7 @@ use pmix_types::{DataType, Nspace, Text, memory};
 use super::{Contents, Part, Reader, Shape, Writer};
 use crate::{Error, wire_type};
 
-/// A call with one datum.
+/// A pack call with one datum.
 pub(crate) struct One<K>(PhantomData<K>);
 
 impl<K: WireType> Shape for One<K> {
@@ -28,7 +28,7 @@ impl<K: WireType> Shape for One<K> {
     }
 }
 
-/// A call of `PMIX_SIZE` and, if the size is not 0, one call with that number of data.
+/// A pack call of `PMIX_SIZE` and, if the size is not 0, one call with that number of data.
 pub(crate) struct Many<K>(PhantomData<K>);
 
 impl<K: WireType> Shape for Many<K> {
@@ -62,7 +62,7 @@ impl<K: WireType> Shape for Many<K> {
     }
 }
 
-/// A call of `PMIX_SIZE`, and that number of calls with one datum.
+/// A pack call of `PMIX_SIZE`, and that number of calls with one datum each.
 pub(crate) struct Each<K>(PhantomData<K>);
 
 impl<K: WireType> Shape for Each<K> {
@@ -71,8 +71,8 @@ impl<K: WireType> Shape for Each<K> {
     fn read<'a>(reader: &mut Reader<'a>) -> Result<Vec<K::Item<'a>>, Error> {
         let (start, count) = reader.count()?;
         let left = reader.decoder.rest().len();
-        // Nothing is reserved for the count, but each call takes at least two bytes, so a count
-        // above the remaining bytes is a lie.
+        // Each call takes at least two bytes, so a count above the number of remaining bytes is
+        // false.
         if usize::try_from(count).map_or(true, |count| count > left) {
             let message = format!("{count} are announced and {left} bytes are left");
             return Err(Error::past_end(start, message));
@@ -95,7 +95,7 @@ impl<K: WireType> Shape for Each<K> {
     }
 }
 
-/// Calls with one datum up to the end.
+/// Pack calls with one datum each, up to the end of the payload.
 pub(crate) struct EachToEnd<K>(PhantomData<K>);
 
 impl<K: WireType> Shape for EachToEnd<K> {
@@ -139,7 +139,7 @@ impl<C: Contents> Shape for Tail<C> {
     }
 }
 
-/// Calls with one `PMIX_KVAL` each.
+/// Pack calls with one `PMIX_KVAL` each.
 pub(crate) enum Kvals {}
 
 impl Contents for Kvals {
@@ -148,7 +148,7 @@ impl Contents for Kvals {
     }
 }
 
-/// An optional field; if it is missing, all later fields are, too.
+/// An optional field. If it is missing, all later fields are missing, too.
 pub(crate) struct Maybe<S>(PhantomData<S>);
 
 impl<S: Shape> Shape for Maybe<S> {
@@ -204,7 +204,7 @@ where
     }
 }
 
-/// An nspace in a call of `PMIX_STRING`; a null pointer is the empty nspace.
+/// An nspace in a pack call of `PMIX_STRING`. A null pointer is the empty nspace.
 pub(crate) enum NspaceText {}
 
 impl Shape for NspaceText {

@@ -15,7 +15,7 @@ use crate::Error;
 pub struct Frame {
     /// The header.
     pub header: Header,
-    /// The payload, with the length in the header; empty if it was [dropped](Inbox::dropping).
+    /// The payload. It is empty if it was [dropped](Inbox::dropping).
     pub payload: Vec<u8>,
 }
 
@@ -27,11 +27,11 @@ impl Frame {
     }
 }
 
-/// The splitter of a byte stream into frames; the stream may arrive in pieces of any size.
+/// A splitter of a byte stream into frames. The stream may arrive in pieces of any size.
 ///
-/// Memory grows with the received bytes, never with a claimed length. A stream with an error cannot
-/// continue: [`next_frame`](Self::next_frame) returns the frames before the error, and then the
-/// error each time.
+/// Memory grows with the received bytes, never with a length in a header. After an error in the
+/// stream, [`next_frame`](Self::next_frame) returns the frames before the error, and then always
+/// the error.
 ///
 /// ```
 /// use pmix_proto::{Header, Inbox, Tag};
@@ -45,7 +45,7 @@ impl Frame {
 #[derive(Debug)]
 pub struct Inbox {
     max_payload: u32,
-    /// `true` if the first frame, which must be a hello, has not arrived yet.
+    /// `true` until the first frame has arrived, if it must be a hello.
     expects_hello: bool,
     ready: VecDeque<Frame>,
     /// The received bytes of an incomplete header.
@@ -55,7 +55,7 @@ pub struct Inbox {
     partial: Option<Frame>,
     /// `true` if payloads for which the process has no memory are dropped.
     drops: bool,
-    /// The bytes that are still to arrive of a payload that is being dropped.
+    /// The number of bytes that have not yet arrived of a payload that is being dropped.
     num_dropped: usize,
     /// The offset of the next byte in the stream.
     offset: usize,
@@ -80,7 +80,7 @@ impl Inbox {
         }
     }
 
-    /// Creates an inbox for the server side of a connection: its first frame must be a hello of at
+    /// Creates an inbox for the server side of a connection. The first frame must be a hello of at
     /// most 128 KiB, and no later frame may be a hello.
     #[must_use]
     pub const fn of_server(max_payload: u32) -> Self {
@@ -90,7 +90,7 @@ impl Inbox {
     }
 
     /// Drops payloads for which the process has no memory, and continues after them. Without this
-    /// option such a payload is an error of the stream.
+    /// option, such a payload is an error of the stream.
     #[must_use]
     pub const fn dropping(mut self) -> Self {
         self.drops = true;
@@ -115,7 +115,7 @@ impl Inbox {
     /// `PMIX_ERR_OUT_OF_RESOURCE` if the length of a payload exceeds the limit; `PMIX_ERR_NOMEM` if
     /// the process has no memory for a payload that is not [dropped](Self::dropping);
     /// `PMIX_ERR_BAD_PARAM` if the stream must begin with a hello but does not. Each has the offset
-    /// of the frame in the stream. The connection can only be closed then.
+    /// of the frame in the stream. Then the caller must close the connection.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, Error> {
         match (self.ready.pop_front(), &self.fault) {
             (Some(frame), _) => Ok(Some(frame)),
@@ -136,7 +136,8 @@ impl Inbox {
         self.head_len > 0 || self.partial.is_some()
     }
 
-    /// Returns the stated length of the payload that is arriving; 0 if none is.
+    /// Returns the length of the payload that is arriving, as its header states it; 0 if none is
+    /// arriving.
     #[must_use]
     pub fn announced(&self) -> usize {
         let coming = self.partial.as_ref();
@@ -145,20 +146,20 @@ impl Inbox {
         })
     }
 
-    /// Returns the received bytes of the payload that is arriving.
+    /// Returns the number of received bytes of the payload that is arriving.
     #[must_use]
     pub fn num_there(&self) -> usize {
         self.partial.as_ref().map_or(0, |frame| frame.payload.len())
     }
 
-    /// Returns the bytes of payloads that are arriving or waiting in the queue.
+    /// Returns the number of bytes of payloads that are arriving or waiting in the queue.
     #[must_use]
     pub fn num_held(&self) -> usize {
         let ready = self.ready.iter().map(|frame| frame.payload.len());
         ready.sum::<usize>() + self.num_there()
     }
 
-    /// Consumes bytes of a header and returns the remaining bytes.
+    /// Consumes bytes of a header, and returns the bytes after them.
     fn head<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let free = self.head.get_mut(self.head_len..).unwrap_or_default();
         let (taken, rest) = bytes.split_at(free.len().min(bytes.len()));
@@ -209,7 +210,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// Consumes bytes of a payload that is being dropped and returns the remaining bytes.
+    /// Consumes bytes of a payload that is being dropped, and returns the bytes after them.
     fn skip<'b>(&mut self, frame: Frame, bytes: &'b [u8]) -> &'b [u8] {
         let (taken, rest) = bytes.split_at(self.num_dropped.min(bytes.len()));
         self.num_dropped -= taken.len();
@@ -221,12 +222,12 @@ impl Inbox {
         rest
     }
 
-    /// Consumes bytes of a payload and returns the remaining bytes.
+    /// Consumes bytes of a payload, and returns the bytes after them.
     fn fill<'b>(&mut self, mut frame: Frame, bytes: &'b [u8]) -> &'b [u8] {
         let missing = missing(&frame);
         let (taken, rest) = bytes.split_at(missing.min(bytes.len()));
         let room = match taken.len() == missing {
-            // The last piece: spare capacity would be wasted.
+            // For the last piece, spare capacity would be wasted.
             true => memory::reserve_exact(&mut frame.payload, missing),
             false => memory::reserve(&mut frame.payload, taken.len()),
         };
@@ -256,7 +257,7 @@ impl Inbox {
     }
 }
 
-/// Returns the bytes of a payload that are still to arrive.
+/// Returns the number of bytes of a payload that have not yet arrived.
 fn missing(frame: &Frame) -> usize {
     let len = usize::try_from(frame.header.len).unwrap_or(usize::MAX);
     len.saturating_sub(frame.payload.len())

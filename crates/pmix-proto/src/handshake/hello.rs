@@ -10,7 +10,7 @@ use super::{Fields, PeerForm, Role};
 use crate::codec::{Many, Reader, Shape, Writer};
 use crate::{Error, Header, wire_type};
 
-/// The first message of a connection: the name of the peer, its packing and its credential.
+/// The first message of a connection: the name, the packing format and the credential of the peer.
 ///
 /// | field | type | since |
 /// | --- | --- | --- |
@@ -35,16 +35,16 @@ pub struct Hello<'a> {
     pub credential: &'a [u8],
     /// The kind of peer.
     pub role: Role,
-    /// The user id and group id that the peer states; clients do not state them here.
+    /// The user id and group id of the peer, as it states them. Clients do not send them here.
     pub ids: Option<(u32, u32)>,
     /// The process that the peer claims to be.
     pub proc: Option<Proc<'a>>,
     /// The version of the peer's library, for example `5.0.11`.
     pub version: Text<'a>,
-    /// The module that packs for the peer, for example `v41`; empty for a peer of 2.0, which does
-    /// not state it.
+    /// The bfrops module of the peer, for example `v41`. It is empty for a peer of 2.0, which does
+    /// not send it.
     pub module: Text<'a>,
-    /// The kind of the peer's buffers: with or without the type of each call.
+    /// The kind of the peer's buffers: with or without a type code in each pack call.
     pub buffer: BufferKind,
     /// The data store that the peer uses for job information, for example `hash`.
     pub gds: Text<'a>,
@@ -58,7 +58,7 @@ impl<'a> Hello<'a> {
     /// # Errors
     ///
     /// The cause and the offset; `PMIX_ERR_NOT_SUPPORTED` for an unknown role. An unknown module is
-    /// not an error here: see [`form`](Self::form).
+    /// not an error here, see [`form`](Self::form).
     pub fn decode(payload: &'a [u8]) -> Result<Self, Error> {
         Self::read(&mut Fields::new(payload))
     }
@@ -104,7 +104,7 @@ impl<'a> Hello<'a> {
         Ok(hello)
     }
 
-    /// Returns the infos, if the bytes are valid infos, and an empty list otherwise.
+    /// Returns the infos, or an empty list if the bytes are not valid infos.
     fn infos(&self, bytes: &'a [u8]) -> Vec<Info<'a>> {
         let Ok(form) = self.form() else {
             return Vec::new();
@@ -136,7 +136,7 @@ impl<'a> Hello<'a> {
     ///
     /// # Errors
     ///
-    /// The credential is too long, or an info cannot be packed in the form that the hello states.
+    /// The credential is too long, or an info cannot be packed with the module of the hello.
     pub fn encode(&self) -> Result<Vec<u8>, Error> {
         let mut out = Header::hello(0).encode().to_vec();
         push_text(&mut out, &self.psec);
@@ -288,7 +288,7 @@ mod tests {
         }
         let whole = payload(&tool());
         for len in 0..whole.len() {
-            // Truncated infos count as no infos.
+            // Truncated infos are ignored.
             if let Ok(hello) = Hello::decode(&whole[..len]) {
                 assert!(hello.infos.is_empty());
             }

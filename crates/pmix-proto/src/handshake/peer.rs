@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The peer of a connection: its layout of packed data, its release and its role.
+//! The properties of a peer: its layout of packed data, its release and its role.
 //!
 //! Source: OpenPMIx, the fields of a hello of each release.
 
@@ -10,16 +10,16 @@ use pmix_types::Release;
 
 use super::WelcomeForm;
 
-/// The data that a peer understands: its layout and its release.
+/// The layout and the release of a peer.
 ///
-/// The layout determines the packing. Where releases expect different data, the version text of the
-/// hello decides instead: 4.2 and 5.0 pack alike.
+/// The layout determines how data are packed. Releases may expect different data in the same
+/// layout, as 4.2 and 5.0 do. Then the release decides, which is the version text of the hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeerForm {
     /// The layout of packed data.
     pub layout: Layout,
-    /// The release of the tables that is nearest to the peer's; it determines the keys that the
-    /// peer knows.
+    /// The known release that is nearest to that of the peer. It determines the keys that the peer
+    /// knows.
     pub release: Release,
     /// The first number of the peer's version.
     pub major: u32,
@@ -30,7 +30,8 @@ pub struct PeerForm {
 impl PeerForm {
     /// Creates the form of a peer from its layout and version, for example `4.2.2rc2`.
     ///
-    /// Text that is not a number counts as 0, so an unintelligible version is the oldest release.
+    /// Text that is not a number counts as 0, so a version that cannot be parsed is treated as the
+    /// oldest release.
     #[must_use]
     pub fn new(layout: Layout, version: &[u8]) -> Self {
         let version = version.strip_prefix(b"v").unwrap_or(version);
@@ -45,7 +46,7 @@ impl PeerForm {
         }
     }
 
-    /// Creates the form of a peer with a release of the tables.
+    /// Creates the form of a peer of a known release.
     #[must_use]
     pub fn of(layout: Layout, release: Release) -> Self {
         let version = match release {
@@ -82,7 +83,7 @@ const fn release(major: u32) -> Release {
 //
 // Source: OpenPMIx, `ptl/base`.
 
-/// The kind of a connecting peer, as a number in its hello.
+/// The kind of a connecting peer, as the number in its hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Role(pub u8);
 
@@ -129,14 +130,14 @@ impl Role {
         })
     }
 
-    /// Returns `true` if a peer of the role states its user and group besides its credential; all
-    /// but clients do.
+    /// Returns `true` if the hello of a peer with this role has a user and group id. All roles
+    /// except clients have them.
     #[must_use]
     pub const fn says_ids(self) -> bool {
         !matches!(self, Self::CLIENT)
     }
 
-    /// Returns `true` if a peer of the role states its process.
+    /// Returns `true` if the hello of a peer with this role has an nspace and rank.
     #[must_use]
     pub const fn says_proc(self) -> bool {
         matches!(
@@ -151,7 +152,7 @@ impl Role {
         )
     }
 
-    /// Returns the form of the welcome that a peer of the role and release expects.
+    /// Returns the form of the welcome that a peer of this role and release expects.
     #[must_use]
     pub const fn welcome(self, peer: &PeerForm) -> WelcomeForm {
         match self {

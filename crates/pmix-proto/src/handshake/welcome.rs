@@ -15,7 +15,7 @@ pub enum WelcomeForm {
     Index,
     /// For tools and launchers that get their name from the server.
     Assigned,
-    /// For all others.
+    /// For all other peers.
     Server,
 }
 
@@ -33,26 +33,26 @@ pub enum WelcomeForm {
 pub enum Welcome<'a> {
     /// For clients.
     Index {
-        /// The index of the client, which the client puts into its headers.
+        /// The index of the client. The client sends it in its headers.
         index: u32,
     },
     /// For tools and launchers that get their name from the server.
     Assigned {
-        /// The assigned name.
+        /// The name that the server assigned to the peer.
         proc: Proc<'a>,
-        /// The server.
+        /// The name of the server.
         server: Proc<'a>,
     },
-    /// For all others.
+    /// For all other peers.
     Server {
-        /// The server.
+        /// The name of the server.
         server: Proc<'a>,
     },
     /// The status of a rejection. Only tools may receive it.
     Refused(Status),
 }
 
-/// The bytes of an nspace.
+/// The length in bytes of an nspace field.
 const NSPACE: usize = Nspace::MAX_LEN + 1;
 
 impl<'a> Welcome<'a> {
@@ -85,7 +85,7 @@ impl<'a> Welcome<'a> {
         Ok(out)
     }
 
-    /// Decodes a welcome at the start of a stream, and returns its length as well. Returns `None`
+    /// Decodes a welcome at the start of a stream. Returns it with its length in bytes, or `None`
     /// if bytes are missing.
     #[must_use]
     pub fn decode(form: WelcomeForm, bytes: &'a [u8]) -> Option<(Self, usize)> {
@@ -121,7 +121,7 @@ impl IntoOwned for Welcome<'_> {
     }
 }
 
-/// Reads the fields; the only possible error is that they are truncated.
+/// Reads the fields. The only possible error is that they are truncated.
 fn read<'a>(form: WelcomeForm, fields: &mut Fields<'a>) -> Result<Welcome<'a>, Error> {
     let status = Status::from_raw(fields.i32("status")?);
     if !status.is_success() {
@@ -196,7 +196,7 @@ mod tests {
             for short in 0..len {
                 assert_eq!(Welcome::decode(form, &bytes[..short]), None);
             }
-            // The first frame may arrive in the same piece.
+            // The first frame may arrive together with the welcome.
             bytes.extend([1, 2, 3]);
             assert_eq!(Welcome::decode(form, &bytes), Some((welcome, len)));
         }

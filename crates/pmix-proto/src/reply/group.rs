@@ -7,11 +7,11 @@
 //! | 5 | `PMIX_SIZE` and `PMIX_PROC`, the members; `PMIX_SIZE`, the context id, if any |
 //! | 6 and later | `PMIX_SIZE` and `PMIX_PROC`, the members; `PMIX_BOOL`, whether there is a context id; `PMIX_SIZE`, the context id, if so; `PMIX_SIZE`, how many infos; `PMIX_INFO` each |
 //!
-//! The release in the client's hello decides about the form, because clients of 4.2 and of 5.0 pack
-//! alike. A server of 4.2 is an exception: it does not know the later forms and replies to clients
-//! of every release in the form of 4, with one number or nothing after the success. A reader of a
-//! later form recognizes such a reply, because a nonzero number of members would be followed by
-//! members. A client of 5.0 does not accept an empty list of members. Frozen: append only.
+//! The form depends on the release in the client's hello, because clients of 4.2 and 5.0 have the
+//! same layout. A server of 4.2 does not know the later forms. It replies to every client in the
+//! form of 4, with one number or nothing after the success. A client of a later release recognizes
+//! such a reply: after a nonzero number of members, there would be members. A client of 5.0 does
+//! not accept an empty list of members. Frozen: append only.
 //!
 //! Source: OpenPMIx, `PMIx_Group_construct` of releases 4 to 6; PMIx Standard, chapter "Process
 //! Sets and Groups".
@@ -24,7 +24,7 @@ use crate::{Error, wire_type};
 /// The constructed group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Group<'a> {
-    /// The status; no fields follow a failure.
+    /// The status. After a failure, there are no other fields.
     pub status: Status,
     /// The members. Since 5.0.
     pub members: Vec<Proc<'a>>,
@@ -44,7 +44,7 @@ impl Shape for Group<'_> {
             status: reader.one::<wire_type::Status>()?,
             ..Group::default()
         };
-        // A failure has no fields, and every release also accepts a success without fields.
+        // A failure has no other fields. Every release also accepts a success without other fields.
         if !group.status.is_success() || reader.is_empty() {
             return Ok(group);
         }
@@ -109,7 +109,7 @@ impl Shape for Group<'_> {
     }
 }
 
-/// The number that represents a missing context id.
+/// The number that means that there is no context id.
 const NO_CONTEXT_ID: u64 = u64::MAX;
 
 #[cfg(test)]

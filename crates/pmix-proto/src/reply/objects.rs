@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Replies of a status and the requested data; data of the data store pass through unparsed.
+//! Replies with a status and the requested data. Data of the datastore are passed on unparsed.
 //!
 //! | reply | calls after the status |
 //! | --- | --- |
@@ -24,12 +24,12 @@ use crate::codec::{
 use crate::{Error, PeerForm, wire_type};
 
 message! {
-    /// The job info of a job. There is no status: a server that does not know the job does not
-    /// accept the client's connection.
+    /// The job info of a job. It has no status: a server that does not know the job rejects the
+    /// client's connection.
     JobInfo<'a> {
         /// The job.
         nspace: Nspace<'a> = NspaceText,
-        /// The packed job info; [`kvals`](Self::kvals) parses it.
+        /// The packed job info. [`kvals`](Self::kvals) parses it.
         kvals: &'a [u8] = Tail<codec::Kvals>,
     }
 
@@ -37,7 +37,7 @@ message! {
     Objects<'a> {
         /// The status of the request.
         status: Status = One<wire_type::Status>,
-        /// One object for each process or job; [`procs`](Self::procs) or [`jobs`](Self::jobs)
+        /// One object for each process or job. [`procs`](Self::procs) or [`jobs`](Self::jobs)
         /// parses them.
         objects: &'a [u8] = Tail<Packed>,
     }
@@ -46,23 +46,23 @@ message! {
     Kvals<'a> {
         /// The status of the request.
         status: Status = One<wire_type::Status>,
-        /// The packed data; [`kvals`](Self::kvals) parses them.
+        /// The packed data. [`kvals`](Self::kvals) parses them.
         kvals: &'a [u8] = Tail<codec::Kvals>,
     }
 }
 
 payloads! { JobInfo<'a>, Objects<'a>, Kvals<'a>, }
 
-/// One of several objects: its process or job, and the packed data.
+/// An object in a reply: a process or job, and its packed data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object<'a, T> {
     /// The process or the job.
     pub of: T,
-    /// The packed data; [`kvals`](Self::kvals) parses them.
+    /// The packed data. [`kvals`](Self::kvals) parses them.
     pub kvals: &'a [u8],
 }
 
-/// An iterator over the objects of a reply; it ends after the first error.
+/// An iterator over the objects of a reply. It ends after the first error.
 pub struct ObjectIter<'a, T> {
     reader: Reader<'a>,
     form: PeerForm,
@@ -75,7 +75,7 @@ impl<'a> JobInfo<'a> {
     ///
     /// # Errors
     ///
-    /// The cause and the offset after the nspace.
+    /// The cause and the offset, relative to the end of the nspace.
     pub fn kvals(
         &self,
         form: &PeerForm,
@@ -90,7 +90,7 @@ impl<'a> Kvals<'a> {
     ///
     /// # Errors
     ///
-    /// The cause and the offset after the status.
+    /// The cause and the offset, relative to the end of the status.
     pub fn kvals(
         &self,
         form: &PeerForm,
@@ -105,7 +105,7 @@ impl<'a, T> Object<'a, T> {
     ///
     /// # Errors
     ///
-    /// The cause and the offset after the process or job.
+    /// The cause and the offset, relative to the end of the process or job.
     pub fn kvals(
         &self,
         form: &PeerForm,
@@ -116,7 +116,7 @@ impl<'a, T> Object<'a, T> {
 }
 
 impl Object<'_, Proc<'_>> {
-    /// Packs the object of a process for the reply to a get from data that are packed already.
+    /// Packs the object of a process for the reply to a get. Its data are already packed.
     ///
     /// # Errors
     ///
@@ -128,8 +128,8 @@ impl Object<'_, Proc<'_>> {
         Ok(object)
     }
 
-    /// Packs the bytes that precede the data in the object of a process; the caller appends `len`
-    /// bytes of data.
+    /// Packs the start of the object of a process, up to its data. The caller appends `len` bytes
+    /// of data.
     ///
     /// # Errors
     ///
@@ -151,7 +151,7 @@ impl Object<'_, Proc<'_>> {
 /// # Errors
 ///
 /// `PMIX_ERR_UNKNOWN_DATA_TYPE` if the peer's module does not have the type of a value;
-/// `PMIX_ERR_PACK_FAILURE` if no peer could read the packed data.
+/// `PMIX_ERR_PACK_FAILURE` if no peer could unpack the data.
 pub fn pack_kvals(
     form: &PeerForm,
     framer: Option<&dyn RegexFramer>,
@@ -281,7 +281,7 @@ message! {
 
     /// The published data that a lookup found.
     Found<'a> {
-        /// The status; success if at least one key was found.
+        /// The status. It is success if at least one key was found.
         status: Status = One<wire_type::Status>,
         /// The data.
         data: Option<Vec<Pdata<'a>>> = Maybe<Many<wire_type::Pdata>>,
@@ -297,13 +297,13 @@ message! {
 
     /// Results in the form of infos.
     Infos<'a> {
-        /// The status of the request; a partial success has infos as well.
+        /// The status of the request. A partial success also has infos.
         status: Status = One<wire_type::Status>,
         /// The results.
         infos: Option<Vec<Info<'a>>> = Maybe<Many<wire_type::Info>>,
     }
 
-    /// Holds a credential.
+    /// The credential of a process.
     Credential<'a> {
         /// The status of the request.
         status: Status = One<wire_type::Status>,

@@ -9,30 +9,30 @@ use crate::wire_type;
 message! {
     /// Sends the data that a process has put since its last commit.
     Commit<'a> {
-        /// For each scope a call of `PMIX_SCOPE` and one of `PMIX_BUFFER` that contains a call of
-        /// `PMIX_KVAL` for each datum. `LOCAL` has the local and global data, `REMOTE` the remote
-        /// and global data. Before them, to servers since 7.0, `DEL_LOCAL` and `DEL_REMOTE` have
-        /// the removed keys. At the end, between servers and clients of this project,
-        /// `DEL_INTERNAL` with an empty buffer means that the commit continues in another message.
-        /// The data store parses them.
+        /// The data: for each scope, a call of `PMIX_SCOPE` and one of `PMIX_BUFFER`, which
+        /// contains a call of `PMIX_KVAL` for each datum. `LOCAL` has the local and global data,
+        /// `REMOTE` the remote and global data. In messages to servers since 7.0, `DEL_LOCAL` and
+        /// `DEL_REMOTE` with the removed keys precede them. Between clients and servers of this
+        /// project, `DEL_INTERNAL` with an empty buffer at the end means that the commit continues
+        /// in another message. The datastore parses the data.
         blocks: &'a [u8] = Tail<Blocks>,
     }
 
     /// Joins a fence.
     Fence<'a> {
-        /// The participants; a wildcard rank names all processes of a job.
+        /// The participants. A wildcard rank means all processes of a job.
         procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
-        /// `pmix.collect`, `pmix.timeout`.
+        /// The directives: `pmix.collect`, `pmix.timeout`.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// Asks for a value that the client does not have.
+    /// Requests a value that the client does not have.
     Get<'a> {
         /// The job.
         nspace: Nspace<'a> = NspaceText,
         /// The process.
         rank: Rank = One<wire_type::Rank>,
-        /// `pmix.immediate`, `pmix.timeout`, a realm, a scope.
+        /// The directives and qualifiers: `pmix.immediate`, `pmix.timeout`, a realm, a scope.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
         /// The key; `None` requests all data.
         key: Option<Key<'a>> = Maybe<One<wire_type::Key>>,
@@ -40,29 +40,29 @@ message! {
 
     /// Publishes data for the processes that its infos name.
     Publish<'a> {
-        /// The user that the process runs as.
+        /// The user id of the process.
         uid: u32 = One<wire_type::Uint32>,
-        /// The data, and among them `pmix.range` and `pmix.persist`.
+        /// The data and the directives `pmix.range` and `pmix.persist`.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// Asks for published data by its keys.
+    /// Requests published data by keys.
     Lookup<'a> {
-        /// The user that the process runs as.
+        /// The user id of the process.
         uid: u32 = One<wire_type::Uint32>,
         /// The keys.
         keys: Vec<Key<'a>> = Each<wire_type::Key>,
-        /// `pmix.range`, `pmix.wait`, `pmix.timeout`.
+        /// The directives: `pmix.range`, `pmix.wait`, `pmix.timeout`.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// Withdraws data that the process published.
     Unpublish<'a> {
-        /// The user that the process runs as.
+        /// The user id of the process.
         uid: u32 = One<wire_type::Uint32>,
-        /// The keys; an empty list names all of them.
+        /// The keys. An empty list means all keys that the process published.
         keys: Vec<Key<'a>> = Each<wire_type::Key>,
-        /// `pmix.range`.
+        /// The directives: `pmix.range`.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 

@@ -10,11 +10,11 @@ use crate::codec::{EachToEnd, Many, Maybe, One, Since, message};
 use crate::wire_type;
 
 message! {
-    /// Reports an event to others.
+    /// Generates an event.
     Notify<'a> {
         /// The code of the event.
         status: Status = One<wire_type::Status>,
-        /// The range of the processes that are notified.
+        /// The range of processes that are notified.
         range: DataRange = One<wire_type::DataRange>,
         /// The infos of the event.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
@@ -22,7 +22,7 @@ message! {
 
     /// Registers the peer for events by their codes.
     RegisterEvents<'a> {
-        /// The codes; an empty list means all.
+        /// The codes. An empty list means all codes.
         codes: Vec<Status> = Many<wire_type::Status>,
         /// The directives of the registration.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
@@ -30,15 +30,15 @@ message! {
 
     /// Deregisters from events. There is no reply.
     DeregisterEvents {
-        /// The codes; [`DEFAULT`](Self::DEFAULT) deregisters a default handler.
+        /// The codes. [`DEFAULT`](Self::DEFAULT) deregisters a default handler.
         codes: Vec<Status> = EachToEnd<wire_type::Status>,
     }
 
-    /// Asks the host to log data.
+    /// Requests that the host log data.
     Log<'a> {
         /// The time of the call, in seconds since the epoch.
         time: i64 = One<wire_type::Time>,
-        /// The data to log; the keys name the channels.
+        /// The data to log. Their keys are the channels.
         data: Vec<Info<'a>> = Many<wire_type::Info>,
         /// The directives of the log request.
         directives: Vec<Info<'a>> = Many<wire_type::Info>,
@@ -46,9 +46,10 @@ message! {
 
     /// Starts or ends monitoring of the process.
     Monitor<'a> {
-        /// The subject of the monitoring: a heartbeat or a file.
+        /// The monitored object: a heartbeat or a file.
         monitor: Info<'a> = One<wire_type::Info>,
-        /// The event to generate if the monitored condition fails.
+        /// The code of the event to generate when the heartbeat is missing or the file does not
+        /// change.
         error: Status = One<wire_type::Status>,
         /// The directives of the monitoring.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
@@ -99,7 +100,8 @@ message! {
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
         /// The streams.
         channels: IofChannel = One<wire_type::IofChannel>,
-        /// The number that the client gave its handler; it is repeated in forwarded output.
+        /// The number that the client assigned to its handler. Forwarded output has the same
+        /// number.
         local_id: u64 = One<wire_type::Size>,
     }
 
@@ -109,7 +111,7 @@ message! {
         procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
         /// The directives of the delivery.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
-        /// The input; `None` or no bytes mean its end.
+        /// The input. `None` or no bytes mean the end of the input.
         data: Option<Bytes<'a>> = Maybe<One<wire_type::ByteObject>>,
     }
 

@@ -10,13 +10,13 @@ use crate::codec::{Many, NspaceText, One, message};
 use crate::wire_type;
 
 message! {
-    /// Asks for information about the system by keys and qualifiers.
+    /// Requests information about the system by keys and qualifiers.
     Query<'a> {
         /// The queries.
         queries: Vec<pmix_types::Query<'a>> = Many<wire_type::Query>,
     }
 
-    /// Asks the host to change an allocation.
+    /// Requests a change of an allocation.
     Allocate<'a> {
         /// The change to make.
         directive: AllocDirective = One<wire_type::AllocDirective>,
@@ -24,25 +24,25 @@ message! {
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// Asks for a description of the fabric.
+    /// Requests a description of the fabric.
     FabricRegister<'a> {
-        /// The fabric.
+        /// The infos that identify the fabric.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// Asks for the current description of a fabric.
+    /// Requests the current description of a fabric.
     FabricUpdate {
         /// The number of the fabric, from the reply to its registration.
         index: u64 = One<wire_type::Size>,
     }
 
-    /// Asks for the distances of devices from a cpuset.
+    /// Requests the distances of devices from a cpuset.
     DeviceDistances<'a> {
         /// The topology of the node as the process sees it.
         topology: Topology<'a> = One<wire_type::Topology>,
         /// The processors to which the process is bound.
         cpuset: Cpuset<'a> = One<wire_type::Cpuset>,
-        /// The devices.
+        /// The infos that select the devices.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
@@ -58,7 +58,7 @@ message! {
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// Asks for control of a session. Since 6.0.
+    /// Requests control of a session. Since 6.0.
     SessionControl<'a> {
         /// The number of the session.
         session: u32 = One<wire_type::Uint32>,
@@ -66,8 +66,8 @@ message! {
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// Asks for the processes of a job on a node. Since 5.0; clients of earlier releases resolve it
-    /// themselves.
+    /// Requests the processes of a job on a node. Since 5.0; clients of earlier releases determine
+    /// them from the job info.
     ResolvePeers<'a> {
         /// The name of the node; `None` means all nodes.
         node: Option<Text<'a>> = One<wire_type::String>,
@@ -75,7 +75,8 @@ message! {
         nspace: Nspace<'a> = NspaceText,
     }
 
-    /// Asks for the nodes of a job. Since 5.0; clients of earlier releases resolve it themselves.
+    /// Requests the nodes of a job. Since 5.0; clients of earlier releases determine them from the
+    /// job info.
     ResolveNodes<'a> {
         /// The job; an empty nspace means all jobs.
         nspace: Nspace<'a> = NspaceText,
@@ -83,13 +84,13 @@ message! {
 }
 
 message! {
-    /// Asks the host for a credential of the process.
+    /// Requests a credential of the process from the host.
     GetCredential<'a> {
-        /// The kind of credential.
+        /// The infos that select the kind of credential.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// Asks the host whether a credential is valid.
+    /// Requests that the host validate a credential.
     ValidateCredential<'a> {
         /// The credential.
         credential: Bytes<'a> = One<wire_type::ByteObject>,
@@ -99,17 +100,17 @@ message! {
 }
 
 message! {
-    /// Asks the host to abort processes.
+    /// Requests that the host abort processes.
     Abort<'a> {
-        /// The status that the job is to return.
+        /// The status that the job should return.
         status: Status = One<wire_type::Status>,
         /// The reason.
         message: Option<Text<'a>> = One<wire_type::String>,
-        /// The processes; an empty list means all of the client's own job.
+        /// The processes. An empty list means all processes of the client's own job.
         procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
     }
 
-    /// Asks the host to start a job of some applications.
+    /// Requests that the host start a job with these applications.
     Spawn<'a> {
         /// The directives for the whole job.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
@@ -121,7 +122,7 @@ message! {
     Connect<'a> {
         /// The participants.
         procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
-        /// `pmix.timeout`.
+        /// The directives: `pmix.timeout`.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
@@ -129,22 +130,23 @@ message! {
     Disconnect<'a> {
         /// The participants.
         procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
-        /// `pmix.timeout`.
+        /// The directives: `pmix.timeout`.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// Requests control of processes: a signal, a pause, files to remove at their end.
+    /// Requests control of processes: a signal, a pause, or the removal of files when they
+    /// terminate.
     JobControl<'a> {
-        /// The processes; an empty list means all of the client's own job.
+        /// The processes. An empty list means all processes of the client's own job.
         targets: Vec<Proc<'a>> = Many<wire_type::Proc>,
         /// The actions, for example `pmix.reg.cleanup`.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// Requests the job info in the form of another datastore, because the client cannot read the
-    /// first one. Since 7.0.
+    /// Requests the job info in the form of another datastore, because the client cannot parse the
+    /// first form. Since 7.0.
     GdsFallback<'a> {
-        /// The data store whose form the client can read.
+        /// The name of the datastore whose form the client can parse.
         module: Option<Text<'a>> = One<wire_type::String>,
     }
 }

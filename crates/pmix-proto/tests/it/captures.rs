@@ -53,7 +53,7 @@ fn unhex(text: &str) -> Vec<u8> {
     HEXLOWER_PERMISSIVE.decode(&digits).unwrap()
 }
 
-/// Returns the number of bytes after the last field of a hello, beyond its infos.
+/// Returns the number of bytes after the last info of a hello.
 fn excess(hello: &Hello<'_>, payload: &[u8]) -> usize {
     let whole = hello.encode().unwrap();
     let again = &whole[Header::LEN..];
@@ -85,7 +85,7 @@ fn again(
             output.encode(form, None).unwrap()
         }
         (false, _) => {
-            // The reply to a heartbeat states that the server does not support it.
+            // A heartbeat has a reply only if the server does not support it: a status.
             let command = asked.get(&tag).copied().unwrap_or(Command::FINALIZE);
             let reply = Reply::decode(command, form, None, payload).unwrap();
             reply.encode(form, None).unwrap()
@@ -143,7 +143,7 @@ fn truncated_captured_messages_are_typed_errors_with_an_offset() {
             }
             for len in 0..frame.payload.len() {
                 let cut = &frame.payload[..len];
-                // Lists without a count may end early.
+                // A truncated list without a count may still be valid.
                 if let Err(error) = Request::decode(&form, None, cut) {
                     assert!(!error.status().is_success());
                     assert!(error.offset().unwrap() <= len, "{error}");
@@ -157,7 +157,8 @@ fn truncated_captured_messages_are_typed_errors_with_an_offset() {
             let mut long = frame.payload.clone();
             long.push(0xff);
             let command = Request::command_of(&form, &frame.payload).unwrap();
-            // Messages with unparsed data or a list without a count have no end to detect.
+            // In messages with unparsed data or a list without a count, a truncated end is not
+            // detected.
             if command == Command::COMMIT {
                 continue;
             }

@@ -223,7 +223,7 @@ fn forms() -> Vec<PeerForm> {
 fn every_request_survives() {
     let requests: Vec<_> = data().into_iter().chain(jobs()).chain(others()).collect();
     let known: BTreeSet<_> = requests.iter().map(Request::command).collect();
-    // Joins and invitations are events; no client sends them as requests.
+    // Joins and invitations are events. No client sends them as requests.
     let never = [Command::GROUP_JOIN, Command::GROUP_INVITE];
     assert!(
         Command::ALL

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The messages between clients and servers.
+//! Tests of messages between clients and servers.
 
 mod captures;
 mod every_message;

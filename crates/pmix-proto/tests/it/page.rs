@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tables of docs/protocol.md agree with the declarations of messages.
+//! Compares the tables of docs/protocol.md with the declarations of messages.
 //!
 //! `PMIX_DOCS=write cargo test -p pmix-proto --test it page` writes them into the page.
 #![allow(clippy::disallowed_methods, reason = "the page is written when asked")]
@@ -80,7 +80,7 @@ fn unsolicited() -> String {
     table
 }
 
-/// Returns the page with a new table after a mark.
+/// Returns the page with this table after the mark.
 fn renewed(page: &str, mark: &str, table: &str) -> String {
     let mark = format!("<!-- {mark} -->\n");
     let (before, after) = page.split_once(&mark).expect("the mark is there");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests and their exact bytes.
+//! Tests of the exact bytes of requests.
 
 use bfrops::{BufferKind, Layout, Module};
 use pmix_proto::{Command, PeerForm, Request, reply, request};
