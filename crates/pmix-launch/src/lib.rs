@@ -68,12 +68,15 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod agent;
+mod controller;
 mod environment;
 mod error;
 mod host;
 mod input;
 mod job_info;
 mod layout;
+mod named;
 mod outcome;
 mod output;
 mod placement;
@@ -88,15 +91,16 @@ mod signals;
 mod stops;
 mod topology;
 
+pub use controller::{PAUSE_FOR_TOOL, ToolWait};
 pub use environment::Export;
 pub use error::Error;
 pub use layout::Layout;
 pub use outcome::{Cause, GroupOutcome, JobOutcome, Outcome, RankOutcome};
-pub use output::FilePattern;
+pub use output::{FilePattern, Standard};
 pub use placement::{MapBy, Policy, place};
 pub use plan::{App, Output, OutputFiles, OutputForm, Plan, ProcessSet};
 pub use pmix_mpir::is_being_debugged;
 pub use process::{Ending, end_with_launcher, signal_number, stop_on_exec};
-pub use run::{PAUSE_FOR_TOOL, Standard, ToolWait, launch, launch_for_tool};
+pub use run::{launch, launch_for_tool};
 pub use stops::DebugStops;
 pub use topology::this_machine;

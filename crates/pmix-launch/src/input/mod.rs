@@ -15,7 +15,7 @@ use pmix_server::Completion;
 use pmix_server::upcall::PushStdin;
 use pmix_types::{Rank, Status, keys};
 
-pub(crate) use self::pushed::{Answer, PushedInput};
+pub(crate) use self::pushed::{PushAnswer, PushedInput};
 use self::terminal::TerminalInput;
 use crate::{Error, Plan};
 

@@ -48,12 +48,12 @@ impl PushedInput {
         is_meant: impl Fn(Rank) -> bool,
         data: &Arc<[u8]>,
         ends: bool,
-        answer: &Arc<Answer>,
+        answer: &Arc<PushAnswer>,
     ) {
         let meant = self.pipes.iter_mut().filter(|(rank, _)| is_meant(*rank));
         for (_, pipe) in meant {
             let answer = Arc::clone(answer);
-            pipe.push_then(Arc::clone(data), move |status| answer.told(status));
+            pipe.push_then(Arc::clone(data), move |status| answer.report(status));
             if ends {
                 pipe.end();
             }
@@ -62,7 +62,7 @@ impl PushedInput {
 }
 
 /// The completion of a push to several processes, called when the last pipe drops its reference.
-pub(crate) struct Answer(Mutex<Outcome>);
+pub(crate) struct PushAnswer(Mutex<Outcome>);
 
 struct Outcome {
     done: Option<Completion<()>>,
@@ -72,7 +72,7 @@ struct Outcome {
     last: Status,
 }
 
-impl Answer {
+impl PushAnswer {
     pub(crate) fn new(done: Completion<()>) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Outcome {
             done: Some(done),
@@ -82,7 +82,7 @@ impl Answer {
     }
 
     /// Records the result for one process.
-    fn told(&self, status: Status) {
+    fn report(&self, status: Status) {
         let mut outcome = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         outcome.any |= status.is_success();
         outcome.last = status;

@@ -7,4 +7,5 @@ mod route;
 
 pub(crate) use files::{CreatedPaths, Files, RankFiles};
 pub use pattern::FilePattern;
+pub use route::Standard;
 pub(crate) use route::{OwnStreams, Route, Streams};

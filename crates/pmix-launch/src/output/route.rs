@@ -16,6 +16,17 @@ use crate::{Error, OutputForm, Plan};
 /// The major and minor numbers of the null device on Linux.
 const NULL_DEVICE: (u32, u32) = (1, 3);
 
+/// The standard streams of the launcher.
+#[derive(Clone, Copy, Debug)]
+pub struct Standard<'a> {
+    /// The input for rank 0.
+    pub input: BorrowedFd<'a>,
+    /// The destination of the standard output of processes.
+    pub output: BorrowedFd<'a>,
+    /// The destination of the standard error of processes.
+    pub errors: BorrowedFd<'a>,
+}
+
 /// A standard stream of the launcher.
 #[derive(Clone, Copy)]
 struct OwnStream<'a> {

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The streams of the processes of a node: output on its way to the streams of the launcher and to files, log texts,
+//! and the input of the first job.
+
+use std::process::{ChildStdin, Stdio};
+use std::time::{Duration, Instant};
+
+use mio::{Registry, Token};
+use pmix_host::forward::{
+    Delivery, HeldStream, LineForm, OutputChunk, OutputFile, OutputForwarder, OutputStream,
+};
+use pmix_host::helpers::Helpers;
+use pmix_server::Completion;
+use pmix_server::upcall::{Log, PushStdin};
+use pmix_types::{Nspace, Proc, Rank};
+
+use super::log::{Logs, Outlets};
+use crate::input::{self, Input};
+use crate::output::{OwnStreams, Route, Standard};
+use crate::{Error, Plan};
+
+/// The time after which a partial line is written to a terminal.
+const PATIENCE_OF_USER: Duration = Duration::from_millis(100);
+
+/// The time without progress after which files are given up, once a signal has terminated all processes. Progress of
+/// any thread that writes files restarts it.
+const FILE_PATIENCE: Duration = Duration::from_millis(200);
+
+/// The streams of the processes and of the launcher.
+pub(crate) struct Streams<'a> {
+    standard: Standard<'a>,
+    /// The standard output and standard error of the launcher.
+    own: OwnStreams<'a>,
+    forward: OutputForwarder<'a>,
+    logs: Logs,
+    input: Input<'a>,
+    /// The number of output bytes that readers had taken at the last check during termination.
+    written: u64,
+}
+
+impl<'a> Streams<'a> {
+    pub(super) fn new(
+        plan: &Plan,
+        standard: Standard<'a>,
+        own: OwnStreams<'a>,
+        first_token: usize,
+        helpers: Helpers,
+    ) -> Self {
+        let forward = OutputForwarder::new(first_token, standard.output, standard.errors)
+            .on_host(&String::from_utf8_lossy(plan.layout.host()))
+            .keep_chunks_if(plan.forward_io)
+            .write_files_by(helpers);
+        Self {
+            standard,
+            own,
+            forward,
+            logs: Logs::default(),
+            input: Input::Own,
+            written: 0,
+        }
+    }
+
+    /// Selects the destinations of the output of a plan that starts this number of processes.
+    pub(super) fn route(&self, plan: &Plan, num_started: usize) -> Route<'a> {
+        Route::new(plan, num_started, self.own)
+    }
+
+    /// Returns the standard input for a process that does not read pushed input.
+    pub(super) fn input_of(&self, plan: &Plan, rank: Rank) -> Result<Stdio, Error> {
+        input::of(plan, rank, self.standard.input)
+    }
+
+    /// Forwards a stream of a process.
+    pub(super) fn add_output(
+        &mut self,
+        registry: &Registry,
+        source: Proc<'static>,
+        (kind, pipe): (OutputStream, mio::unix::pipe::Receiver),
+        shown: Option<LineForm>,
+        file: Option<OutputFile>,
+    ) -> Result<(), Error> {
+        let rank = source.rank;
+        let shown = shown.map(|form| match form {
+            // On a terminal a prompt has to appear without much delay.
+            LineForm::WholeWithin(_) if self.own.is_terminal(kind) => {
+                LineForm::WholeWithin(PATIENCE_OF_USER)
+            }
+            form => form,
+        });
+        let delivery = Delivery { shown, file };
+        let added = (self.forward).add(registry, source, delivery, kind, pipe);
+        added.map_err(|e| Error::system(format!("cannot read from rank {rank}"), e))
+    }
+
+    /// Forwards the input of the launcher, or pushed input, to the process of the first job that reads it.
+    pub(super) fn fill_input(
+        &mut self,
+        plan: &Plan,
+        registry: &Registry,
+        token: usize,
+        rank0: ChildStdin,
+    ) -> Result<(), Error> {
+        let made = Input::new(plan, registry, token, self.standard.input, rank0);
+        self.input = made.map_err(|e| Error::system("cannot fill standard input", e))?;
+        Ok(())
+    }
+
+    /// Forwards available input. Returns `true` once after the terminal hung up.
+    pub(super) fn turn_input(&mut self, registry: &Registry, now: Instant) -> bool {
+        self.input.turn(registry, now);
+        self.input.take_hang_up()
+    }
+
+    /// Returns `true` if input is to be forwarded even without an event of the poll.
+    pub(super) fn is_input_due(&self, now: Instant) -> bool {
+        self.input.deadline().is_some_and(|until| until <= now)
+    }
+
+    /// Passes pushed input to the process of the first job that reads it.
+    pub(super) fn push_input(&mut self, plan: &Plan, call: PushStdin, done: Completion<()>) {
+        self.input.push(plan, call, done);
+    }
+
+    /// Writes and forwards output and log texts. Returns the output for peers that pull it.
+    pub(super) fn turn(&mut self, registry: &Registry) -> Vec<OutputChunk> {
+        self.logs.write(&mut self.forward);
+        self.forward.turn(registry);
+        self.forward.take_chunks()
+    }
+
+    /// Handles an event of the poll. Returns `false` if the token does not belong to output.
+    pub(super) fn handle_ready(&mut self, token: Token) -> bool {
+        self.forward.handle_ready(token)
+    }
+
+    pub(super) fn tick(&mut self, now: Instant) {
+        self.logs.tick(now);
+        self.forward.tick(now);
+    }
+
+    /// Writes a text of the launcher itself to its standard error.
+    pub(super) fn write_error(&mut self, text: &str) {
+        self.forward.write_error(text.as_bytes());
+    }
+
+    /// Returns `true` if standard error accepts more text.
+    pub(super) fn has_room_for_errors(&self) -> bool {
+        self.forward.has_room(OutputStream::Errors)
+    }
+
+    /// Writes the texts of a log request. Returns the messages for channels that rejected their text.
+    pub(super) fn log(
+        &mut self,
+        plan: &Plan,
+        call: Log,
+        form: LineForm,
+        done: Completion<()>,
+    ) -> Vec<String> {
+        let outlets = Outlets {
+            forward: &mut self.forward,
+            syslog: &plan.syslog,
+        };
+        self.logs.log(call, form, done, outlets)
+    }
+
+    /// Returns `true` if a turn can write something at once.
+    pub(super) fn is_busy(&self) -> bool {
+        self.forward.is_busy() || self.logs.is_busy(&self.forward)
+    }
+
+    /// Returns the time of the next turn if no event comes before.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let deadlines = [
+            self.logs.deadline(),
+            self.forward.deadline(),
+            self.input.deadline(),
+        ];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// Returns `true` if all streams were closed and everything was written.
+    pub(super) fn are_over(&self) -> bool {
+        self.forward.num_open() == 0 && self.forward.is_drained() && self.logs.is_empty()
+    }
+
+    /// Returns `true` if a stream of the job is open.
+    pub(super) fn has_open(&self, nspace: &Nspace<'_>) -> bool {
+        self.forward.has_open(nspace)
+    }
+
+    /// Gives up output files without progress. Returns the time of the next check, if any file is not written.
+    pub(super) fn give_up_files(&mut self, now: Instant) -> Option<Instant> {
+        if !self.forward.has_unwritten_files() {
+            return None;
+        }
+        self.forward.give_up_files(FILE_PATIENCE, now);
+        now.checked_add(FILE_PATIENCE / 4)
+    }
+
+    /// Stops reading the output of a job, and warns of streams that its descendants hold open.
+    pub(super) fn close(&mut self, nspace: &Nspace<'_>) {
+        warn_of_held(&self.forward.drain_and_close(nspace));
+    }
+
+    /// Returns `true` if readers took output since the last call.
+    pub(super) fn have_progressed(&mut self) -> bool {
+        let written = self.forward.num_written();
+        written > std::mem::replace(&mut self.written, written)
+    }
+
+    /// Drops output that its readers did not take.
+    pub(super) fn lose(&mut self) {
+        let lost = self.forward.discard() + self.logs.lose();
+        if lost > 0 {
+            tracing::warn!("the last {lost} bytes of output were lost because they were not read");
+        }
+    }
+
+    /// Reports the numbers of suppressed messages at the end of the session.
+    pub(super) fn end(&mut self) {
+        self.logs.end();
+    }
+}
+
+/// Warns of streams that descendants of the job hold open and for which the launcher does not wait.
+fn warn_of_held(held: &[HeldStream]) {
+    const NAMED: usize = 4;
+    if held.is_empty() {
+        return;
+    }
+    let mut named: Vec<_> = held
+        .iter()
+        .take(NAMED)
+        .map(|held| {
+            let (rank, stream) = (held.source.rank, held.kind.name());
+            format!("{stream} of rank {rank} ({} bytes)", held.num_bytes)
+        })
+        .collect();
+    if held.len() > NAMED {
+        named.push(format!("{} more", held.len() - NAMED));
+    }
+    tracing::warn!(
+        "remaining child processes of the job still have its output open, and the launcher does not wait for \
+        them; output so far is kept, later output may be lost: {}",
+        named.join(", ")
+    );
+}

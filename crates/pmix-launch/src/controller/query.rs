@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The queries that only the launcher can answer: about its processes and jobs, the supported directives, and the
+//! resources of this node.
+//!
+//! | key | answer |
+//! | --- | --- |
+//! | `PMIX_QUERY_PROC_TABLE`, `PMIX_QUERY_LOCAL_PROC_TABLE` | the processes of the jobs in question, with process ids and exit codes |
+//! | `PMIX_PROC_STATE_STATUS` | the state of the named process |
+//! | `PMIX_BREAKPOINT` | the processes of the jobs in question that wait for a debugger, and where each waits |
+//! | `PMIX_QUERY_JOB_STATUS` | success, or the failure of the first failed job in question (an ended job if it is named) |
+//! | `PMIX_TIME_REMAINING` | the seconds until the first time limit |
+//! | `PMIX_QUERY_SPAWN_SUPPORT`, `PMIX_QUERY_DEBUG_SUPPORT` | the supported directives of a spawn |
+//! | `PMIX_QUERY_SUPPORTED_KEYS`; any key with `PMIX_QUERY_SUPPORTED_QUALIFIERS` | the keys that the launcher answers; the qualifiers of the key |
+//! | `PMIX_QUERY_ATTRIBUTE_SUPPORT` | the supported functions with their attributes |
+//! | `PMIX_QUERY_ALLOCATION`, `PMIX_QUERY_AVAILABLE_SLOTS` | the resources of this node, and room for spawned processes |
+//! | keys of schedulers | rejected by name |
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use pmix_server::upcall::Query;
+use pmix_server::{SupportLevel, is_about_support};
+use pmix_types::{
+    Attribute, BREAKPOINT_IN_INIT, DataArray, Info, Proc, ProcInfo, ProcState, Rank, Status, Text,
+    Value, keys,
+};
+
+use super::debugging::ON_EXEC;
+use super::directives::Directive;
+use super::events::of_cause;
+use super::job::Job;
+use super::support;
+use super::{Controller, Cx};
+use crate::agent::Agent;
+use crate::process::{Ending, Link, Process, Restart};
+
+/// The keys about queues, allocations and storage. Only a resource manager can answer them.
+const REFUSED: &[&str] = &[
+    keys::QUERY_ALLOC_STATUS,
+    keys::QUERY_ALLOC_IDS,
+    keys::QUERY_ALLOC_PROPERTIES,
+    keys::QUERY_AUTHORIZATIONS,
+    keys::QUERY_MIN_ALLOC_UNIT,
+    keys::QUERY_QUEUE_LIST,
+    keys::QUERY_QUEUE_STATUS,
+    keys::QUERY_RES_BLOCKS,
+    keys::QUERY_RES_BLOCK_DEF,
+    keys::QUERY_STORAGE_LIST,
+];
+
+/// The largest number of queries for supported attributes in one request: each returns all attributes.
+const MOST_ABOUT_SUPPORT: usize = 64;
+
+/// The jobs and the process that a query concerns.
+struct Subject<'s> {
+    /// The named job, else that of the requester, else all jobs (a tool has no job of its own).
+    jobs: Vec<&'s Job>,
+    /// The nspace that the query names.
+    named: Option<Vec<u8>>,
+    /// This launcher itself, if it is named and waits for its release.
+    launcher: Option<Proc<'static>>,
+    rank: Option<Rank>,
+    /// `true` if this node is concerned: it is named, or no node is.
+    is_here: bool,
+}
+
+impl Controller {
+    /// Returns the values for the requested keys, with the status that tells if all were found.
+    pub(crate) fn query(&self, cx: &mut Cx<'_>, call: &Query) -> (Status, Vec<Info<'static>>) {
+        let mut found = Vec::new();
+        let (mut num_asked, mut refused) = (0, Vec::new());
+        let about_support = call.queries.iter().filter(|query| is_about_support(query));
+        if about_support.count() > MOST_ABOUT_SUPPORT {
+            let who = cx.name_of(&call.proc);
+            cx.warn(format!(
+                "PMIx_Query_info from {who} asks for supported attributes in more than {MOST_ABOUT_SUPPORT} \
+                queries at once"
+            ));
+            return (Status::ERR_OUT_OF_RESOURCE, Vec::new());
+        }
+        // The table of all processes is long, so a repeated key is answered once.
+        let mut seen = HashSet::new();
+        for query in &call.queries {
+            if is_about_support(query) {
+                num_asked += 1;
+                found.extend(support::with_table(|table| {
+                    SupportLevel::Host.answer(query, table)
+                }));
+                continue;
+            }
+            let meant = self.subject(cx, call, &query.qualifiers);
+            // The jobs are a single one or all of them, so the first one and their number identify them.
+            let first = meant.jobs.first().map(|job| job.nspace.as_bytes());
+            let ended = meant.named.clone().filter(|_| first.is_none());
+            let jobs = (first, ended, meant.jobs.len());
+            for key in &query.keys {
+                let key = key.as_str().unwrap_or_default();
+                let rank = meant.rank.filter(|_| key == keys::PROC_STATE_STATUS);
+                if !seen.insert((
+                    jobs.clone(),
+                    meant.launcher.clone(),
+                    rank,
+                    meant.is_here,
+                    key,
+                )) {
+                    continue;
+                }
+                num_asked += 1;
+                match self.value_of(cx, &meant, key, &query.qualifiers) {
+                    Some(value) => found.push(Info::new(key.to_owned(), value)),
+                    None => refused.extend(REFUSED.iter().copied().filter(|one| *one == key)),
+                }
+            }
+        }
+        let num_found = found.len();
+        let is_refused = !refused.is_empty();
+        if let Some(key) = refused.first() {
+            let (who, name) = (cx.name_of(&call.proc), Attribute::name_of(key));
+            cx.warn(format!(
+                "{who} queried {name}, which pmix run does not support"
+            ));
+        }
+        let status = match num_found {
+            0 if is_refused => Status::ERR_NOT_SUPPORTED,
+            0 => Status::ERR_NOT_FOUND,
+            some if some < num_asked => Status::ERR_PARTIAL_SUCCESS,
+            _ => Status::SUCCESS,
+        };
+        (status, found)
+    }
+
+    /// Returns the jobs and the process that the qualifiers name.
+    fn subject(&self, cx: &Cx<'_>, call: &Query, qualifiers: &[Info<'_>]) -> Subject<'_> {
+        let mut named = None;
+        let mut rank = None;
+        for info in qualifiers {
+            match &info.value {
+                Value::String(Some(text)) if info.key.is(keys::NSPACE) => {
+                    named = Some(text.as_bytes());
+                }
+                Value::Nspace(nspace) if info.key.is(keys::NSPACE) => {
+                    named = Some(nspace.as_bytes());
+                }
+                Value::Proc(Proc { nspace, rank: one }) if info.key.is(keys::PROCID) => {
+                    (named, rank) = (Some(nspace.as_bytes()), Some(*one));
+                }
+                Value::Rank(one) if info.key.is(keys::RANK) => rank = Some(*one),
+                _ => {}
+            }
+        }
+        let own = self.jobs.named(&call.proc.nspace);
+        let jobs = match (named.filter(|name| !name.is_empty()), own) {
+            (Some(name), _) => (self.jobs.iter())
+                .filter(|job| job.nspace.as_bytes() == name)
+                .collect(),
+            (None, Some(own)) => vec![own],
+            (None, None) => self.jobs.iter().collect(),
+        };
+        let layout = &cx.plan.layout;
+        let number = layout.nodes().position(layout.host());
+        let number = number.and_then(|number| u32::try_from(number).ok());
+        let is_node = |info: &&Info<'_>| info.key.is(keys::HOSTNAME) || info.key.is(keys::NODEID);
+        let mut nodes = qualifiers.iter().filter(is_node).peekable();
+        let is_here = nodes.peek().is_none()
+            || nodes.any(|info| match &info.value {
+                Value::String(name) => {
+                    let name = name.as_ref();
+                    name.is_none_or(|name| name.as_bytes() == layout.host())
+                }
+                id => id.to_number::<u32>().ok() == number,
+            });
+        let launcher = named.and_then(|name| self.waiting_launcher(cx, name));
+        Subject {
+            jobs,
+            named: named.map(<[u8]>::to_vec),
+            launcher,
+            rank: rank.filter(|rank| rank.is_valid()),
+            is_here,
+        }
+    }
+
+    fn value_of(
+        &self,
+        cx: &Cx<'_>,
+        meant: &Subject<'_>,
+        key: &str,
+        qualifiers: &[Info<'_>],
+    ) -> Option<Value<'static>> {
+        let jobs = &meant.jobs;
+        match key {
+            keys::QUERY_PROC_TABLE => table(&cx.agent, jobs),
+            keys::QUERY_LOCAL_PROC_TABLE if meant.is_here => table(&cx.agent, jobs),
+            keys::PROC_STATE_STATUS => {
+                let [job] = jobs[..] else {
+                    return None;
+                };
+                let process = cx.agent.job(&job.nspace)?.process(meant.rank?)?;
+                Some(Value::ProcState(state(process)))
+            }
+            keys::BREAKPOINT => match &meant.launcher {
+                Some(launcher) => {
+                    let rows = vec![waits(launcher.clone(), Text::from(BREAKPOINT_IN_INIT))];
+                    Some(Value::DataArray(DataArray::Info(rows)))
+                }
+                None => waiting(&cx.agent, jobs),
+            },
+            keys::QUERY_JOB_STATUS => {
+                let status = |job: &&Job| job.stop.cause().map(|cause| of_cause(cause).1);
+                if jobs.is_empty() {
+                    let status = self.outcomes.status_of(meant.named.as_deref()?)?;
+                    return Some(Value::Status(status));
+                }
+                let failed = jobs.iter().find_map(status);
+                Some(Value::Status(failed.unwrap_or(Status::SUCCESS)))
+            }
+            keys::TIME_REMAINING => {
+                let now = Instant::now();
+                let left = jobs
+                    .iter()
+                    .filter_map(|job| job.stop.time_left(now))
+                    .min()?;
+                u32::try_from(left.as_secs()).ok().map(Value::from)
+            }
+            keys::QUERY_SUPPORTED_KEYS => Some(Value::from(support::query_keys())),
+            keys::QUERY_SPAWN_SUPPORT => Some(Value::from(Directive::supported())),
+            keys::QUERY_DEBUG_SUPPORT => Some(Value::from(Directive::supported_for_debuggers())),
+            keys::QUERY_AVAILABLE_SLOTS => {
+                let spawned = cx.agent.jobs().num_spawned();
+                let spawned = u32::try_from(spawned).unwrap_or(u32::MAX);
+                Some(Value::from(cx.plan.max_spawned.saturating_sub(spawned)))
+            }
+            keys::QUERY_ALLOCATION => {
+                // The launcher has no allocation with an id.
+                let is_named = qualifiers.iter().any(|info| info.key.is(keys::ALLOC_ID));
+                (!is_named).then(|| super::node::allocation(cx.plan.layout.host()))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Returns the processes of the jobs, if there are any jobs.
+fn table(agent: &Agent<'_>, jobs: &[&Job]) -> Option<Value<'static>> {
+    jobs.first()?;
+    let rows = jobs.iter().flat_map(|job| {
+        let local = agent.job(&job.nspace);
+        let processes = local.into_iter().flat_map(|local| local.processes());
+        processes.map(|process| about(job, process))
+    });
+    Some(Value::DataArray(DataArray::ProcInfo(rows.collect())))
+}
+
+/// Returns the processes that wait for a debugger: for each an array with its name and its breakpoint.
+fn waiting(agent: &Agent<'_>, jobs: &[&Job]) -> Option<Value<'static>> {
+    jobs.first()?;
+    let rows = jobs.iter().flat_map(|job| {
+        let local = agent.job(&job.nspace);
+        let processes = local.into_iter().flat_map(|local| local.processes());
+        let running = processes.filter(|process| process.ended.is_none());
+        running.filter_map(|process| {
+            let breakpoint = match process.is_stopped_on_exec {
+                true => Text::from(ON_EXEC.to_vec()),
+                false => job.debugging.breakpoint_of(process.rank)?.clone(),
+            };
+            Some(waits(job.proc(process.rank), breakpoint))
+        })
+    });
+    Some(Value::DataArray(DataArray::Info(rows.collect())))
+}
+
+/// Returns the row for a waiting process.
+fn waits(proc: Proc<'static>, breakpoint: Text<'static>) -> Info<'static> {
+    let about = vec![
+        Info::new(keys::PROCID, proc),
+        Info::new(keys::BREAKPOINT, Value::String(Some(breakpoint))),
+    ];
+    let about = Value::DataArray(DataArray::Info(about));
+    Info::new(keys::PROC_INFO_ARRAY, about)
+}
+
+fn about(job: &Job, process: &Process) -> ProcInfo<'static> {
+    let program = job.plan.apps.get(process.app).map(|app| &app.program);
+    let text = |bytes: &[u8]| Some(Text::new(bytes.to_vec()));
+    ProcInfo {
+        proc: job.proc(process.rank),
+        hostname: text(job.plan.layout.host()),
+        executable_name: program.and_then(|name| text(name.as_encoded_bytes())),
+        pid: process.pid.as_raw_nonzero().get(),
+        exit_code: process
+            .ended
+            .map_or(0, |(ending, _)| ending.exit_code().into()),
+        state: state(process),
+    }
+}
+
+/// Returns the state of a process as the Standard defines it.
+fn state(process: &Process) -> ProcState {
+    if process.restart == Restart::Awaited {
+        return ProcState::RESTART;
+    }
+    match (process.ended, process.link) {
+        (None, Link::Connected) => ProcState::CONNECTED,
+        (None, Link::None | Link::Finalized) => ProcState::RUNNING,
+        (Some((Ending::Exited(0), _)), Link::Connected) => ProcState::TERM_WO_SYNC,
+        (Some((Ending::Exited(0), _)), _) => ProcState::TERMINATED,
+        (Some((Ending::Exited(_), _)), _) => ProcState::TERM_NON_ZERO,
+        (Some((Ending::Signalled { .. }, _)), _) if process.was_killed_by_command() => {
+            ProcState::KILLED_BY_CMD
+        }
+        (Some((Ending::Signalled { .. }, _)), _) => ProcState::ABORTED_BY_SIG,
+    }
+}

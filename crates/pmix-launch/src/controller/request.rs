@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The settings of a spawn request, read from its infos.
+
+mod options;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pmix_server::upcall::Spawn;
+use pmix_topology::{Cpuset, Level};
+use pmix_types::{App as SpawnApp, Info, Proc, Rank, Status, Text, Value, keys};
+
+use super::debug_request::DebugRequest;
+use super::directives::{Asked, Directive, Effect};
+use super::display::Display;
+use super::tool_wait::PAUSE_FOR_TOOL;
+use crate::process::CommandForm;
+use crate::{App, Error, Export, MapBy};
+use read::{
+    bind, command, cpus, directory, envar, here, infos, level, number, own, procs, rank, reader,
+    shorten, text_of, unknown, variable,
+};
+
+/// The reason why a job is not started, with the status for the requester.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: Status,
+    pub(crate) why: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: Status, why: impl Into<String>) -> Self {
+        let why = why.into();
+        Self { status, why }
+    }
+
+    pub(crate) fn of(error: &Error) -> Self {
+        Self::new(error.status(), error.to_string())
+    }
+
+    /// Returns the refusal for required forwarding while output and input do not pass through the launcher.
+    pub(crate) fn unforwarded() -> Self {
+        let why = "its output and input do not pass through the launcher (--forward-io)";
+        Self::new(Status::ERR_NOT_SUPPORTED, why)
+    }
+
+    fn unsupported(what: impl fmt::Display) -> Self {
+        let why = format!("pmix run does not support {what}");
+        Self::new(Status::ERR_NOT_SUPPORTED, why)
+    }
+
+    pub(crate) fn bad(why: impl Into<String>) -> Self {
+        Self::new(Status::ERR_BAD_PARAM, why)
+    }
+}
+
+/// The settings of a requested job. `None` selects the setting of the first job.
+#[derive(Debug, Default)]
+pub(crate) struct Request {
+    pub(crate) apps: Vec<App>,
+    /// `true` to continue after its parent job failed (`PMIX_SPAWN_CHILD_SEP`).
+    pub(crate) is_separate: Option<bool>,
+    pub(crate) map_by: Option<MapBy>,
+    /// The level to which processes are bound; the inner `None` leaves them unbound.
+    pub(crate) bind_to: Option<Option<Level>>,
+    /// The number of cores for each process (`PMIX_CPUS_PER_PROC`, `pe=N`).
+    pub(crate) cores_each: Option<usize>,
+    pub(crate) cpus: Option<Cpuset>,
+    pub(crate) tags_output: Option<bool>,
+    /// `true` if tags also contain the location of processes (`PMIX_IOF_TAG_DETAILED_OUTPUT`).
+    pub(crate) has_detailed_tags: bool,
+    /// The directory for output files (`PMIX_IOF_OUTPUT_TO_DIRECTORY`).
+    pub(crate) output_dir: Option<PathBuf>,
+    /// The name of output files (`PMIX_IOF_OUTPUT_TO_FILE`).
+    pub(crate) output_file: Option<PathBuf>,
+    /// `true` if that name is a pattern (`PMIX_IOF_FILE_PATTERN`).
+    pub(crate) is_pattern: bool,
+    /// `true` if output goes to files only (`PMIX_IOF_FILE_ONLY`).
+    pub(crate) is_in_files_alone: Option<bool>,
+    /// `true` if standard error goes to the destination of standard output.
+    pub(crate) is_merged: Option<bool>,
+    pub(crate) keep_going: Option<bool>,
+    /// `true` if a nonzero exit code of a process terminates the job.
+    pub(crate) ends_by_exit_code: Option<bool>,
+    /// The parts to display before it starts.
+    pub(crate) display: Display,
+    /// `true` to report the number of started processes (`PMIX_SHOW_LAUNCH_PROGRESS`).
+    pub(crate) shows_progress: bool,
+    /// `true` if the job is only prepared (`PMIX_DO_NOT_LAUNCH`).
+    pub(crate) is_only_prepared: bool,
+    /// `true` if the outcomes of jobs that it spawns do not affect that of the launcher (`PMIX_REPORT_CHILD_SEP`).
+    pub(crate) reports_children_apart: bool,
+    /// The largest number of restarts of each failed process (`PMIX_MAX_RESTARTS`).
+    pub(crate) max_restarts: Option<u32>,
+    /// The rank that reads pushed input (`PMIX_FWD_STDIN`, `PMIX_STDIN_TGT`); the wildcard for all.
+    pub(crate) reader: Option<Rank>,
+    /// The form of the command lines of its processes.
+    pub(crate) form: CommandForm,
+    /// The number of processes for each part of the node (`ppr:N:PART`).
+    pub(crate) procs_each: Option<usize>,
+    /// `true` to refuse more processes than processors (`PMIX_NO_OVERSUBSCRIBE`).
+    pub(crate) is_within_processors: bool,
+    /// The processes with which its own are co-located (`PMIX_COLOCATE_PROCS`).
+    pub(crate) beside: Vec<Proc<'static>>,
+    /// The number of processes for each of these (`PMIX_COLOCATE_NPERPROC`), or for each of their nodes
+    /// (`PMIX_COLOCATE_NPERNODE`).
+    num_beside: Option<usize>,
+    num_beside_node: Option<usize>,
+    /// The time limit of the job.
+    pub(crate) timeout: Option<Duration>,
+    /// The time limit for starting it.
+    pub(crate) spawn_timeout: Option<Duration>,
+    /// `true` if the requester requires its output to be forwarded.
+    pub(crate) needs_forwarding: bool,
+    pub(crate) debug: DebugRequest,
+    /// The directives for the job that it starts in turn, if it is an intermediate launcher
+    /// (`PMIX_LAUNCH_DIRECTIVES`).
+    pub(crate) for_launcher: Option<Vec<Info<'static>>>,
+    /// `true` if it is a tool (`PMIX_SPAWN_TOOL`).
+    is_tool: bool,
+    /// The working directory of applications without one of their own.
+    wdir: Option<PathBuf>,
+    /// The changes to the environment of all applications.
+    exports: Vec<Export>,
+    /// The list of `exports` that all applications share, created with the first application.
+    shared: Option<Arc<[Export]>>,
+}
+
+impl Request {
+    /// Reads a spawn request.
+    ///
+    /// # Errors
+    /// Returns [`Refusal`] if it is invalid, or if the launcher does not support it (`PMIX_ERR_NOT_SUPPORTED`).
+    pub(crate) fn of(call: &Spawn, host: &[u8]) -> Result<Self, Refusal> {
+        let mut request = Self::default();
+        for info in &call.infos {
+            request.take(info, host)?;
+        }
+        for asked in &call.apps {
+            let app = request.app(asked, host)?;
+            request.apps.push(app);
+        }
+        request.fill_node();
+        request.mark_launcher();
+        Ok(request)
+    }
+
+    /// Reads the launch directives for the job of a command line. Unlike a spawn, that job already has its
+    /// applications and its name.
+    ///
+    /// # Errors
+    /// Returns [`Refusal`] if a directive is invalid, or cannot be obeyed for such a job (`PMIX_ERR_NOT_SUPPORTED`).
+    pub(crate) fn of_launch(directives: &[Info<'static>], host: &[u8]) -> Result<Self, Refusal> {
+        let mut request = Self::default();
+        for info in directives {
+            match Directive::of(&info.key) {
+                Some(directive) if !directive.is_for_launch() => {
+                    let name = directive.name;
+                    return Err(Refusal::unsupported(format_args!(
+                        "{name} among PMIX_LAUNCH_DIRECTIVES"
+                    )));
+                }
+                _ => request.take(info, host)?,
+            }
+            // Input can be pushed to the job of a command line only if input and output pass through the launcher.
+            if info.key.is(keys::FWD_STDIN) && info.is_required() {
+                request.needs_forwarding |= request.reader.is_some();
+            }
+        }
+        Ok(request)
+    }
+
+    /// Returns the changes to the environment of all applications, and their default working directory.
+    pub(crate) fn of_apps(&self) -> (&[Export], Option<&PathBuf>) {
+        (&self.exports, self.wdir.as_ref())
+    }
+
+    /// Marks an intermediate launcher by a variable. Without it the launcher would not request its directives from
+    /// the server.
+    fn mark_launcher(&mut self) {
+        let stops = self.is_tool && self.debug.stops_in_init();
+        if !stops && self.for_launcher.is_none() {
+            return;
+        }
+        let value = if stops { "1" } else { "0" };
+        let mark = Export::Default(OsStr::new(PAUSE_FOR_TOOL).into(), OsStr::new(value).into());
+        (self.apps.iter_mut()).for_each(|app| app.exports.push(mark.clone()));
+    }
+
+    /// Returns the number of processes.
+    pub(crate) fn num_procs(&self) -> Result<u32, Refusal> {
+        let numbers = self.apps.iter().map(|app| app.num_procs);
+        let sum = numbers.fold(0u32, u32::saturating_add);
+        match sum {
+            0 => Err(Refusal::bad("the applications have no processes")),
+            sum => Ok(sum),
+        }
+    }
+
+    /// Sets the number of processes of applications without one to the number for the node (`ppr:N:node`).
+    fn fill_node(&mut self) {
+        let of_node = self.map_by == Some(MapBy::Level(Level::Node));
+        if let Some(each) = self.procs_each.filter(|_| of_node) {
+            let each = u32::try_from(each).unwrap_or(u32::MAX);
+            let unsaid = self.apps.iter_mut().filter(|app| app.num_procs == 0);
+            unsaid.for_each(|app| app.num_procs = each);
+        }
+    }
+
+    /// Derives the number of processes from the number of processes with which they are co-located, if one of the two
+    /// numbers for that was given.
+    pub(crate) fn count_beside(&mut self, num_others: usize) -> Result<(), Refusal> {
+        let num_procs = match (self.num_beside, self.num_beside_node) {
+            (None, None) => return Ok(()),
+            (Some(each), None) => each.saturating_mul(num_others),
+            // All of the other processes are on this node.
+            (None, Some(on_node)) if num_others > 0 => on_node,
+            (None, Some(_)) => 0,
+            (Some(_), Some(_)) => {
+                return Err(Refusal::bad(
+                    "PMIX_COLOCATE_NPERPROC and PMIX_COLOCATE_NPERNODE do not go together",
+                ));
+            }
+        };
+        if num_procs == 0 {
+            return Err(Refusal::bad("PMIX_COLOCATE_PROCS names no processes"));
+        }
+        let [app] = &mut self.apps[..] else {
+            return Err(Refusal::bad(
+                "a number of processes beside others is that of one application",
+            ));
+        };
+        app.num_procs = u32::try_from(num_procs).unwrap_or(u32::MAX);
+        Ok(())
+    }
+
+    /// Reads an info of the job as a whole.
+    fn take(&mut self, info: &Info<'static>, host: &[u8]) -> Result<(), Refusal> {
+        let Some(directive) = Directive::of(&info.key) else {
+            return unknown(info);
+        };
+        let flag = info.truth().is_true();
+        let asked = match directive.effect {
+            Effect::Obeyed(asked) => asked,
+            Effect::Given => return Ok(()),
+            // A directive with the value `false` requests nothing.
+            Effect::Refused if matches!(info.value, Value::Bool(false)) => return Ok(()),
+            Effect::Refused => return Err(Refusal::unsupported(directive.name)),
+        };
+        match asked {
+            Asked::Separate => self.is_separate = Some(flag),
+            Asked::MapBy => self.map(text_of(info)?)?,
+            Asked::RankBy => rank(text_of(info)?)?,
+            Asked::BindTo => self.bind_to = Some(bind(text_of(info)?)?),
+            Asked::CoresEach => self.cores_each = Some(number(info)?),
+            Asked::Cpus => self.cpus = Some(cpus(text_of(info)?)?),
+            Asked::TagsOutput => self.tags_output = Some(flag),
+            Asked::OutputDir => self.output_dir = Some(own(text_of(info)?).into()),
+            Asked::OutputFile => self.output_file = Some(own(text_of(info)?).into()),
+            Asked::FilePattern => self.is_pattern = flag,
+            Asked::FilesAlone => self.is_in_files_alone = Some(flag),
+            Asked::Merged => self.is_merged = Some(flag),
+            Asked::KeepGoing => self.keep_going = Some(flag),
+            Asked::EndsByExitCode => self.ends_by_exit_code = Some(flag),
+            Asked::ShowMap => self.display.map |= flag,
+            Asked::ShowMapDetailed => self.display.detailed |= flag,
+            Asked::ShowAllocation => self.display.allocation |= flag,
+            Asked::ShowTopology => {
+                here(info, host)?;
+                self.display.topology = true;
+            }
+            Asked::ShowProcessors => {
+                here(info, host)?;
+                self.display.processors = true;
+            }
+            Asked::Parseable => self.display.is_parseable = flag,
+            Asked::ShowProgress => self.shows_progress = flag,
+            Asked::PrepareOnly => self.is_only_prepared = flag,
+            Asked::ChildrenApart => self.reports_children_apart = flag,
+            Asked::Restarts => {
+                self.max_restarts = Some(u32::try_from(number(info)?).unwrap_or(u32::MAX));
+            }
+            Asked::Agent => self.form.agent = command(info)?,
+            Asked::RankInArgv => self.form.has_rank = flag,
+            Asked::ProcsPerPart => self.part(text_of(info)?)?,
+            Asked::WithinProcessors => self.is_within_processors = flag,
+            Asked::Beside => self.beside = procs(info)?,
+            Asked::BesideEach => self.num_beside = Some(number(info)?),
+            Asked::BesideOnNode => self.num_beside_node = Some(number(info)?),
+            Asked::DetailedTags => self.has_detailed_tags = flag,
+            Asked::Input => match reader(info)? {
+                // A rank that `PMIX_STDIN_TGT` named has precedence.
+                Some(rank) => {
+                    self.reader.get_or_insert(rank);
+                }
+                None => self.reader = None,
+            },
+            Asked::Reader => self.reader = reader(info)?,
+            Asked::Options => self.options(text_of(info)?)?,
+            Asked::JobLimit => shorten(&mut self.timeout, number(info)?),
+            Asked::SpawnLimit => shorten(&mut self.spawn_timeout, number(info)?),
+            Asked::Host => here(info, host)?,
+            Asked::Wdir => self.wdir = Some(directory(text_of(info)?)?),
+            Asked::Variable => self.exports.extend(envar(info)?),
+            Asked::ForLauncher => self.for_launcher = Some(infos(info)?),
+            Asked::Tool => self.is_tool = flag,
+            Asked::Debug(directive) => {
+                { self.debug.take(directive, info, None) }.map_err(Refusal::bad)?
+            }
+            Asked::Forwarded => self.needs_forwarding |= flag && info.is_required(),
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if the time limit for starting a job that was requested at `asked` has passed.
+    pub(crate) fn is_late(&self, asked: Instant, now: Instant) -> bool {
+        let limit = self.spawn_timeout;
+        limit.is_some_and(|limit| now.saturating_duration_since(asked) >= limit)
+    }
+
+    /// Parses a mapping such as `core:PE=2:OVERSUBSCRIBE`.
+    fn map(&mut self, text: &Text<'_>) -> Result<(), Refusal> {
+        let text = text.to_str_lossy().to_ascii_lowercase();
+        let unknown = |word: &str| Refusal::unsupported(format_args!("PMIX_MAPBY {word:?}"));
+        if text.starts_with("ppr:") {
+            return self.part(&text.into());
+        }
+        for (place, word) in text.split(':').enumerate() {
+            match (place, word.split_once('=')) {
+                (0, _) if matches!(word, "" | "slot" | "byslot") => self.map_by = Some(MapBy::Slot),
+                (0, _) => {
+                    let name = word.strip_prefix("by").unwrap_or(word);
+                    self.map_by = Some(MapBy::Level(level(name).ok_or_else(|| unknown(word))?));
+                }
+                (_, Some(("pe", count))) => {
+                    let count = count.parse().ok().filter(|count| *count > 0);
+                    self.cores_each = Some(count.ok_or_else(|| unknown(word))?);
+                }
+                // Oversubscription is allowed by default.
+                (_, None) if matches!(word, "oversubscribe" | "inherit" | "noinherit") => {}
+                (_, None) if word == "nooversubscribe" => self.is_within_processors = true,
+                _ => return Err(unknown(word)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Parses the number of processes for each part of the node, such as `2:package`.
+    fn part(&mut self, text: &Text<'_>) -> Result<(), Refusal> {
+        let text = text.to_str_lossy().to_ascii_lowercase();
+        let unknown = || Refusal::unsupported(format_args!("PMIX_PPR {text:?}"));
+        let mut words = text.strip_prefix("ppr:").unwrap_or(&text).split(':');
+        let number = words.next().and_then(|word| word.parse().ok());
+        self.procs_each = Some(number.filter(|each| *each > 0).ok_or_else(unknown)?);
+        let part = words.next().and_then(level).ok_or_else(unknown)?;
+        self.map_by = Some(MapBy::Level(part));
+        for word in words {
+            match word {
+                "oversubscribe" => {}
+                "nooversubscribe" => self.is_within_processors = true,
+                _ => return Err(unknown()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the changes to the environment of all applications, as a list that they share.
+    fn exports_of_all(&mut self) -> Option<Export> {
+        if self.exports.is_empty() {
+            return None;
+        }
+        let exports = &self.exports;
+        let shared = self.shared.get_or_insert_with(|| exports.as_slice().into());
+        Some(Export::All(Arc::clone(shared)))
+    }
+
+    /// Reads an application. Directives of the job among its infos apply to the job.
+    fn app(&mut self, asked: &SpawnApp<'static>, host: &[u8]) -> Result<App, Refusal> {
+        let num_procs = u32::try_from(asked.maxprocs);
+        let num_procs = num_procs.map_err(|_| Refusal::bad("a number of processes below 0"))?;
+        let first = asked.cmd.as_ref().or_else(|| asked.argv.first());
+        let program = first.map(own).filter(|program| !program.is_empty());
+        let program = program.ok_or_else(|| {
+            Refusal::new(
+                Status::ERR_JOB_NO_EXE_SPECIFIED,
+                "an application without a program",
+            )
+        })?;
+        let mut wdir = asked.cwd.as_ref().map(directory).transpose()?;
+        wdir = wdir.or_else(|| self.wdir.clone());
+        let mut exports: Vec<_> = asked.env.iter().filter_map(variable).collect();
+        exports.extend(self.exports_of_all());
+        for info in &asked.info {
+            match Directive::of(&info.key).map(|directive| directive.effect) {
+                Some(Effect::Obeyed(Asked::Wdir)) => wdir = Some(directory(text_of(info)?)?),
+                Some(Effect::Obeyed(Asked::Variable)) => exports.extend(envar(info)?),
+                Some(Effect::Obeyed(Asked::Debug(directive))) => {
+                    let taken = self.debug.take(directive, info, Some(self.apps.len()));
+                    taken.map_err(Refusal::bad)?;
+                }
+                _ => self.take(info, host)?,
+            }
+        }
+        Ok(App {
+            program,
+            args: asked.argv.iter().skip(1).map(own).collect(),
+            num_procs,
+            wdir,
+            exports,
+        })
+    }
+}
