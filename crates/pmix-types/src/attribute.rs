@@ -87,7 +87,7 @@ impl Attribute {
         self.full_name
     }
 
-    /// Returns the key that messages carry, as in the newest release with the attribute.
+    /// Returns the key in messages: that of the newest release with the attribute.
     #[must_use]
     pub const fn key(&self) -> &'static str {
         self.key
@@ -100,19 +100,19 @@ impl Attribute {
         has.then(|| of_release(self.keys, release).unwrap_or(self.key))
     }
 
-    /// Returns the releases that use a different key, with that key.
+    /// Returns the releases in which the key differs, each with its key.
     #[must_use]
     pub const fn other_keys(&self) -> &'static [(Release, &'static str)] {
         self.keys
     }
 
-    /// Returns the key that the Standard gives, if it differs.
+    /// Returns the key in the Standard, if it differs from [`Self::key`].
     #[must_use]
     pub const fn standard_key(&self) -> Option<&'static str> {
         self.standard_key
     }
 
-    /// Returns the C type of the value as the headers state it; `varies` if they leave it open.
+    /// Returns the C type of the value by the headers, or `varies` if they do not specify it.
     #[must_use]
     pub const fn c_type(&self) -> &'static str {
         self.c_type
@@ -125,19 +125,19 @@ impl Attribute {
         has.then(|| of_release(self.c_types, release).unwrap_or(self.c_type))
     }
 
-    /// Returns the releases that state a different type, with that type.
+    /// Returns the releases in which the C type differs, each with its type.
     #[must_use]
     pub const fn other_c_types(&self) -> &'static [(Release, &'static str)] {
         self.c_types
     }
 
-    /// Returns the type that the Standard gives, if it differs.
+    /// Returns the type in the Standard, if it differs from [`Self::c_type`].
     #[must_use]
     pub const fn standard_type(&self) -> Option<&'static str> {
         self.standard_type
     }
 
-    /// Returns the data type for the C type, if exactly one data type carries it.
+    /// Returns the data type for the C type, if exactly one data type has this C type.
     #[must_use]
     pub const fn data_type(&self) -> Option<DataType> {
         self.data_type
@@ -155,7 +155,7 @@ impl Attribute {
         self.is_deprecated
     }
 
-    /// Returns the standing of the attribute in the PMIx Standard.
+    /// Returns the status of the attribute in the PMIx Standard.
     #[must_use]
     pub const fn standing(&self) -> Standing {
         self.standing

@@ -36,8 +36,8 @@ impl Attribute {
         Self::sharing(key).find(|row| row.key_in(release) == Some(key))
     }
 
-    /// Returns every attribute that has the key in any release, starting with the one that printing
-    /// uses.
+    /// Returns every attribute that has the key in any release. The first one is that of
+    /// [`Self::by_key`].
     pub fn sharing(key: &str) -> impl Iterator<Item = &'static Self> + use<> {
         let start = KEYS.partition_point(|(known, _)| *known < key);
         let end = KEYS.partition_point(|(known, _)| *known <= key);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data as text for people.
+//! Data as text for users.
 //!
-//! The C functions `PMIx_Value_string`, `PMIx_Info_string`, `PMIx_Proc_string`, `PMIx_App_string` and
-//! `PMIx_Resource_unit_string` give the same text. The Standard leaves its form to the implementation, so a program reads
-//! the data themselves and not this text; the JSON form (feature `serde`) is the one to parse.
+//! The C functions `PMIx_Value_string`, `PMIx_Info_string`, `PMIx_Proc_string`, `PMIx_App_string`
+//! and `PMIx_Resource_unit_string` give the same text. The Standard does not specify the text, so
+//! programs should not parse it. The JSON form (feature `serde`) is meant for parsing.
 
 mod words;
 
@@ -11,7 +11,7 @@ use std::fmt::{self, Display, Formatter};
 
 use crate::{App, DataArray, Info, Proc, ResourceUnit, Value};
 
-/// Shows the type of the value and its content: `PMIX_INT32: 7`.
+/// Formats the type and the content of the value: `PMIX_INT32: 7`.
 impl Display for Value<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let data_type = self.data_type().pretty();
@@ -26,7 +26,8 @@ impl Display for Value<'_> {
     }
 }
 
-/// Shows the key, the flags if there are any, and the value: `pmix.timeout [REQUIRED]: PMIX_INT32: 7`.
+/// Formats the key, the flags if there are any, and the value: `pmix.timeout [REQUIRED]:
+/// PMIX_INT32: 7`.
 impl Display for Info<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.key)?;
@@ -37,14 +38,14 @@ impl Display for Info<'_> {
     }
 }
 
-/// Shows the nspace and the rank: `job@1:3`.
+/// Formats the nspace and the rank: `job@1:3`.
 impl Display for Proc<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.nspace, self.rank)
     }
 }
 
-/// Shows the command, the number of processes, the arguments and the infos.
+/// Formats the command, the number of processes, the arguments and the infos.
 impl Display for App<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if let Some(cmd) = &self.cmd {
@@ -58,7 +59,7 @@ impl Display for App<'_> {
     }
 }
 
-/// Shows the type of the items and the items: `PMIX_STRING: [a, NULL]`.
+/// Formats the type of the elements and the elements: `PMIX_STRING: [a, NULL]`.
 impl Display for DataArray<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.data_type().pretty())?;
@@ -66,7 +67,7 @@ impl Display for DataArray<'_> {
     }
 }
 
-/// Shows the number of units and the type of the devices.
+/// Formats the number of units and the type of the devices.
 impl Display for ResourceUnit {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {}", self.count, self.device_type.pretty())
@@ -88,7 +89,8 @@ mod tests {
     use super::*;
     use crate::*;
 
-    /// Fails on what `Debug` shows: names of variants and structures, braces, `Some` and `None`, quotes.
+    /// Checks that a text has no traces of `Debug`: names of variants and structures, braces,
+    /// `Some`, `None` or quotes.
     fn check(text: &str, names: &[&str]) {
         for mark in names
             .iter()

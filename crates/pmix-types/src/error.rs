@@ -13,10 +13,10 @@ use crate::Status;
 /// The content of an error: status, message, place, offset and cause.
 ///
 /// Each crate has its own error type, declared by [`error_type!`](crate::error_type), which is a
-/// pointer to an `ErrorDetail`. `Display` prints all of it in one line, including the cause.
-/// [`cause`](Self::cause) returns the cause with its original type. `source()` returns `None`, so
-/// that a program that prints the chain of an error prints each cause once. Two errors are equal if
-/// their status and text are equal.
+/// pointer to an `ErrorDetail`. `Display` prints the whole content in one line, including the
+/// cause. [`cause`](Self::cause) returns the cause with its original type. `source()` returns
+/// `None`, so that a program that prints the chain of an error prints each cause once. Two errors
+/// are equal if their status and text are equal.
 #[derive(Clone)]
 pub struct ErrorDetail {
     status: Status,
@@ -56,8 +56,8 @@ impl ErrorDetail {
         }
     }
 
-    /// Creates an error that repeats the text of an error from a lower layer and keeps it as the
-    /// cause.
+    /// Creates an error that has the text of an error from a lower layer, and keeps that error as
+    /// the cause.
     #[cold]
     pub fn passed_on(status: Status, cause: impl Error + Send + Sync + 'static) -> Self {
         let what = cause.to_string();
@@ -87,21 +87,21 @@ impl ErrorDetail {
         self
     }
 
-    /// Moves the offset by `start`, for bytes that begin at `start` in a larger input.
+    /// Adds `start` to the offset: the error is about bytes that begin there in a larger input.
     #[must_use]
     pub fn shifted_by(mut self, start: usize) -> Self {
         self.offset = self.offset.map(|offset| offset.saturating_add(start));
         self
     }
 
-    /// Sets the place: the part of the input that is at fault.
+    /// Sets the place: the path of the invalid part of the input.
     #[must_use]
     pub fn with_place(mut self, place: impl Into<String>) -> Self {
         self.place = place.into();
         self
     }
 
-    /// Prefixes the place with the part that encloses it.
+    /// Prefixes the place with an enclosing part of the input.
     #[must_use]
     pub fn inside(mut self, outer: impl fmt::Display) -> Self {
         self.place = match self.place.is_empty() {
@@ -124,7 +124,7 @@ impl ErrorDetail {
         self.status
     }
 
-    /// Returns the part that is at fault, from the outermost inwards; empty if none was set.
+    /// Returns the path of the invalid part, outermost part first. It is empty if none was set.
     #[must_use]
     pub fn place(&self) -> &str {
         &self.place
@@ -187,7 +187,7 @@ impl fmt::Debug for ErrorDetail {
 /// The text includes the cause, so there is no `source`.
 impl Error for ErrorDetail {}
 
-/// Declares the error type of a crate: a pointer to an [`ErrorDetail`], which the crate fills.
+/// Declares the error type of a crate: a pointer to an [`ErrorDetail`].
 ///
 /// The error types of lower layers that are listed after `passes on` convert into it: their status
 /// and text are kept, and they become its cause.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The JSON form of the model (feature `serde`), both ways.
+//! The JSON form of the model (feature `serde`): printing and reading.
 //!
 //! Every structure implements serde's traits. A list of data of one type is printed through
 //! [`List`] and read through [`ListOf`]. `docs/json.md` documents the forms, with an example of
 //! each: numbers are exact to 64 bits, floating point numbers are strings with enough digits, text
 //! that is not UTF-8 and bytes are `{"hex": …}`, and the members of an object are in alphabetical
-//! order. Reading is strict: an unknown member is an error, and errors name the place:
-//! `value[2].data: 300 does not fit PMIX_UINT8 (0 to 255)`. Nesting is bounded, and no memory is
-//! reserved for a stated length.
+//! order. Reading is strict: an unknown member is an error. Errors have the path: `value[2].data:
+//! 300 does not fit PMIX_UINT8 (0 to 255)`. Nesting is bounded, and no memory is reserved for a
+//! length that the text states.
 
 mod form;
 mod node;
@@ -32,7 +32,7 @@ pub(crate) use typed::untyped;
 //
 // Source: `docs/json.md`, which defines the JSON form.
 
-/// A serializer of data of one type as a list without their type; see [`ListOf`].
+/// A serializer of data of one type, as a list without the type. See [`ListOf`].
 #[derive(Clone, Copy, Debug)]
 pub struct List<'a>(pub &'a DataArray<'a>);
 
@@ -73,7 +73,7 @@ impl<'n> ListOf<'n> {
         }
     }
 
-    /// Sets the name of the list, with which the places in errors begin, as in `value[2].data`.
+    /// Sets the name of the list, with which paths in errors begin, as in `value[2].data`.
     #[must_use]
     pub const fn named(self, name: &'n str) -> Self {
         Self { name, ..self }

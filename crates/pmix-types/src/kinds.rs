@@ -109,7 +109,8 @@ open_number! {
 }
 
 open_number! {
-    /// A request of a client to its server (`pmix_cmd_t`). The public headers name none of them.
+    /// A request of a client to its server (`pmix_cmd_t`). The public headers define no constants
+    /// for them.
     pub struct Command(u8) = "COMMAND" in NO_COMMANDS;
 }
 

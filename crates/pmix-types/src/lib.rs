@@ -4,10 +4,10 @@
 //! This crate defines the values that all other crates exchange: [`Status`], [`Proc`], [`Info`],
 //! [`Value`] with one variant for each data type, [`DataArray`], and the encoded regular expression
 //! [`Regex2`]. A value may borrow from the message that contains it; [`IntoOwned`] copies it. The
-//! crate `bfrops` packs and unpacks values. There are no dependencies and no I/O; the feature
-//! `serde` adds the module `json`, the documented JSON form of the model. Numbers follow the PMIx
-//! Standard (chapter "Constants and structures"). Unknown numbers are kept, never rejected, so a
-//! value from a newer peer survives a round trip.
+//! crate `bfrops` packs and unpacks values. There are no dependencies and no I/O. The feature
+//! `serde` adds the module `json`: the documented JSON form of the model. Numbers follow the PMIx
+//! Standard (chapter "Constants and structures"). Unknown numbers are kept, so a value from a newer
+//! peer can be sent on unchanged.
 //!
 //! A named number has three texts: `name()` is the constant of the headers without `PMIX_`;
 //! `Display` prints it with the prefix and `FromStr` parses that; `pretty()` returns the text of

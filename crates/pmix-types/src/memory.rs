@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Allocation of memory whose size a caller or a peer decides: if none is left, the caller gets an
-//! error instead of an abort.
+//! Allocation of memory whose size a caller or a peer determines. Without memory, these functions
+//! return an error instead of aborting.
 //!
 //! Rust aborts the process when an allocation fails. Code that allocates a size from outside
-//! therefore asks this module first. A large piece is probed on its own. Small pieces are counted,
-//! and memory is probed once per [`SMALL`] bytes of them. Each probe also allocates [`RESERVE`]
-//! bytes and frees them at once: error texts, small copies and call stacks use that room without
-//! checks of their own.
+//! therefore asks this module first. A large size is probed by itself: the memory is allocated and
+//! freed at once. Small sizes are added up, and memory is probed once for each [`SMALL`] bytes.
+//! Each probe allocates [`RESERVE`] bytes more, which error texts, small copies and call stacks use
+//! without checks.
 //!
 //! Source: none outside; sizes are in bytes.
 
@@ -16,14 +16,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::Status;
 
-/// The most bytes that small pieces may take before memory is probed.
+/// The number of bytes of small allocations after which memory is probed.
 pub const SMALL: usize = 64 << 10;
 
-/// The bytes that must stay available besides the requested ones.
+/// The bytes that must stay available in addition to the requested ones.
 pub const RESERVE: usize = 1 << 20;
 
-/// The error for a request whose size a caller or a peer decided and for which the process has no
-/// memory.
+/// The error for an allocation for which the process has no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
     bytes: usize,
@@ -46,18 +45,18 @@ impl fmt::Display for OutOfMemory {
 
 impl std::error::Error for OutOfMemory {}
 
-/// The bytes of small pieces since the last probe.
+/// The bytes of small allocations since the last probe.
 static COUNTED: AtomicUsize = AtomicUsize::new(0);
 
 /// Checks that the process has memory for `bytes` more bytes, which the caller allocates next.
 ///
 /// # Errors
 ///
-/// The process has no room for them, or no reserve would be left.
+/// The process has no memory for them, or no reserve would be left.
 #[inline]
 pub fn check(bytes: usize) -> Result<(), OutOfMemory> {
     if bytes < SMALL {
-        // Relaxed is enough: a race can lose a count, which only delays the next probe.
+        // Relaxed ordering is enough: a race can lose a count, which only delays the next probe.
         let counted = COUNTED.load(Ordering::Relaxed) + bytes;
         if counted < SMALL {
             COUNTED.store(counted, Ordering::Relaxed);
@@ -73,7 +72,7 @@ pub fn check(bytes: usize) -> Result<(), OutOfMemory> {
 #[repr(align(128))]
 struct ProbeUnit([u8; 128]);
 
-/// Allocates `bytes` and the reserve, and frees them.
+/// Probes memory: allocates `bytes` plus the reserve, and frees them.
 #[cold]
 #[inline(never)]
 fn ask(bytes: usize) -> Result<(), OutOfMemory> {
@@ -83,12 +82,12 @@ fn ask(bytes: usize) -> Result<(), OutOfMemory> {
         .saturating_add(RESERVE)
         .div_ceil(size_of::<ProbeUnit>());
     let asked = room.try_reserve_exact(parts);
-    // Without this the compiler removes the allocation, because nothing uses it.
+    // Without this, the compiler would remove the unused allocation.
     std::hint::black_box(room.as_ptr());
     asked.map_err(|_| OutOfMemory { bytes })
 }
 
-/// Returns the approximate number of bytes that the allocator takes for a piece.
+/// Returns the approximate number of bytes that the allocator uses for an allocation.
 #[must_use]
 pub const fn allocated(bytes: usize) -> usize {
     match bytes {
@@ -98,8 +97,8 @@ pub const fn allocated(bytes: usize) -> usize {
     }
 }
 
-/// Reserves room for at least `additional` more items, with amortized growth: a list that grows
-/// repeatedly doubles its capacity.
+/// Reserves memory for at least `additional` more items. If the list must grow, its capacity at
+/// least doubles.
 ///
 /// # Errors
 ///
@@ -108,8 +107,8 @@ pub const fn allocated(bytes: usize) -> usize {
 pub fn reserve<T>(list: &mut Vec<T>, additional: usize) -> Result<(), OutOfMemory> {
     match list.capacity() - list.len() >= additional {
         true => Ok(()),
-        // Double the capacity. If memory does not suffice for that, grow by a small step: with room
-        // for the requested items only, a list that grows item by item would move each time.
+        // Doubles the capacity. If there is no memory for that, grows by a small step: with memory
+        // for only the requested items, a list that grows item by item would move each time.
         false => grow(list, additional, |list| {
             let step = additional.max(SMALL / size_of::<T>().max(1));
             list.try_reserve(additional)
@@ -118,7 +117,7 @@ pub fn reserve<T>(list: &mut Vec<T>, additional: usize) -> Result<(), OutOfMemor
     }
 }
 
-/// Reserves room for exactly `additional` more items.
+/// Reserves memory for exactly `additional` more items.
 ///
 /// # Errors
 ///
@@ -144,12 +143,12 @@ fn grow<T>(
     let bytes = (list.capacity() - before) * size_of::<T>();
     match bytes < SMALL {
         true => check(allocated(bytes)),
-        // The items are already allocated; only the reserve is still to be probed.
+        // The items are already allocated, so only the reserve is probed.
         false => ask(0),
     }
 }
 
-/// Creates an empty list with room for `capacity` items.
+/// Creates an empty list with reserved memory for `capacity` items.
 ///
 /// # Errors
 ///
@@ -177,7 +176,7 @@ pub fn copy<T: Copy>(items: &[T]) -> Result<Vec<T>, OutOfMemory> {
 ///
 /// # Errors
 ///
-/// The process has no memory for them; the list is unchanged.
+/// The process has no memory for them. Then the list is unchanged.
 #[inline]
 pub fn append<T: Copy>(list: &mut Vec<T>, items: &[T]) -> Result<(), OutOfMemory> {
     reserve(list, items.len())?;

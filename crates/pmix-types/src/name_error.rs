@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The error for a text that names nothing.
+//! The error for a text that is not a name.
 //!
 //! Source: none outside; `FromStr` of the types of this crate returns it.
 
@@ -13,7 +13,7 @@ pub struct ParseNameError {
 }
 
 impl ParseNameError {
-    /// Creates an error for `text`, which was parsed as a `kind`. A long text is cut.
+    /// Creates an error for `text`, which is not a valid `kind`. A long text is truncated.
     pub(crate) fn new(kind: &'static str, text: &str) -> Self {
         let text = text.chars().take(64).collect();
         Self { kind, text }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Open numbers: newtypes over an integer whose known values have names.
 //!
-//! A number without a name is as valid as a named one. It survives a round trip, prints as
-//! `PMIX_PROC_STATE(77)` and is parsed from that text, so nothing from a newer peer is lost.
+//! A number without a name is as valid as a named one. It prints as `PMIX_PROC_STATE(77)` and is
+//! parsed from that text, so numbers of a newer peer are not lost.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types"; the rule that unknown numbers
 //! survive is this project's own.
@@ -24,8 +24,8 @@ pub(crate) fn digits(text: &str) -> Option<(bool, u32, &str)> {
 
 /// Defines an open number: the newtype, its lookups, `Display`, `Debug` and `FromStr`.
 ///
-/// `"PROC_STATE"` is the word for unnamed numbers, and the table holds the named ones. The form
-/// with `bits` prints and parses unions such as `PMIX_INFO_REQD|PMIX_INFO_QUALIFIER`.
+/// `"PROC_STATE"` is the word with which unnamed numbers print, and the table has the named ones.
+/// The form with `bits` prints and parses unions such as `PMIX_INFO_REQD|PMIX_INFO_QUALIFIER`.
 macro_rules! open_number {
     ($(#[$doc:meta])* pub struct $name:ident($int:ty) = $kind:literal in $table:path;) => {
         open_number!(@type $(#[$doc])* #[derive(Default)] $name $int, $kind, $table);
@@ -99,8 +99,8 @@ macro_rules! open_number {
         }
 
         impl std::fmt::Display for $name {
-            /// Prints the name, or the names of the bits joined by `|`, with the unnamed bits last,
-            /// in hex.
+            /// Prints the name, or the names of the bits joined by `|`. Unnamed bits are last, in
+            /// hexadecimal.
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 if let Some(name) = self.name() {
                     return write!(f, "PMIX_{name}");

@@ -33,7 +33,7 @@ pub use truth::Truth;
 // Source: PMIx Standard, chapter "Data Structures and Types", for the statuses that the functions
 // of `ops` return.
 
-/// The reason that an operation on a value, an info or an environment was rejected.
+/// The reason for which an operation on a value, an info or an environment was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueError(ValueErrorKind);
 
@@ -41,7 +41,8 @@ pub struct ValueError(ValueErrorKind);
 enum ValueErrorKind {
     /// The datum has a type other than the requested one.
     Mismatch { expected: DataType, found: DataType },
-    /// One of the two types is not numeric, or both are numbers with a special meaning.
+    /// One of the types is not numeric, or both are numbers with a meaning of their own, such as
+    /// ranks.
     NotConvertible { from: DataType, to: DataType },
     /// A negative number for an unsigned type.
     SignChanges { from: DataType, to: DataType },

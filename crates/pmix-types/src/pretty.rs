@@ -143,7 +143,7 @@ impl DataType {
     #[must_use]
     pub const fn pretty(self) -> &'static str {
         match self {
-            // Neither is the type of a datum.
+            // These two are not types of data.
             Self::UNDEF | Self::DATA_TYPE_MAX => "UNKNOWN",
             _ => match self.constant() {
                 Some(row) => row.full_name(),
@@ -169,7 +169,7 @@ impl Status {
 }
 
 impl InfoFlags {
-    /// Returns the text of `PMIx_Info_directives_string`, which knows four of the flags.
+    /// Returns the text of `PMIx_Info_directives_string`, which has names for four of the flags.
     #[must_use]
     pub const fn pretty(self) -> &'static str {
         if self.contains(Self::QUALIFIER) {

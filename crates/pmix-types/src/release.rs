@@ -10,7 +10,7 @@ use crate::ParseNameError;
 /// project implements.
 pub const ABI_VERSION: &str = "5.0";
 
-/// A release of OpenPMIx; older releases compare less.
+/// A release of OpenPMIx. An older release is less than a newer one.
 ///
 /// The last two are snapshots that both have the version 7.0.0a1: the snapshot that the extension
 /// documents describe, and a later one.
@@ -98,15 +98,15 @@ impl Releases {
         Release::ALL.into_iter().filter(move |r| self.contains(*r))
     }
 
-    /// Returns the oldest release of the set: the release that introduced a name, as far as the
-    /// tables reach back.
+    /// Returns the oldest release of the set. It introduced the name, unless this is the oldest
+    /// release in the tables.
     #[must_use]
     pub fn since(self) -> Option<Release> {
         self.iter().next()
     }
 
-    /// Returns the newest release of the set: the last release with a name. Returns `None` if the
-    /// set contains the newest release of all.
+    /// Returns the newest release of the set, which is the last one with the name. Returns `None`
+    /// if the set contains the newest release in the tables.
     #[must_use]
     pub fn until(self) -> Option<Release> {
         self.iter().last().filter(|last| *last != Release::Master)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables of named numbers: the rows of the generated files and the lookups in them.
+//! Tables of named numbers: their rows, which are in generated files, and lookups in them.
 //!
 //! Source: the tables of `data`, each of which names its source.
 
@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use crate::{Release, Releases};
 
-/// The standing of a name in the PMIx Standard.
+/// The status of a name in the PMIx Standard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Standing {
     /// Part of the Standard.
@@ -23,7 +23,7 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// Returns the standing as a lower-case word.
+    /// Returns the status as a lower-case word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl Standing {
 /// A named number of the PMIx headers.
 ///
 /// Several names may share a number. The first of them in its table is the canonical name, which
-/// printing uses. It is never a deprecated name unless all of them are deprecated.
+/// printing uses. It is a deprecated name only if all names of the number are deprecated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Constant<N: 'static> {
     pub(crate) full_name: &'static str,
@@ -47,7 +47,7 @@ pub struct Constant<N: 'static> {
     pub(crate) releases: Releases,
     pub(crate) is_deprecated: bool,
     pub(crate) standing: Standing,
-    /// The different numbers in some releases.
+    /// The releases in which the number differs, each with its number.
     pub(crate) elsewhere: &'static [(Release, N)],
 }
 
@@ -107,7 +107,7 @@ impl<N: Copy> Constant<N> {
         self.releases.contains(release).then_some(number)
     }
 
-    /// Returns the releases that have a different number, with that number.
+    /// Returns the releases in which the number differs, each with its number.
     #[must_use]
     pub const fn other_numbers(&self) -> &'static [(Release, N)] {
         self.elsewhere
@@ -125,7 +125,7 @@ impl<N: Copy> Constant<N> {
         self.is_deprecated
     }
 
-    /// Returns the standing of the name in the PMIx Standard.
+    /// Returns the status of the name in the PMIx Standard.
     #[must_use]
     pub const fn standing(&self) -> Standing {
         self.standing
@@ -134,7 +134,7 @@ impl<N: Copy> Constant<N> {
 
 /// The named numbers of a type.
 pub(crate) struct Table<N: 'static> {
-    /// The rows, sorted by number; the canonical name is the first of equal numbers.
+    /// The rows, sorted by number. The canonical name is the first row of a number.
     pub(crate) rows: &'static [Constant<N>],
     /// Indices into `rows`, sorted by name.
     pub(crate) by_name: &'static [u16],
@@ -180,7 +180,7 @@ pub(crate) fn without_prefix(name: &str) -> &str {
     }
 }
 
-/// Compares a name of a table with a requested name, ignoring the case of the latter.
+/// Compares a name of a table with a requested name, in upper or lower case.
 pub(crate) fn by_name(ours: &str, asked: &str) -> Ordering {
     let asked = asked.bytes().map(|b| b.to_ascii_uppercase());
     ours.bytes().cmp(asked)

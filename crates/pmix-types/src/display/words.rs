@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The text of each type of data: numbers as they are, named numbers by their constants, structures as
-//! `(member=text, …)` with the members of C, lists as `[text, …]`, null pointers as `NULL`.
+//! The text of data by type: numbers in decimal, named numbers as the name of the constant,
+//! structures as `(member=text, …)` with the names of C, lists as `[text, …]`, null pointers as
+//! `NULL`.
 
 use std::borrow::Cow;
 use std::fmt::{self, Formatter};
 
 use crate::*;
 
-/// The number of bytes of a byte object that are shown.
+/// The number of bytes of a byte object that are printed.
 const SHOWN: usize = 32;
 
-/// A datum with a text for people, which leaves out the type of the datum.
+/// A datum with a text for users, without the type of the datum.
 pub(super) trait Words {
     /// Writes the text.
     fn words(&self, f: &mut Formatter<'_>) -> fmt::Result;
 }
 
-/// Types whose `Display` is their text. A width that the caller gives is not for each of the members.
+/// Implements `Words` for types whose `Display` is their text. It ignores the width of the caller,
+/// which is not meant for members.
 macro_rules! displayed {
     ($($type:ty,)*) => {
         $(impl Words for $type {
@@ -37,7 +39,7 @@ displayed! {
     StoragePersistence,
 }
 
-/// Structures: the names that their members have in C, and the fields.
+/// Implements `Words` for structures: the names of their members in C, and their fields.
 macro_rules! structures {
     ($($type:ty {
         $first:literal: $first_field:ident $(as $first_how:ident)?,
@@ -142,7 +144,7 @@ impl<T: Words> Words for Box<T> {
 }
 
 impl Words for Cow<'_, [u8]> {
-    /// Writes the number of bytes, and the first of them in hex.
+    /// Writes the number of bytes, and the first bytes in hexadecimal.
     fn words(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "size {}", self.len())?;
         for (place, byte) in self.iter().take(SHOWN).enumerate() {
@@ -163,13 +165,13 @@ impl Words for RegexBytes<'_> {
 }
 
 impl Words for () {
-    /// Writes that there is a pointer, of which the model keeps nothing.
+    /// Writes that the datum is a pointer, whose content the model does not keep.
     fn words(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str("an address")
     }
 }
 
-/// Writes a character of C, or its number where it cannot be shown.
+/// Writes a C character, or its number if it is not printable.
 fn letter(byte: u8, f: &mut Formatter<'_>) -> fmt::Result {
     match byte.is_ascii_graphic() {
         true => write!(f, "{}", char::from(byte)),
@@ -177,7 +179,8 @@ fn letter(byte: u8, f: &mut Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// Writes the text of the content of a value or an array; in tests also makes one of each.
+/// Implements the text of the content of a value or an array. For tests, also defines a function
+/// that returns one of each variant.
 macro_rules! each {
     ($of:ident, $words:ident, $all:ident, [$default:expr], { $($other:pat => $none:expr,)* } $($variant:ident)*) => {
         #[doc = concat!("Writes the content of a `", stringify!($of), "`.")]
@@ -188,7 +191,7 @@ macro_rules! each {
             }
         }
 
-        /// Makes one of each variant, with its name.
+        /// Returns one of each variant, with its name.
         #[cfg(test)]
         pub(super) fn $all() -> Vec<(&'static str, $of<'static>)> {
             vec![$((stringify!($variant), $of::$variant($default)),)*]

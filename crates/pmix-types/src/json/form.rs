@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The JSON form of a type: printing and reading, and the members of an object.
+//! The trait of types with a JSON form, and the parser of objects.
 
 use std::borrow::Cow;
 
@@ -10,8 +10,8 @@ use super::path::{At, Fault};
 
 /// A type with a JSON form.
 ///
-/// The trait exists besides serde's traits, because much of the model consists of foreign types
-/// whose serde form differs: bytes, options, vectors, floating point numbers.
+/// This project has its own trait because serde's traits already define other forms for types of
+/// the standard library: bytes, options, vectors, floating point numbers.
 pub(crate) trait Form: Sized {
     /// `true` if an empty list of this type prints as `null`, because its C form is a null pointer.
     const NONE_IS_NULL: bool = false;
@@ -37,7 +37,7 @@ impl<T: Form> Serialize for As<'_, T> {
     }
 }
 
-/// A pointer has no content: it prints as null, and reading accepts anything.
+/// A pointer has no content: it prints as `null`, and any JSON is read as a pointer.
 impl Form for () {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_unit()

@@ -11,17 +11,17 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Se
 
 use super::path::{At, Fault};
 
-/// The greatest depth of nested lists and objects.
+/// The maximum depth of nested lists and objects.
 const MAX_DEPTH: u32 = 128;
 
-/// The most characters of a string that an error quotes.
+/// The maximum number of characters of a string that an error quotes.
 const SHOWN: usize = 40;
 
 /// A JSON value.
 pub(crate) enum Node<'de> {
     Null,
     Bool(bool),
-    /// A whole number; every signed and unsigned 64-bit number fits.
+    /// An integer. Every signed and unsigned 64-bit number fits.
     Whole(i128),
     Number(f64),
     Text(Cow<'de, str>),
@@ -30,7 +30,7 @@ pub(crate) enum Node<'de> {
 }
 
 impl Node<'_> {
-    /// Returns the whole number of the node.
+    /// Returns the node as an integer.
     pub(crate) fn whole(&self, at: &At<'_>) -> Result<i128, Fault> {
         match self {
             Self::Whole(number) => Ok(*number),
@@ -67,7 +67,7 @@ impl<'de> Deserialize<'de> for Node<'de> {
     }
 }
 
-/// The reader of a node at a depth.
+/// A reader of a node at this depth.
 #[derive(Clone, Copy)]
 struct Level(u32);
 

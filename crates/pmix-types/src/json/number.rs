@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Truth values and numbers; floating point numbers are printed as C's `%.9g` and `%.17g` do.
+//! The JSON form of booleans and numbers. Floating point numbers are printed like C's `%.9g` and
+//! `%.17g`.
 //!
-//! A datum is a string, because JSON cannot express infinity and because a reader must not lose a
-//! digit. The digits suffice to tell any two numbers apart. A monitor's measurement is a JSON
-//! number, without a decimal point if it is whole.
+//! A floating point number is printed as a string, because JSON cannot express infinity, and
+//! because a parser of JSON may lose digits. Different numbers have different digits. A monitor's
+//! measurement is a JSON number, without a decimal point if it is an integer.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,7 +22,7 @@ fn spell(number: f64, digits: usize) -> String {
         let word = if number.is_nan() { "nan" } else { "inf" };
         return format!("{sign}{word}");
     }
-    // One digit, a point, the other digits, `e` and the exponent.
+    // The format is: one digit, a point, the other digits, `e` and the exponent.
     let scientific = format!("{number:.*e}", digits - 1);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
@@ -84,7 +85,7 @@ impl Form for f64 {
     }
 }
 
-/// A measurement of a monitor: a JSON number, if JSON can express it.
+/// A measurement of a monitor. It prints as a JSON number if JSON can express it.
 pub(crate) struct Measure(f32);
 
 impl From<&f32> for Measure {
@@ -149,8 +150,8 @@ macro_rules! whole {
 
 whole!(u8, u16, u32, u64, i8, i16, i32, i64);
 
-/// Implements `Form` for open numbers: they print as numbers and are also read from their names. A
-/// number with `or` may be omitted and has that default.
+/// Implements `Form` for open numbers. They print as numbers, and are read from numbers or names. A
+/// number with `or` may be omitted and then has this default.
 macro_rules! named {
     ($($name:ident $(or $absent:expr)?),* $(,)?) => {
         $(impl Form for crate::$name {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Places in a JSON text, and the errors that name them.
+//! Paths in a JSON text, and errors with these paths.
 
 use std::fmt;
 
 use crate::DataType;
 
-/// A place: the path to it from the root, kept on the stack during reading.
+/// A place in the JSON text: its path from the root, kept on the stack during reading.
 #[derive(Clone, Copy)]
 pub(crate) struct At<'p> {
     parent: Option<&'p Self>,
@@ -22,7 +22,7 @@ enum Step<'p> {
 }
 
 impl<'p> At<'p> {
-    /// Creates the root, which errors call `name`; an empty name is omitted.
+    /// Creates the root. Its name in errors is `name`; an empty name is omitted.
     pub(crate) const fn root(name: &'p str) -> Self {
         Self {
             parent: None,
@@ -31,7 +31,8 @@ impl<'p> At<'p> {
         }
     }
 
-    /// Returns the place of an item of the list at this place, with the item type of the list.
+    /// Returns the place of an element of the list at this place, with the element type of the
+    /// list.
     pub(crate) const fn item(&'p self, index: usize) -> Self {
         Self {
             parent: Some(self),

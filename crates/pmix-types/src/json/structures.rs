@@ -10,8 +10,8 @@ use super::path::{At, Fault};
 use super::text::Digits;
 use crate::DataType;
 
-/// Implements `Form` for structures. It takes the members; for each the field, if its name differs;
-/// and with `via` a type whose form replaces the form of the field. A member with `if some` is
+/// Implements `Form` for structures. It lists the members, each with its field if the name differs.
+/// With `via`, the form of another type replaces the form of the field. A member with `if some` is
 /// omitted if it is `None`.
 macro_rules! structures {
     ($($type:ty as $data_type:ident {

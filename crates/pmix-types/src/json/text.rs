@@ -11,7 +11,7 @@ use super::node::Node;
 use super::path::{At, Fault};
 use crate::{Bytes, DataType, Key, Nspace, RegexBytes, Text};
 
-/// The most bytes of a text with `repeat`.
+/// The maximum length in bytes of a text with `repeat`.
 const MAX_REPEATED: usize = 16 << 20;
 
 /// Prints `{"hex": …}`.
@@ -122,7 +122,7 @@ impl Form for Bytes<'_> {
     }
 }
 
-/// Bytes whose form is only the string of their digits.
+/// Bytes whose JSON form is a string of hexadecimal digits.
 pub(crate) struct Digits<'a>(Bytes<'a>);
 
 impl<'a> From<&'a Bytes<'_>> for Digits<'a> {
@@ -159,8 +159,8 @@ impl Form for Digits<'_> {
 // | `{"blob_payload_hex": "…"}` | the compressed form without the frame that its payload implies |
 // | `{"hex": "…"}` | any other bytes |
 
-/// The start of the frame of a compressed payload. The payload's length in decimal, `:` and NUL
-/// follow.
+/// The start of the frame of a compressed payload. The length of the payload in decimal, `:` and a
+/// NUL follow.
 const FRAME: &[u8] = b"blob:\0component=zlib:\0size=";
 
 /// The end of the frame.

@@ -15,14 +15,16 @@ use crate::{
 
 macro_rules! arrays {
     ($($(#[$doc:meta])* $variant:ident($type:ty) = $data_type:ident;)*) => {
-        /// An array of data of one type (`pmix_data_array_t`); also the data of one pack call.
+        /// An array of data of one type (`pmix_data_array_t`). It also represents the data of a
+        /// pack call.
         #[derive(Clone, Debug, PartialEq)]
         pub enum DataArray<'a> {
-            /// `len` data of no type, or no data of a type that the model does not know.
+            /// `len` elements of type `PMIX_UNDEF`, or an empty array of a type that the model does
+            /// not have.
             Untyped {
                 /// The type.
                 data_type: DataType,
-                /// The stated number of data; the data themselves are not held.
+                /// The number of elements. The elements are not stored.
                 len: u64,
             },
             $($(#[$doc])* $variant(Vec<$type>),)*

@@ -48,14 +48,14 @@ pub trait IntoOwned {
     }
 }
 
-/// The derived data whose memory [`IntoOwned::measure`] estimates.
+/// The kind of copy or text whose memory [`IntoOwned::measure`] estimates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Copies of the borrowed data.
     Borrowed,
     /// A copy of the whole value.
     All,
-    /// The value as text for people.
+    /// The value as text for users.
     Shown,
 }
 
@@ -69,8 +69,8 @@ impl Measure {
         match self {
             Self::Borrowed if !is_borrowed => 0,
             Self::Borrowed | Self::All => memory::allocated(len),
-            // Each level of a value is assembled from the texts of its parts, and a byte takes up
-            // to three characters.
+            // A byte takes up to three characters, and the text of a value is copied once for each
+            // level of nesting.
             Self::Shown => len.saturating_mul(8).saturating_add(Self::NUMBER),
         }
     }
@@ -83,11 +83,12 @@ impl Measure {
         }
     }
 
-    /// Returns the approximate memory for the items of a list, without the data that they point to.
+    /// Returns the approximate memory for the items of a list, without the data to which they
+    /// point.
     const fn of_list(self, len: usize, size: usize) -> usize {
         match self {
             Self::All => memory::allocated(len.saturating_mul(size)),
-            // Borrowed data in the items do not require a copy of the list.
+            // The list is not copied, even if its items borrow data.
             Self::Borrowed | Self::Shown => 0,
         }
     }

@@ -45,7 +45,7 @@ pub struct Regex2Ref<'a> {
     pub bytes: &'a [u8],
 }
 
-/// A [`Regex2`] as in C and on the wire: its tag may be a null pointer and need not be UTF-8.
+/// A [`Regex2`] as in C and on the wire. Its tag may be a null pointer and need not be UTF-8.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WireRegex2<'a> {
     /// The encoding tag.
@@ -55,7 +55,7 @@ pub struct WireRegex2<'a> {
 }
 
 impl WireRegex2<'_> {
-    /// Returns the value, if it has a tag in UTF-8, as the tag of every encoding is.
+    /// Returns the value if its tag is UTF-8. Otherwise no scheme has the tag.
     #[must_use]
     pub fn as_view(&self) -> Option<Regex2Ref<'_>> {
         let kind = self.kind.as_ref()?.as_str()?;
@@ -90,8 +90,8 @@ impl IntoOwned for WireRegex2<'_> {
     }
 }
 
-/// An encoded map of the string form (`PMIX_REGEX`): bytes whose length only their encoder can
-/// determine, without the final NUL of the forms that are text.
+/// An encoded map in string form (`PMIX_REGEX`). Only its scheme can determine its length on the
+/// wire. The bytes do not include the final NUL of maps that are text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegexBytes<'a>(pub Bytes<'a>);
 

@@ -10,12 +10,12 @@ use crate::{
 };
 
 structure! {
-    /// The name of a process: its nspace and its rank in it (`pmix_proc_t`).
+    /// The name of a process: nspace and rank (`pmix_proc_t`).
     #[derive(Eq, Hash, PartialOrd, Ord)]
     Proc {
-        /// The nspace of its job.
+        /// The nspace of the job.
         nspace: Nspace<'a>,
-        /// The rank; special values name several processes.
+        /// The rank. Special values name several processes.
         rank: Rank,
     }
 }
@@ -29,8 +29,8 @@ impl<'a> Proc<'a> {
         }
     }
 
-    /// Returns an owned list of processes. Neighbors of the same job share its name, so a long list
-    /// takes one allocation for each job instead of one for each process.
+    /// Returns an owned list of processes. Consecutive processes of the same job share the nspace,
+    /// so a long list takes one allocation for each job instead of one for each process.
     #[must_use]
     pub fn owned_list(procs: &[Proc<'_>]) -> Vec<Proc<'static>> {
         let mut owned = Vec::with_capacity(procs.len());
@@ -48,15 +48,15 @@ structure! {
     ProcInfo {
         /// The process.
         proc: Proc<'a>,
-        /// The name of its node.
+        /// The name of the node on which the process runs.
         hostname: Option<Text<'a>>,
-        /// The name of its program.
+        /// The name of the program.
         executable_name: Option<Text<'a>>,
-        /// Its process id on that node.
+        /// The process id on the node.
         pid: i32,
-        /// Its exit code, if it has ended. It is not packed: a peer reads 0.
+        /// The exit code, if the process has terminated. It is not packed: a peer unpacks 0.
         exit_code: i32,
-        /// Its state.
+        /// The state of the process.
         state: ProcState,
     }
 }
@@ -66,9 +66,9 @@ structure! {
     NodePid {
         /// The name of the node.
         hostname: Option<Text<'a>>,
-        /// The node's number.
+        /// The number of the node.
         nodeid: u32,
-        /// The process id on that node.
+        /// The process id on the node.
         pid: i32,
     }
 }
@@ -76,7 +76,7 @@ structure! {
 structure! {
     /// A value that a process published under a key (`pmix_pdata_t`).
     Pdata {
-        /// The process that published it.
+        /// The process that published the value.
         proc: Proc<'a>,
         /// The key.
         key: Key<'a>,
@@ -89,9 +89,9 @@ structure! {
     /// An environment variable and the separator for joining it with an existing value
     /// (`pmix_envar_t`).
     Envar {
-        /// Its name.
+        /// The name of the variable.
         envar: Option<Text<'a>>,
-        /// Its value.
+        /// The value of the variable.
         value: Option<Text<'a>>,
         /// The character between joined values, for example `:`.
         separator: u8,
@@ -105,7 +105,7 @@ structure! {
         uuid: Option<Text<'a>>,
         /// The name of the device in the operating system.
         osname: Option<Text<'a>>,
-        /// The address, opaque to all but the fabric.
+        /// The address, in a format of the fabric.
         endpt: Bytes<'a>,
     }
 }
@@ -140,7 +140,7 @@ impl<'a> Info<'a> {
 }
 
 structure! {
-    /// A key and a value, as the datastore keeps and bfrops packs them (`pmix_kval_t`, internal to
+    /// A key and a value, as the datastore stores and bfrops packs them (`pmix_kval_t`, internal to
     /// OpenPMIx).
     Kval {
         /// The key.
@@ -155,7 +155,7 @@ structure! {
     Query {
         /// The requested keys; an empty list corresponds to a null in C.
         keys: Vec<Text<'a>>,
-        /// Conditions and guidance.
+        /// The qualifiers of the query.
         qualifiers: Vec<Info<'a>>,
     }
 }
@@ -232,9 +232,9 @@ structure! {
         osname: Option<Text<'a>>,
         /// The type of the device.
         device_type: DeviceType,
-        /// The distance from the nearest processor of the process.
+        /// The minimum distance from the processors of the process.
         mindist: u16,
-        /// The distance from the farthest one.
+        /// The maximum distance from the processors of the process.
         maxdist: u16,
     }
 }
@@ -261,11 +261,11 @@ pub struct ResourceUnit {
 }
 
 structure! {
-    /// The processors a process may use (`pmix_cpuset_t`).
+    /// The processors that a process may use (`pmix_cpuset_t`).
     Cpuset {
-        /// The library that describes them, for example `hwloc`. Not every version packs it.
+        /// The library that describes the processors, for example `hwloc`. It is not packed.
         source: Option<Text<'a>>,
-        /// The processors, written as that library writes a list: `0,2-3,7,64-`.
+        /// The processors, in the list format of this library: `0,2-3,7,64-`.
         bitmap: Option<Text<'a>>,
     }
 }
@@ -273,11 +273,11 @@ structure! {
 structure! {
     /// The hardware of a node (`pmix_topology_t`).
     Topology {
-        /// The library that describes it, for example `hwloc:2.9`. Not every version packs it.
+        /// The library that describes the hardware, for example `hwloc:2.9`. It is not packed.
         source: Option<Text<'a>>,
-        /// The description as that library writes it; XML for hwloc.
+        /// The description in the format of this library; XML for hwloc.
         topology: Option<Text<'a>>,
-        /// The features that the library supports on the node, in the library's own layout.
+        /// The features that the library supports on the node, in a format of the library.
         support: Option<Bytes<'a>>,
     }
 }
@@ -296,33 +296,33 @@ plain!(Timeval);
 structure! {
     /// The resource usage of a process (`pmix_proc_stats_t`).
     ProcStats {
-        /// The node it runs on.
+        /// The name of the node.
         node: Option<Text<'a>>,
         /// The process.
         proc: Proc<'a>,
-        /// Its process id.
+        /// The process id.
         pid: i32,
-        /// Its command.
+        /// The command of the process.
         cmd: Option<Text<'a>>,
-        /// Its state, a letter as `ps` shows it.
+        /// The state, as the letter that `ps` prints.
         state: u8,
-        /// The time that it has run.
+        /// The processor time that the process has used.
         time: Timeval,
-        /// Its share of a processor in percent.
+        /// The share of a processor in percent.
         percent_cpu: f32,
-        /// Its priority.
+        /// The priority.
         priority: i32,
-        /// The number of its threads.
+        /// The number of threads.
         num_threads: u16,
-        /// Its proportional set size in megabytes.
+        /// The proportional set size in megabytes.
         pss: f32,
-        /// Its virtual memory in megabytes.
+        /// The virtual memory in megabytes.
         vsize: f32,
-        /// Its resident memory in megabytes.
+        /// The resident memory in megabytes.
         rss: f32,
-        /// The peak of its virtual memory in megabytes.
+        /// The maximum virtual memory so far in megabytes.
         peak_vsize: f32,
-        /// The processor it ran on last.
+        /// The processor on which the process last ran.
         processor: u16,
         /// The time of the measurement.
         sample_time: Timeval,
@@ -334,27 +334,27 @@ structure! {
     DiskStats {
         /// The disk.
         disk: Option<Text<'a>>,
-        /// Reads that completed.
+        /// The number of completed reads.
         num_reads_completed: u64,
-        /// Reads that were merged.
+        /// The number of merged reads.
         num_reads_merged: u64,
-        /// Sectors that were read.
+        /// The number of sectors read.
         num_sectors_read: u64,
-        /// Milliseconds spent reading.
+        /// The milliseconds spent reading.
         milliseconds_reading: u64,
-        /// Writes that completed.
+        /// The number of completed writes.
         num_writes_completed: u64,
-        /// Writes that were merged.
+        /// The number of merged writes.
         num_writes_merged: u64,
-        /// Sectors that were written.
+        /// The number of sectors written.
         num_sectors_written: u64,
-        /// Milliseconds spent writing.
+        /// The milliseconds spent writing.
         milliseconds_writing: u64,
-        /// Operations under way.
+        /// The number of operations in progress.
         num_ios_in_progress: u64,
-        /// Milliseconds with an operation under way.
+        /// The milliseconds during which operations were in progress.
         milliseconds_io: u64,
-        /// The same, weighted by the number of operations under way.
+        /// The same milliseconds, weighted by the number of operations in progress.
         weighted_milliseconds_io: u64,
     }
 }
@@ -384,11 +384,11 @@ structure! {
     NodeStats {
         /// The node.
         node: Option<Text<'a>>,
-        /// Its load, averaged over a minute.
+        /// The load average over one minute.
         la: f32,
-        /// Its load, averaged over five minutes.
+        /// The load average over five minutes.
         la5: f32,
-        /// Its load, averaged over fifteen minutes.
+        /// The load average over fifteen minutes.
         la15: f32,
         /// Total memory.
         total_mem: f32,
@@ -408,9 +408,9 @@ structure! {
         mapped: f32,
         /// The time of the measurement.
         sample_time: Timeval,
-        /// Its disks.
+        /// The disks of the node.
         diskstats: Vec<DiskStats<'a>>,
-        /// Its network interfaces.
+        /// The network interfaces of the node.
         netstats: Vec<NetStats<'a>>,
     }
 }

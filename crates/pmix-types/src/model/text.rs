@@ -17,8 +17,8 @@ pub type Bytes<'a> = Cow<'a, [u8]>;
 
 /// A C string without its terminating NUL: bytes that are usually UTF-8, but need not be.
 ///
-/// C and the wire distinguish a null pointer from an empty string; where a null is possible the
-/// model has `Option<Text>`.
+/// C and packed data distinguish a null pointer from an empty string. Where a null pointer is
+/// possible, the model has `Option<Text>`.
 #[derive(Clone)]
 pub struct Text<'a>(Repr<'a>);
 
@@ -27,15 +27,15 @@ pub struct Text<'a>(Repr<'a>);
 enum Repr<'a> {
     Borrowed(&'a [u8]),
     Owned(Vec<u8>),
-    /// The copies of the text share these bytes.
+    /// Bytes that all copies of the text share.
     Shared(Arc<[u8]>),
 }
 
 impl<'a> Text<'a> {
-    /// Creates text from bytes, which end before the first NUL, as a C string does.
+    /// Creates text from bytes up to the first NUL, as for a C string.
     pub fn new(bytes: impl Into<Bytes<'a>>) -> Self {
         let mut bytes: Bytes<'a> = bytes.into();
-        // `contains` is fast and normally finds none; only then is the position needed.
+        // `contains` is fast and normally finds no NUL, so the position is rarely needed.
         if bytes.contains(&0)
             && let Some(end) = bytes.iter().position(|b| *b == 0)
         {
@@ -50,7 +50,7 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// Creates text from bytes that are known to contain no NUL, without a scan.
+    /// Creates text from bytes without searching for a NUL. The caller knows that there is none.
     #[must_use]
     pub const fn without_nul(bytes: &'a [u8]) -> Self {
         Self(Repr::Borrowed(bytes))
@@ -66,8 +66,8 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns the text with bytes that all of its copies share, so a copy allocates nothing. It is
-    /// meant for names that occur very often.
+    /// Returns the text with bytes that all its copies share, so that copies do not allocate. This
+    /// is for names that occur very often.
     #[must_use]
     pub fn to_shared(&self) -> Text<'static> {
         Text(match &self.0 {
@@ -101,7 +101,7 @@ impl<'a> Text<'a> {
         self.as_bytes().is_empty()
     }
 
-    /// Returns the bytes of the text, still borrowed if they were.
+    /// Returns the bytes of the text. Borrowed bytes stay borrowed.
     #[must_use]
     pub fn into_bytes(self) -> Bytes<'a> {
         match self.0 {
@@ -138,7 +138,7 @@ impl Ord for Text<'_> {
     }
 }
 
-/// Hashes as the bytes do, because maps are searched by bytes.
+/// Hashes like the bytes, because maps are searched by bytes.
 impl Hash for Text<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_bytes().hash(state);
@@ -236,12 +236,12 @@ macro_rules! name {
         pub struct $name<'a>(Text<'a>);
 
         impl<'a> $name<'a> {
-            /// The greatest length in bytes that every peer accepts; C needs one more byte for the
-            /// NUL.
+            /// The maximum length in bytes that every peer accepts. In C, the NUL takes one more
+            /// byte.
             pub const MAX_LEN: usize = $limit;
 
-            /// Creates a name from text of any length. Packing rejects a text longer than
-            /// [`Self::MAX_LEN`]; it is not cut here.
+            /// Creates a name from text of any length. The text is not truncated, but packing
+            /// rejects a text longer than [`Self::MAX_LEN`].
             pub fn new(text: impl Into<Text<'a>>) -> Self {
                 Self(text.into())
             }
@@ -258,13 +258,13 @@ macro_rules! name {
                 self.0.as_bytes()
             }
 
-            /// Returns the name with bytes that all of its copies share ([`Text::to_shared`]).
+            /// Returns the name with bytes that all its copies share ([`Text::to_shared`]).
             #[must_use]
             pub fn to_shared(&self) -> $name<'static> {
                 $name(self.0.to_shared())
             }
 
-            /// Returns `true` if the name is empty; an empty name names nothing.
+            /// Returns `true` if the name is empty.
             #[must_use]
             pub fn is_empty(&self) -> bool {
                 self.0.is_empty()
@@ -323,7 +323,7 @@ macro_rules! name {
 }
 
 name! {
-    /// The name of a job (`pmix_nspace_t`), common to all of its processes.
+    /// The name of a job (`pmix_nspace_t`), common to all its processes.
     Nspace, 255
 }
 

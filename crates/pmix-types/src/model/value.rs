@@ -17,11 +17,11 @@ macro_rules! values {
         /// A datum with its type (`pmix_value_t`).
         ///
         /// Each data type of a value has a variant. Strings and bytes may borrow from their
-        /// message; [`IntoOwned`] copies them. Structures larger than a process are boxed, so that
+        /// message; [`IntoOwned`] copies them. Structures larger than a [`Proc`] are boxed, so that
         /// a value stays small.
         #[derive(Clone, Debug, Default, PartialEq)]
         pub enum Value<'a> {
-            /// No datum: the key alone states a condition.
+            /// No datum. The presence of the key has a meaning.
             #[default]
             Undef,
             $($(#[$doc])* $variant($type),)*

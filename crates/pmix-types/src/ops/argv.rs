@@ -80,7 +80,7 @@ impl<'a> Argv<'a> {
     }
 
     /// Appends a string unless the list contains it (`PMIx_Argv_append_unique_nosize`). Returns
-    /// `true` if it was appended.
+    /// `true` if the string was appended.
     pub fn append_unique(&mut self, text: impl Into<Text<'a>>) -> bool {
         let text = text.into();
         let new = !self.0.contains(&text);
@@ -113,8 +113,8 @@ impl Argv<'_> {
     }
 
     /// Joins the strings from index `start` up to, but not including, index `end`
-    /// (`pmix_argv_join_range`). An `end` beyond the last string is reduced to the length; the text
-    /// is empty if `start` is beyond `end`.
+    /// (`pmix_argv_join_range`). An `end` beyond the last string means all strings from `start` on.
+    /// The text is empty if `start` is beyond `end`.
     #[must_use]
     pub fn join_range(&self, start: usize, end: usize, delimiter: u8) -> Text<'static> {
         let range = self.0.get(start..end.min(self.0.len())).unwrap_or_default();
@@ -185,7 +185,7 @@ fn value_of<'e>(entry: &'e Text<'_>, name: &[u8]) -> Option<&'e [u8]> {
 }
 
 impl<'a> Argv<'a> {
-    /// Returns the value of a variable; the first entry counts if several have its name.
+    /// Returns the value of a variable. If several entries have its name, the first one counts.
     #[must_use]
     pub fn var(&self, name: impl AsRef<[u8]>) -> Option<&[u8]> {
         let name = name.as_ref();
@@ -200,8 +200,8 @@ impl<'a> Argv<'a> {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_EXISTS` if the variable is set and `overwrite` is false; the list is unchanged
-    /// then.
+    /// `PMIX_ERR_EXISTS` if the variable is set and `overwrite` is false; then the list is
+    /// unchanged.
     pub fn set_var(
         &mut self,
         name: impl AsRef<[u8]>,

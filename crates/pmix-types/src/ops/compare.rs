@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The order of values.
 //!
-//! The order follows the meaning of the type and is symmetric: exchanging the operands mirrors the
+//! The order follows the meaning of the type. It is symmetric: exchanging the operands mirrors the
 //! result. Structures compare field by field in the order of OpenPMIx. Arrays compare by their
 //! lengths first, then element by element.
 
@@ -23,8 +23,8 @@ pub enum ValueComparison {
     SecondGreater,
     /// The values have different types (`PMIX_VALUE_TYPE_DIFFERENT`).
     TypeDifferent,
-    /// The values have the same type but are not comparable (`PMIX_VALUE_INCOMPATIBLE_OBJECTS`),
-    /// for example coordinates of different views.
+    /// The values have the same type but cannot be compared (`PMIX_VALUE_INCOMPATIBLE_OBJECTS`),
+    /// for example coordinates with different views.
     IncompatibleObjects,
     /// The type has no order, or data that the order needs are missing
     /// (`PMIX_VALUE_COMPARISON_NOT_AVAIL`).
@@ -97,7 +97,7 @@ impl ValueComparison {
         }
     }
 
-    /// Returns this result, or the next one if this is equal.
+    /// Returns this result, or that of `next` if this one is `Equal`.
     fn then(self, next: impl FnOnce() -> Self) -> Self {
         match self {
             Self::Equal => next(),
@@ -128,7 +128,7 @@ trait Compare {
 }
 
 impl<T: Compare> Compare for Vec<T> {
-    /// Compares the lengths; for equal lengths the first difference decides.
+    /// Compares the lengths. For equal lengths, the first different element decides.
     fn compare(&self, other: &Self) -> ValueComparison {
         let lengths = ValueComparison::from(self.len().cmp(&other.len()));
         let pairs = self.iter().zip(other);
@@ -222,7 +222,8 @@ impl Compare for DataArray<'_> {
     }
 }
 
-/// Compares two arrays whose data the model does not hold. Arrays of no type are equal.
+/// Compares two arrays whose elements the model does not store. Arrays of type `PMIX_UNDEF` are
+/// equal.
 fn untyped((a, m): (u16, u64), (b, n): (u16, u64)) -> ValueComparison {
     if a != b {
         return ValueComparison::TypeDifferent;

@@ -54,8 +54,8 @@ impl<'a> InfoList<'a> {
     }
 
     /// Appends an info unless the list has its key (`PMIx_Info_list_add_unique`,
-    /// `PMIx_Info_list_add_value_unique`). If it has, the value is replaced only if `overwrite` is
-    /// true; the directives are kept in both cases.
+    /// `PMIx_Info_list_add_value_unique`). If the list has the key, `overwrite` replaces the value.
+    /// The directives of the existing info are always kept.
     ///
     /// Returns `true` if the list now has the new value. C returns success in all cases.
     pub fn append_unique(
@@ -67,8 +67,8 @@ impl<'a> InfoList<'a> {
         self.transfer_unique(Info::new(key, value), overwrite)
     }
 
-    /// Appends an info with its directives and marks it persistent (`PMIx_Info_list_insert`). In C
-    /// the caller still owns the value then, and the mark says so to the receiver of the array.
+    /// Appends an info with its directives and marks it persistent (`PMIx_Info_list_insert`). In C,
+    /// this flag means that the caller still owns the value.
     pub fn insert(&mut self, info: Info<'a>) -> &mut Self {
         self.0.push_back(info);
         if let Some(last) = self.0.back_mut() {

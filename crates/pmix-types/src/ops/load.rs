@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Construction of values from data, and the data of values.
+//! Construction of values from data, and extraction of data from values.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", `PMIX_VALUE_LOAD`.
 
@@ -55,7 +55,7 @@ fn into_text<'a>(text: impl Into<Text<'a>>) -> Option<Text<'a>> {
     Some(text.into())
 }
 
-/// Converts a Rust size, which is never wider than 64 bits.
+/// Converts a Rust size. It never has more than 64 bits.
 fn size_of_c(size: usize) -> u64 {
     u64::try_from(size).unwrap_or(u64::MAX)
 }
@@ -126,10 +126,10 @@ impl<'a> Value<'a> {
 
 /// The Rust types that a value can be unloaded as, see [`Value::unload`].
 ///
-/// A Rust type covers every PMIx type with the same C type: `u32` is unloaded from `PMIX_UINT32`
-/// and `PMIX_UINT`, but not from `PMIX_PROC_RANK`, which is [`Rank`].
+/// A Rust type can be unloaded from every PMIx type with the same C type: `u32` is unloaded from
+/// `PMIX_UINT32` and `PMIX_UINT`, but not from `PMIX_PROC_RANK`, which is [`Rank`].
 pub trait Datum<'a>: Sized {
-    /// The PMIx type that errors name.
+    /// The PMIx type in error messages.
     const DATA_TYPE: DataType;
 
     /// Extracts the datum, or returns the value if it has a different type.

@@ -32,7 +32,7 @@ fn agree(a: &[u8], b: &[u8], limit: usize) -> bool {
 impl<'a> Nspace<'a> {
     /// Creates a name from the first 255 bytes of a text, the capacity in C (`PMIx_Load_nspace`).
     ///
-    /// The text is cut between bytes, possibly inside a character. [`Nspace::new`] does not cut.
+    /// The text may be truncated inside a character. [`Nspace::new`] does not truncate.
     pub fn load(text: impl Into<Text<'a>>) -> Self {
         Self::new(cut(text.into(), Self::MAX_LEN))
     }
@@ -117,9 +117,9 @@ impl Proc<'_> {
 
 impl Value<'_> {
     /// Returns `true` if a directive with this value applies to a process. It is for attributes
-    /// whose type "varies" because they may name some processes of a job (such as
-    /// `PMIX_DEBUG_STOP_IN_APP`): a rank, a process or an array of either names the processes; a
-    /// value that is not false applies to all.
+    /// whose value may name some processes of a job, such as `PMIX_DEBUG_STOP_IN_APP`. The value
+    /// may be a rank, a process or an array of either. Any other value applies to all processes,
+    /// unless it is false.
     #[must_use]
     pub fn is_for(&self, proc: &Proc<'_>) -> bool {
         match self {
@@ -145,9 +145,9 @@ const SEPARATOR: u8 = b':';
 impl Nspace<'_> {
     /// Joins the name of a cluster and one of its nspaces (`PMIx_Multicluster_nspace_construct`).
     ///
-    /// Returns `None` if the result is longer than [`Nspace::MAX_LEN`] bytes; C returns an empty
-    /// nspace then. A separator inside the name of the cluster is accepted, but
-    /// [`Nspace::split_cluster`] then splits at that one.
+    /// Returns `None` if the result is longer than [`Nspace::MAX_LEN`] bytes; In this case, C
+    /// returns an empty nspace. A separator inside the name of the cluster is accepted, but
+    /// [`Nspace::split_cluster`] then splits there.
     #[must_use]
     pub fn of_cluster(cluster: &Nspace<'_>, nspace: &Nspace<'_>) -> Option<Nspace<'static>> {
         let (cluster, nspace) = (cluster.as_bytes(), nspace.as_bytes());

@@ -6,7 +6,7 @@
 use super::{Datum, ValueError, ValueErrorKind};
 use crate::{DataType, Rank, Status, Value};
 
-/// A number of any type: integers in the first variant, all others in the second.
+/// A number of any type.
 #[derive(Clone, Copy)]
 enum Number {
     Whole(i128),
@@ -54,8 +54,8 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Returns `true` if [`Value::convert`] accepts the value as a number. Bytes, times and truth
-    /// values are not numbers.
+    /// Returns `true` if [`Value::convert`] accepts the value as a number. Bytes, times and
+    /// booleans are not numbers.
     #[must_use]
     pub fn is_number(&self) -> bool {
         self.number().is_some()
@@ -132,7 +132,8 @@ const fn is_real(data_type: DataType) -> bool {
     matches!(data_type, DataType::FLOAT | DataType::DOUBLE)
 }
 
-/// Returns `true` for types whose numbers have a meaning and never convert into each other.
+/// Returns `true` for types whose numbers have a meaning of their own. They are not converted into
+/// each other.
 const fn is_structured(data_type: DataType) -> bool {
     matches!(
         data_type,
@@ -176,10 +177,9 @@ fn of_number<'a>(from: DataType, to: DataType, number: Number) -> Option<Value<'
 }
 
 /// Returns a real number without its fraction, if the number including the fraction is in the range
-/// of the type.
-/// DEVIATION: NaN and numbers outside of the range are rejected for every type; OpenPMIx compares
-/// with rounded limits, and with none for a float that becomes a process id or a status, and
-/// returns the processor's result of the cast; reals_outside_the_range_are_refused
+/// of the type. DEVIATION: NaN and numbers outside of the range are rejected for every type;
+/// OpenPMIx compares with rounded limits, or with none if a float is converted to a process id or a
+/// status, and returns the processor's result of the cast; reals_outside_the_range_are_refused
 #[expect(
     clippy::cast_possible_truncation,
     reason = "whole and within 65 bits once tested"
@@ -190,7 +190,7 @@ fn whole_of_real(to: DataType, number: f64) -> Option<i128> {
         return None;
     }
     let whole = number.trunc() as i128;
-    // With a fraction the next whole number away from zero must fit as well: 255.5 is outside of a
+    // A number with a fraction must also fit if it is rounded away from zero: 255.5 is outside of a
     // byte.
     let outward = match number - number.trunc() {
         fraction if fraction > 0.0 => whole + 1,

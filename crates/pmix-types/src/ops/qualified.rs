@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values that are valid under conditions.
+//! Values with qualifiers.
 //!
 //! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIX_QUALIFIED_VALUE`.
 
@@ -8,9 +8,9 @@ use crate::{DataArray, Info, IntoOwned, Measure, Value, keys};
 
 /// A value with the qualifiers under which it is valid (OpenPMIx, heading "Qualified Values").
 ///
-/// The packed form is one info with the key `pmix.qual.val` and an array of infos: first the value
-/// with its own key, then the qualifiers, each marked as a qualifier. A get of the key finds the
-/// value only if its qualifiers are among those of the value.
+/// The packed form is an info with the key `pmix.qual.val` and an array of infos: first the value
+/// with its key, then the qualifiers, each marked as a qualifier. A get of the key finds the value
+/// only if all qualifiers of the get are among those of the value.
 ///
 /// ```
 /// use pmix_types::{Info, QualifiedValue};
@@ -102,11 +102,11 @@ impl<'a> QualifiedValue<'a> {
         })
     }
 
-    /// Returns `true` if this value answers a get of `key` with these infos.
+    /// Returns `true` if a get of `key` with these infos finds this value.
     ///
-    /// Only infos that are marked as qualifiers count. Each of them must be among the qualifiers of
-    /// the value, with the same key and a value that compares equal. A get without qualifiers
-    /// matches only values without qualifiers.
+    /// Infos that are not marked as qualifiers are ignored. Each of them must be among the
+    /// qualifiers of the value, with the same key and a value that compares equal. A get without
+    /// qualifiers matches only values without qualifiers.
     #[must_use]
     pub fn answers(&self, key: impl AsRef<[u8]>, asked: &[Info<'_>]) -> bool {
         let mut wanted = asked.iter().filter(|info| info.is_qualifier()).peekable();

@@ -36,8 +36,8 @@ type Size = Result<usize, ValueError>;
 impl Value<'_> {
     /// Returns the number of bytes that a C program needs for the value (`PMIx_Value_get_size`).
     ///
-    /// Compressed data count with their stated original length. An nspace counts 255 bytes, the
-    /// longest name without the NUL.
+    /// Compressed data count with their original length. An nspace counts 255 bytes, the maximum
+    /// length without the NUL.
     ///
     /// # Errors
     ///
@@ -91,9 +91,9 @@ trait Stored {
 }
 
 impl Stored for DataArray<'_> {
-    /// DEVIATION: infos, values, queries, applications, published data and arrays are added up;
-    /// OpenPMIx adds infos to the previous content of the caller's variable, and leaves it
-    /// unchanged for the others; arrays_of_everything_have_a_size
+    /// DEVIATION: the sizes of infos, values, queries, applications, published data and arrays are
+    /// added up; OpenPMIx adds those of infos to the previous content of the caller's variable, and
+    /// ignores the others; arrays_of_everything_have_a_size
     fn size(&self) -> Size {
         macro_rules! sizes {
             ($($variant:ident)*) => {
@@ -181,8 +181,8 @@ structures! {
     DeviceDistance = 32: uuid osname,
     Endpoint = 32: uuid osname; |endpoint| endpoint.endpt.len(),
     Geometry = 40: uuid osname; |geometry| sum(&geometry.coordinates, Stored::size)?,
-    // The source does not count. The description of a topology does, as C counts a cpuset; the size
-    // of hwloc's structure in memory is not known outside of hwloc.
+    // The source is not counted. The description of a topology is, as for a cpuset in C, because
+    // the size of hwloc's structure is not known outside of hwloc.
     Cpuset = 16: ; |cpuset| cpuset.bitmap.as_ref().map_or(0, |list| string(Some(list))),
     Topology = 16: ; |topology| {
         let text = topology.topology.as_ref().map_or(0, |text| string(Some(text)));
@@ -194,9 +194,9 @@ structures! {
     NodeStats = 104: node; |node| {
         sum(&node.diskstats, Stored::size)?.saturating_add(sum(&node.netstats, Stored::size)?)
     },
-    // The pointers to the lines do not count.
+    // The pointers to the lines are not counted.
     Regattr = 536: name; |regattr| sum(&regattr.description, |line| Ok(string(Some(line))))?,
-    // A null host or tag counts nothing.
+    // A null host name or tag counts 0.
     NodePid = 16: ; |node| node.hostname.as_ref().map_or(0, |name| string(Some(name))),
     WireRegex2 = 24: ; |regex| {
         regex.kind.as_ref().map_or(0, |kind| string(Some(kind))).saturating_add(regex.bytes.len())
@@ -261,7 +261,7 @@ fn sum<'d, T: 'd>(data: impl IntoIterator<Item = &'d T>, size: impl Fn(&'d T) ->
     })
 }
 
-/// Returns the size of a string with its NUL; a null pointer counts like the empty string.
+/// Returns the size of a string with its NUL. A null pointer counts like an empty string.
 fn string(text: Option<&Text<'_>>) -> usize {
     text.map_or(0, Text::len).saturating_add(1)
 }
@@ -274,13 +274,12 @@ fn strings(texts: &[Text<'_>]) -> usize {
         .fold(0, |total, text| total.saturating_add(size(text)))
 }
 
-/// Returns the size of a key with its NUL; the longest key counts without it.
+/// Returns the size of a key with its NUL. A key of maximum length counts without the NUL.
 fn key_len(key: &Key<'_>) -> usize {
     key.as_bytes().len().saturating_add(1).min(Key::MAX_LEN)
 }
 
-/// Returns the original length that compressed data state in their first four bytes, plus `nul` for
-/// a text.
+/// Returns the original length of compressed data, which is in their first four bytes, plus `nul`.
 fn original_len(bytes: &[u8], nul: usize) -> usize {
     let len = bytes
         .first_chunk()

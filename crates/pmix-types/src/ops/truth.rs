@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The interpretation of values as truth values.
+//! The interpretation of values as booleans.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", `PMIX_INFO_TRUE`; OpenPMIx,
 //! `PMIx_Value_true`.
@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::{Info, Text, Value};
 
-/// The truth of a value: true, false or not a truth value (`pmix_boolean_t`).
+/// The truth of a value: true, false or not a boolean (`pmix_boolean_t`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Truth {
     /// True (`PMIX_BOOL_TRUE`).
@@ -83,7 +83,7 @@ impl fmt::Display for Truth {
 impl Value<'_> {
     /// Returns the meaning of the value as a truth value (`PMIx_Value_true`).
     ///
-    /// - A value without a type is true, because the presence of its key says so.
+    /// - A value without a type is true, because its key is present.
     /// - A truth value is itself. Numbers are neither true nor false.
     /// - Leading blanks of a string are ignored. An empty or null string is true. A string that
     ///   begins with a digit is a number, and false only if it is zero. Otherwise case is ignored:
@@ -123,7 +123,7 @@ fn truth_of_text(text: &Text<'_>) -> Truth {
         return Truth::True;
     };
     if first.is_ascii_digit() {
-        // DEVIATION: a multiple of 2^32 is true, as every number but zero is; OpenPMIx keeps the
+        // DEVIATION: a multiple of 2^32 is true, as every number except zero; OpenPMIx keeps the
         // low 32 bits and returns false; a_number_beyond_32_bits_is_yes
         let mut digits = text.iter().take_while(|byte| byte.is_ascii_digit());
         return digits.any(|digit| *digit != b'0').into();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The JSON form: round trips of every value of the vectors, and rejected input.
+//! Tests of the JSON form: round trips of every value in the test vectors, and rejected input.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn print(data: &DataArray<'_>) -> Value {
     serde_json::to_value(List(data)).unwrap()
 }
 
-/// Returns the printed form of vectors that use a form that is only read.
+/// Returns the printed form of a value whose test vector has a form that is only read.
 fn printed(data_type: &str, value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(|item| printed(data_type, item)).collect(),
@@ -63,7 +63,7 @@ fn records() -> Vec<(String, String, Value)> {
             };
             let mut value = record["value"].clone();
             if data_type == "PMIX_NODE_STATS" {
-                // The vectors have only a note in place of these members.
+                // The test vectors have only a note instead of these members.
                 value[0]["diskstats"] = json!([]);
                 value[0]["netstats"] = json!([]);
             }
@@ -79,7 +79,7 @@ fn every_value_of_the_vectors_reads_and_prints_back() {
     assert!(records.len() > 2700, "{}", records.len());
     for (place, data_type, value) in records {
         let data = read(&data_type, &value).unwrap_or_else(|e| panic!("{place}: {e}"));
-        // Compares the text, because members must keep their order.
+        // Compares texts, because the order of members matters.
         let again = print(&data);
         assert_eq!(
             again.to_string(),
@@ -288,7 +288,7 @@ fn nesting_is_bounded_in_every_format() {
         }
         value
     };
-    // A tree has no parser that bounds the depth before this crate does.
+    // For a parsed tree, only this crate bounds the depth.
     let read = serde_json::from_value::<Datum<'_>>;
     assert!(read(nested(41)).is_ok());
     assert_eq!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The data model: its tables, its operations and its JSON form.
+//! Tests of the data model: tables, operations and JSON form.
 
 #[cfg(feature = "serde")]
 mod json;

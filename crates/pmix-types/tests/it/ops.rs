@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The operations, compared with the results of real libraries (`testdata/ops`), and their
+//! Tests of operations: comparison with the results of real libraries (`testdata/ops`), and
 //! properties.
 
 mod argv;

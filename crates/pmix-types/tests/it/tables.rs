@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every row of the tables under `data/`, looked up both ways through the public interface.
+//! Looks up every row of the tables under `data/`, by name and by number, through the public
+//! interface.
 
 mod attributes;
 mod numbers;

@@ -22,8 +22,9 @@ macro_rules! ordered {
     };
 }
 
-// A process compares by its nspace, then by its rank. A null string is less than every other
-// string. Seconds precede microseconds. Pointers have no content here, so they are all equal.
+// Processes are compared by nspace, then by rank. A null string is less than every other string.
+// Times are compared by seconds, then by microseconds. Pointers have no content in the model, so
+// they are all equal.
 ordered!(
     (),
     bool,
@@ -85,7 +86,7 @@ unordered!(
 macro_rules! reals {
     ($($type:ty),*) => {
         $(impl Compare for $type {
-            /// Orders NaN outside of all numbers, so that the order is total.
+            /// Orders NaN below or above all numbers, so that the order is total.
             fn compare(&self, other: &Self) -> ValueComparison {
                 let ordering = self.partial_cmp(other);
                 ordering.unwrap_or_else(|| self.total_cmp(other)).into()
@@ -97,7 +98,7 @@ macro_rules! reals {
 reals!(f32, f64);
 
 impl Compare for Bytes<'_> {
-    /// Compares the lengths; for equal lengths the first different byte decides.
+    /// Compares the lengths. For equal lengths, the first different byte decides.
     fn compare(&self, other: &Self) -> ValueComparison {
         self.len()
             .cmp(&other.len())
@@ -106,8 +107,8 @@ impl Compare for Bytes<'_> {
     }
 }
 
-/// Implements `Compare` for structures, field by field. The field after `same` must be equal, and
-/// the field after `needs` must be present on one side at least; otherwise there is no order.
+/// Implements `Compare` for structures, field by field. If the fields after `same` differ, or
+/// neither structure has the field after `needs`, there is no order.
 macro_rules! by_fields {
     ($($type:ident $({same $same:ident})? $({needs $needs:ident})?: $($field:ident)*;)*) => {
         $(impl Compare for $type<'_> {
@@ -126,7 +127,7 @@ macro_rules! by_fields {
 }
 
 by_fields! {
-    // The directives do not count: they are about the treatment of an info, not its content.
+    // The directives are not compared, because they are not content of the info.
     Info: key value;
     Device {same device_type}: uuid osname;
     DeviceDistance {same device_type}: uuid osname mindist maxdist;
@@ -141,9 +142,9 @@ by_fields! {
         num_bytes_sent num_packets_sent num_send_errs;
     ProcStats {needs node}: node proc pid cmd state time percent_cpu priority num_threads pss vsize
         rss peak_vsize processor sample_time;
-    // DEVIATION: the separator counts on both sides, the state of a process counts, and nodes
-    // without disks or interfaces are equal; OpenPMIx detects only a lesser separator, ignores the
-    // state, and treats the second node as greater; whole_structures_are_compared
+    // DEVIATION: separators are compared, the state of a process is compared, and nodes without
+    // disks or interfaces are equal; OpenPMIx detects only a lesser separator, ignores the state,
+    // and treats the second node as greater; whole_structures_are_compared
     Envar: envar value separator;
     ProcInfo: proc hostname executable_name pid exit_code state;
     NodeStats {needs node}: node la la5 la15 total_mem free_mem buffers cached swap_cached
@@ -151,8 +152,8 @@ by_fields! {
 }
 
 impl Compare for Regattr<'_> {
-    /// Compares the number of the data type, although data types have no order as values of their
-    /// own.
+    /// Compares the numbers of the data types, although values of type `PMIX_DATA_TYPE` have no
+    /// order.
     fn compare(&self, other: &Self) -> ValueComparison {
         if self.name.is_none() && other.name.is_none() {
             return ValueComparison::NotAvailable;
@@ -194,8 +195,8 @@ impl Compare for Coord {
     }
 }
 
-/// Compares descriptions that only their source can interpret; those of different sources have no
-/// order.
+/// Compares descriptions that only their source can interpret. Descriptions of different sources
+/// have no order.
 fn of_one_source(
     sources: (&Option<Text<'_>>, &Option<Text<'_>>),
     descriptions: impl FnOnce() -> ValueComparison,

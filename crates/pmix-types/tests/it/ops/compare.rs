@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Comparisons, compared with the results of real libraries.
+//! Tests of comparisons of values against the results of real libraries.
 
 use pmix_types::{
     Coord, DataArray, DataType, DeviceType, Envar, NodeStats, ProcInfo, ProcState, ResourceUnit,
@@ -9,7 +9,8 @@ use pmix_types::{
 use super::fixtures::{cpuset, fixture};
 use super::infos::{number, rows, text};
 
-/// Returns `true` if the library's result depends on bytes in memory or on half of the datum.
+/// Returns `true` if the library's result is wrong: it compares bytes in memory, or only a part of
+/// the datum.
 fn wrong_upstream(first: &str, second: &str) -> bool {
     let (kind, rest) = first.split_once('.').unwrap_or((first, ""));
     match kind {

@@ -12,7 +12,7 @@ fn text() -> impl Strategy<Value = Text<'static>> {
     vec(any::<u8>(), 0..4).prop_map(Text::new)
 }
 
-/// Generates values of few types and few data, so that equal values occur.
+/// Generates values of few types with few different data, so that equal values occur.
 fn value() -> impl Strategy<Value = Value<'static>> {
     let leaf = prop_oneof![
         Just(Value::Undef),

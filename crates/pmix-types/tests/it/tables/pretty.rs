@@ -169,7 +169,7 @@ fn a_status_is_found_by_name_as_in_the_libraries() {
         } else if ours == theirs {
             unknown_to_both += 1;
         } else {
-            // A newer name, or one of the few that are missing in the library's table.
+            // The name is newer than the library, or one of the few that the library's table lacks.
             assert!(Status::from_name(&argument).is_some(), "{argument}");
             assert!(argument.starts_with("PMIX_"), "{argument}");
         }
