@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tells the command what it is compiled with, for `pmix --version -v`.
+//! Sets variables with the compiler, target and features of the build, for `pmix --version -v`.
 
 use std::process::Command;
 

@@ -11,13 +11,13 @@ use crate::failure::Failure;
 use crate::output::Out;
 use crate::style::Style;
 
-/// An opened framework and the options of the command line.
+/// The opened framework, and the global options of the command line.
 pub(crate) struct Context {
     pub(crate) preg: Arc<Preg>,
     pub(crate) params: Params,
     pub(crate) out: Out,
     pub(crate) json: bool,
-    /// For standard output; standard error decides for itself.
+    /// The style of standard output. Standard error has its own style.
     pub(crate) style: Style,
 }
 
@@ -42,7 +42,7 @@ impl Context {
     }
 }
 
-/// Returns the layers of this process, and `--mca` on top.
+/// Returns the parameters of this process, with `--mca` as the highest layer.
 pub(crate) fn params(global: &Global) -> Result<Params, Failure> {
     let fault = |error| Failure::settings(&preg_core::Error::from(error));
     let mut builder = Params::from_process(global.config.as_deref()).map_err(fault)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix attr` and `pmix status`: the names and numbers of PMIx, looked up without any library.
+//! `pmix attr` and `pmix status`: lookups of PMIx names and numbers in this program's tables.
 
 use std::cmp::Reverse;
 use std::io::Write;
@@ -12,15 +12,15 @@ use crate::failure::{Exit, Failure};
 use crate::output::Out;
 use crate::style::Style;
 
-/// Number of names that a failed lookup suggests.
+/// The number of names that a failed lookup suggests.
 const SUGGESTED: usize = 3;
 
-/// Answers `pmix attr`.
+/// Runs `pmix attr`.
 pub(crate) fn attr(global: &Global, args: &Attr) -> Result<Exit, Failure> {
     answer(global, &find_attributes(args.what.as_deref())?)
 }
 
-/// Answers `pmix status`.
+/// Runs `pmix status`.
 pub(crate) fn status(global: &Global, args: &StatusArgs) -> Result<Exit, Failure> {
     answer(global, &find_statuses(args.what.as_deref())?)
 }
@@ -31,7 +31,7 @@ trait Entry {
     fn columns(&self) -> Vec<String>;
     /// Returns the first line of the whole entry.
     fn title(&self) -> String;
-    /// Returns the facts about the entry: a label and its text.
+    /// Returns the facts about the entry: pairs of a label and a text.
     fn facts(&self) -> Vec<(&'static str, String)>;
     /// Returns `true` for a deprecated entry.
     fn is_deprecated(&self) -> bool;
@@ -39,10 +39,10 @@ trait Entry {
     fn to_json(&self) -> Json;
 }
 
-/// The entries found, and if they are shown as a list.
+/// The found entries.
 struct Found<E> {
     entries: Vec<E>,
-    /// Show a line each instead of every fact.
+    /// `true` to print one line for each entry, `false` to print all facts.
     is_list: bool,
 }
 
@@ -134,7 +134,7 @@ fn history_json(entry: &mut Json, releases: Releases, standing: Standing, deprec
     entry["standing"] = json!(standing.as_str());
 }
 
-/// Returns the failure of a lookup by name, with the most similar names, without their prefix.
+/// Returns the failure for an unknown name, with the most similar names. `names` have no prefix.
 fn no_name(what: &str, kind: &str, names: impl Iterator<Item = &'static str>) -> Failure {
     nothing(what, kind, &near_names(what, names))
 }
@@ -176,7 +176,7 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>)
     near
 }
 
-/// Finds attributes: a name or a key means just that, anything else is a pattern.
+/// Finds attributes by name or key. Any other text is a pattern.
 fn find_attributes(what: Option<&str>) -> Result<Found<&'static Attribute>, Failure> {
     let Some(what) = what else {
         let entries = Attribute::all().iter().collect();
@@ -209,7 +209,8 @@ fn unknown_attribute(what: &str) -> Failure {
     nothing(what, "attribute", &near_attributes(what))
 }
 
-/// Returns the names, or for a key the keys, that are most similar to an unknown one.
+/// Returns the names that are most similar to an unknown name, or the keys that are most similar to
+/// an unknown key.
 pub(crate) fn near_attributes(what: &str) -> Vec<String> {
     let all = Attribute::all().iter();
     if what.contains('.') {
@@ -300,7 +301,7 @@ fn by_release(list: &[(Release, &str)]) -> Json {
 
 type Row = &'static Constant<i32>;
 
-/// Finds codes: a number or a name means just that, anything else is a pattern.
+/// Finds status codes by number or name. Any other text is a pattern.
 fn find_statuses(what: Option<&str>) -> Result<Found<Row>, Failure> {
     let Some(what) = what else {
         let entries = in_order();
@@ -310,7 +311,7 @@ fn find_statuses(what: Option<&str>) -> Result<Found<Row>, Failure> {
         });
     };
     if let Ok(status) = what.parse::<Status>() {
-        // The name that was asked for; of a number the canonical one.
+        // The requested name, or the canonical name of a requested number.
         let row = Status::constant_of(what).or_else(|| status.constant());
         let row = row.ok_or_else(|| unnamed(what, status))?;
         return Ok(Found {
@@ -330,7 +331,8 @@ fn find_statuses(what: Option<&str>) -> Result<Found<Row>, Failure> {
     }
 }
 
-/// Returns every code, success first; of names with the same number the canonical one first.
+/// Returns every status code, success first. Of names with the same number, the canonical one is
+/// first.
 fn in_order() -> Vec<Row> {
     let mut rows: Vec<_> = Status::all().iter().collect();
     rows.sort_by_key(|row| Reverse(row.number()));
@@ -420,7 +422,7 @@ fn aliases(row: Row) -> impl Iterator<Item = Row> {
     names.filter(move |other| other.name() != row.name())
 }
 
-/// Returns the names that have this number in some release alone.
+/// Returns the names that have this number only in another release.
 fn taken_in(number: i32) -> impl Iterator<Item = (Release, Row)> {
     Status::all().iter().flat_map(move |row| {
         let numbers = row.other_numbers().iter();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix doctor`: what on this node keeps PMIx servers, clients and tools from working, as a report.
+//! `pmix doctor`: a report of problems on this node that prevent PMIx servers, clients and tools
+//! from working.
 
 mod libraries;
 mod node;
@@ -22,9 +23,9 @@ use crate::style::{Style, printable};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Ok,
-    /// The part works, but not for everything, or not for long.
+    /// The checked object works, but with restrictions or not for long.
     Warning,
-    /// Something does not work.
+    /// The checked object does not work.
     Fault,
 }
 
@@ -71,20 +72,20 @@ impl Verdict {
     }
 }
 
-/// The subject of the checks: this process, its environment, and paths.
+/// The input of the checks: this process, its environment, and paths.
 struct Subject<'a> {
     environment: &'a Environment,
     shm: PathBuf,
 }
 
 impl Subject<'_> {
-    /// Returns a variable that is set and not empty, as text.
+    /// Returns the value of a variable, if it is set and not empty.
     fn var(&self, name: &str) -> Option<String> {
         let value = self.environment.first_of(&[name])?;
         Some(value.to_string_lossy().into_owned())
     }
 
-    /// Returns the directory that the first of some variables names, as servers look for it.
+    /// Returns the directory in the first of these variables that is set, as servers do.
     fn directory(&self, names: &[&str]) -> PathBuf {
         let found = self.environment.first_of(names);
         found.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
@@ -145,7 +146,7 @@ fn in_words(global: &Global, out: &mut Out, findings: &[Finding]) -> Result<(), 
     Ok(())
 }
 
-/// Attaches to every server, with so much time for each.
+/// Attaches to every server, with a time limit for each.
 fn check_servers(limit: Duration) -> Vec<Finding> {
     let listing = Search::from_env().list();
     let mut findings: Vec<_> = listing.passed_over.iter().map(passed_over).collect();
@@ -159,7 +160,7 @@ fn check_servers(limit: Duration) -> Vec<Finding> {
     findings
 }
 
-/// Reports a rendezvous file that tools do not use: the file of an exited server can be removed, and a file
+/// Reports a rendezvous file that tools ignore. The file of an exited server can be removed; a file
 /// that another user could have written is suspicious.
 fn passed_over(passed: &PassedOver) -> Finding {
     let found = format!("{}: {}", passed.path.display(), passed.reason);
@@ -195,7 +196,7 @@ fn attach(server: &FoundServer, limit: Duration) -> Finding {
     let mut tool = Tool::new().time_limit(limit);
     match tool.attach(server, |_| {}) {
         Ok(_) => {
-            // It has answered, whatever it says of that.
+            // The server has already replied, so an error of finalize does not matter.
             let _ = tool.finalize();
             Finding::ok("servers", format!("{known}: accepts tools"))
         }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A window of the input with a caret under one byte.
+//! An excerpt of the input with a caret under one byte.
 
 use std::fmt::Write as _;
 
 use crate::style::{Style, columns, printable};
 
-/// Columns shown before the place and after it.
+/// The number of columns printed before and after the position.
 const BEFORE: usize = 40;
 const AFTER: usize = 30;
 
@@ -21,7 +21,7 @@ pub(crate) struct Excerpt {
 }
 
 impl Excerpt {
-    /// Copies what stands around `offset`, at most one line.
+    /// Creates the excerpt around `offset`, at most one line.
     pub(crate) fn new(origin: &str, bytes: &[u8], offset: usize) -> Self {
         let at = offset.min(bytes.len());
         let (head, tail) = bytes.split_at(at);
@@ -55,7 +55,7 @@ impl Excerpt {
         self.offset
     }
 
-    /// Appends where it is, the text, and the caret.
+    /// Appends the position, the text, and the caret.
     pub(crate) fn render(&self, style: Style, out: &mut String) {
         let line = if self.lines {
             format!(" line {},", self.line)
@@ -87,7 +87,7 @@ fn before(text: &[u8]) -> (usize, String) {
     }
 }
 
-/// Returns the front of a text that fits, and where it ends.
+/// Returns the first characters of a text that fit, and the offset at which they end.
 fn after(text: &[u8]) -> (usize, String) {
     let mut to = text.len().min(AFTER);
     loop {

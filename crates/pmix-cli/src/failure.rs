@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a command could not answer: what, where (with a caret), and what to do about it.
+//! The failure of a command: a message, a position (with a caret), and advice.
 
 use std::fmt::Write as _;
 use std::io;
@@ -12,15 +12,15 @@ use crate::style::{Style, printable_lines};
 /// The exit code of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// The question was answered.
+    /// The command succeeded.
     Ok,
-    /// The answer is no: faults were found, or what was looked for is not there.
+    /// The result is negative: errors were found, or an object was not found.
     Negative,
-    /// The command line or the configuration cannot be obeyed.
+    /// The command line or the configuration is invalid.
     Usage,
     /// The data is malformed, too large, or cannot be read.
     Data,
-    /// A job ended so, or could not be started.
+    /// The exit code of a job, or of a job that could not be started.
     Job(u8),
 }
 
@@ -37,7 +37,7 @@ impl Exit {
     }
 }
 
-/// A failed command, ready to be shown.
+/// The failure of a command, ready to be printed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit: Exit,
@@ -62,7 +62,7 @@ impl Failure {
         }
     }
 
-    /// Creates a negative answer that is already printed on standard output.
+    /// Creates a negative result that is already printed on standard output.
     pub(crate) fn answer(status: Status, message: impl Into<String>) -> Self {
         let mut failure = Self::new(Exit::Negative, status, message);
         failure.answered = true;
@@ -120,7 +120,7 @@ impl Failure {
         self
     }
 
-    /// Replaces the message, unless the failure is about a limit.
+    /// Replaces the message, unless the failure is an exceeded limit.
     pub(crate) fn saying(mut self, message: &str) -> Self {
         if self.status != Status::ERR_OUT_OF_RESOURCE {
             self.message = message.to_owned();
@@ -143,7 +143,7 @@ impl Failure {
         self
     }
 
-    /// Returns the failure without a message, because its reader has closed the stream.
+    /// Marks the failure as quiet, because the reader of the output has closed the stream.
     pub(crate) fn unread(mut self) -> Self {
         self.quiet = true;
         self.answered()
@@ -153,12 +153,13 @@ impl Failure {
         self.exit
     }
 
-    /// Returns `true` if no message is printed because the reader of the output has closed it.
+    /// Returns `true` if no message is printed, because the reader of the output has closed the
+    /// stream.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Returns `true` if the JSON answer is already printed.
+    /// Returns `true` if the result is already printed in JSON.
     pub(crate) fn is_answered(&self) -> bool {
         self.answered
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix get`: what a server answers about a job.
+//! `pmix get`: the values of a job that a server would return.
 
 mod jobs;
 mod jsonl;
@@ -84,7 +84,7 @@ fn of_maps(
     })
 }
 
-/// Prints one line a value; where several are asked about, whose it is in front.
+/// Prints one line for each value. For several subjects, each line begins with the subject.
 fn print_all(context: &mut Context, args: &Get, jobs: &[Job]) -> Result<Exit, Failure> {
     let named = args.rank.is_some() || args.node.is_some() || args.app.is_some();
     let mut any = false;
@@ -116,7 +116,7 @@ fn print_all(context: &mut Context, args: &Get, jobs: &[Job]) -> Result<Exit, Fa
     }
 }
 
-/// Prints all of one subject; says whether there was anything.
+/// Prints all values of a subject. Returns `true` if there are any.
 fn one(
     context: &mut Context,
     job: &Job,
@@ -151,7 +151,7 @@ fn one(
     Ok(!infos.is_empty())
 }
 
-/// Answers every key for every job: one alone bare, several with their names.
+/// Prints the value of every key for every job. A single value is printed without its key.
 fn print_keys(context: &mut Context, args: &Get, jobs: &[Job]) -> Result<Exit, Failure> {
     let mut absent = Vec::new();
     for job in jobs {
@@ -209,7 +209,7 @@ fn negative(status: Status, message: String, key: &str) -> Failure {
     if status != Status::ERR_NOT_FOUND {
         return failure;
     }
-    // A key may be anybody's, so one that no attribute has may be meant all the same.
+    // A key need not belong to an attribute, so similar names are only a suggestion.
     let near = match (Attribute::by_key(key), Attribute::by_name(key)) {
         (Some(_), _) => Vec::new(),
         (None, Some(named)) => vec![named.full_name().to_owned()],
@@ -231,7 +231,7 @@ fn write_value(out: &mut Out, value: &Value<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints one answer in JSON.
+/// Prints one result in JSON.
 fn line(
     job: &Job,
     subject: &Subject,
@@ -251,7 +251,7 @@ fn line(
     Json::Object(line)
 }
 
-/// Returns the members that say what a value is and whose.
+/// Returns the JSON members for the job, the subject and the key of a value.
 fn head(job: &Job, subject: &Subject, key: &str) -> Map<String, Json> {
     let mut line = Map::new();
     let nspace = job.nspace().as_text().to_str_lossy();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix hello`: a process of a job that greets the others.
+//! `pmix hello`: a test process of a job.
 //!
-//! It does what a parallel program does at its start: init, put, commit, fence, get of every peer,
-//! finalize. What every peer put is checked byte for byte.
+//! It makes the calls of a parallel program at its start: init, put, commit, fence, get for every
+//! peer, finalize. It checks the data of every peer byte for byte.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -91,7 +91,7 @@ fn job_size(client: &mut Client) -> Result<u32, Failure> {
     })
 }
 
-/// Asks the other processes, from the next rank on, and this one at last.
+/// Gets the data of the other processes, from the next rank on, and finally of this process.
 fn ask_peers(client: &mut Client, size: u32, args: &Hello) -> Result<u32, Failure> {
     let own = client.proc().clone();
     let wanted = args.peers.unwrap_or(size).min(size);

@@ -15,10 +15,10 @@ use crate::failure::{Exit, Failure};
 use crate::output::Out;
 use crate::style::{Style, printable};
 
-/// The word that asks for every framework.
+/// The word for all frameworks.
 const ALL: &str = "all";
 
-/// Shows parameters, even where the framework cannot be opened with them: the fault comes last.
+/// Prints parameters. If the framework cannot be opened with them, the error is printed last.
 pub(crate) fn run(global: &Global, args: &Info) -> Result<Exit, Failure> {
     let params = params(global)?;
     let server = server_catalogs();
@@ -61,7 +61,7 @@ pub(crate) fn run(global: &Global, args: &Info) -> Result<Exit, Failure> {
     opened
 }
 
-/// Returns the parameters of a server other than those of the encoders.
+/// Returns the parameters of a server, without those of schemes.
 pub(crate) fn server_catalogs() -> [Catalog; 2] {
     [
         pmix_server::psec_parameters(),
@@ -69,7 +69,8 @@ pub(crate) fn server_catalogs() -> [Catalog; 2] {
     ]
 }
 
-/// Returns the pattern for a word of the user; the name of an environment variable selects its parameter.
+/// Returns the pattern for a word of the user. The name of an environment variable selects its
+/// parameter.
 fn pattern(word: &str) -> Pattern {
     Pattern::new(word.strip_prefix("PMIX_MCA_").unwrap_or(word))
 }
@@ -172,8 +173,8 @@ pub(crate) fn is_asked_for_in_full() -> bool {
     })
 }
 
-/// Returns one line each for the features, the encoders, the formats of packed data, the compiler, its
-/// target, and the loading of libraries.
+/// Returns a line each for the features, the schemes, the bfrops modules, the compiler, its target,
+/// and the loading of libraries.
 pub(crate) fn details() -> String {
     let features = pmix_builtin::FEATURES.iter();
     let features =

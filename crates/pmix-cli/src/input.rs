@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Maps from words, files and standard input, in any form.
+//! Reading of maps from arguments, files and standard input, in any form.
 //!
-//! A word becomes a [`source::Source`]; a source is cut into encoded values and list text
-//! ([`detect`]); list text is spread into names ([`nodes`], by `pmix-hostlist`) or ranks
-//! ([`procs`]). What stays text is not parsed, what came folded is not expanded.
+//! Each argument becomes a [`source::Source`], which is split into encoded values and list text
+//! ([`detect`]). List text is expanded into names ([`nodes`], by `pmix-hostlist`) or ranks
+//! ([`procs`]). A map that is only passed on as text is not parsed, and a folded map is not
+//! expanded.
 
 mod detect;
 mod nodes;
@@ -28,8 +29,8 @@ pub(crate) use source::{
     Form, Source, answer_lines, longest_line, read as read_sources, read_option, read_path,
 };
 
-/// Reads the node map of a job, and its process map: that of `procs`, or the one that results from
-/// `--ppn` or the slots of the nodes.
+/// Reads the node map of a job, and its process map: `procs`, or the map that follows from `--ppn`
+/// or from the slots of the nodes.
 pub(crate) fn read_job(
     preg: &Preg,
     nodes: &OsStr,

@@ -58,7 +58,7 @@ fn main() {
     let json = cli.global.json;
     let exit = dispatch(cli).unwrap_or_else(|failure| report(&failure, json, stderr));
     trace::finish();
-    // Ends without unmapping what the command read: the system does that faster.
+    // Exits without freeing memory, because the system does that faster.
     std::process::exit(exit.code());
 }
 
@@ -70,7 +70,7 @@ fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// Adds to an error about a command or an option that there is not which one may be meant.
+/// Adds a suggestion to an error about an unknown command or option.
 fn meant(mut error: clap::Error, command: &clap::Command, words: &[OsString]) -> clap::Error {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
         return match error.kind() {
@@ -99,7 +99,7 @@ fn meant(mut error: clap::Error, command: &clap::Command, words: &[OsString]) ->
             }),
     };
     if let Some(tip) = tip {
-        // It says the same of those that are no commands of maps.
+        // clap would also suggest commands that do not belong to `pmix map`.
         error.remove(ContextKind::SuggestedSubcommand);
         let tips = vec![StyledStr::from(tip)];
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
@@ -123,9 +123,9 @@ fn meant_option(mut error: clap::Error, command: &clap::Command) -> clap::Error 
         (Some(ContextValue::String(option)), _) => (run::habits::elsewhere(option), false),
         _ => (None, true),
     };
-    // The parser finds `--version` like `--personality`.
+    // clap considers `--version` similar to `--personality`.
     if known.is_some() || !is_near {
-        // The usage would be that of the option that is not meant.
+        // The usage would be that of the suggested option.
         error.remove(ContextKind::SuggestedArg);
         let usage = command
             .find_subcommand(run::NAME)
@@ -150,17 +150,17 @@ fn misuse(error: &clap::Error) -> ! {
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "missing command".to_owned(),
             _ => error.to_string(),
         };
-        // The first paragraph; tips and usage follow.
+        // Only the first paragraph is the message. Tips and usage follow it.
         let lines = text
             .lines()
             .map(str::trim)
             .take_while(|line| !line.is_empty());
         let text = lines.collect::<Vec<_>>().join(" ");
         let failure = Failure::usage(text.trim_start_matches("error: ")).cure("see --help");
-        // When it cannot be written the exit code still tells.
+        // If the message cannot be written, the exit code still reports the failure.
         let _ = writeln!(std::io::stdout(), "{}", failure.to_json());
     }
-    // Help that is cut off is no answer.
+    // If the help cannot be printed completely, the command fails.
     let printed = error.print().and_then(|()| {
         let mut out = std::io::stdout();
         if error.kind() == ErrorKind::DisplayVersion && info::is_asked_for_in_full() {
@@ -185,7 +185,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
     let global = &cli.global;
     run::mca::warn_of_unused(&global.mca, &cli.command);
     match cli.command {
-        // What works where the configuration is broken opens nothing.
+        // These commands must work with a broken configuration, so they do not read it.
         Command::Completions { shell } => shell::completions(shell),
         Command::Man { dir } => shell::man(dir.as_deref()),
         Command::Info(args) => info::run(global, &args),
@@ -225,7 +225,7 @@ fn opened(
 
 fn report(failure: &Failure, json: bool, style: Style) -> Exit {
     if !failure.is_quiet() {
-        // When it cannot be written the exit code still tells.
+        // If the message cannot be written, the exit code still reports the failure.
         trace::say(failure.render(style).into_bytes());
         if json && !failure.is_answered() {
             let _ = writeln!(std::io::stdout(), "{}", failure.to_json());

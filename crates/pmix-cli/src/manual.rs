@@ -29,7 +29,7 @@ impl Page {
     }
 }
 
-/// The chapters that are about other commands than the one they are called after.
+/// The chapters that belong to other commands than the one in their heading.
 const CHAPTERS: &[(&str, &[&str])] = &[
     ("encode", &["pmix-map-encode"]),
     ("decode", &["pmix-map-decode"]),
@@ -73,10 +73,11 @@ const CHAPTERS: &[(&str, &[&str])] = &[
     ("What is a map", &[MAPS]),
 ];
 
-/// Has lines end where their last word does: forms of JSON and lists of names leave wide gaps otherwise.
+/// The request for left-aligned text. Justified lines with JSON and lists of names would have wide
+/// gaps.
 const RAGGED: &str = ".ad l\n";
 
-/// The pages that are about no command.
+/// The pages that do not describe a command.
 const MAPS: &str = "pmix-maps";
 const FORM: &str = "pmix-json";
 
@@ -109,7 +110,7 @@ pub(crate) fn first_page() -> String {
     page.map(|page| page.text).unwrap_or_default()
 }
 
-/// Returns the chapters about a page.
+/// Returns the chapters that belong to a page.
 fn about<'t>(page: &str, chapters: &[Section<'t>]) -> Vec<Section<'t>> {
     let is_about = |chapter: &&Section<'_>| {
         let listed = CHAPTERS.iter().find(|(title, _)| *title == chapter.title);
@@ -130,7 +131,7 @@ fn command_page(command: clap::Command, chapters: &[Section<'_>]) -> Page {
     let usage = usage_of(&command);
     let man = Man::new(command).manual("pmix-rs").source(source);
     let mut page = Vec::new();
-    // A buffer takes everything.
+    // Writing into a buffer cannot fail.
     let _ = man.render_title(&mut page);
     page.extend(RAGGED.bytes());
     let _ = man.render_name_section(&mut page);
@@ -141,12 +142,12 @@ fn command_page(command: clap::Command, chapters: &[Section<'_>]) -> Page {
     }
     let _ = man.render_options_section(&mut page);
     for (title, part) in sections_after_help(behind.as_deref().unwrap_or_default()) {
-        // What docs/cli.md says of the whole command has them, too.
+        // On the first page, the text of docs/cli.md already has these sections.
         if !is_first {
             page.extend(format!(".SH {title}\n{}", text(&part)).bytes());
         }
     }
-    // clap_mangen defines the apostrophe in each section.
+    // clap_mangen repeats the definition of the apostrophe in each section.
     let page = String::from_utf8_lossy(&page);
     let (apostrophe, _) = page.split_once(".TH").unwrap_or_default();
     let mut page = format!("{apostrophe}{}", page.replace(apostrophe, ""));
@@ -173,7 +174,7 @@ fn command_page(command: clap::Command, chapters: &[Section<'_>]) -> Page {
     }
 }
 
-/// The parts of docs/cli.md that man-pages(7) has sections for.
+/// The chapters of docs/cli.md for which man-pages(7) has sections.
 const OWN_SECTIONS: [(&str, &str); 3] = [
     ("Environment", "ENVIRONMENT"),
     ("Files", "FILES"),
@@ -265,7 +266,7 @@ mod tests {
                 }
             }
         }
-        // Pages that only refer to other pages do it in their list of commands.
+        // Pages that only refer to other pages have the references in their list of commands.
         let leads = ["pmix-map.1", "pmix-wire.1"];
         for page in &pages {
             let has_prose = [

@@ -67,7 +67,7 @@ fn read_map(context: &Context, input: &MapInput) -> Result<Map, Failure> {
     Ok(list.into())
 }
 
-/// Reads a list an argument; without arguments the one of standard input.
+/// Reads a list from each argument, or, without arguments, from standard input.
 fn read_lists(context: &Context, words: &[OsString]) -> Result<Vec<NodeList>, Failure> {
     let (preg, limits) = (&context.preg, context.limits());
     if words.is_empty() {
@@ -85,19 +85,19 @@ fn read_lists(context: &Context, words: &[OsString]) -> Result<Vec<NodeList>, Fa
     words.iter().enumerate().map(list).collect()
 }
 
-/// Reads two maps that belong together.
+/// Reads a node map and its process map.
 fn read_pair(context: &Context, maps: &Pair) -> Result<(NodeList, ProcMap), Failure> {
     let procs = maps.procs.as_deref();
     read_job(&context.preg, &maps.nodes, procs, &maps.layout)
 }
 
-/// Reads two maps that have the same number of nodes.
+/// Reads a node map and its process map, and checks that they have the same number of nodes.
 fn paired(context: &Context, maps: &Pair) -> Result<(NodeList, ProcMap), Failure> {
     let (list, map) = read_pair(context, maps)?;
     check_pair(list, map)
 }
 
-/// Refuses two maps that do not have the same number of nodes.
+/// Checks that two maps have the same number of nodes.
 fn check_pair(list: NodeList, map: ProcMap) -> Result<(NodeList, ProcMap), Failure> {
     if list.len() == map.num_nodes() {
         return Ok((list, map));
@@ -110,7 +110,7 @@ fn check_pair(list: NodeList, map: ProcMap) -> Result<(NodeList, ProcMap), Failu
     Err(Failure::data(message).cure("`pmix map verify` lists the errors of two maps"))
 }
 
-/// Reads a map of either kind as the library's text.
+/// Reads a map of either kind as text in the library's form.
 fn read_text(context: &Context, input: &MapInput) -> Result<Vec<u8>, Failure> {
     let preg = &context.preg;
     if input.procs {

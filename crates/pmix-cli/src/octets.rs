@@ -5,18 +5,19 @@ use std::sync::LazyLock;
 
 use data_encoding::{BASE64, DecodeKind, Encoding, HEXLOWER, HEXLOWER_PERMISSIVE};
 
-/// Decodes both alphabets of base64; trailing bits are ignored.
+/// The decoder of base64, with both alphabets. It ignores trailing bits.
 static LENIENT_BASE64: LazyLock<Encoding> = LazyLock::new(|| {
     let mut form = BASE64.specification();
     form.padding = None;
     form.check_trailing_bits = false;
     form.translate.from.push_str("-_");
     form.translate.to.push_str("+/");
-    // The form is constant and a test reads with it; the strict one would do as well.
+    // The specification is constant and valid, as a test shows. The strict decoder is only a
+    // fallback.
     form.encoding().unwrap_or(BASE64)
 });
 
-/// Appends two lower-case digits a byte.
+/// Appends two lower-case digits for each byte.
 pub(crate) fn push_hex(bytes: &[u8], out: &mut String) {
     HEXLOWER.encode_append(bytes, out);
 }
@@ -26,8 +27,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     HEXLOWER.encode(bytes)
 }
 
-/// Reads hexadecimal text in either case; the error is the offset of the first byte that does not
-/// belong, or the length of a text that ends in the middle of a byte.
+/// Decodes hexadecimal text in upper or lower case. The error is the offset of the first invalid
+/// byte, or the length of a text with an odd number of digits.
 pub(crate) fn unhex(text: &[u8]) -> Result<Vec<u8>, usize> {
     decode(&HEXLOWER_PERMISSIVE, text, text)
 }
@@ -37,7 +38,7 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
     BASE64.encode(bytes)
 }
 
-/// Reads base64 text with or without padding; errors are as those of [`unhex`].
+/// Decodes base64 text with or without padding. Errors are like those of [`unhex`].
 pub(crate) fn unbase64(text: &[u8]) -> Result<Vec<u8>, usize> {
     let body = text.strip_suffix(b"=").unwrap_or(text);
     let body = body.strip_suffix(b"=").unwrap_or(body);
@@ -46,7 +47,7 @@ pub(crate) fn unbase64(text: &[u8]) -> Result<Vec<u8>, usize> {
 
 fn decode(form: &Encoding, body: &[u8], text: &[u8]) -> Result<Vec<u8>, usize> {
     form.decode(body).map_err(|error| match error.kind {
-        // An invalid digit may precede the missing end; report the digit.
+        // An invalid digit may precede the missing end. Then the digit is reported.
         DecodeKind::Length => {
             let whole = body.get(..error.position).unwrap_or_default();
             let wrong = form.decode(whole).err();
@@ -85,7 +86,7 @@ mod tests {
         assert_eq!(unbase64(b"Zm9v!m9v"), Err(4));
         assert_eq!(unhex(b"0z0"), Err(1));
         assert_eq!(unbase64(b"Zm!vY"), Err(2));
-        // Two padding characters are the most there can be.
+        // At most two padding characters are allowed.
         assert_eq!(unbase64(b"Zm9vY==="), Err(5));
     }
 

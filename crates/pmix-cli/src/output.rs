@@ -40,7 +40,7 @@ impl Out {
         self.inner.write_all(escaped(json).as_bytes())
     }
 
-    /// Bytes of a map as they are, escaped only where a terminal would obey them.
+    /// Writes bytes of a map unchanged. On a terminal, control characters are escaped.
     pub(crate) fn foreign(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.inner.write_all(&shown(bytes, self.terminal))
     }
@@ -64,7 +64,8 @@ fn shown(bytes: &[u8], terminal: bool) -> Cow<'_, [u8]> {
     Cow::Borrowed(bytes)
 }
 
-/// Escapes the control characters that JSON permits in strings.
+/// Escapes the invisible characters that JSON permits unescaped in strings: DEL, C1 controls,
+/// zero-width and direction marks.
 fn escaped(json: &str) -> Cow<'_, str> {
     let is_odd = |c: char| is_hidden(c) && u32::from(c) <= 0xffff;
     if json.is_ascii() && !json.contains('\x7f') || !json.contains(is_odd) {
@@ -82,12 +83,12 @@ fn escaped(json: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Writes bytes as a JSON string; what is not UTF-8 becomes the replacement character.
+/// Writes bytes as a JSON string. Bytes that are not UTF-8 become the replacement character.
 ///
-/// Returns whether the string holds the bytes exactly.
+/// Returns `true` if the string represents the bytes exactly.
 pub(crate) fn json_string(bytes: &[u8], out: &mut impl Write) -> io::Result<bool> {
     let text = String::from_utf8_lossy(bytes);
-    // The common case needs no escapes: host names and ranks.
+    // Most strings are host names and ranks, which need no escapes.
     if text
         .bytes()
         .all(|b| (b' '..0x7f).contains(&b) && b != b'"' && b != b'\\')

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix plugins list`: the state of the framework; `pmix plugins check`: one plugin file, tried on samples.
+//! `pmix plugins list`: the state of the framework; `pmix plugins check`: a check of one plugin
+//! file with samples.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -16,7 +17,7 @@ use crate::input::{nodes_of_text, read_option};
 use crate::output::Out;
 use crate::style::{Progress, Style, counted, printable};
 
-/// Shows every component, and the files that were refused.
+/// Prints every component, and the files that were rejected.
 pub(crate) fn list(context: &mut Context) -> Result<Exit, Failure> {
     let preg = &context.preg;
     let kind = |name: &str| {
@@ -149,7 +150,7 @@ pub(crate) fn check(global: &Global, file: &Path, lists: &[OsString]) -> Result<
     Ok(if sound { Exit::Ok } else { Exit::Negative })
 }
 
-/// Returns the given lists in the library's text form.
+/// Returns the given lists as text in the library's form.
 fn read(words: &[OsString]) -> Result<Vec<(String, Vec<u8>)>, Failure> {
     if words.iter().filter(|word| *word == "-").count() > 1 {
         return Err(Failure::usage("standard input can be read only once"));
@@ -165,7 +166,7 @@ fn read(words: &[OsString]) -> Result<Vec<(String, Vec<u8>)>, Failure> {
     Ok(lists)
 }
 
-/// Reports a file that is not a valid plugin as a negative answer.
+/// Reports a file that is not a valid plugin, with a negative result.
 fn refused(global: &Global, out: &mut Out, file: &Path, error: &Error) -> Result<Exit, Failure> {
     if global.json {
         out.json(&json!({

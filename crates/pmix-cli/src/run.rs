@@ -38,10 +38,12 @@ use initiator::Initiator;
 /// The name of this command.
 pub(crate) const NAME: &str = "run";
 
-/// The word by which this program becomes what ends the processes of a killed launcher.
+/// The first argument with which this program runs as the watcher, which ends the processes of a
+/// killed launcher.
 pub(crate) const WATCHER: &str = "run-watcher";
 
-/// The word by which this program becomes one that is stopped before its first instruction.
+/// The first argument with which this program runs another one that is stopped before its first
+/// instruction.
 pub(crate) const STOPPER: &str = "run-stopped";
 
 /// Returns the words of a command line in the form for the argument parser.
@@ -62,12 +64,12 @@ pub(crate) fn words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     }
 }
 
-/// Returns the position of this command's name in a command line, if the command line is for this command.
+/// Returns the position of `run` in a command line, if it is the command.
 fn place(cli: &clap::Command, words: &[OsString]) -> Option<usize> {
     habits::command_at(cli, words).filter(|&at| words.get(at).is_some_and(|word| word == NAME))
 }
 
-/// Returns `true` if a command line is for this command.
+/// Returns `true` if `run` is the command of a command line.
 pub(crate) fn is_named(cli: &clap::Command, words: &[OsString]) -> bool {
     place(cli, words).is_some()
 }
@@ -93,8 +95,8 @@ pub(crate) fn run(context: &mut Context, args: Run, mca: &[String]) -> Result<Ex
     };
     let wait = initiator.as_mut().and_then(Initiator::wait);
     let outcome = pmix_launch::launch_for_tool(&plan, standard, trace, wait);
-    // Disconnects before any error is returned, so that the server that started it sees an orderly end
-    // whatever the result of the job.
+    // Finalizes before any error is returned, so that the server that started this launcher does
+    // not treat its exit as a failure.
     drop(initiator);
     let outcome = outcome.map_err(refused)?;
     if report {
@@ -118,17 +120,18 @@ fn ending(outcome: &Outcome, keeps_going: bool, answered: bool) -> Result<Exit, 
     }
     let failure = Failure::new(exit, Status::ERR_JOB_TERM_WO_SYNC, message);
     Err(match () {
-        // As any program in a pipe whose end was closed.
+        // Exits quietly, like any program whose output pipe was closed.
         () if is_of_pipe(cause) && is_closed(&std::io::stdout()) => failure.unread(),
         () if answered => failure.answered(),
         () => failure,
     })
 }
 
-/// The number of failed ranks, besides the first one, that a message names.
+/// The maximum number of failed ranks that a message names after the first one.
 const NAMED: usize = 8;
 
-/// Returns the end of a message that names the other ranks that failed, for a job that went on (`--keep-going`).
+/// Returns the end of a message with the other failed ranks, for a job that continued after a
+/// failure (`--keep-going`).
 fn others(ranks: &[RankOutcome], first: Rank) -> String {
     let failed = ranks
         .iter()
@@ -143,13 +146,13 @@ fn others(ranks: &[RankOutcome], first: Rank) -> String {
     text
 }
 
-/// Returns whether the job failed because SIGPIPE ended a process.
+/// Returns `true` if the job failed because SIGPIPE terminated a process.
 fn is_of_pipe(cause: &Cause) -> bool {
     let pipe = Signal::PIPE.as_raw();
     matches!(cause, Cause::Failed { ending: Ending::Signalled { signal, .. }, .. } if *signal == pipe)
 }
 
-/// Returns whether a stream is a pipe that has no reader.
+/// Returns `true` if a stream is a pipe without a reader.
 fn is_closed(stream: &impl AsFd) -> bool {
     let mut polled = [PollFd::new(stream, PollFlags::empty())];
     let now = Timespec {
@@ -181,7 +184,7 @@ fn refused(error: pmix_launch::Error) -> Failure {
 fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failure> {
     let environment = Environment::of_process();
     let system = host_name().unwrap_or_else(|| "localhost".to_owned());
-    // This node is called so by the system, or by who starts the job.
+    // The names of this node: that of the system, and the one from the command line.
     let names: Vec<_> = [&*system]
         .into_iter()
         .chain(args.node_name.as_deref())
@@ -215,7 +218,8 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         Some(layout) => layout,
         None => Layout::on_one_node(host.as_bytes(), num_procs).map_err(refused)?,
     };
-    // A debugger that knows MPIR attaches before processes begin, wherever else they stop.
+    // A debugger with MPIR attaches before the processes start their program, unless they stop
+    // later.
     let mpir = pmix_launch::is_being_debugged() && !args.stop_in_init && !args.stop_in_app;
     let stops = DebugStops {
         on_exec: all_if(args.stop_on_exec || mpir, &layout),
@@ -224,7 +228,7 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
     };
     let nspace = args.nspace;
     Ok(Plan {
-        // Programs make keys of it, and one that begins with "pmix" would be taken for reserved.
+        // Programs build keys from the nspace, and a key that begins with "pmix" is reserved.
         nspace: nspace.unwrap_or_else(|| format!("run-{host}-{}@1", std::process::id())),
         apps,
         layout,
@@ -260,7 +264,8 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
 fn client_library() -> OsString {
     let command = std::env::current_exe().ok();
     let prefix = command.as_deref().and_then(|exe| exe.parent()?.parent());
-    // The library of a system is in `lib`, beside which the package has its own.
+    // In a Debian package, the library is in `lib/pmix-rs/lib`, because `lib` has that of the
+    // system.
     let places = ["lib/pmix-rs/lib", "lib"].iter();
     let mut installed = places.filter_map(|dir| Some(prefix?.join(dir).join("libpmix.so.2")));
     match installed.find(|path| path.exists()) {
@@ -269,7 +274,7 @@ fn client_library() -> OsString {
     }
 }
 
-/// Returns all ranks that are started here, or none.
+/// Returns all ranks of this node if `is_asked`, otherwise none.
 fn all_if(is_asked: bool, layout: &Layout) -> BTreeSet<Rank> {
     match is_asked {
         true => layout.here().iter().copied().collect(),
@@ -277,8 +282,8 @@ fn all_if(is_asked: bool, layout: &Layout) -> BTreeSet<Rank> {
     }
 }
 
-/// Returns the handling of output. Tags and whole lines have no use in the separate files of processes, so
-/// these options imply a copy.
+/// Returns the handling of output. The separate files of processes need neither tags nor whole
+/// lines, so these options imply a copy to the launcher's streams.
 fn output(args: &mut Run) -> Result<Output, Failure> {
     let form = match args {
         _ if args.tag_output => OutputForm::Tagged,
@@ -301,22 +306,23 @@ fn output(args: &mut Run) -> Result<Output, Failure> {
     })
 }
 
-/// This command as what ends the processes of a launcher that is killed.
+/// Returns the command line of the watcher, which ends the processes of a killed launcher.
 fn watcher() -> Vec<OsString> {
-    // Found although the file may have been replaced or removed since this one was started.
+    // This path works even if the file was replaced or removed after the start of this process.
     vec!["/proc/self/exe".into(), WATCHER.into()]
 }
 
-/// Becomes a program that is stopped before its first instruction; this is no command of users.
+/// Replaces this process by a program that is stopped before its first instruction. Users do not
+/// run this command.
 pub(crate) fn stop_on_exec(words: impl Iterator<Item = OsString>) -> ! {
     let error = pmix_launch::stop_on_exec(words);
-    // As a shell that cannot execute what it found.
+    // The exit code is that of a shell that cannot execute a program.
     crate::trace::say(format!("error: cannot stop the program on exec: {error}\n").into_bytes());
     std::process::exit(126)
 }
 
-/// Ends the processes of the launcher that started this one, when it is killed; this is no command
-/// of users.
+/// Runs as the watcher: ends the processes of the launcher when it is killed. Users do not run this
+/// command.
 pub(crate) fn watch() -> ! {
     let watched = pmix_launch::end_with_launcher(std::io::stdin());
     std::process::exit(i32::from(watched.is_err()))
@@ -344,8 +350,8 @@ fn named_dir(vars: &[(OsString, OsString)], variable: &str) -> Option<PathBuf> {
     found.map(|(_, dir)| PathBuf::from(dir))
 }
 
-/// Reads the applications, whose processes all have some variables, on the node that has these names. With maps, a
-/// single application without `-n` has all their processes.
+/// Reads the applications for the node with these names. All their processes get these variables.
+/// With maps, a single application without `-n` has all processes of the maps.
 fn read(
     mut first: AppArgs,
     placed: Option<u64>,
@@ -402,7 +408,7 @@ fn app(args: AppArgs, all: &[Export]) -> Result<App, Failure> {
     })
 }
 
-/// Returns the program to run; `pmix` is this command itself, even if it is not in PATH.
+/// Returns the program to run. `pmix` means this command, even if it is not in `PATH`.
 fn own(program: OsString) -> OsString {
     if program != "pmix" {
         return program;
@@ -410,7 +416,8 @@ fn own(program: OsString) -> OsString {
     std::env::current_exe().map_or(program, PathBuf::into_os_string)
 }
 
-/// Parses an argument of `-x`. `ALL` of srun is accepted, because the environment is always passed.
+/// Parses an argument of `-x`. Ignores `ALL`, an argument of srun, because the environment is
+/// always passed.
 fn export(word: &OsStr) -> Result<Vec<Export>, Failure> {
     let text = word.to_string_lossy();
     if text == "NONE" {

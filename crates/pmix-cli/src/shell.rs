@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Completions and manual pages from the command line's definition, and the names of OpenPMIx's tools.
+//! Completions and manual pages, generated from the definition of the command line, and the names
+//! of OpenPMIx's tools.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -16,10 +17,10 @@ use crate::args::Cli;
 use crate::failure::{Exit, Failure};
 use crate::manual;
 
-/// Prints a completion script, which knows the names of attributes, statuses, types, encoders and
-/// parameters.
+/// Prints a completion script, which also completes names of attributes, statuses, types, schemes
+/// and parameters.
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Exit, Failure> {
-    // The generator panics when it cannot write; a buffer cannot refuse.
+    // The generator panics if it cannot write, so it writes into a buffer.
     let mut script = Vec::new();
     let mut command = with_names(Cli::command());
     clap_complete::generate(shell, &mut command, "pmix", &mut script);
@@ -44,8 +45,8 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Exit, Failure> 
     Ok(Exit::Ok)
 }
 
-/// Gives arguments that name something the names that there are, as values to be offered. Only for what is
-/// offered: the arguments themselves take patterns, keys and files besides.
+/// Sets the known names as values of arguments, only for completion: the arguments also accept
+/// patterns, keys and files.
 fn with_names(command: Command) -> Command {
     let attributes = || Attribute::all().iter().map(Attribute::name);
     let statuses = pmix_types::Status::all().iter().map(Constant::name);
@@ -81,7 +82,7 @@ fn values<T: Into<clap::builder::Str>>(names: impl IntoIterator<Item = T>) -> Ve
     names.into_iter().map(PossibleValue::new).collect()
 }
 
-/// Gives an argument of a command values to be offered.
+/// Sets the values that are completed for an argument of a command.
 fn offer(
     command: Command,
     path: &[&'static str],
@@ -96,7 +97,7 @@ fn offer(
     }
 }
 
-/// Returns the names of the encoders and of all parameters.
+/// Returns the names of the schemes and of all parameters.
 fn of_encoders_and_servers() -> (Vec<String>, Vec<String>) {
     let components = pmix_builtin::preg_components();
     let mut catalogs = vec![preg_core::parameters(&components)];
@@ -109,8 +110,8 @@ fn of_encoders_and_servers() -> (Vec<String>, Vec<String>) {
     (names.collect(), infos.map(|info| info.name).collect())
 }
 
-/// Prints the page of `pmix`, or writes all pages. Those of section 7 go beside a directory that is called
-/// `man1`, and otherwise into it.
+/// Prints the page of `pmix`, or writes all pages into a directory. If the directory is `man1`, the
+/// pages of section 7 are written beside it.
 pub(crate) fn man(dir: Option<&Path>) -> Result<Exit, Failure> {
     let Some(dir) = dir else {
         io::stdout().write_all(manual::first_page().as_bytes())?;
@@ -166,7 +167,7 @@ pub(crate) fn command_words(words: impl Iterator<Item = OsString>) -> Vec<OsStri
         .find(|(known, _)| name.is_some_and(|name| name == *known));
     if let Some((_, command)) = meant {
         words[0] = "pmix".into();
-        // The version is that of the whole.
+        // `--version` prints the version of `pmix`.
         if !words
             .get(1)
             .is_some_and(|word| word == "--version" || word == "-V")

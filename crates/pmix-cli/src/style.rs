@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Text for people: color, escaped foreign bytes, numbers with their nouns, and a sign of progress.
+//! Text for users: color, escaped bytes, numbers with nouns, and progress.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use clap::{ColorChoice, ValueEnum as _};
 
 use crate::args::When;
 
-/// Returns the color setting of a command line that is not parsed yet.
+/// Returns the color setting of a command line before it is parsed.
 pub(crate) fn asked_for(words: &[OsString]) -> ColorChoice {
     let mut words = words.iter().filter_map(|word| word.to_str());
     let mut asked = ColorChoice::Auto;
@@ -32,15 +32,15 @@ pub(crate) fn asked_for(words: &[OsString]) -> ColorChoice {
     asked
 }
 
-/// The permission to write escape sequences.
+/// The style of a stream: with or without escape sequences for color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Style {
     color: bool,
 }
 
 impl Style {
-    /// Decides for one stream: `--color`, then `NO_COLOR` (<https://no-color.org>), then whether
-    /// a terminal reads it.
+    /// Returns the style of a stream by `--color`, then by `NO_COLOR` (<https://no-color.org>),
+    /// then by whether the stream is a terminal.
     pub(crate) fn new(when: When, stream: &impl IsTerminal) -> Self {
         let color = match when {
             When::Always => true,
@@ -98,7 +98,7 @@ impl Style {
     }
 }
 
-/// Bytes as text on one line: what is not printable is escaped.
+/// Returns bytes as text on one line, with unprintable bytes escaped.
 pub(crate) fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -117,13 +117,13 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
     text
 }
 
-/// Makes text of several lines printable.
+/// Returns text of several lines with unprintable characters escaped.
 pub(crate) fn printable_lines(text: &str) -> String {
     let lines = text.split('\n').map(|line| printable(line.as_bytes()));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns `true` if a terminal shows these bytes unchanged.
+/// Returns `true` if a terminal prints these bytes unchanged.
 pub(crate) fn is_printable(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| !text.chars().any(is_hidden))
 }
@@ -174,18 +174,18 @@ pub(crate) fn size(nodes: usize, ranks: u64) -> String {
     )
 }
 
-/// Time before progress is shown.
+/// The time before progress is printed.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 const TICK: Duration = Duration::from_millis(125);
 
-/// Shows what is being done until it is dropped.
+/// A message on a terminal about a slow operation, until this is dropped.
 pub(crate) struct Progress {
     running: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Progress {
-    /// Starts the clock; nothing is ever shown where standard error is no terminal.
+    /// Starts the timer. Nothing is printed unless standard error is a terminal.
     pub(crate) fn start(what: &'static str) -> Self {
         if !std::io::stderr().is_terminal() {
             return Self { running: None };

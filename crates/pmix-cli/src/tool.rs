@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands that attach to a server which did not start them.
+//! The commands that attach to a running server as a tool.
 
 mod attach;
 mod events;
@@ -26,10 +26,10 @@ pub(crate) use publish::{lookup, publish};
 pub(crate) use query::run as query;
 pub(crate) use top::run as top;
 
-/// Maximum number of servers queried concurrently.
+/// The maximum number of servers that are queried concurrently.
 const AT_ONCE: usize = 32;
 
-/// The longest answer of a server that is read: the table of half a million processes.
+/// The maximum length in bytes of a reply: the table of half a million processes.
 const MAX_REPLY_BYTES: u32 = 32 << 20;
 
 /// Returns the server that the options select, or `None` without a selection.
@@ -53,12 +53,12 @@ fn target(args: &Attach) -> Option<Target> {
     }
 }
 
-/// Finds the server that is meant.
+/// Finds the server that the options select.
 fn find(args: &Attach) -> Result<FoundServer, Failure> {
     find_for(args, None)
 }
 
-/// Finds the server that is meant, which is to have a job.
+/// Finds the server that the options select, for a job.
 fn find_for(args: &Attach, nspace: Option<&str>) -> Result<FoundServer, Failure> {
     let target = target(args).unwrap_or_default();
     let found = Search::from_env().target(target).find();
@@ -79,7 +79,7 @@ fn attach(found: &FoundServer, args: &Attach) -> Result<Tool, Failure> {
     attach_with(found, args, |_| {})
 }
 
-/// Attaches to a server, and hands what it sends unasked to a listener.
+/// Attaches to a server. Its unsolicited messages are passed to a listener.
 fn attach_with(
     found: &FoundServer,
     args: &Attach,
@@ -88,7 +88,7 @@ fn attach_with(
     attach_within(found, args.timeout, listener)
 }
 
-/// Attaches to a server that may take so long for any answer.
+/// Attaches to a server, with a time limit for each reply.
 fn attach_within(
     found: &FoundServer,
     limit: Duration,
@@ -101,7 +101,8 @@ fn attach_within(
     Ok(tool)
 }
 
-/// Returns whether a status came from the server, and does not mean that the server was not reached.
+/// Returns `true` if a status is a reply of the server, `false` if it means that the server was not
+/// reached.
 fn is_answer(status: Status) -> bool {
     !matches!(
         status,
@@ -109,14 +110,14 @@ fn is_answer(status: Status) -> bool {
     )
 }
 
-/// Says how much of what a server sent, or had to send, was dropped, because it was not read in time.
+/// Warns about messages of a server that were dropped because they were not read in time.
 fn warn_of_lost(num_lost: u64, what: &str) {
     if num_lost > 0 {
         tracing::warn!("{num_lost} {what} were lost because they were not read in time");
     }
 }
 
-/// Finalizes a tool. A failure is only logged, as the server has answered before.
+/// Finalizes a tool. A failure is only logged, because the server has already replied.
 fn leave(tool: Tool) {
     if let Err(error) = tool.finalize() {
         tracing::debug!(%error, "the server did not confirm the disconnect");

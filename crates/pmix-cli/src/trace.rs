@@ -17,17 +17,16 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::style::{Style, printable};
 
-/// Shows events up to a level; keeps no spans.
+/// A subscriber that prints events up to a level. It ignores spans.
 ///
-/// A subscriber of forty lines instead of a formatting library: the command starts in a
-/// millisecond, and a warning is a line that a person reads.
+/// It replaces a formatting library, with which the command would start more slowly.
 struct Lines {
     level: Level,
     style: Style,
 }
 
-/// Installs the subscriber: warnings, and with `-v` what is decided and done in words for users, with `-vv`
-/// what the libraries note for those who work on them, with `-vvv` the bytes of messages too.
+/// Installs the subscriber. It prints warnings; with `-v`, also decisions and actions for users;
+/// with `-vv`, also messages for developers; with `-vvv`, also the bytes of messages.
 pub(crate) fn install(verbose: u8, style: Style) {
     let level = match verbose {
         0 => Level::WARN,
@@ -35,7 +34,7 @@ pub(crate) fn install(verbose: u8, style: Style) {
         2 => Level::DEBUG,
         _ => Level::TRACE,
     };
-    // Fails only when a subscriber is already installed, which is then the one that was wanted.
+    // This fails only if a subscriber is already installed, which is then kept.
     let _ = tracing::subscriber::set_global_default(Lines { level, style });
 }
 
@@ -106,19 +105,19 @@ impl Visit for Line {
     }
 }
 
-/// Maximum number of pending bytes; further lines are dropped and counted.
+/// The maximum number of pending bytes. More lines are dropped and counted.
 const MOST: usize = 256 << 10;
 
-/// Time that the command waits at exit for a reader without progress.
+/// The time that the command waits at exit for a reader that reads nothing.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The pending output, after asynchronous writes were enabled.
+/// The pending output, once asynchronous writes are enabled.
 static QUEUE: OnceLock<Queue> = OnceLock::new();
 
 #[derive(Default)]
 struct Queue {
     state: Mutex<State>,
-    /// Something came, or went.
+    /// Signals that bytes were added or written.
     changed: Condvar,
 }
 
@@ -126,11 +125,11 @@ struct Queue {
 struct State {
     waiting: VecDeque<Vec<u8>>,
     num_bytes: usize,
-    /// Number of dropped lines.
+    /// The number of dropped lines.
     dropped: u64,
-    /// The thread writes something that waits no longer.
+    /// `true` while the thread writes bytes that it has taken from the queue.
     writes: bool,
-    /// Number of writes so far.
+    /// The number of writes so far.
     num_writes: u64,
 }
 
@@ -139,10 +138,10 @@ struct State {
 /// # Errors
 /// The thread or descriptor cannot be created; writes then stay synchronous.
 pub(crate) fn never_wait() -> io::Result<()> {
-    // A descriptor of its own: the standard library locks its one while it writes.
+    // Uses a separate descriptor, because the standard library locks its own during writes.
     let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
     let named = thread::Builder::new().name("stderr".to_owned());
-    // It would be woken to take the signals of the others: one for each process that ends.
+    // Blocks all signals, so that the thread is not woken for each process that terminates.
     let signals = SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
     let started = named.spawn(move || QUEUE.get_or_init(Queue::default).write_all_to(stderr));
     signals.thread_set_mask()?;
@@ -151,7 +150,7 @@ pub(crate) fn never_wait() -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a text to standard error, or sees to it that it is written.
+/// Writes a text to standard error, or queues it for the thread.
 pub(crate) fn say(text: Vec<u8>) {
     match QUEUE.get() {
         Some(queue) => queue.push(text),
@@ -162,7 +161,7 @@ pub(crate) fn say(text: Vec<u8>) {
     }
 }
 
-/// Waits until everything is written, but not for a reader that takes nothing.
+/// Waits until everything is written, unless the reader reads nothing.
 pub(crate) fn finish() {
     if let Some(queue) = QUEUE.get() {
         queue.finish(PATIENCE);
@@ -185,7 +184,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Writes what comes for as long as the process lives.
+    /// Writes queued bytes until the process exits.
     fn write_all_to(&self, mut stderr: impl Write) {
         let mut state = self.lock();
         loop {
@@ -249,7 +248,7 @@ impl State {
         self.waiting.push_back(text);
     }
 
-    /// Says how many lines are missing at the place where they are.
+    /// Adds a line with the number of dropped lines at their place.
     fn tell_dropped(&mut self) {
         let dropped = std::mem::take(&mut self.dropped);
         if dropped > 0 {
@@ -291,7 +290,7 @@ mod tests {
         let kept = MOST / line.len();
         assert_eq!(queue.lock().num_bytes, kept * line.len());
         assert_eq!(queue.lock().dropped, (LINES - kept) as u64);
-        // Standard error is read from here on.
+        // From here on, the test reads standard error.
         let note = format!(
             "warning: {} messages were dropped here because standard error was not read\n",
             LINES - kept

@@ -200,7 +200,8 @@ fn decode(context: &mut Context, args: &WireDecode) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Reads call after call, with `begin` before and `each` after each; the outer error is of `each`, the inner one of the bytes.
+/// Unpacks all calls. Runs `begin` before each call and `each` after it. The outer error is that of
+/// `each`, the inner one that of unpacking.
 fn read_all<'a>(
     decoder: &mut Decoder<'a>,
     types: &[CallType],
@@ -248,7 +249,7 @@ fn print_json(data: &DataArray<'_>) -> Result<String, serde_json::Error> {
 
 /// Reads the data of a call; a single datum is read as a list of one.
 fn read_json(data_type: DataType, json: &str) -> Result<DataArray<'static>, serde_json::Error> {
-    // No datum has the form of a list, so none is taken for one.
+    // No single datum has the form of a JSON list, so the forms cannot be confused.
     let single = !matches!(json.trim_start().as_bytes().first(), Some(b'[') | None);
     let known = !matches!(DataArray::empty(data_type), DataArray::Untyped { .. });
     let list = match single && known {

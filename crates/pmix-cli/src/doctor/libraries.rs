@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Check of the `libpmix.so.2` that programs in C load, and of their versions.
+//! The check of the files `libpmix.so.2` that C programs load, and of their versions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Finding, Subject};
 
-/// The name by which programs load it.
+/// The name of the library that programs load.
 const NAME: &str = "libpmix.so.2";
 /// Directories that the loader searches in addition to `LD_LIBRARY_PATH` and `/etc/ld.so.conf.d`.
 const USUAL: &[&str] = &[
@@ -20,20 +20,20 @@ const USUAL: &[&str] = &[
     "/lib",
     "/usr/lib",
 ];
-/// No such library is larger.
+/// The maximum size of a library in bytes.
 const LARGEST: u64 = 256 << 20;
-/// The first word of the version that our own library states.
+/// The beginning of the version text in the library of this project.
 const OURS: &str = "pmix-rs ";
-/// The launcher of PRRTE, which serves processes with the library that it was built with.
+/// The launcher of PRRTE. Its server is the library with which it was built.
 const PRTERUN: &str = "prterun";
-/// The parameter that names the kinds of store of a client or server of OpenPMIx.
+/// The parameter that selects the datastores of a client or server of OpenPMIx.
 const STORE: &str = "PMIX_MCA_gds";
 /// The text after the name and version in each library.
 const MARK: &[u8] = b" (PMIx Standard:";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // In the order of the loader, each file once.
+    // The files in the order of the loader, each once.
     let mut found: Vec<(PathBuf, String)> = Vec::new();
     let mut seen = Vec::new();
     for path in candidates(subject) {
@@ -85,7 +85,8 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns a warning where prterun serves processes on our library with a store that our clients do not share.
+/// Returns a warning if prterun uses a datastore that clients with this project's library do not
+/// have.
 fn prterun(subject: &Subject<'_>) -> Option<Finding> {
     if subject.var(STORE).is_some_and(|store| store == "hash") {
         return None;
@@ -144,17 +145,17 @@ fn candidates(subject: &Subject<'_>) -> Vec<PathBuf> {
     dirs.into_iter().map(|dir| dir.join(NAME)).collect()
 }
 
-/// No name with a version is longer.
+/// The maximum length in bytes of a name with a version.
 const LONGEST_NAME: usize = 64;
 
-/// Returns the name and version that a library states.
+/// Returns the name and version in the file of a library.
 fn version(path: &Path) -> Result<String, String> {
     let bytes = pmix_files::read_regular(path, LARGEST).map_err(|error| error.to_string())?;
     if !bytes.starts_with(b"\x7fELF") {
         return Err("not a shared library".to_owned());
     }
     let Some(at) = memchr::memmem::find(&bytes, MARK) else {
-        // Those before 4.2 say nothing of the Standard.
+        // Libraries before 4.2 have no text about the Standard.
         return Ok("an unknown version".to_owned());
     };
     let before = bytes.get(..at).unwrap_or_default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The node and its directories: name, limits, interfaces, owners, and room that is left.
+//! The checks of the node and of directories: name, limits, interfaces, owners, and free space.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
@@ -10,16 +10,17 @@ use rustix::process::{Resource, getrlimit};
 
 use super::{Finding, Subject};
 
-/// A server of a job of one process has less to spare than it needs.
+/// The number of free descriptors below which even a job of one process may fail.
 const FEWEST_DESCRIPTORS: u64 = 64;
 
-/// Number of descriptors for a job on a full node.
+/// The number of descriptors for a job on a full node.
 const FEW_DESCRIPTORS: u64 = 1024;
 
-/// A launcher, its watcher and some processes.
+/// The number of processes below which even a small job may fail: a launcher, its watcher and some
+/// processes.
 const FEWEST_PROCESSES: u64 = 64;
 
-/// The variables that name interfaces, of this project's command, of OpenPMIx, PRRTE and Open MPI.
+/// The variables that select interfaces in this project's command, in OpenPMIx, PRRTE and Open MPI.
 const INTERFACES: &[&str] = &[
     "PMIX_MCA_ptl_base_if_include",
     "PMIX_MCA_ptl_tcp_if_include",
@@ -104,7 +105,7 @@ fn processes() -> Finding {
     }
 }
 
-/// Clients reach their server by the loopback interface.
+/// Checks the loopback interface, through which clients connect to their server.
 fn loopback() -> Finding {
     if let Err(error) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
         return Finding::fault(
@@ -129,14 +130,14 @@ fn loopback() -> Finding {
     Finding::ok("interfaces", names.join(", "))
 }
 
-/// Interfaces that are asked for and that there are not.
+/// Reports selected interfaces that do not exist.
 fn named_interfaces(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for variable in INTERFACES {
         let Some(list) = subject.var(variable) else {
             continue;
         };
-        // Networks are written as addresses.
+        // Words with these characters are networks, not interfaces.
         let is_name = |word: &&str| !word.is_empty() && !word.contains(['/', '.', ':']);
         let names = list.split(',').map(str::trim).filter(is_name);
         let missing: Vec<_> = names
@@ -156,16 +157,16 @@ fn named_interfaces(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// A session needs more than that.
+/// The free bytes below which a session directory does not work.
 const LEAST_ROOM: u64 = 1 << 20;
 
-/// A job with output in files soon needs more than that.
+/// The free bytes below which a job that writes output files may soon fail.
 const LITTLE_ROOM: u64 = 64 << 20;
 
-/// Files of a small job.
+/// The number of files of a small job.
 const FEWEST_FILES: u64 = 100;
 
-/// The bits of a mode by which everybody may write, but remove only what is his own.
+/// The mode bits that let other users write.
 const WRITE_OF_OTHERS: u32 = 0o022;
 
 const STICKY: u32 = 0o1000;
@@ -225,7 +226,7 @@ fn room(check: &'static str, path: &Path, known: &str) -> Finding {
     };
     let bytes = system.f_bavail.saturating_mul(system.f_frsize);
     let found = format!("{known}, {} MiB free", bytes >> 20);
-    // File systems that count no files say that there are none at all.
+    // File systems that do not count files report 0.
     let has_files = system.f_files == 0 || system.f_favail >= FEWEST_FILES;
     let help = "remove unneeded files, or set TMPDIR to another directory";
     if !has_files {

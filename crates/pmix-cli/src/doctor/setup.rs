@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The settings that servers and clients find: parameters, security modules, what a launcher left in the
-//! environment, Slurm's.
+//! The checks of settings: parameters, security modules, variables of a launcher, and the
+//! configuration of Slurm.
 
 use std::fs;
 use std::net::TcpStream;
@@ -18,13 +18,13 @@ use crate::args::Global;
 use crate::context;
 use crate::info::server_catalogs;
 
-/// Time limit for a connection to a server.
+/// The time limit for connecting to a server.
 const CONNECT: Duration = Duration::from_secs(2);
-/// Default socket of the MUNGE daemon.
+/// The default socket of the MUNGE daemon.
 const MUNGE: &str = "/run/munge/munge.socket.2";
-/// Default paths of Slurm's configuration.
+/// The default paths of Slurm's configuration.
 const SLURM: &[&str] = &["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf"];
-/// Default directories of Slurm's plug-ins.
+/// The default directories of Slurm's plug-ins.
 const SLURM_PLUGINS: &[&str] = &[
     "/usr/lib/x86_64-linux-gnu/slurm-wlm",
     "/usr/lib/aarch64-linux-gnu/slurm-wlm",
@@ -32,7 +32,7 @@ const SLURM_PLUGINS: &[&str] = &[
     "/usr/lib/slurm",
     "/usr/local/lib/slurm",
 ];
-/// The files of a configuration are short.
+/// The maximum size of a configuration file in bytes.
 const LONGEST: u64 = 1 << 20;
 
 pub(super) fn check(global: &Global, subject: &Subject<'_>) -> Vec<Finding> {
@@ -84,8 +84,8 @@ fn parameters(params: &Params) -> Finding {
     }
 }
 
-/// Checks that a server can start with its security modules. Unusable directories are reported by another
-/// check.
+/// Checks that a server can start with its security modules. Another check reports unusable
+/// directories.
 fn server(params: &Params, subject: &Subject<'_>) -> Option<Finding> {
     let dir = subject.directory(&["PMIX_SERVER_TMPDIR", "TMPDIR", "TEMP", "TMP"]);
     if !dir.is_dir() {
@@ -118,7 +118,7 @@ fn server(params: &Params, subject: &Subject<'_>) -> Option<Finding> {
     })
 }
 
-/// Checks that the MUNGE daemon listens, which is required if its module is configured.
+/// Checks that the MUNGE daemon listens. This is required if its security module is configured.
 fn munge(params: &Params) -> Finding {
     let socket = match params.text("psec_munge_socket", "") {
         "" => MUNGE,
@@ -137,7 +137,8 @@ fn munge(params: &Params) -> Finding {
     }
 }
 
-/// Checks the variables of a launcher, which may belong to a job that has ended.
+/// Checks the variables of a launcher in the environment. They may be those of a job that has
+/// terminated.
 fn launched(subject: &Subject<'_>) -> Option<Finding> {
     const HELP: &str = "a launcher sets these variables for its processes: unset PMIX_NAMESPACE, PMIX_RANK \
     and PMIX_SERVER_URI* in a shell outside a job";

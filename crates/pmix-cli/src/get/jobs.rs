@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs from JSON: `{"nspace":…,"info":[…]}`, or that under `registered` beside a name.
+//! Jobs from JSON: `{"nspace":…,"info":[…]}`, or an object with a name and this object as
+//! `registered`.
 
 use std::ffi::OsStr;
 
@@ -22,7 +23,7 @@ pub(super) struct Registration {
     info: Vec<value::Entry>,
 }
 
-/// A job with the name under which requests refer to it.
+/// A job with the name by which requests refer to it.
 #[derive(Deserialize)]
 struct NamedJob {
     job: Option<String>,
@@ -33,7 +34,7 @@ struct NamedJob {
 pub(super) enum Refusal {
     /// The input is not a job.
     Json(String),
-    /// The store refuses it.
+    /// The datastore rejects the job.
     Job(gds_hash::Error),
 }
 
@@ -62,7 +63,7 @@ impl Registration {
 /// A job of a file.
 pub(super) struct Entry {
     origin: String,
-    /// The name under which requests refer to it.
+    /// The name by which requests refer to the job.
     pub(super) name: Option<String>,
     pub(super) registration: Registration,
 }
@@ -73,7 +74,7 @@ impl Entry {
         self.registration.nspace == name || self.name.as_deref() == Some(name)
     }
 
-    /// Registers the job, for a person.
+    /// Registers the job. Converts an error into a message for users.
     pub(super) fn register(&self, context: &Context, host: &LocalNode) -> Result<Job, Failure> {
         let of = |message: String| format!("{}: {message}", self.origin);
         self.registration
@@ -87,7 +88,7 @@ impl Entry {
     }
 }
 
-/// Reads a file of jobs, one a line; lines without text are passed over.
+/// Reads a file of jobs, one per line. Empty lines are ignored.
 pub(super) fn read(context: &Context, path: &OsStr) -> Result<Vec<Entry>, Failure> {
     let source = read_path(Some(path))?;
     if source.bytes.len() as u64 > crate::input::longest_line(context.limits()) {
@@ -100,7 +101,7 @@ pub(super) fn read(context: &Context, path: &OsStr) -> Result<Vec<Entry>, Failur
         )));
     };
     let mut jobs = Vec::new();
-    // One job may take the whole file, laid out over many lines.
+    // The file may consist of one job, formatted over several lines.
     if let Ok((name, registration)) = Registration::read(text) {
         let origin = source.origin;
         return Ok(vec![Entry {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--jsonl`: one request per line, one answer per line, in order.
+//! `--jsonl`: one request per line, one reply per line, in order.
 //!
 //! A request has a job and a get. A job that is repeated in consecutive lines is registered once. Requests
 //! can refer by name to the jobs of `--job` and to named jobs of earlier lines.
@@ -22,7 +22,7 @@ use crate::failure::{Exit, Failure};
 use crate::input::{answer_lines, longest_line};
 use crate::output::{Out, json_string};
 
-/// A request. A record of the vectors is one too, so members that mean nothing here may stand.
+/// A request. Records of the test vectors are requests, too, so unknown members are ignored.
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 struct Line<'a> {
@@ -59,29 +59,29 @@ enum RankForm {
     Name(String),
 }
 
-/// The part of a request that an answer needs when the rest is wrong.
+/// The id of a request, which the reply has even if the rest of the request is invalid.
 #[derive(Deserialize)]
 struct OnlyId<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
 }
 
-/// A job that was registered, or why it was not.
+/// A registered job, or the reason for which it was not registered.
 struct RegisteredJob {
     nspace: String,
     job: Result<Job, gds_hash::Error>,
 }
 
-/// Jobs that were registered.
+/// The registered jobs.
 struct JobRegistry<'s> {
     preg: &'s Preg,
     host: LocalNode,
     named: HashMap<String, Arc<RegisteredJob>>,
-    /// The last job in a request, as written.
+    /// The text of the last job in a request, and the registered job.
     last: Option<(String, Arc<RegisteredJob>)>,
 }
 
-/// Qualifiers that say where to look, not which of several values is meant.
+/// The qualifiers that select a realm or object, and do not distinguish values of a key.
 const DIRECTIVES: &[&str] = &[
     keys::SESSION_INFO,
     keys::JOB_INFO,
@@ -139,9 +139,9 @@ pub(super) fn run(context: &mut Context, args: &Get) -> Result<Exit, Failure> {
 }
 
 impl JobRegistry<'_> {
-    /// Answers one line.
+    /// Handles one request, and writes the reply.
     fn respond(&mut self, line: &[u8], out: &mut Out) -> io::Result<()> {
-        // An array would be taken for the members in their order.
+        // serde would accept an array as the members in order.
         if line.trim_ascii_start().first() != Some(&b'{') {
             let message = "not a request: expected an object, {\"job\":…,\"get\":…}";
             return refuse(out, None, message);
@@ -231,7 +231,7 @@ impl JobRegistry<'_> {
     }
 }
 
-/// A get that was understood.
+/// A parsed get.
 struct Prepared {
     nspace: Option<String>,
     rank: Rank,
@@ -246,7 +246,7 @@ fn answer(
     asked: Option<&Prepared>,
 ) -> io::Result<()> {
     let Some(asked) = asked else {
-        // A job alone is only registered.
+        // A request with only a job registers the job.
         return match &known.job {
             Ok(_) => finish(out, id, Status::SUCCESS, "null", None),
             Err(error) => finish(out, id, error.status(), "null", Some(&error.to_string())),

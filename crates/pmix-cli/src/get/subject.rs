@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The subject of a get (a job, node, application or process), and the node that answers.
+//! The subject of a get (a job, node, application or process), and the node of the simulated
+//! server.
 
 use gds_hash::{Job, LocalNode, Request};
 use pmix_types::{Info, Rank, Value, keys};
@@ -10,7 +11,7 @@ use crate::args::Get;
 /// The subject of a get: a job, node, application or process.
 #[derive(Clone, Debug)]
 pub(super) enum Subject {
-    /// The job as a whole, or what the key is about by itself.
+    /// The job, or the default object of the key.
     Job,
     /// The session.
     Session,
@@ -67,8 +68,8 @@ impl Subject {
         }
     }
 
-    /// Returns the name or number of a node that was selected by the other of the two. A server does not
-    /// return them as values of a node, but they are shown to users.
+    /// Returns the name of a node that was selected by number, or the number of a node that was
+    /// selected by name. Servers do not return these values, but users see them.
     pub(super) fn name_of_node(&self, job: &Job, key: &str) -> Option<Value<'static>> {
         if !matches!(self, Self::Node(..)) || ![keys::HOSTNAME, keys::NODEID].contains(&key) {
             return None;
@@ -93,7 +94,7 @@ impl Subject {
         }
     }
 
-    /// Its members in JSON.
+    /// Adds the members of the subject in JSON.
     pub(super) fn members(&self, line: &mut Map<String, Json>) {
         let mut set = |key: &str, value: Json| line.insert(key.to_owned(), value);
         match self {
@@ -152,7 +153,7 @@ impl NodeRef {
     }
 }
 
-/// Stands for the name of this node in a job that is to work on any.
+/// The placeholder for the name of this node, in jobs for any node.
 const THIS_HOST: &str = "THISHOST";
 
 /// Returns the host name of this node.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values of a registration from JSON: a type, by a short name or its own, and a datum that may
+//! Values of a registration from JSON: a type, by its name or a short name, and a datum, which may
 //! be text.
 
 use pmix_types::json::List;
@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 
 use crate::args;
 
-/// An info as a job or a request has it.
+/// An info in a job or a request.
 #[derive(Clone, Deserialize)]
 #[serde(expecting = "an info, {\"key\":…,\"type\":…,\"value\":…}")]
 pub(super) struct Entry {
@@ -31,7 +31,7 @@ enum TypeName {
     Name(String),
 }
 
-/// Short names of types that carry the name of a C type in the Standard's macros.
+/// The short names of types: those of C types in the Standard's macros.
 const SHORT: &[(&str, DataType)] = &[
     ("str", DataType::STRING),
     ("i8", DataType::INT8),
@@ -96,7 +96,7 @@ pub(crate) fn of_text(data_type: DataType, text: &str) -> Result<Value<'static>,
     serde_json::from_value(value).map_err(|error| format!("not a valid {data_type}: {error}"))
 }
 
-/// Returns a map in one of its encoded forms: encoded from a list, or as given.
+/// Returns a map in an encoded form: a list is encoded, an encoded value is kept.
 fn map(preg: &Preg, form: &str, text: &str) -> Result<Value<'static>, String> {
     let fault = |error: preg_core::Error| error.to_string();
     let regex = |bytes: Vec<u8>| Value::Regex(RegexBytes(bytes.into()));
@@ -123,7 +123,7 @@ fn array(preg: &Preg, datum: &Json) -> Result<Value<'static>, String> {
     Ok(Value::DataArray(DataArray::Info(infos(preg, &entries)?)))
 }
 
-/// Parses an array in the form of answers: `{"array_of":…,"items":[…]}`.
+/// Parses an array in the form of replies: `{"array_of":…,"items":[…]}`.
 fn typed_array(
     preg: &Preg,
     array: &serde_json::Map<String, Json>,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Detection of encoded values and list text.
 //!
-//! The framework knows the tags of all components: a value begins where a tag is at the start of an argument
-//! or a line. Values can also be hexadecimal or base64 text, or the JSON of `pmix map encode --json`.
+//! The framework knows the tags of all components: a tag at the start of an argument or a line
+//! begins a value. Values can also be hexadecimal or base64 text, or the JSON of `pmix map encode
+//! --json`.
 
 use preg_core::{Preg, Terminator};
 
@@ -17,9 +18,9 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 /// An encoded value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Value {
-    /// The type, for a value of the form that has one.
+    /// The type, if the value is a regex2.
     pub(crate) kind: Option<String>,
-    /// The bytes, without a terminating NUL for the string form.
+    /// The bytes. A value in string form has no terminating NUL.
     pub(crate) bytes: Vec<u8>,
     /// The origin of the value, for messages.
     pub(crate) origin: String,
@@ -32,11 +33,11 @@ pub(crate) enum Segment {
     Value(Value),
     /// List text, to be split and expanded.
     List(Source),
-    /// A list in the library's own spelling.
+    /// A list in the library's form: names separated by commas, without brackets.
     Exact(Vec<u8>),
 }
 
-/// Cuts a source into values and list text.
+/// Splits a source into values and list text.
 pub(crate) fn segments(preg: &Preg, mut source: Source) -> Result<Vec<Segment>, Failure> {
     if source.comments && source.bytes.starts_with(MARK) {
         source.bytes.drain(..MARK.len());
@@ -61,7 +62,7 @@ pub(crate) fn segments(preg: &Preg, mut source: Source) -> Result<Vec<Segment>, 
     Ok(lines(preg, &source, start))
 }
 
-/// Reads every source as values of one type that carry no tag.
+/// Reads every source as a value of this type, without a tag.
 pub(crate) fn tagged_values(kind: &str, sources: Vec<Source>) -> Result<Vec<Value>, Failure> {
     let mut values = Vec::new();
     for source in sources {
@@ -92,7 +93,7 @@ fn without_line_end(mut text: Vec<u8>) -> Vec<u8> {
     text
 }
 
-/// Bytes that came coded: a value if they carry a tag, else a list.
+/// Returns decoded bytes as a value if they have a tag, otherwise as a list.
 fn owned(preg: &Preg, bytes: Vec<u8>, origin: String) -> Segment {
     if preg.tag_owner(&bytes).is_none() {
         return Segment::Exact(bytes);
@@ -132,7 +133,7 @@ fn coded(preg: &Preg, body: &[u8], source: &Source) -> Result<Option<Vec<u8>>, F
     if let Some(bytes) = explicit(body, source)? {
         return Ok(Some(bytes));
     }
-    // Enough digits to see any tag; names that look like digits are not decoded any further.
+    // Decodes only as many digits as the longest tag needs, because names may look like digits.
     let head = &body[..body.len().min(64)];
     for decode in [octets::unhex, octets::unbase64] {
         if decode(head).is_ok_and(|bytes| preg.tag_owner(&bytes).is_some())
@@ -150,7 +151,7 @@ fn packed(digits: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// Parses consecutive answers of `encode --json`.
+/// Parses consecutive outputs of `encode --json`.
 fn json(preg: &Preg, body: &[u8], origin: &str) -> Result<Vec<Segment>, Failure> {
     let mut found = Vec::new();
     let mut stream = serde_json::Deserializer::from_slice(body).into_iter::<serde_json::Value>();
@@ -191,7 +192,7 @@ fn next_tag(preg: &Preg, text: &[u8], from: usize) -> Option<usize> {
         .min()
 }
 
-/// Cuts text that holds at least one tagged line.
+/// Splits text with at least one line that begins with a tag.
 fn lines(preg: &Preg, source: &Source, start: usize) -> Vec<Segment> {
     let text = &source.bytes[..];
     let mut found = Vec::new();
@@ -225,12 +226,14 @@ fn lines(preg: &Preg, source: &Source, start: usize) -> Vec<Segment> {
     found
 }
 
-/// Returns the length of the value at the front: a line, or the length that its scheme reports.
+/// Returns the length of the value at the start of a text: a line, or the length that its scheme
+/// reports.
 fn value_len(preg: &Preg, text: &[u8]) -> usize {
     match preg.scheme_of(text) {
         Ok(Some((_, extent))) if extent.terminator == Terminator::None => {
             let ends = text.get(extent.len).is_none_or(u8::is_ascii_whitespace);
-            // Bytes that follow at once are the value's fault; its scheme will name it.
+            // If other bytes follow directly, they are treated as part of the value, so that its
+            // scheme reports the error.
             if ends { extent.len } else { text.len() }
         }
         Ok(_) => {

@@ -11,7 +11,7 @@ use super::source::{Form, Source, of_limits, of_list};
 use crate::excerpt::Excerpt;
 use crate::failure::Failure;
 
-/// A node map, as text where it came as text and folded where it came folded.
+/// A node map, as text or folded like its input.
 #[derive(Debug)]
 pub(crate) enum Nodes {
     /// Names separated by commas.
@@ -20,7 +20,7 @@ pub(crate) enum Nodes {
     List(Box<NodeList>),
 }
 
-/// Spreads sources into names and joins them.
+/// Expands sources into names, and joins them.
 pub(crate) fn read_nodes(preg: &Preg, sources: Vec<Source>) -> Result<Nodes, Failure> {
     let mut found = Vec::new();
     for source in sources {
@@ -37,7 +37,7 @@ pub(crate) fn read_nodes(preg: &Preg, sources: Vec<Source>) -> Result<Nodes, Fai
     Nodes::join(found.collect::<Result<_, _>>()?, preg.limits())
 }
 
-/// Reads one source as a node map, and the slots of the nodes if it tells them.
+/// Reads one source as a node map, with the slots of the nodes if it has them.
 pub(super) fn read_slots(
     preg: &Preg,
     source: Source,
@@ -72,7 +72,7 @@ fn allocation(source: &Source, limits: &Limits) -> Result<Allocation, Failure> {
     .map_err(|error| of_list(&error, source))
 }
 
-/// Decodes values to one node map.
+/// Decodes values, and joins them to one node map.
 pub(crate) fn decode_nodes(preg: &Preg, values: &[Value]) -> Result<Nodes, Failure> {
     let lists = values.iter().map(|v| of_value(preg, v).map(Nodes::folded));
     Nodes::join(lists.collect::<Result<_, _>>()?, preg.limits())
@@ -97,7 +97,7 @@ fn of_value(preg: &Preg, value: &Value) -> Result<NodeList, Failure> {
     .map_err(|e| Failure::of(&e, &value.origin, &value.bytes))
 }
 
-/// Spreads list text into names.
+/// Expands list text into names.
 pub(crate) fn of_text(mut source: Source, limits: &Limits) -> Result<Nodes, Failure> {
     if source.form != Form::Map {
         return allocation(&source, limits).map(|found| Nodes::folded(found.nodes));
@@ -157,7 +157,7 @@ impl Nodes {
         }
     }
 
-    /// Returns the list as the library's text.
+    /// Returns the list as text in the library's form.
     pub(crate) fn into_text(self, limits: &Limits) -> Result<Vec<u8>, Failure> {
         match self {
             Self::Text(text) => Ok(text),
@@ -192,7 +192,7 @@ pub(crate) fn text_of(list: &NodeList, limits: &Limits) -> Result<Vec<u8>, Failu
 // Source: Flux RFC 20 (resource set, version 1), RFC 22 (sets of numbers) and RFC 29 (lists of hosts). The
 // hosts of `nodelist` belong to the ranks in ascending order, whatever their order in `R_lite`.
 
-/// A resource set, as far as it says which nodes and cores a job has.
+/// A resource set of Flux: the fields with the nodes and cores of a job.
 #[derive(Deserialize)]
 struct ResourceSet {
     version: u32,
@@ -206,7 +206,7 @@ struct Execution {
     nodelist: Vec<String>,
 }
 
-/// The resources of some brokers of the instance, each of which is a node.
+/// The resources of some brokers of the instance. Each broker is a node.
 #[derive(Deserialize)]
 struct ResourceEntry {
     rank: String,
@@ -300,8 +300,8 @@ fn numbers(text: &str) -> Option<Vec<(u64, u64)>> {
     Some(runs)
 }
 
-/// Takes two arguments for one text with a blank between: a comma at the end of the first or the
-/// front of the second already separates them.
+/// Joins two arguments like one text with a blank between. If the first ends with a comma or the
+/// second begins with one, no other separator is added.
 pub(super) fn join_separated(left: &mut Source, right: &mut Source) {
     let is_map = |source: &Source| source.form == Form::Map;
     if left.comments || right.comments || !is_map(left) || !is_map(right) {
@@ -323,7 +323,7 @@ pub(super) fn join_separated(left: &mut Source, right: &mut Source) {
     }
     left.bytes[end] = b' ';
     if left.bytes.iter().all(|b| is_blank(*b)) {
-        // An empty name alone has no text of its own.
+        // A single empty name has no text.
         right.bytes.insert(0, b',');
     }
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Process maps from any input.
 //!
-//! Every `;` and every newline ends a node, and each argument begins one; the newline at the end
-//! of the last line ends nothing. Blanks separate ranks like commas. An empty node keeps its
-//! place.
+//! Every `;` and every newline ends a node, and each argument begins one. The newline at the end of
+//! the input does not begin another node. Blanks separate ranks like commas. Empty nodes are kept.
 
 use pmix_map::{Limits, ProcMap, ProcMapBuilder};
 use preg_core::{Preg, Regex2Ref};
@@ -13,10 +12,10 @@ use super::detect::{Segment, Value, segments};
 use super::source::{Form, Source, of_limits};
 use crate::failure::Failure;
 
-/// A process map, as text where it came as text and folded where it came folded.
+/// A process map, as text or folded like its input.
 #[derive(Debug)]
 pub(crate) enum Procs {
-    /// The library's text and where it came from.
+    /// Text in the library's form, and its origin.
     Text(Vec<u8>, Origin),
     /// A folded map.
     Map(ProcMap),
@@ -26,7 +25,7 @@ pub(crate) enum Procs {
 #[derive(Debug, Default)]
 pub(crate) struct Origin {
     name: String,
-    /// The text as it came, if it had lines, which an error is to name.
+    /// The original text, if it has several lines, for the line number in errors.
     lines: Option<Vec<u8>>,
 }
 
@@ -37,7 +36,7 @@ impl From<&str> for Origin {
     }
 }
 
-/// Spreads sources into nodes and joins them.
+/// Expands sources into nodes, and joins them.
 pub(crate) fn read_procs(preg: &Preg, sources: Vec<Source>) -> Result<Procs, Failure> {
     let mut found = Vec::new();
     for source in sources {
@@ -57,7 +56,7 @@ pub(crate) fn read_procs(preg: &Preg, sources: Vec<Source>) -> Result<Procs, Fai
     Procs::join(found, preg.limits())
 }
 
-/// Decodes values to one process map.
+/// Decodes values, and joins them to one process map.
 pub(crate) fn decode_procs(preg: &Preg, values: &[Value]) -> Result<Procs, Failure> {
     let maps = values.iter().map(|v| of_value(preg, v).map(Procs::Map));
     Procs::join(maps.collect::<Result<_, _>>()?, preg.limits())
@@ -74,9 +73,9 @@ fn of_value(preg: &Preg, value: &Value) -> Result<ProcMap, Failure> {
     .map_err(|e| Failure::of(&e, &value.origin, &value.bytes))
 }
 
-/// Spreads text into nodes and ranks.
+/// Rewrites text in the library's form.
 ///
-/// Replaces bytes one by one, so that an offset in the result is an offset in the input.
+/// Only replaces bytes, so that an offset in the result is an offset in the input.
 pub(crate) fn of_text(source: Source) -> Procs {
     let mut text = source.bytes;
     if text.last() == Some(&b'\n') {
@@ -115,7 +114,7 @@ pub(crate) fn of_text(source: Source) -> Procs {
     Procs::Text(text, origin)
 }
 
-/// Overwrites comments with blanks; a line with nothing else on it is no node.
+/// Overwrites comments with blanks. A line with only a comment is not a node.
 fn blank_comments(text: &mut Vec<u8>) {
     let (mut start, mut last_alone) = (0, false);
     while start < text.len() {
@@ -134,7 +133,7 @@ fn blank_comments(text: &mut Vec<u8>) {
         start = end + 1;
     }
     if last_alone {
-        // The newline in front of the comment now ends the last line.
+        // The newline before the comment is now the end of the last line.
         let len = text
             .iter()
             .rposition(|b| *b == b'\n' || !b.is_ascii_whitespace());
@@ -176,7 +175,8 @@ impl Procs {
         }
     }
 
-    /// Returns the map as the library's text: ranks written out, as every peer reads them.
+    /// Returns the map as text in the library's form, with expanded ranks, which every peer can
+    /// parse.
     pub(crate) fn into_text(self, limits: &Limits) -> Result<Vec<u8>, Failure> {
         let map = match self {
             Self::Text(text, origin) => {
@@ -192,7 +192,7 @@ impl Procs {
     }
 }
 
-/// Returns the map as text, every rank written out, if the limits allow so much.
+/// Returns the map as text with expanded ranks, unless that would exceed the limits.
 pub(crate) fn text_of_procs(map: &ProcMap, limits: &Limits) -> Result<Vec<u8>, Failure> {
     limits.check_text(map.text_len()).map_err(of_limits)?;
     let mut text = Vec::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sources of input: arguments, files, standard input, and requests on it, one a line.
+//! Sources of input: arguments, files and standard input, and lines of requests on standard input.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
@@ -12,10 +12,10 @@ use crate::excerpt::Excerpt;
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
 
-/// Maximum size of a file or of standard input.
+/// The maximum size of a file or of standard input, in bytes.
 const MOST: u64 = 1 << 30;
 
-/// Some input and where it came from.
+/// An input, and its origin.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// For messages: `argument 2`, `standard input`, a file's path.
@@ -43,7 +43,7 @@ pub(crate) enum Form {
     FluxResources,
 }
 
-/// Reads what the words name; without words, standard input.
+/// Reads the sources that the words name. Without words, reads standard input.
 pub(crate) fn read(words: &[OsString]) -> Result<Vec<Source>, Failure> {
     if words.is_empty() {
         if std::io::stdin().is_terminal() {
@@ -62,12 +62,12 @@ pub(crate) fn read(words: &[OsString]) -> Result<Vec<Source>, Failure> {
     Ok(sources)
 }
 
-/// Reads what the word behind an option names.
+/// Reads the sources that the argument of an option names.
 pub(crate) fn read_option(option: &str, word: &OsStr) -> Result<Vec<Source>, Failure> {
     read_word(word, || option.to_owned()).map(|source| vec![source])
 }
 
-/// Reads the file at a path; `-` or no path is standard input.
+/// Reads the file at a path. `-` or `None` means standard input.
 pub(crate) fn read_path(path: Option<&OsStr>) -> Result<Source, Failure> {
     match path {
         Some(path) if path != "-" => file(path),
@@ -169,7 +169,7 @@ fn file(path: &OsStr) -> Result<Source, Failure> {
     let origin = path.to_string_lossy().into_owned();
     let opened = std::fs::File::open(path).map_err(|e| unreadable(&origin, &e))?;
     let about = opened.metadata().map_err(|e| unreadable(&origin, &e))?;
-    // A pipe says nothing of its length.
+    // The length of a pipe is unknown, so the size is also checked during reading.
     if about.len() > MOST {
         return Err(too_long(&origin, MOST));
     }
@@ -226,12 +226,13 @@ pub(super) fn of_limits(error: pmix_map::Error) -> Failure {
     Failure::of(&preg_core::Error::from(error), "the list", b"")
 }
 
-/// Returns the maximum length of a line: two digits for each byte of the largest list, and room for the keys.
+/// Returns the maximum length of a line: two digits for each byte of the largest list, plus the
+/// other members.
 pub(crate) fn longest_line(limits: &Limits) -> u64 {
     limits.max_text.saturating_mul(2).saturating_add(1 << 16)
 }
 
-/// Answers every line; one that is longer than `longest` is given as none.
+/// Calls `answer` with each line, or with `None` for a line longer than `longest`.
 pub(crate) fn answer_lines(
     out: &mut Out,
     longest: u64,
@@ -242,7 +243,8 @@ pub(crate) fn answer_lines(
     while next_line(&mut input, &mut line, longest)? {
         let fits = line.len() as u64 <= longest;
         answer(fits.then_some(line.as_slice()), out)?;
-        // A driver that waits for this answer has sent nothing more.
+        // Flushes the output before the next read may block, because the other program may be
+        // waiting for this reply.
         if memchr::memchr(b'\n', input.buffer()).is_none() {
             out.flush()?;
         }
@@ -250,7 +252,7 @@ pub(crate) fn answer_lines(
     Ok(())
 }
 
-/// Reads a line without its end; what exceeds `longest` is read over.
+/// Reads a line without its newline. Bytes beyond `longest` are skipped.
 fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>, longest: u64) -> io::Result<bool> {
     line.clear();
     let limit = longest.saturating_add(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Markdown as man(1) reads it.
+//! The conversion of Markdown to the format of man(1).
 //!
 //! Source: groff_man(7).
 
@@ -38,7 +38,8 @@ pub(super) fn sections(document: &str, level: usize) -> Vec<Section<'_>> {
     parts.map(part).collect()
 }
 
-/// Converts a document to roff: headings become subsections, a row of a table a term with its description.
+/// Converts a document to roff. Headings become subsections, and each row of a table becomes a term
+/// with a description.
 pub(super) fn text(markdown: &str) -> String {
     let mut writer = Writer::default();
     for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
@@ -117,7 +118,7 @@ impl Writer {
         }
     }
 
-    /// Writes a row: its first cell, and the others below.
+    /// Writes a row of a table: the first cell as a term, the other cells as its description.
     fn row(&mut self) {
         let cells = std::mem::take(&mut self.cells);
         let mut cells = cells.into_iter().filter(|cell| !cell.is_empty());
@@ -138,14 +139,14 @@ impl Writer {
         }
     }
 
-    /// Writes a request in a line of its own.
+    /// Writes a request on a separate line.
     fn request(&mut self, request: &str) {
         self.flush();
         self.page.push_str(request);
         self.page.push('\n');
     }
 
-    /// Writes the line; one that begins like a request is none.
+    /// Writes the line. Escapes its beginning if it would be a request.
     fn flush(&mut self) {
         let line = std::mem::take(&mut self.line);
         let line = if self.is_code {
@@ -164,8 +165,8 @@ impl Writer {
     }
 }
 
-/// Escapes text. Hyphens can be copied, and other than ASCII characters are written as numbers, which work in
-/// any locale.
+/// Escapes text. Hyphens are written so that they can be copied, and characters outside of ASCII as
+/// numbers, which work in any locale.
 fn escaped(text: &str) -> String {
     let mut to = String::with_capacity(text.len());
     for c in text.chars() {
@@ -179,7 +180,8 @@ fn escaped(text: &str) -> String {
     to
 }
 
-/// Returns a word of code with break points after commas and bars if it is long, such as a form of JSON.
+/// Returns a word of code. A long word, such as a JSON form, gets break points after commas and
+/// bars.
 fn breakable(code: &str) -> String {
     const LONG: usize = 40;
     match code.len() < LONG {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Replies of the framework, or of one scheme alone, to a request.
+//! Encoding and decoding with the framework, or with a single scheme.
 
 use preg_core::{Error, Preg, Regex2Ref, Scheme, Status};
 
 use super::list::Map;
 use crate::args::FormArg;
 
-/// The word that asks the framework instead of one scheme.
+/// The word that selects the framework instead of a single scheme.
 pub(super) const AUTO: &str = "auto";
 
 /// An encoded value of either form.
 #[derive(Debug)]
 pub(super) struct Encoded {
     pub(super) form: FormArg,
-    /// The framing of the string form, or the type of the other.
+    /// The framing of a value in string form, or the type of a regex2.
     pub(super) kind: String,
     pub(super) bytes: Vec<u8>,
 }
@@ -45,7 +45,7 @@ pub(super) fn encode(
     Ok(Encoded { form, kind, bytes })
 }
 
-/// Asks one scheme alone.
+/// Encodes a list with a single scheme.
 pub(super) fn encode_by(
     scheme: &dyn Scheme,
     form: FormArg,
@@ -69,7 +69,7 @@ fn framed(scheme: &dyn Scheme, value: Option<Vec<u8>>) -> Option<(String, Vec<u8
     value.map(|bytes| (scheme.framing().to_owned(), bytes))
 }
 
-/// Decodes a value; with a type it is one of the form that has types.
+/// Decodes a value. With a type, the value is a regex2.
 pub(super) fn decode(
     preg: &Preg,
     scheme: &str,

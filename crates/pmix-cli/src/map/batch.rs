@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix map batch`: one JSON request a line, one answer a line, in order.
+//! `pmix map batch`: one JSON request per line, one reply per line, in order.
 //!
-//! Other languages and conformance tests drive the library through this, so a line that cannot be
-//! understood is answered like any other: `status` and `error`, and the next line is read.
+//! Other languages and conformance tests use the library through this command. An invalid line also
+//! has a reply, with `status` and `error`, and the next line is read.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -45,7 +45,7 @@ struct Request<'a> {
     kind: Option<Cow<'a, str>>,
 }
 
-/// The part of a request that an answer needs when the rest is wrong.
+/// The id of a request, which the reply has even if the rest of the request is invalid.
 #[derive(Deserialize)]
 struct OnlyId<'a> {
     #[serde(borrow)]
@@ -70,9 +70,9 @@ pub(super) fn run(context: &mut Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Answers one line.
+/// Handles one request, and writes the reply.
 fn respond(preg: &Preg, line: &[u8], out: &mut impl Write) -> io::Result<()> {
-    // An array would be taken for the members in their order.
+    // serde would accept an array as the members in order.
     if line.trim_ascii_start().first() != Some(&b'{') {
         let error = bad("not a request: expected an object, {\"op\":…}");
         return write_error(out, None, &error);
@@ -100,9 +100,10 @@ fn respond(preg: &Preg, line: &[u8], out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"}\n")
 }
 
-/// Serves a request; a panic of a scheme fails only this request.
+/// Handles a request. A panic of a scheme fails only this request.
 fn guarded(preg: &Preg, request: &Request<'_>) -> Result<Answer, Error> {
-    // Nothing outlives the call: the framework is immutable and the request is only read.
+    // A panic leaves no inconsistent state: the framework is immutable, and the request is only
+    // read.
     let asked = AssertUnwindSafe(|| answer(preg, request));
     catch_unwind(asked).unwrap_or_else(|_| {
         let message = "a scheme panicked; please report the request as a bug";
@@ -128,7 +129,7 @@ fn answer(preg: &Preg, request: &Request<'_>) -> Result<Answer, Error> {
             let form = form.unwrap_or(FormArg::String);
             let list = list_of(request)?;
             let value = answer::encode(preg, scheme, form, procs, &list)?;
-            // What cannot be read again must not be handed out.
+            // A value that cannot be decoded again must not be returned.
             let kind = (form == FormArg::Regex2).then_some(value.kind.as_str());
             let map = answer::decode(preg, AUTO, kind, procs, &value.bytes)?;
             map.check(preg.limits())?;

@@ -34,7 +34,7 @@ pub(super) fn run(context: &mut Context, args: &Convert) -> Result<Exit, Failure
     Ok(Exit::Ok)
 }
 
-/// Reads lists in Slurm's order, and nothing that is none.
+/// Reads lists in Slurm's notation and order. Rejects other input.
 fn of_slurm(context: &Context, words: &[OsString]) -> Result<Map, Failure> {
     let mut sources = read_sources(words)?;
     for source in &mut sources {
@@ -46,7 +46,7 @@ fn of_slurm(context: &Context, words: &[OsString]) -> Result<Map, Failure> {
     Ok(list.into())
 }
 
-/// Writes a map in a format, with a line end.
+/// Writes a map in a format, with a final newline.
 pub(super) fn write(context: &mut Context, map: &Map, to: Target) -> Result<(), Failure> {
     if let Some(text) = text_in(context, map, to)? {
         if context.json {
@@ -73,7 +73,8 @@ pub(super) fn write(context: &mut Context, map: &Map, to: Target) -> Result<(), 
     Ok(())
 }
 
-/// Returns the text of a map, in a format that must be in memory as a whole.
+/// Returns the text of a map for a format that needs the whole text in memory, or `None` for other
+/// formats.
 fn text_in(context: &Context, map: &Map, to: Target) -> Result<Option<Vec<u8>>, Failure> {
     match to {
         Target::Slurm => brackets(context, Notation::Slurm, map).map(Some),
@@ -86,7 +87,7 @@ fn text_in(context: &Context, map: &Map, to: Target) -> Result<Option<Vec<u8>>, 
 fn brackets(context: &Context, notation: Notation, map: &Map) -> Result<Vec<u8>, Failure> {
     match map {
         Map::Nodes(list) => {
-            // A folded list may have to be written name by name.
+            // In the worst case, a folded list is written name by name.
             check(context, map)?;
             bracket_list(list, notation, &context.preg)
         }
@@ -94,8 +95,8 @@ fn brackets(context: &Context, notation: Notation, map: &Map) -> Result<Vec<u8>,
     }
 }
 
-/// Writes a list of names that this command reads back as one: a first name that it takes for something
-/// else cannot be written.
+/// Writes a bracket list that this command can read again. Rejects a first name that it would
+/// mistake for another form.
 fn bracket_list(list: &NodeList, notation: Notation, preg: &Preg) -> Result<Vec<u8>, Failure> {
     let out = match pmix_hostlist::write(list, notation) {
         Ok(out) => out,
@@ -171,8 +172,8 @@ pub(super) fn encode(context: &mut Context, args: &Encode) -> Result<Exit, Failu
     Ok(Exit::Ok)
 }
 
-/// Converts an error of an encoder: a scheme that declines gives a negative answer, an invalid list is bad
-/// data.
+/// Converts an error of encoding. If the scheme declines, the result is negative. An invalid list
+/// is a data error.
 pub(super) fn encode_refusal(error: &Error, list: &[u8]) -> Failure {
     match error.status() {
         Status::ERR_TAKE_NEXT_OPTION => {
@@ -253,7 +254,7 @@ pub(super) fn decode(context: &mut Context, args: &Decode) -> Result<Exit, Failu
             }
         }
     };
-    // The output is written piece by piece, so its length is not limited by memory.
+    // The output is written element by element, so its length is not limited by memory.
     let out = &mut context.out;
     match args.out {
         _ if context.json => write_object(out, &map)?,
@@ -270,7 +271,7 @@ pub(super) fn decode(context: &mut Context, args: &Decode) -> Result<Exit, Failu
     Ok(Exit::Ok)
 }
 
-/// Refuses to print a list that exceeds the limits.
+/// Checks that the printed list does not exceed the limits.
 pub(super) fn check(context: &Context, map: &Map) -> Result<(), Failure> {
     map.check(context.limits())
         .map_err(|e| Failure::of(&e, "the list", b""))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix map diff`: what became of a job's nodes and ranks.
+//! `pmix map diff`: the changes of a job's nodes and ranks.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
@@ -14,10 +14,10 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::style::printable;
 
-/// Names that one list has and the other has not.
+/// Names that only one of two lists has.
 type Names = Vec<Vec<u8>>;
 
-/// The differences. Ranks are ranges under the names of their nodes.
+/// The differences. Ranks are ranges, by the names of their nodes.
 #[derive(Debug, Default)]
 struct Changes {
     added: Names,
@@ -27,7 +27,7 @@ struct Changes {
     ended: Vec<(String, Vec<u8>)>,
 }
 
-/// Exits with 1 if anything differs, as `diff` does.
+/// Runs the command. Exits with 1 if the maps differ, like `diff`.
 pub(super) fn run(context: &mut Context, args: &Diff) -> Result<Exit, Failure> {
     let words = [&args.nodes, &args.new_nodes].map(Clone::clone);
     let inputs = [
@@ -110,7 +110,7 @@ fn places(
     Ok(found)
 }
 
-/// A move of consecutive ranks from a node to a node.
+/// A move of consecutive ranks: the old node and the new node.
 type Move = (Option<usize>, Option<usize>);
 
 fn ranks(

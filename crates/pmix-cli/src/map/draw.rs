@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix map draw`: one look tells block, cyclic or holes.
+//! `pmix map draw`: a picture that shows block and cyclic layouts and missing ranks.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -18,12 +18,13 @@ use crate::failure::{Exit, Failure};
 use crate::input::{read_option, read_procs, read_sources};
 use crate::style::{Progress, Style, columns, counted, printable};
 
-/// Most rows of a picture in characters, and of the corner that is shown beside a folded one.
+/// The maximum number of rows of a picture in characters, and of the corner printed with a folded
+/// picture.
 const ROWS: usize = 32;
 const CORNER_ROWS: usize = 12;
-/// The largest picture as an image.
+/// The maximum size of an image in cells.
 const IMAGE: (usize, usize) = (128, 256);
-/// Columns of what is no terminal, and the most and the fewest that are used of one.
+/// The number of columns without a terminal, and the maximum and minimum number on a terminal.
 const COLUMNS: (usize, usize, usize) = (80, 400, 40);
 
 /// The layout of a line: the name of a node, a space, and one cell for each column of ranks.
@@ -34,7 +35,8 @@ struct Width {
 }
 
 impl Width {
-    /// Splits the columns: 15 of up to 80 for names; of more, up to a quarter for longer names.
+    /// Splits the columns. Of up to 80 columns, names get 15. Of more columns, long names get up to
+    /// a quarter.
     fn of(columns: usize, longest: usize) -> Self {
         let most = if columns > 80 { columns / 4 } else { 15 };
         let label = longest.clamp(15, most.max(15)).min(columns / 3);
@@ -45,7 +47,7 @@ impl Width {
     }
 }
 
-/// Returns the columns of the terminal that the picture goes to; 80 for a file or a pipe.
+/// Returns the number of columns of the terminal, or 80 for a file or a pipe.
 fn terminal_columns() -> usize {
     let (usual, most, fewest) = COLUMNS;
     let size = rustix::termios::tcgetwinsize(std::io::stdout());
@@ -162,7 +164,7 @@ fn name_of(list: &NodeList, node: usize) -> String {
 
 fn text(list: &NodeList, map: &ProcMap, summary: &Summary, line: usize, style: Style) -> String {
     let nodes = map.num_nodes();
-    // Names of rows that are not shown do not matter; those that are differ little in length.
+    // Only names of printed rows matter. The names in between have similar lengths.
     let shown = (0..nodes).step_by(nodes.div_ceil(ROWS).max(1));
     let longest = shown.map(|node| columns(&name_of(list, node))).max();
     let width = Width::of(line, longest.unwrap_or(0));
@@ -180,7 +182,7 @@ fn text(list: &NodeList, map: &ProcMap, summary: &Summary, line: usize, style: S
     picture
 }
 
-/// Returns the size of a cell of a folded picture; empty for others.
+/// Returns a text with the size of a cell for a folded picture, or empty text.
 fn folding(summary: &Summary, matrix: &Matrix) -> String {
     if !matrix.is_folded() {
         return String::new();
@@ -194,7 +196,8 @@ fn folding(summary: &Summary, matrix: &Matrix) -> String {
     )
 }
 
-/// Returns the first nodes and ranks, where the folded picture does not show how they alternate.
+/// Returns a picture of the first nodes and ranks, if the folded picture does not show how ranks
+/// alternate.
 fn corner(
     map: &ProcMap,
     summary: &Summary,

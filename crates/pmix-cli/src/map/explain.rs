@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix map explain`: the scheme of a value, its fields, its faults; `pmix map size`: the schemes compared.
+//! `pmix map explain`: the scheme, fields and errors of a value; `pmix map size`: a comparison of
+//! the schemes.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -18,10 +19,10 @@ use crate::input::{
 use crate::octets;
 use crate::style::{Progress, printable, size};
 
-/// Most bytes of a field that are shown.
+/// The maximum number of bytes of a field that are printed.
 const SHOWN: usize = 24;
 
-/// A value or list with everything that is known of it.
+/// A value or list, with its explanation.
 struct Report<'a> {
     origin: &'a str,
     bytes: &'a [u8],
@@ -85,7 +86,7 @@ fn explain_value(
     );
     let (result, fault) = match decoded {
         Ok(map) => (Some(describe(&map)), explanation.fault.clone()),
-        // The scheme's own account of the fault stands nearer to the bytes.
+        // The error in the explanation has a more precise offset.
         Err(error) => (None, Some(explanation.fault.clone().unwrap_or(error))),
     };
     let report = Report {
@@ -193,7 +194,7 @@ fn print(context: &mut Context, report: &Report<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Bytes in one column: as text where they are text, else as digits.
+/// Formats bytes for a column: as text if they are text, otherwise in hexadecimal.
 fn excerpt(bytes: &[u8]) -> String {
     let binary = bytes.iter().any(|b| b.is_ascii_control() || !b.is_ascii());
     let text = match binary {
@@ -271,7 +272,7 @@ pub(super) fn run_size(context: &mut Context, input: &MapInput) -> Result<Exit, 
     Ok(Exit::Ok)
 }
 
-/// Asks a scheme, and asks again while that is quick, for the best time of five.
+/// Times a scheme: the shortest of up to five calls, fewer if a call is slow.
 fn measure(
     module: &Module,
     form: FormArg,
@@ -298,8 +299,8 @@ fn measure(
     Ok(best)
 }
 
-/// Returns the rows that the framework selects: the first one for the string form, the smallest for the other
-/// form.
+/// Returns the rows that the framework selects: the first for the string form, the shortest for
+/// regex2.
 fn winners(rows: &[Row]) -> [Option<usize>; 2] {
     let active = |(_, row): &(usize, &Row)| row.active;
     let string = rows

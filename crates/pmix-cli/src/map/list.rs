@@ -16,17 +16,18 @@ pub(super) enum Map {
     Procs(Box<ProcMap>),
 }
 
-/// The part of an element.
+/// The position of a piece in its element.
 #[derive(Clone, Copy)]
 struct Part {
     is_first: bool,
     is_last: bool,
 }
 
-/// Number of ranks of a node that are written at once.
+/// The number of ranks of a node that are written at once.
 const RANKS_AT_ONCE: usize = 16 << 10;
 
-/// Writes the ranks of a node in parts, so that a node of all ranks is never text as a whole.
+/// Writes the ranks of a node in pieces, so that the text of a large node is never in memory as a
+/// whole.
 fn each_part(
     ranks: Ranks<'_>,
     text: &mut Vec<u8>,
@@ -71,7 +72,7 @@ impl Map {
         }
     }
 
-    /// Refuses a map whose elements together exceed the limits.
+    /// Checks that the elements together do not exceed the limits.
     pub(super) fn check(&self, limits: &Limits) -> Result<(), Error> {
         let len = match self {
             Self::Nodes(list) => list.text_len(),
@@ -80,7 +81,7 @@ impl Map {
         Ok(limits.check_text(len)?)
     }
 
-    /// Calls `f` with each element in order, a node of very many ranks in parts.
+    /// Calls `f` with each element in order. A node with very many ranks is passed in pieces.
     fn each(&self, mut f: impl FnMut(&[u8], Part) -> io::Result<()>) -> io::Result<()> {
         const WHOLE: Part = Part {
             is_first: true,
@@ -147,7 +148,7 @@ impl Map {
                 exact &= json_string(element, out)?;
                 return Ok(());
             }
-            // Ranks and commas, which JSON takes as they are.
+            // Ranks and commas need no escapes in JSON.
             out.write_all(if part.is_first { b"\"" } else { b"" })?;
             out.write_all(element)?;
             out.write_all(if part.is_last { b"\"" } else { b"" })

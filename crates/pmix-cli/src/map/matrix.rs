@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nodes by ranks as a grid of cells, folded to the available room, and short labels for its rows.
+//! A grid of cells for nodes and ranks, folded to the available space, and short labels for its
+//! rows.
 
 use std::ops::Range;
 
@@ -101,7 +102,8 @@ impl Matrix {
         start(col)..start(col + 1)
     }
 
-    /// Returns the share of a column's ranks in a cell: 0 to 4 quarters, at least 1 if there is any.
+    /// Returns the share of a column's ranks in a cell in quarters, 0 to 4. It is at least 1 if the
+    /// cell has any rank.
     pub(super) fn shade(&self, row: usize, col: usize) -> usize {
         let count = self.counts.get(row * self.cols + col).copied().unwrap_or(0);
         let ranks = self.ranks_of(col);
@@ -121,7 +123,7 @@ impl Matrix {
         usize::try_from(rank * self.cols as u64 / self.ranks.max(1)).unwrap_or(usize::MAX)
     }
 
-    /// Returns the part of a span that each column has.
+    /// Returns the columns of a span, each with its number of ranks.
     fn columns(&self, span: RankSpan) -> impl Iterator<Item = (usize, u64)> + use<> {
         let (first, last) = (u64::from(span.first), u64::from(span.last));
         let last = last.min(self.ranks.saturating_sub(1));
@@ -155,8 +157,8 @@ impl Matrix {
     }
 }
 
-/// Shortens names that are drawn below each other to so many columns each. What all of the long ones
-/// begin with goes first, then what they end with.
+/// Shortens names to at most `most` columns each. First removes the common prefix of the long
+/// names, then their common suffix.
 pub(super) fn shorten_all(names: Vec<String>, most: usize) -> Vec<String> {
     let long = || names.iter().filter(|name| columns(name) > most);
     let Some(first) = long().next() else {
@@ -185,8 +187,9 @@ fn same_back(a: &str, b: &str) -> usize {
     alike.map(|(c, _)| c.len_utf8()).sum()
 }
 
-/// Shortens a name whose first `front` and last `back` bytes are common to all names: to its end if the
-/// different part fits, otherwise to its beginning, otherwise to the beginning of the different part.
+/// Shortens a name whose first `front` and last `back` bytes are common to all names. Keeps the end
+/// of the name if the distinct part fits, or else its beginning, or else the beginning of the
+/// distinct part.
 fn shorten(name: &str, front: usize, back: usize, most: usize) -> String {
     let differs = name.get(front..).unwrap_or_default();
     let begins = name.get(..name.len().saturating_sub(back));

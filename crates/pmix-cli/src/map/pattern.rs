@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The word for how ranks are laid over nodes.
+//! The layout of ranks on nodes, in words.
 
 use std::fmt::Write as _;
 
@@ -43,7 +43,7 @@ pub(super) struct Summary {
     pub(super) text: String,
 }
 
-/// Looks at a whole map.
+/// Summarizes a map.
 pub(super) fn summary(map: &ProcMap) -> Summary {
     let faults = pmix_map::rank_faults(map);
     let (layout, span) = (layout(map), span(map));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists as sets and in parts: sorted, chosen by a rule, cut by places or counts, and the positions of names.
+//! Operations on lists: sorting, set operations, slices, splits, and positions of names.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -47,7 +47,7 @@ pub(super) fn chosen(context: &mut Context, args: &Lists, rule: Rule) -> Result<
     Ok(Exit::Ok)
 }
 
-/// In how many lists a name is, and which one had it last.
+/// The number of lists that contain a name, and the last such list.
 struct Seen {
     lists: usize,
     last: usize,
@@ -99,13 +99,14 @@ pub(super) fn list_of<'a>(
     Ok(builder.finish())
 }
 
-/// Compares two names part by part, digits by their value and all else byte by byte. Equal numbers stand
-/// with the fewer leading zeros first, so that different names are never equal.
+/// Compares two names: numbers by value, other text byte by byte. Of equal numbers, the one with
+/// fewer leading zeros is less, so that different names are never equal.
 pub(super) fn natural_order(a: &[u8], b: &[u8]) -> Ordering {
     let (mut left, mut right) = (a, b);
     loop {
         let (Some(x), Some(y)) = (left.first(), right.first()) else {
-            // At its end a name is before all that go on; those of one value go by their zeros.
+            // A name is less than longer names that begin with it. Names with equal values are
+            // ordered by leading zeros.
             let ends = left.len().cmp(&right.len());
             return ends
                 .then_with(|| a.len().cmp(&b.len()))
@@ -131,7 +132,7 @@ pub(super) fn natural_order(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// Returns the number at the front without leading zeros, and what follows it.
+/// Returns the number at the start without leading zeros, and the rest of the text.
 fn digits(text: &[u8]) -> (&[u8], &[u8]) {
     let end = text
         .iter()
@@ -153,7 +154,7 @@ pub(super) fn slice(context: &mut Context, args: &Slice) -> Result<Exit, Failure
     })
     .into_map(context.limits())
     .map_err(|f| {
-        // What reads them knows ranks.
+        // The parser is that of ranks, so its message is replaced.
         f.saying("not a position in a list")
             .misuse("a position is a number or a range, counted from zero: 3, 8-15")
     })?;
@@ -200,7 +201,7 @@ pub(super) fn chop(context: &mut Context, args: &Parts) -> Result<Exit, Failure>
     cut(context, &list, lengths, args)
 }
 
-/// Writes one part after the other, a line each.
+/// Writes the parts, one per line.
 fn cut(
     context: &mut Context,
     list: &NodeList,

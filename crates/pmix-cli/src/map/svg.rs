@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The picture of a map as SVG, written by hand: a page of rectangles, readable in light and dark.
+//! The picture of a map as SVG: rectangles, visible on light and dark backgrounds.
 
 use std::fmt::Write as _;
 
@@ -7,16 +7,16 @@ use super::matrix::{Mark, Matrix, shorten_all};
 
 const CELL: usize = 10;
 const LEFT: usize = 150;
-/// Room for the title, and above a grid for its line and the ranks.
+/// The height of the title, and of the line and the ranks above a grid.
 const TITLE: usize = 26;
 const TOP: usize = 40;
-/// Room below the grid: the marks and their key.
+/// The height below the grid, for the marks and their key.
 const BOTTOM: usize = 40;
-/// Most labels beside the rows and above the columns.
+/// The maximum number of labels beside the rows and above the columns.
 const LABELS: usize = 32;
-/// Columns that a label needs.
+/// The number of columns that a label needs.
 const MIN_STEP: usize = 8;
-/// Columns of a node's name.
+/// The number of columns for the name of a node.
 const NAME: usize = 20;
 
 const STYLE: &str = "\
@@ -90,7 +90,7 @@ fn panel(svg: &mut String, matrix: &Matrix, top: usize, label: impl Fn(usize) ->
         let (x, y) = (LEFT - 6, top + row * CELL + CELL - 1);
         let _ = writeln!(svg, "<text class=\"end\" x=\"{x}\" y=\"{y}\">{name}</text>");
     }
-    // Neighbouring rows that look the same are drawn as one.
+    // Adjacent rows with equal shades are drawn as one.
     let shades = |row: usize| (0..matrix.cols()).map(move |col| matrix.shade(row, col));
     let mut row = 0;
     while row < matrix.rows() {

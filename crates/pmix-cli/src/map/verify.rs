@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix map verify`: whether a node map and a process map belong together.
+//! `pmix map verify`: checks of a node map and a process map.
 
 use std::io::Write;
 
@@ -12,10 +12,10 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::style::{Progress, counted, printable, size};
 
-/// Most lines of one kind that are printed; JSON has them all.
+/// The maximum number of printed lines of one kind. JSON has all.
 const SHOWN: usize = 100;
 
-/// Something to report: a sentence for people, an object for programs.
+/// A finding: a sentence for users, and a JSON object for programs.
 struct Finding {
     text: String,
     json: Json,
@@ -188,7 +188,7 @@ fn hosts(list: &NodeList) -> Vec<Finding> {
         .collect()
 }
 
-/// Nodes without ranks, which a job may well have.
+/// Returns the nodes without ranks, which are allowed in a job.
 fn empty(list: &NodeList, map: &ProcMap) -> Vec<Finding> {
     let nodes =
         (0..map.num_nodes()).filter(|n| map.ranks_of(*n).is_some_and(|mut r| r.next().is_none()));

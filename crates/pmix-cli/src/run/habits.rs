@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 
 use clap::Command;
 
-/// Options of other launchers that `pmix run` does not take, and what does here what they mean.
+/// Options of other launchers that `pmix run` does not have, and their replacements.
 const ELSEWHERE: &[(&[&str], &str)] = &[
     (
         &["-o", "--output", "-e", "--error", "--output-proctable"],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tool that had this launcher started, which the PMIx Standard calls the initiator: what it wants of the job, and
-//! when the launcher goes on.
+//! The initiator, the tool that requested this launcher: its directives for the job, and its
+//! release of the launcher.
 //!
 //! | variable | meaning |
 //! | --- | --- |
@@ -29,25 +29,25 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use crate::failure::{Exit, Failure};
 
-/// The connection of this launcher with the server that started it for a tool, the initiator, or with that tool, and
-/// where its release is heard.
+/// The connections of this launcher with the server that started it for the initiator, or with the
+/// initiator itself, and the stream that signals its release.
 pub(super) struct Initiator {
-    /// The tool, if it named its address.
+    /// The tool, if it passed its address.
     tool: Option<ToolConnection>,
-    /// None if no server started it.
+    /// The client connection with the server that started this launcher; `None` if no server did.
     client: Option<SharedClient>,
     /// The stream that signals a release, if the launcher waits for one.
     released: Option<UnixStream>,
-    /// The other end of that without a server, when only a tool that attaches releases the launcher: it says nothing
-    /// and stays open.
+    /// The other end of `released` if there is no server, so that only an attached tool releases
+    /// the launcher. It stays open and unused.
     _release: Option<UnixStream>,
 }
 
 impl Initiator {
-    /// Connects with the server that started this launcher, if a tool had it started.
+    /// Connects with the server that started this launcher, if a tool requested the launcher.
     ///
     /// # Errors
-    /// A variable cannot be read; the server, or the tool, does not answer.
+    /// A variable cannot be read, or the server or tool does not reply.
     pub(super) fn of(environment: &Environment) -> Result<Option<Self>, Failure> {
         watch_keepalive(environment)?;
         let named = Settings::of_launcher(environment);
@@ -70,7 +70,8 @@ impl Initiator {
             None => None,
             Some(mut settings) => {
                 settings.role = Role::STARTED_LAUNCHER;
-                // It waits later, when its own server is there to release it, too.
+                // The launcher waits later, when its own server exists, through which it can also
+                // be released.
                 settings.stops_in_init = false;
                 let mut release = release.take();
                 let client = SharedClient::init(settings, move |event| match event {
@@ -79,7 +80,7 @@ impl Initiator {
                             tracing::debug!("the launcher cannot wait for a release: {e}");
                         }
                     }
-                    // Without the connection the launcher cannot be released any more.
+                    // Without the connection, the launcher cannot be released.
                     ClientEvent::Lost => release = None,
                     _ => {}
                 })?;
@@ -104,7 +105,7 @@ impl Initiator {
         Ok(Some(initiator))
     }
 
-    /// Connects with the tool that had this launcher started.
+    /// Connects with the tool that requested this launcher.
     fn of_tool(settings: Settings) -> Result<Self, Failure> {
         let address = settings.server.as_ref().map(|tool| tool.address);
         let address = address
@@ -125,7 +126,7 @@ impl Initiator {
         })
     }
 
-    /// Returns the plan of the command line as the tool wants it.
+    /// Applies the tool's directives to the plan of the command line.
     pub(super) fn direct(&self, plan: Plan) -> Result<Plan, Failure> {
         match self.job_info(keys::LAUNCH_DIRECTIVES) {
             Some(Value::DataArray(DataArray::Info(directives))) => {
@@ -185,7 +186,8 @@ impl Initiator {
 }
 
 impl Drop for Initiator {
-    /// Disconnects from the server that started this process, which otherwise treats its exit as a failure.
+    /// Finalizes the connection with the server that started this process. Without this, the server
+    /// would treat its exit as a failure.
     fn drop(&mut self) {
         if let Some(client) = &self.client
             && let Err(e) = client.finalize()
@@ -195,7 +197,7 @@ impl Drop for Initiator {
     }
 }
 
-/// Returns the connection in the form for the server of this launcher.
+/// Converts the connection for the server of this launcher.
 fn connected(tool: ToolConnection) -> ConnectedTool {
     ConnectedTool {
         name: tool.tool,
@@ -211,7 +213,8 @@ fn pair() -> Result<(UnixStream, UnixStream), Failure> {
     pair.map_err(|e| Failure::usage(format!("cannot wait for a release: {e}")))
 }
 
-/// Tells the server that started this launcher that it waits, and the tool that had it started that tools may attach.
+/// Notifies the server that started this launcher that the launcher waits, and the initiator that
+/// tools can attach.
 fn notify_ready(client: &SharedClient, parent: Option<Proc<'static>>) {
     let once = [
         Info::new(keys::EVENT_NON_DEFAULT, true),
@@ -234,8 +237,8 @@ fn notify_ready(client: &SharedClient, parent: Option<Proc<'static>>) {
     }
 }
 
-/// Tells the server that started this launcher that it does not wait any more, by the event with which a tool would
-/// have released it there.
+/// Notifies the server that started this launcher that it no longer waits. The event is the one
+/// with which a tool releases a launcher.
 fn notify_released(client: &SharedClient) {
     let infos = vec![
         Info::new(keys::EVENT_NON_DEFAULT, true),
@@ -250,8 +253,8 @@ fn notify_released(client: &SharedClient) {
     }
 }
 
-/// Returns the flags of a descriptor that this program was started with and that is none of the standard streams. The
-/// descriptors that it opens itself are all closed on exec.
+/// Returns the flags of an inherited descriptor that is no standard stream, else `None`.
+/// Descriptors that this program opens have CLOEXEC, inherited ones do not.
 fn flags_of_inherited(number: u32) -> Option<OFlags> {
     let about = fs::read_to_string(format!("/proc/self/fdinfo/{number}")).unwrap_or_default();
     let flags = about.lines().find_map(|line| line.strip_prefix("flags:"));
@@ -260,10 +263,10 @@ fn flags_of_inherited(number: u32) -> Option<OFlags> {
     (number > 2 && !flags.contains(OFlags::CLOEXEC)).then_some(flags)
 }
 
-/// Reads the number of a pipe that came from the process that started this program, with the flags of the descriptor.
+/// Parses the number of an inherited pipe. Returns it with the flags of the descriptor.
 ///
 /// # Errors
-/// It is no such number, for this reason.
+/// The text is not the number of an inherited pipe. The error is the reason.
 fn inherited_pipe(named: &str) -> Result<(u32, OFlags), String> {
     let number: u32 = named.parse().map_err(|e| format!("{e}"))?;
     let Ok(about) = fs::metadata(format!("/proc/self/fd/{number}")) else {
@@ -277,8 +280,9 @@ fn inherited_pipe(named: &str) -> Result<(u32, OFlags), String> {
     Ok((number, flags))
 }
 
-/// Ends this launcher when the tool that had it started no longer holds its end of a pipe. A variable that names no pipe
-/// is ignored with a warning: it may come from the environment of a launcher that has ended.
+/// Ends this launcher when the initiator closes its end of a pipe. If the variable is not the
+/// number of a pipe, it is ignored with a warning: it may be from the environment of a launcher
+/// that has exited.
 fn watch_keepalive(environment: &Environment) -> Result<(), Failure> {
     let Some(number) = environment.first_of(&["PMIX_KEEPALIVE_PIPE"]) else {
         return Ok(());
@@ -291,11 +295,11 @@ fn watch_keepalive(environment: &Environment) -> Result<(), Failure> {
             return Ok(());
         }
     };
-    // Tools with libraries of OpenPMIx keep the end to read.
+    // Tools with libraries of OpenPMIx keep the read end.
     let is_to_write = flags & OFlags::RWMODE == OFlags::WRONLY;
     let mut how = File::options();
     how.read(!is_to_write).write(is_to_write);
-    // An end to write cannot be opened when the tool has ended, and must not wait for another reader.
+    // Opening the write end fails if the tool has exited, and must not wait for another reader.
     if is_to_write {
         how.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--mca` as users of `mpirun` mean it: what is no parameter of ours is for the processes. Where there are
-//! no processes, it is warned of.
+//! `--mca` as in `mpirun`: parameters of other frameworks are passed to the processes. Commands
+//! without processes warn about them.
 
 use pmix_launch::Export;
 
@@ -8,10 +8,10 @@ use super::habits::WHOLE;
 use crate::args::Command;
 use crate::failure::Failure;
 
-/// The frameworks of which this command itself reads parameters.
+/// The frameworks whose parameters this command reads.
 const OWN: &[&str] = &["gds", "pcompress", "preg", "psec"];
 
-/// The other frameworks of PMIx and of Open MPI, 4.1 and 5.0, and what has parameters as one has.
+/// The other frameworks of PMIx and of Open MPI 4.1 and 5.0, and other names with parameters.
 const KNOWN: &[&str] = &[
     // PMIx.
     "bfrops",
@@ -79,7 +79,7 @@ const KNOWN: &[&str] = &[
     "timer",
     "topo",
     "vprotocol",
-    // Its daemons up to 4.1.
+    // The daemons of Open MPI up to 4.1.
     "dfs",
     "errmgr",
     "ess",
@@ -101,8 +101,8 @@ const KNOWN: &[&str] = &[
     "state",
 ];
 
-/// Returns the variables for the MCA parameters of a command line: each parameter that is not for the
-/// launcher is set for Open MPI and for PMIx. Unknown frameworks cause a warning.
+/// Returns the variables for the MCA parameters of a command line: each parameter that is not for
+/// the launcher is set for both Open MPI and PMIx. Warns about unknown frameworks.
 pub(super) fn exports(pairs: &[String]) -> Vec<Export> {
     let mut exports = Vec::new();
     for pair in pairs.chunks_exact(2) {

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// Variables of the environment.
 type Variables = [(OsString, OsString)];
 
-/// Returns the policy of the options for mapping and binding.
+/// Returns the policy for mapping and binding that the options select.
 pub(super) fn policy(args: &Run, vars: &Variables) -> Policy {
     let map_by = args.map_by.part.map_by();
     let threads = args.cpus_per_rank.or(args.map_by.cores_each);
@@ -32,7 +32,7 @@ pub(super) fn policy(args: &Run, vars: &Variables) -> Policy {
         }
         _ => None,
     };
-    // What Slurm says is of the threads that its allocation has, whatever may be used of them here.
+    // Slurm's numbers are about all threads of its allocation, even if fewer may be used here.
     let oversubscribe = args.habits.oversubscribe || args.map_by.oversubscribe;
     let asked = args.cpus_per_rank.is_some()
         || args.map_by.cores_each.is_some()
@@ -48,8 +48,8 @@ pub(super) fn policy(args: &Run, vars: &Variables) -> Policy {
     }
 }
 
-/// Returns the number of processes without an explicit option: from the number on each part of the node, or
-/// from the Slurm allocation.
+/// Returns the number of processes without an explicit option: from the number on each hardware
+/// object, or from the Slurm allocation.
 pub(super) fn num_procs(args: &Run, vars: &Variables) -> Option<u64> {
     if let Some(each) = args.map_by.procs_each {
         let parts = match args.map_by.part.map_by() {
@@ -82,7 +82,7 @@ fn of_each_task(level: Level, vars: &Variables) -> Option<u32> {
     Some(cpus.div_ceil(used.min(each)))
 }
 
-/// Returns the largest number of hardware threads that a core has.
+/// Returns the maximum number of hardware threads of a core.
 fn threads_of_a_core(topology: &Topology) -> u32 {
     let cores = topology.parts(Level::Core).iter();
     cores.map(Cpuset::len).max().unwrap_or(1).max(1)
@@ -93,11 +93,10 @@ fn number(vars: &Variables, name: &str) -> Option<u32> {
     value.to_str()?.parse().ok().filter(|number| *number > 0)
 }
 
-/// Refuses the nodes of `--host` or `--hostfile`, as `mpirun` has them, if this one, which has these names, is not
-/// among them.
+/// Checks that this node, which has these names, is among those of `--host` or `--hostfile`.
 ///
 /// # Errors
-/// It is not, or the file cannot be read.
+/// This node is not among them, or the file cannot be read.
 pub(super) fn check_nodes(args: &AppArgs, names: &[String]) -> Result<(), Failure> {
     if let Some(file) = &args.hostfile {
         let text = read(file)?;
@@ -113,7 +112,7 @@ pub(super) fn check_nodes(args: &AppArgs, names: &[String]) -> Result<(), Failur
     }
 }
 
-/// The largest list of nodes that is looked at.
+/// The maximum size of a hostfile in bytes.
 const MOST: u64 = 16 << 20;
 
 fn read(file: &Path) -> Result<String, Failure> {
@@ -180,7 +179,7 @@ mod tests {
             ("4", None, 2, 4),
             ("4", Some("1"), 4, 4),
             ("4", Some("2"), 2, 4),
-            // More than there are count as those that there are.
+            // A number above the number of threads of a core counts as that number.
             ("4", Some("4"), 2, 4),
             ("0", None, 1, 1),
             ("4294967295", None, 2_147_483_648, 4_294_967_295),

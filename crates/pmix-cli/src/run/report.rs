@@ -78,8 +78,8 @@ fn groups(outcome: &Outcome) -> String {
     text
 }
 
-/// Returns the ranks of processes in order, with runs shortened to ranges, limited to one line. Ranks of a
-/// spawned job have the job's name before each run.
+/// Returns the ranks of processes in order, with consecutive ranks as ranges, shortened to one
+/// line. Ranks of a spawned job have the name of the job before each range.
 fn listed(procs: &[Proc<'_>], first_job: &str) -> String {
     const MOST: usize = 16;
     let next = |a: &Proc<'_>, b: &Proc<'_>| {

@@ -22,9 +22,9 @@ use crate::style::printable;
 
 /// The number of the pull.
 const PULL: u64 = 1;
-/// Maximum number of pieces of output that wait to be written; further ones wait in the client.
+/// The maximum number of pieces of output that wait to be written. More pieces wait in the client.
 const WAITING: usize = 64;
-/// Time to wait after the end of the job for streams whose end was not reported.
+/// The time without output, after the job has terminated, after which streams count as ended.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// Runs the command.
@@ -35,7 +35,7 @@ pub(crate) fn run(global: &Global, args: &AttachTo) -> Result<Exit, Failure> {
         // The receiver is dropped only when the command is about to exit.
         let _ = sender.send(event);
     })?;
-    // Where the server is lost by then, the tool has it no longer.
+    // If the server is lost by then, the tool no longer has it as its primary server.
     let client = tool.primary()?.clone();
     let mut num_dropped = 0;
     let ended = follow(global, args, &tool, &come, &mut num_dropped);
@@ -47,7 +47,8 @@ pub(crate) fn run(global: &Global, args: &AttachTo) -> Result<Exit, Failure> {
     ended
 }
 
-/// Pulls the output and shows it until the job has ended. Output dropped by the server is counted.
+/// Pulls the output and prints it until the job has terminated. Counts output that the server
+/// dropped.
 fn follow(
     global: &Global,
     args: &AttachTo,
@@ -60,14 +61,14 @@ fn follow(
         Stream::Stderr => IofChannel::STDERR_CHANNEL,
         Stream::Both => IofChannel::STDOUT_CHANNEL | IofChannel::STDERR_CHANNEL,
     };
-    // That it has ended is known before there is no more output.
+    // The event of the job's end may arrive before its last output.
     tool.wait(Ask::register_events(
         vec![Status::EVENT_JOB_END],
         Vec::new(),
     ))?;
     let procs = match ps::procs(tool, &args.nspace)? {
         Ok(procs) => procs,
-        // A server that does not tell the processes of a job may forward their output all the same.
+        // A server that does not list the processes of a job may still forward their output.
         Err(_) => {
             refuse_unknown(tool, &args.nspace)?;
             Vec::new()
@@ -126,7 +127,7 @@ fn follow(
     })
 }
 
-/// Refuses a job that is not among those that the server tells: of such a one no end would come.
+/// Fails if the server does not list the job: the end of an unknown job would never be reported.
 fn refuse_unknown(tool: &Tool, nspace: &str) -> Result<(), Failure> {
     match ps::names(tool) {
         Ok(names) if !names.iter().any(|name| name == nspace) => {
@@ -146,7 +147,7 @@ struct Ending {
 }
 
 impl Ending {
-    /// Reads it from the infos of the event.
+    /// Reads the end of a job from the infos of the event.
     fn of(infos: &[Info<'_>]) -> Self {
         let find = |key: &str| infos.iter().find(|info| info.key.is(key));
         let number = |key: &str| find(key).and_then(|info| info.value.to_number::<i32>().ok());
@@ -155,7 +156,7 @@ impl Ending {
             value => value.to_number().unwrap_or(Status::ERROR.as_raw()),
         });
         let code = number(keys::EXIT_CODE).filter(|code| *code != 0);
-        // No status is a positive number: PRRTE says the exit code so.
+        // A positive number is not a status: PRRTE sends the exit code in its place.
         let code = code.or_else(|| status.filter(|status| *status > 0));
         let exit_code = match (code, status) {
             (Some(code), _) => u8::try_from(code & 0xff).unwrap_or(1).max(1),
@@ -177,17 +178,17 @@ impl Ending {
 /// A stream of a process.
 type Source = (Rank, IofChannel);
 
-/// Output on its way out.
+/// The output that is being printed.
 struct OutputView<'a> {
     out: Out,
     is_json: bool,
     args: &'a AttachTo,
-    /// Number of streams at the start.
+    /// The number of streams at the start.
     num_streams: usize,
     ended: BTreeSet<Source>,
     /// The assembly of complete, tagged lines for each stream.
     lines: BTreeMap<Source, Lines>,
-    /// Number of pieces that the server reported as dropped.
+    /// The number of pieces that the server reported as dropped.
     num_dropped: u64,
 }
 
@@ -204,8 +205,8 @@ impl<'a> OutputView<'a> {
         }
     }
 
-    /// Shows what comes until the job has ended and no more comes. Returns how it ended; none if the
-    /// server was lost before.
+    /// Prints output until the job has terminated and all streams have ended. Returns the end of
+    /// the job, or `None` if the server was lost before.
     fn until_the_end(&mut self, come: &Receiver<ClientEvent>) -> Result<Option<Ending>, Failure> {
         let mut ending: Option<(Ending, Instant)> = None;
         loop {
@@ -263,7 +264,7 @@ impl<'a> OutputView<'a> {
         Ok(self.write(piece.channel, &whole)?)
     }
 
-    /// Shows the beginning of a line whose stream has ended.
+    /// Prints the incomplete line of a stream that has ended.
     fn end_line(&mut self, source: Source) -> Result<(), Failure> {
         let mut rest = Vec::new();
         if let Some(mut lines) = self.lines.remove(&source) {
@@ -282,7 +283,7 @@ impl<'a> OutputView<'a> {
         }
     }
 
-    /// Shows what has no end of line and will have none.
+    /// Prints the incomplete lines of all streams.
     fn finish(&mut self) -> Result<(), Failure> {
         let left: Vec<_> = self.lines.keys().copied().collect();
         left.into_iter()
@@ -320,7 +321,7 @@ mod tests {
             (vec![status(0)], 0),
             (vec![status(0), code(0)], 0),
             (vec![status(-404), code(3)], 3),
-            // As prterun does.
+            // The infos of prterun.
             (vec![status(3)], 3),
             (vec![status(-404)], 1),
             (vec![status(-402), code(256)], 1),

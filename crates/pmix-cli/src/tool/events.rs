@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix events`: what a server tells of its jobs and processes while it goes on.
+//! `pmix events`: the events of jobs and processes that a server reports.
 
 use std::io::Write as _;
 use std::sync::mpsc::{self, Receiver};
@@ -53,8 +53,8 @@ const OF_JOBS: &[Status] = &[
     Status::PROCESS_SET_DELETE,
 ];
 
-/// Maximum number of events that wait for the output; further ones wait in the client, which drops them when
-/// its limit is reached.
+/// The maximum number of events that wait for the output. More events wait in the client, which
+/// drops events beyond its limit.
 const WAITING: usize = 1024;
 
 /// Runs the command.
@@ -70,7 +70,7 @@ pub(crate) fn run(global: &Global, args: &Events) -> Result<Exit, Failure> {
         false => args.codes.clone(),
     };
     tool.wait(Ask::register_events(codes, Vec::new()))?;
-    // Where the server is lost by then, the tool has it no longer.
+    // If the server is lost by then, the tool no longer has it as its primary server.
     let client = tool.primary()?.clone();
     let shown = follow(global, args, &events);
     warn_of_lost(client.num_lost_events(), "events");
@@ -80,7 +80,7 @@ pub(crate) fn run(global: &Global, args: &Events) -> Result<Exit, Failure> {
     shown
 }
 
-/// Shows what comes until the server ends, or so many events were shown.
+/// Prints events until the server ends, or until `--count` events were printed.
 fn follow(global: &Global, args: &Events, events: &Receiver<ClientEvent>) -> Result<Exit, Failure> {
     let mut out = Out::new();
     let mut left = args.count;
@@ -147,8 +147,8 @@ impl<'e> EventView<'e> {
         }
     }
 
-    /// Returns `true` if it is about a job: decided by its affected processes, otherwise by the job that it
-    /// names, otherwise by its source.
+    /// Returns `true` if the event is about a job. This depends on its affected processes, or else
+    /// on the job that it names, or else on its source.
     fn concerns(&self, nspace: &[u8]) -> bool {
         let is = |other: &Nspace<'_>| other.as_bytes() == nspace;
         match (self.affected.is_empty(), self.nspace) {
@@ -158,8 +158,8 @@ impl<'e> EventView<'e> {
         }
     }
 
-    /// Returns the time of the event: its time stamp, which has whole seconds, or the more precise time of
-    /// arrival if the stamp is not older.
+    /// Returns the time of the event: its time stamp, or the more precise time of arrival if the
+    /// stamp, in whole seconds, is not older.
     fn time(&self, come: Duration) -> Duration {
         let mut infos = self.event.infos.iter();
         let named = infos.find_map(|info| match info.value {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The server of a job, and `pmix kill` and `pmix release`, which control the processes of one. All servers of
-//! the node are queried concurrently, because one of them may be stopped.
+//! The search for the server of a job, and `pmix kill` and `pmix release`, which control processes
+//! of a job. All servers of the node are queried concurrently, because one of them may be stopped.
 
 use std::io::Write as _;
 use std::sync::mpsc::{self, Receiver};
@@ -17,18 +17,19 @@ use crate::args::{Attach, Global, Kill, Ranks, Release};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
 
-/// Time limit for further servers to report the job after the first one.
+/// The time limit for further replies after the first server has reported the job.
 const OTHERS: Duration = Duration::from_secs(3);
 
 /// The reply of a server about a job.
 enum JobReply {
     HasJob,
     NoJob,
-    /// The server did not list its jobs, for this reason.
+    /// The server did not list its jobs. The text is the reason.
     Failed(String),
 }
 
-/// Finds the server that has a job: the one that the options name, else the only one that has it.
+/// Finds the server that has a job: the one that the options select, or else the only one with this
+/// job.
 pub(super) fn find_job(args: &Attach, nspace: Option<&str>) -> Result<FoundServer, Failure> {
     let (None, Some(nspace)) = (target(args), nspace) else {
         return find(args);
@@ -60,7 +61,7 @@ fn ask_all(servers: &[FoundServer], nspace: &str, limit: Duration) -> Receiver<(
     for _ in 0..number {
         let (left, sender, nspace) = (Arc::clone(&left), sender.clone(), nspace.to_owned());
         let next = move || left.lock().unwrap_or_else(PoisonError::into_inner).next();
-        // It is not waited for: with the command it ends, too.
+        // Nothing waits for this thread. It ends with the command.
         let begun = thread::Builder::new().spawn(move || {
             while let Some((place, server)) = next() {
                 let said = ask(&server, &nspace, limit);
@@ -77,7 +78,7 @@ fn ask_all(servers: &[FoundServer], nspace: &str, limit: Duration) -> Receiver<(
     answers
 }
 
-/// Asks one server for a job.
+/// Queries one server for a job.
 fn ask(server: &FoundServer, nspace: &str, limit: Duration) -> JobReply {
     let names = attach_within(server, limit, |_| {}).and_then(|tool: Tool| {
         let names = ps::names(&tool);
@@ -253,8 +254,8 @@ pub(crate) fn release(global: &Global, args: &Release) -> Result<Exit, Failure> 
     })
 }
 
-/// Returns a message if the job or a rank does not exist. A server that does not list its jobs or processes
-/// may still have it.
+/// Returns a message if the job or a rank does not exist, or `None` if the server does not list its
+/// jobs or processes.
 fn missing(tool: &Tool, args: &Release) -> Result<Option<String>, Failure> {
     let nspace = &args.nspace;
     // A waiting launcher has the name of its server, or the name that the server that started it assigned.

@@ -19,13 +19,15 @@ use crate::failure::{Exit, Failure};
 use crate::output::Out;
 use crate::style::printable;
 
-/// The number of jobs of a server that are queried. A launcher of one node has a few thousand at most.
+/// The maximum number of jobs of a server that are queried. A launcher of one node has a few
+/// thousand at most.
 const MAX_JOBS: usize = 16_384;
 
-/// The bytes that the tables of all jobs of a server may take: those of a million processes.
+/// The maximum memory in bytes for the tables of all jobs of a server: those of a million
+/// processes.
 const MAX_BYTES: usize = 256 << 20;
 
-/// Time limit for all replies of a server, as a multiple of the limit of one reply.
+/// The time limit for all replies of a server, as a multiple of the limit for one reply.
 const MAX_LIMITS: u32 = 4;
 
 /// The report of a server about its jobs.
@@ -34,13 +36,13 @@ struct Report {
     jobs: Result<Vec<Job>, Failure>,
 }
 
-/// A job and its processes, or the status with which the server refuses to tell them.
+/// A job and its processes, or the status with which the server refuses to list them.
 struct Job {
     nspace: String,
     procs: Result<Vec<ProcInfo<'static>>, Status>,
     /// The breakpoints of the processes that wait for a debugger.
     waiting: BTreeMap<Rank, Text<'static>>,
-    /// The processes that a signal stopped, if the server tells.
+    /// The processes that a signal has stopped, if the server reports them.
     stopped: Option<BTreeSet<Rank>>,
 }
 
@@ -55,7 +57,7 @@ pub(crate) fn run(global: &Global, args: &Ps) -> Result<Exit, Failure> {
     let mut out = Out::new();
     ask_each(&servers, args, |report| {
         has_job |= report.jobs.as_ref().is_ok_and(|jobs| !jobs.is_empty());
-        // A request for one job omits servers without it; such a server is not shown as one without jobs.
+        // For one job, servers without the job are omitted instead of being printed without jobs.
         let is_shown = match &report.jobs {
             Ok(jobs) => !jobs.is_empty() || args.nspace.is_none(),
             Err(_) => is_only || args.nspace.is_none(),
@@ -65,7 +67,7 @@ pub(crate) fn run(global: &Global, args: &Ps) -> Result<Exit, Failure> {
                 true => in_json(&mut out, &report)?,
                 false => in_words(&mut out, &report)?,
             }
-            // The next one may not answer for long.
+            // Flushes the output, because the reply of the next server may take long.
             out.flush()?;
         }
         if failed.is_none() {
@@ -74,14 +76,14 @@ pub(crate) fn run(global: &Global, args: &Ps) -> Result<Exit, Failure> {
         Ok(())
     })?;
     match (failed, &args.nspace) {
-        // Of several servers one may have ended meanwhile.
+        // One of several servers may have exited meanwhile.
         (Some(failure), _) if is_only => Err(failure),
         (_, Some(nspace)) if !has_job => Err(no_job(nspace, "")),
         _ => Ok(Exit::Ok),
     }
 }
 
-/// Returns the failure for an unknown job; `silent` has a line for each server that did not reply.
+/// Returns the failure for an unknown job. `silent` has a line for each server that did not reply.
 pub(super) fn no_job(nspace: &str, silent: &str) -> Failure {
     let message = format!("no server that replied has a job {nspace:?}{silent}");
     Failure::new(Exit::Negative, Status::ERR_NOT_FOUND, message)
@@ -94,7 +96,7 @@ fn everyone(args: &Ps) -> Result<Vec<FoundServer>, Failure> {
         tracing::info!("{}: {}", passed.path.display(), passed.reason);
     }
     match listing.servers.is_empty() {
-        // Says what was looked for in vain.
+        // Fails with a message about the server that was searched for.
         true => Ok(vec![find_for(&args.attach, args.nspace.as_deref())?]),
         false => Ok(listing.servers),
     }
@@ -134,7 +136,7 @@ fn ask_each(
         }
         drop(sender);
         match num_threads {
-            // The system has no thread for it.
+            // No thread could be started.
             0 => iter::from_fn(next).try_for_each(take),
             _ => reports.iter().try_for_each(take),
         }
@@ -169,7 +171,7 @@ fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure> {
     jobs
 }
 
-/// Refuses more jobs than a server can have: each costs questions and memory.
+/// Rejects more than [`MAX_JOBS`] jobs, because each costs requests and memory.
 pub(super) fn check_names(names: &[String]) -> Result<(), Failure> {
     let number = names.len();
     let long = names.iter().find(|name| name.len() > Nspace::MAX_LEN);
@@ -191,7 +193,7 @@ pub(super) fn check_names(names: &[String]) -> Result<(), Failure> {
     ))
 }
 
-/// Refuses a server that tells too much, or for too long.
+/// Rejects a server whose replies together are too long or take too long.
 fn check(bytes: usize, until: Option<Instant>, whole: Duration) -> Result<(), Failure> {
     if bytes > MAX_BYTES {
         let message = format!(
@@ -215,7 +217,7 @@ fn check(bytes: usize, until: Option<Instant>, whole: Duration) -> Result<(), Fa
     }
 }
 
-/// Returns how much memory the table of a job takes.
+/// Returns the memory that the table of a job takes, in bytes.
 fn size_of_table(procs: &[ProcInfo<'_>]) -> usize {
     let text = |text: &Option<Text<'_>>| text.as_ref().map_or(0, Text::len);
     let row = |row: &ProcInfo<'_>| {
@@ -238,7 +240,7 @@ pub(super) fn names(tool: &Tool) -> Result<Vec<String>, Failure> {
         _ => String::new(),
     };
     let names = text.split(',').filter(|name| !name.is_empty());
-    // One more than is taken, so that too many are seen.
+    // Takes one more than allowed, so that too many names are detected.
     Ok(names.take(MAX_JOBS + 1).map(str::to_owned).collect())
 }
 
@@ -262,7 +264,8 @@ pub(super) fn procs(
     }))
 }
 
-/// Returns the processes of a job, or of a launcher, that wait for a debugger, and where each does.
+/// Returns the processes of a job, or of a launcher, that wait for a debugger, each with its
+/// breakpoint.
 #[allow(
     clippy::type_complexity,
     reason = "one failure ends the command, the other is an answer"
@@ -294,7 +297,8 @@ pub(super) fn waiting(
     Ok(Ok(rows.into_iter().filter_map(row).collect()))
 }
 
-/// Returns the processes of a job that are stopped by a signal (SIGSTOP), as the system of the server has them.
+/// Returns the processes of a job that are stopped by a signal (SIGSTOP), as the kernel reports
+/// them to the server.
 #[allow(
     clippy::type_complexity,
     reason = "one failure ends the command, the other is an answer"
@@ -325,8 +329,8 @@ fn stopped(tool: &Tool, nspace: &str) -> Result<Result<BTreeSet<Rank>, Status>, 
     Ok(Ok(stopped.collect()))
 }
 
-/// Says which rank of those that are named a job does not have, by its processes in the order of their
-/// ranks. Where there are none the server does not tell.
+/// Returns the first requested rank that a job does not have. `procs` are the processes of the job
+/// in rank order; if it is empty, the server does not list them.
 pub(super) fn missing_rank(
     nspace: &str,
     procs: &[ProcInfo<'_>],
@@ -486,7 +490,7 @@ fn table(out: &mut Out, procs: &[ProcInfo<'_>], job: &Job) -> Result<(), Failure
     Ok(())
 }
 
-/// Returns whether a process in this state has terminated and has an exit code.
+/// Returns `true` if a process in this state has terminated and has an exit code.
 pub(super) fn is_over(state: ProcState) -> bool {
     state.as_raw() >= ProcState::TERMINATED.as_raw()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix publish` and `pmix lookup`: data that are found by their keys.
+//! `pmix publish` and `pmix lookup`: publishing and looking up data.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -66,7 +66,8 @@ pub(crate) fn lookup(global: &Global, args: &Lookup) -> Result<Exit, Failure> {
     tool.attach(&find(&args.attach)?, |_| {})?;
     let mut out = Out::new();
     let mut missing = None;
-    // One request for each key: of several the answer would not say which is there.
+    // Sends one request for each key, because the status of a request for several keys does not
+    // tell which is missing.
     for key in &args.keys {
         let ask = Ask::lookup(vec![Key::new(key.clone())], waiting(until));
         match answered(tool.wait(ask), args.wait.is_some())? {
@@ -106,7 +107,7 @@ fn waiting(until: Option<Instant>) -> Vec<Info<'static>> {
     };
     let left = until.saturating_duration_since(Instant::now());
     match whole_seconds(left) {
-        // None would be for ever.
+        // Without a directive, the server would wait without a limit.
         0 => Vec::new(),
         left => vec![Info::new(keys::WAIT, 1i32), Info::new(keys::TIMEOUT, left)],
     }
@@ -145,7 +146,7 @@ fn datum(word: &str) -> Result<Info<'static>, Failure> {
         _ => return Err(Failure::usage(format!("{word}: expected KEY=TEXT"))),
     };
     check(key)?;
-    // A server would take some of them for directives.
+    // A server would treat some reserved keys as directives.
     if Key::from(key).is_reserved() {
         return Err(Failure::usage(format!(
             "{key}: the prefix `pmix` is reserved for keys of the PMIx Standard"
@@ -155,7 +156,7 @@ fn datum(word: &str) -> Result<Info<'static>, Failure> {
     Ok(Info::new(key.to_owned(), text))
 }
 
-/// Refuses what is no key.
+/// Checks that a text can be a key.
 fn check(key: &str) -> Result<(), Failure> {
     let most = Key::MAX_LEN;
     match key.len() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix query`: what a server answers to a query.
+//! `pmix query`: the result of a query to a server.
 
 use std::io::Write as _;
 
@@ -20,7 +20,8 @@ pub(crate) fn run(global: &Global, args: &QueryArgs) -> Result<Exit, Failure> {
     let tool = attach(&server, &args.attach)?;
     let mut out = Out::new();
     let mut missing = Vec::new();
-    // One query for each key: of several the answer would not say which key has none.
+    // Sends one query for each key, because the status of a query for several keys does not tell
+    // which has no value.
     for word in &args.keys {
         let query = Query {
             keys: vec![Text::from(key(word).to_owned())],
@@ -95,7 +96,7 @@ fn of_key(key: &str, text: Option<&str>) -> Result<Value<'static>, String> {
     })
 }
 
-/// Parses a process in the form of answers: its job, a colon and its rank.
+/// Parses a process in the output format: nspace, colon and rank.
 fn process(text: &str) -> Result<Proc<'static>, String> {
     let Some((nspace, number)) = text.rsplit_once(':') else {
         return Err("expected a process, NSPACE:RANK".to_owned());

@@ -17,7 +17,8 @@ mod rows;
 
 use rows::{Row, Rows};
 
-/// The figures that are asked for. Others cost the server more: it would add up every page.
+/// The requested figures. Others would take the server more time: it would add up every page of
+/// memory.
 const FIGURES: [&str; 7] = [
     keys::CMD_LINE,
     keys::PROC_OS_STATE,
@@ -28,7 +29,7 @@ const FIGURES: [&str; 7] = [
     keys::PROC_RSS,
 ];
 
-/// Maximum number of pending events; there is one for each job that ends.
+/// The maximum number of pending events. There is one for each job that terminates.
 const WAITING: usize = 1024;
 
 /// Runs the command.
@@ -54,7 +55,7 @@ pub(crate) fn run(global: &Global, args: &Top) -> Result<Exit, Failure> {
     shown
 }
 
-/// Shows one snapshot after the other.
+/// Prints one snapshot after the other.
 fn show(
     global: &Global,
     args: &Top,
@@ -97,25 +98,26 @@ fn show(
     Ok(Exit::Ok)
 }
 
-/// Waits for the time of the next snapshot. Returns whether there is one: not once the server has ended.
+/// Waits until the next snapshot is due. Returns `false` if the server has ended.
 fn wait(args: &Top, events: &Receiver<ClientEvent>) -> bool {
     let until = Instant::now() + args.interval;
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        // A server that sends events without end does not hold up the next snapshot.
+        // The time is checked for each event, so that a server with endless events cannot delay the
+        // next snapshot.
         if left.is_zero() {
             return true;
         }
         match events.recv_timeout(left) {
             Err(RecvTimeoutError::Timeout) => return true,
             Ok(ClientEvent::Lost) | Err(RecvTimeoutError::Disconnected) => return false,
-            // A job has ended: what is left of it is seen at its time.
+            // A job has terminated. The next snapshot shows the remaining jobs.
             Ok(_) => {}
         }
     }
 }
 
-/// Asks the server what the processes of its jobs use, or those of one job.
+/// Queries the server for the resource usage of the processes of all jobs, or of one job.
 fn measure(tool: &Tool, nspace: Option<&str>) -> Result<Vec<Row>, Failure> {
     let names = match nspace {
         Some(name) => vec![name.to_owned()],

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes as people hand them over: in hexadecimal, or as they are.
+//! The input of `pmix wire decode`: bytes in hexadecimal, or raw bytes.
 
 use crate::args::WireDecode;
 use crate::excerpt::Excerpt;
 use crate::failure::Failure;
 use crate::input::{Form, Source, read_path};
 
-/// Reads the bytes that a command is to unpack.
+/// Reads the bytes to unpack.
 pub(super) fn read(args: &WireDecode) -> Result<Source, Failure> {
     decoded(args, source(args)?)
 }
 
-/// Reads what the command line names, in the form it has there.
+/// Reads the source that the command line names, without decoding it.
 pub(super) fn source(args: &WireDecode) -> Result<Source, Failure> {
     match &args.hex {
         Some(digits) => Ok(Source {
@@ -33,8 +33,8 @@ pub(super) fn decoded(args: &WireDecode, mut source: Source) -> Result<Source, F
     Ok(source)
 }
 
-/// Reads digits in pairs. Blanks, commas and colons may stand between bytes, `0x` before them, and
-/// in a file what follows `#` on a line is left out.
+/// Decodes pairs of digits. Blanks, commas and colons may be between bytes, and `0x` before them.
+/// In a file, `#` begins a comment up to the end of the line.
 fn unhex(text: &[u8], source: &Source) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::with_capacity(text.len() / 2);
     let mut places = text.iter().copied().enumerate().peekable();

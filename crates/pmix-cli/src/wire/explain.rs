@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--explain`: every field with its place, its bytes and what they say.
+//! `--explain`: every field with its offset, bytes and meaning.
 
 use std::io::Write;
 
@@ -12,19 +12,20 @@ use crate::octets;
 use crate::output::Out;
 use crate::style::{Style, columns, printable};
 
-/// The most bytes that are explained: each field takes far more memory than its bytes.
+/// The maximum number of bytes that are explained, because the explanation of a field takes far
+/// more memory than its bytes.
 const MOST: usize = 4 << 20;
 
-/// Bytes of a field that are shown.
+/// The number of bytes of a field that are printed.
 const SHOWN: usize = 8;
 
-/// Columns of the bytes.
+/// The number of columns for the bytes.
 const BYTES: usize = SHOWN * 3;
 
-/// The least and the most columns that are kept for the names of fields.
+/// The minimum and maximum number of columns for the names of fields.
 const NAME: (usize, usize) = (16, 36);
 
-/// Bytes with everything that is known of them.
+/// Bytes with their explanation.
 pub(super) struct Report<'a> {
     pub(super) title: String,
     /// The leading members in JSON.
@@ -39,7 +40,7 @@ pub(super) struct Report<'a> {
 #[derive(Debug)]
 pub(super) struct Title {
     pub(super) offset: usize,
-    /// Number of fields before it.
+    /// The number of fields before the call.
     pub(super) notes: usize,
     pub(super) text: String,
 }
@@ -72,7 +73,7 @@ impl Fault {
     }
 }
 
-/// Refuses what is too long to be explained.
+/// Checks that the bytes are not too long to be explained.
 pub(super) fn check_len(bytes: &[u8]) -> Result<(), Failure> {
     if bytes.len() <= MOST {
         return Ok(());
@@ -81,7 +82,7 @@ pub(super) fn check_len(bytes: &[u8]) -> Result<(), Failure> {
     Err(Failure::data(message).cure("omit --explain to decode without this limit"))
 }
 
-/// Shows a report; where the bytes could not be read to their end the answer is negative.
+/// Prints a report. The result is negative if the bytes cannot be unpacked completely.
 pub(super) fn show(
     out: &mut Out,
     style: Style,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--jsonl`: one request a line, one answer a line, in order.
+//! `--jsonl`: one request per line, one reply per line, in order.
 //!
-//! Other languages and conformance tests drive packing and unpacking through this, so a line that
-//! cannot be understood is answered like any other: `status` and `error`, and the next is read.
+//! Other languages and conformance tests pack and unpack through this command. An invalid line also
+//! has a reply, with `status` and `error`, and the next line is read.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ use crate::input::{answer_lines, longest_line};
 use crate::octets;
 use crate::output::{Out, json_string};
 
-/// The memory of a datum whose place the request declares; the largest structures take as much.
+/// The memory in bytes for each datum that the request counts. The largest structures take as much.
 const ROOM: usize = 256;
 
 /// The direction of a request that permits both.
@@ -33,7 +33,7 @@ pub(super) enum Direction {
     Encode,
 }
 
-/// A request. A record of the vectors is one too, so members that mean nothing here may stand.
+/// A request. Records of the test vectors are requests, too, so unknown members are ignored.
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 struct Request<'a> {
@@ -47,7 +47,7 @@ struct Request<'a> {
     psquash: Option<Cow<'a, str>>,
     #[serde(borrow, rename = "type")]
     data_type: Option<TypeName<'a>>,
-    /// Stands beside a name that says nothing, as in the vectors.
+    /// The number of the type, used if the name is unknown, as in the test vectors.
     type_id: Option<u16>,
     count: Option<u64>,
     #[serde(borrow)]
@@ -64,14 +64,14 @@ enum TypeName<'a> {
     Name(#[serde(borrow)] Cow<'a, str>),
 }
 
-/// The part of a request that an answer needs when the rest is wrong.
+/// The id of a request, which the reply has even if the rest of the request is invalid.
 #[derive(Deserialize)]
 struct OnlyId<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
 }
 
-/// The reason for which a request was not obeyed.
+/// The reason for which a request failed.
 struct Refusal {
     status: Status,
     message: String,
@@ -105,14 +105,14 @@ pub(super) fn run(context: &mut Context, direction: Option<Direction>) -> Result
     Ok(Exit::Ok)
 }
 
-/// Answers one line.
+/// Handles one request, and writes the reply.
 fn respond(
     preg: &Preg,
     direction: Option<Direction>,
     line: &[u8],
     out: &mut Out,
 ) -> io::Result<()> {
-    // An array would be taken for the members in their order.
+    // serde would accept an array as the members in order.
     if line.trim_ascii_start().first() != Some(&b'{') {
         let refusal = bad("not a request: expected an object, {\"type\":…}");
         return write_refusal(out, None, &refusal);
@@ -155,7 +155,7 @@ fn answer(
             return unpack(preg, layout, request, digits).map(Answer::Value);
         }
         (Some(Direction::Encode), Some(value), _) | (_, Some(value), None) => Some(value),
-        // A null is no member: the value of a record that has none.
+        // `null` counts as a missing member: records without a value have it.
         (Some(Direction::Encode), None, _) | (_, None, None) => None,
         (None, Some(_), Some(_)) => {
             return Err(bad(
@@ -175,7 +175,7 @@ fn pack(
     let Some(data_type) = type_of(request)? else {
         return Err(bad("the request has no \"type\""));
     };
-    // A type that the peer does not know is refused whatever the value.
+    // A type that the module does not have is rejected, whatever the value.
     if !layout.module.registers(data_type) {
         return Ok(super::encode_call(
             preg,

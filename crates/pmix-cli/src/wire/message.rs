@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--message`: whole messages, one after the other, with what their commands say they hold.
+//! `--message`: the decoding of whole messages, whose contents their commands determine.
 //!
-//! A request says its command; a reply has the tag of its request. So one direction of a
-//! connection explains its requests, and both together, as in a capture, explain everything. The
-//! first message says how the client packs. A message that cannot be read leaves the next ones
-//! untouched: the lengths in the headers alone say where they begin.
+//! A request contains its command, and a reply has the tag of its request. So replies can be
+//! decoded only if the input has both directions of a connection, as a capture has. The first
+//! message has the packing format of the client. A message that cannot be decoded does not affect
+//! the next ones, because the headers have the lengths.
 
 mod capture;
 mod trace;
@@ -40,16 +40,16 @@ struct Connection {
     limits: Limits,
     /// The first number of the client's release.
     major: u32,
-    /// The command of replies whose request is not there.
+    /// The command of replies whose request is not in the input.
     assumed: Option<Command>,
-    /// Requests without a reply so far, by tag.
+    /// The commands of requests without a reply so far, by tag.
     asked: HashMap<Tag, Command>,
     with_trace: bool,
 }
 
-/// A message and what it says.
+/// A message and its explanation.
 struct Message {
-    /// In words, for the title.
+    /// A description for the title.
     what: String,
     command: Option<Command>,
     calls: Vec<walk::Call>,
@@ -60,10 +60,10 @@ struct Message {
 
 /// The expected contents of a message.
 struct Plan {
-    /// In words, for the title.
+    /// A description for the title.
     what: String,
     command: Option<Command>,
-    /// Its calls, if they are known.
+    /// The pack calls of the message, if they are known.
     steps: Option<Vec<Part>>,
 }
 
@@ -214,7 +214,7 @@ impl Connection {
         }
     }
 
-    /// Reads the first message, and how the client packs from it.
+    /// Decodes the first message, and the client's packing format in it.
     fn first(&mut self, frame: &Frame) -> Message {
         let (hello, notes) = Hello::explain(&frame.payload);
         let end = notes.last().map_or(0, |note| note.range.end);
@@ -270,7 +270,7 @@ fn message(
         calls: walk.calls,
         titles: walk.titles,
         notes: walk.notes,
-        // Where bytes are missing, that they are is what is wrong.
+        // If the message is truncated, that is the reported error.
         fault: match is_cut {
             true => Some(Fault {
                 status: Status::ERR_UNPACK_READ_PAST_END_OF_BUFFER,

@@ -26,7 +26,7 @@ impl Outcome {
         text.strip_suffix('\n').map(str::to_owned).unwrap_or(text)
     }
 
-    /// Returns the answer on standard output, one JSON value that is no error.
+    /// Returns the result on standard output: one JSON value that is not an error.
     pub(crate) fn json(&self) -> serde_json::Value {
         let answer = self.any_json();
         let said = &self.stderr;
@@ -78,7 +78,7 @@ impl Watchdog {
         let pid = child.id().to_string();
         let (_ended, ended) = mpsc::channel::<()>();
         std::thread::spawn(move || {
-            // Longer than any command takes on a busy machine.
+            // The time limit is longer than any command takes on a busy machine.
             if ended.recv_timeout(Duration::from_secs(240)) == Err(RecvTimeoutError::Timeout) {
                 let _ = Command::new("kill").args(["-s", "KILL", &pid]).status();
             }
@@ -109,7 +109,7 @@ pub(crate) fn finish(mut command: Command, input: &[u8]) -> Outcome {
     }
 }
 
-/// Returns a launcher with a session directory of its own and a `PATH`.
+/// Returns a launcher with its own session directory and a `PATH`.
 pub(crate) fn launcher(args: &[&str]) -> (Command, TempDir) {
     let tmp = tempfile::tempdir().unwrap();
     (launcher_in(&tmp, args), tmp)
@@ -230,7 +230,8 @@ impl Running {
         (tool, events)
     }
 
-    /// Waits for the end. Returns the exit code, the rest of the output, and the messages.
+    /// Waits until the launcher exits. Returns the exit code, the rest of the output, and the
+    /// messages.
     pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
         let mut rest = String::new();
         self.output().read_to_string(&mut rest).unwrap();

@@ -90,8 +90,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Runs a command. Returns the lines that the page must show after it, which are the shown ones if these are
-    /// correct.
+    /// Runs a command. Returns the lines that the page must have after it: the existing lines, if
+    /// they are correct.
     pub(crate) fn run(&mut self, command: &str, shown: &[&str], marks: &Marks) -> Vec<String> {
         let command = with_bound(command, &self.bound);
         let until = Instant::now() + LIMIT;
@@ -136,7 +136,7 @@ impl<'a> Session<'a> {
         command
     }
 
-    /// Runs a command; returns its output, and `true` if it succeeds.
+    /// Runs a command. Returns its output, and `true` if it succeeded.
     fn in_foreground(&self, command: &str) -> (Vec<String>, bool) {
         let mut shell = self.command(&format!("{{ {command}\n}} 2>&1"));
         let child = shell.stdout(Stdio::piped()).spawn().expect("a shell");
@@ -147,7 +147,7 @@ impl<'a> Session<'a> {
         (lines, output.status.success())
     }
 
-    /// Starts a command, and waits for as many lines as the page shows.
+    /// Starts a command in the background, and waits for as many lines as the page has.
     fn begin(&mut self, command: &str, num_lines: usize) -> Vec<String> {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         let mut shell = self.command(&format!("exec 2>&1; exec {command}"));
@@ -402,8 +402,8 @@ fn is_at(text: &str, at: usize, word: &str) -> bool {
         && !is_part(rest[word.len()..].chars().next())
 }
 
-/// Returns `true` if a text matches; spaces match any number of spaces, because the width of columns depends
-/// on their contents.
+/// Returns `true` if a text matches. Spaces match any number of spaces, because the width of
+/// columns depends on their contents.
 fn fits(pieces: &[Piece<'_>], text: &str, bound: &mut Bound) -> bool {
     let Some((first, pieces)) = pieces.split_first() else {
         return text.is_empty();

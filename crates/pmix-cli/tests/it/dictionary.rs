@@ -4,7 +4,7 @@
 use crate::command::pmix;
 use serde_json::{Value as Json, json};
 
-/// Returns every line of the answer as JSON.
+/// Returns every line of the output as JSON.
 fn lines(args: &[&str]) -> Vec<Json> {
     let outcome = pmix(args);
     assert_eq!(outcome.code, 0, "{args:?}: {}", outcome.stderr);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Help (its color, complete output or an error, and suggestions), exit codes, and the examples of the documents.
+//! Tests of help (color, errors of writing, suggestions), of exit codes, and of the examples in the
+//! documents.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

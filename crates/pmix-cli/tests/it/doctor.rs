@@ -125,7 +125,7 @@ fn is_it(finding: &Json, check: &str, said: &str) -> bool {
     finding["check"] == check && finding["found"].as_str().unwrap().contains(said)
 }
 
-/// The ID of no process: IDs are far smaller.
+/// A process ID that does not exist, because process IDs are far smaller.
 const DEAD: u32 = i32::MAX.unsigned_abs() - 7;
 
 /// A port without a listener: only root can listen on it, and its service is obsolete.
@@ -348,7 +348,7 @@ fn dead_and_unresponsive_servers_are_found() {
     let node = Node::new();
     node.rendezvous("deaf", CLOSED, own, 0o600);
     node.has_fault("servers", "deaf, process ");
-    // A server that listens without replying is waited for only until the time limit.
+    // The command waits only until the time limit for a server that does not reply.
     let mut node = Node::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     node.rendezvous("mute", listener.local_addr().unwrap().port(), own, 0o600);

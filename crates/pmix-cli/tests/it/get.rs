@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix get` gives the results of a server.
+//! Tests that `pmix get` prints the results of a server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn ask(more: &[&str]) -> Outcome {
     pmix(&[&MAPS[..], more].concat())
 }
 
-/// Returns the answers to requests, one per line.
+/// Returns the replies to requests, one per line.
 fn replay(args: &[&str], requests: &[Json]) -> Vec<Json> {
     let lines: Vec<String> = requests.iter().map(Json::to_string).collect();
     let outcome = pmix_with(

@@ -129,7 +129,7 @@ fn flux_tells_nodes_and_cores_in_the_order_of_ranks() {
         format!(r#"{{"rank":"{rank}","children":{{"core":"{core}","gpu":"0"}}}}"#)
     };
     let read = |args: &[&str], set: &str| pmix_with(&[&["map"], args].concat(), set.as_bytes());
-    // Rank 2 is listed first, but still is the third host.
+    // Rank 2 is listed first, but is still the third host.
     let entries = [entry("2", "[0-1]"), entry("0-1", "0-2,5")].join(",");
     let all = set(&entries, r#""n[10-11]","x""#);
     let drawn = read(&["who", "x", "n10", "--nodes", "flux:-"], &all);

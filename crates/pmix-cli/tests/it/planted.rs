@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Configuration of another user in the working directory: its code is not run, its settings are ignored, and
-//! the command behaves as without it.
+//! Tests with a configuration of another user in the working directory: its libraries are not
+//! loaded, its settings are ignored, and the command works as without it.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
@@ -105,7 +105,7 @@ impl Trap {
         fs::remove_file(self.path("mark/ran")).is_ok()
     }
 
-    /// Runs every command; each must print one warning about the file and continue without it.
+    /// Runs every command. Each must print one warning about the file and continue without it.
     fn is_left_out(&self, file: &str, parts: &[&str]) {
         for args in COMMANDS {
             let without = self.without(args);
@@ -279,7 +279,7 @@ fn a_directory_that_may_not_be_searched_fails_no_command() {
         "-c",
         "mkdir d && cd d && chmod 0 ../d && \"$0\" map count a,b; s=$?; chmod 700 \"$PWD\"; exit $s",
     ]);
-    // The same in a place that another user can reach.
+    // The same, in a directory that another user can access.
     let program = trap.copy_of_command("pmix");
     shell.arg(program).env_clear().env("PATH", "/usr/bin:/bin");
     trap.mode("cwd", 0o777);

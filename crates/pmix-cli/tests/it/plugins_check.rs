@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix plugins check` with plugins compiled here: each kind of fault is named, and a plugin written according to
-//! docs/plugins.md passes.
+//! `pmix plugins check` with plugins that the test compiles: each kind of fault is reported, and a
+//! plugin written by docs/plugins.md passes.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;

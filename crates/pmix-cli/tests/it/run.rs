@@ -453,7 +453,7 @@ fn processes_are_bound_before_they_run() {
 
 #[test]
 fn children_of_processes_are_killed_with_the_job() {
-    // The child outlives the rank and holds its output; only a signal ends it.
+    // The child outlives the rank and keeps its output open. Only a signal ends it.
     let left = "sleep 1000 & echo $!";
     let outcome = run(&["--grace", "0.05", "-n", "2", "sh", "-c", left]);
     assert_eq!(outcome.code, 0);
@@ -465,7 +465,7 @@ fn children_of_processes_are_killed_with_the_job() {
 
 #[test]
 fn processes_that_left_their_group_are_killed_too() {
-    // Two daemons, one that holds the output and one that does not.
+    // Two daemons: one keeps the output open, the other does not.
     let left = "setsid sleep 1000 & echo $!; setsid sleep 1000 >/dev/null 2>&1 & echo $!";
     let outcome = run(&["--grace", "0.05", "sh", "-c", left]);
     assert_eq!(outcome.code, 0);
@@ -477,7 +477,7 @@ fn processes_that_left_their_group_are_killed_too() {
 
 #[test]
 fn processes_and_files_end_with_a_launcher_that_is_killed_wherever_it_works() {
-    // The processes ignore signals and hold the output, and so do their children.
+    // The processes and their children ignore signals and keep the output open.
     let script = "trap '' TERM HUP INT; echo $$; sleep 1000";
     for (dir, is_relative) in [(None, false), (Some("/"), false), (None, true)] {
         let (mut command, tmp) = launcher(&["-n", "2", "sh", "-c", script]);

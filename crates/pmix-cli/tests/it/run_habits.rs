@@ -143,7 +143,7 @@ fn options_of_other_launchers_are_rejected_with_their_replacement() {
     }
     let merged = run(&["--merge-stderr-to-stdout", "sh", "-c", "echo x >&2"]);
     assert_eq!((merged.text().as_str(), merged.stderr.as_str()), ("x", ""));
-    // The command is recognized after any global options, and an argument is not taken for it.
+    // The command is recognized after any global options, and not confused with an argument.
     let outcome = pmix(&[
         "-v",
         "--mca",
@@ -166,7 +166,7 @@ fn options_of_other_launchers_are_rejected_with_their_replacement() {
         assert!(!said.contains("--"), "{args:?}: {said}");
         assert!(!outcome.stderr.contains("keep-going"), "{}", outcome.stderr);
     }
-    // After `--` it would be the program.
+    // After `--`, the option would be the program.
     for options in [
         &["-o", "x"][..],
         &["--gpus", "1"],
@@ -368,7 +368,7 @@ fn where_processes_run_is_said_before_they_do() {
 
 #[test]
 fn only_the_named_processors_are_used() {
-    // The available processors depend on the machine.
+    // The test uses the available processors, which depend on the machine.
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let mut lines_of = status.lines();
     let allowed = lines_of.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
@@ -419,7 +419,7 @@ fn an_allocation_of_one_node_says_how_many_processes_there_are() {
         (outcome.text().lines().count(), outcome.stderr)
     };
     assert_eq!(allocated("1"), (3, String::new()));
-    // Processes bound to cores get as many as Slurm allocated to each, if the node has so many.
+    // Each process is bound to as many cores as Slurm allocated to it, if the node has enough.
     for (cores, bound) in [
         ("1", ["--bind-to", "core"]),
         ("2", ["--bind-to", "core"]),
@@ -447,7 +447,8 @@ fn an_allocation_of_one_node_says_how_many_processes_there_are() {
             allocated.stderr
         );
     }
-    // Like srun, which starts one process without an explicit number of tasks, whatever the size of the node.
+    // Like srun, the launcher starts one process without an explicit number of tasks, whatever the
+    // size of the node.
     let (mut command, tmp) = launcher(&["echo", "x"]);
     command
         .env("SLURM_JOB_NUM_NODES", "1")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines of several processes stay whole by default, prompts are shown, and options select unmodified bytes.
+//! Tests of output: by default, lines of several processes are not mixed and prompts are printed;
+//! options select unmodified bytes.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -115,7 +116,7 @@ fn a_line_without_end_is_not_kept_until_its_process_has_ended() {
     }
 }
 
-/// Returns the kind of standard output of each process when that of the launcher is a file.
+/// Returns the kind of each process's standard output, if that of the launcher is a file.
 fn streams(args: &[&str]) -> Vec<String> {
     let script = "readlink /proc/$$/fd/1 | sed 's/:.*//; s/.*output/file/' >&2";
     let outcome = into_file(&[args, &["sh", "-c", script]].concat());
@@ -235,7 +236,7 @@ fn a_debugger_that_knows_mpir_finds_the_processes_before_they_begin() {
         );
     }
     assert_eq!(text.matches("T (stopped)").count(), 2, "{said}");
-    // The processes continue with the launcher.
+    // The processes continue when the launcher continues.
     assert_eq!(text.matches(" of 2").count(), 2, "{said}");
     assert!(text.contains("exited normally"), "{said}");
     assert_nothing_left(&tmp);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Output of processes and launcher arrives even with a slow reader, and a reader that never reads blocks
-//! nothing but output.
+//! Tests with slow readers: all output of processes and launcher arrives, and a reader that never
+//! reads blocks only output.
 
 use std::fs::OpenOptions;
 use std::io::Read as _;
@@ -49,7 +49,7 @@ fn streams_held_outside_the_job_are_not_waited_for_and_reported() {
     let mut running = Running::start(&[&SHORT[..], &job].concat());
     let line = running.line();
     let pid = line.rsplit(' ').next().unwrap();
-    // The test itself holds an end of the pipe to which the process writes.
+    // The test itself keeps an end of the pipe open to which the process writes.
     let held = OpenOptions::new()
         .write(true)
         .open(format!("/proc/{pid}/fd/1"));

@@ -14,7 +14,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use tempfile::TempDir;
 
-/// A launcher in the foreground of a terminal of its own, whose other side the test holds.
+/// A launcher in the foreground of its own terminal. The test has the other side of the terminal.
 struct Terminal {
     child: Child,
     keyboard: File,

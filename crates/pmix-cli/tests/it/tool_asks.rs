@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests of an independent tool to `pmix run`: each query key, and each request that is not about one job.
+//! Tests of requests by an independent tool to `pmix run`: each query key, and each request that is
+//! not about one job.
 
 use std::thread;
 

@@ -70,7 +70,7 @@ impl Attached {
         }
     }
 
-    /// Returns its output on each stream as lines, and its exit code.
+    /// Returns the lines of the tool's standard output and standard error, and its exit code.
     fn end(mut self, first: String) -> (Vec<String>, Vec<String>, Option<i32>) {
         let mut text = first;
         self.output.read_to_string(&mut text).unwrap();

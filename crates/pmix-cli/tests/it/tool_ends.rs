@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs that a tool spawns: each way in which a process and its job end has its status and exit code, and directives
-//! take effect.
+//! Tests of jobs that a tool spawns: status and exit code for each way in which a process and its
+//! job terminate, and the effect of directives.
 #![allow(
     clippy::disallowed_methods,
     reason = "the environment selects what the processes do"
@@ -23,7 +23,7 @@ mod actors {
     use pmix_client::{Ask, Client, Settings, SharedClient};
     use pmix_types::{App, Info, keys};
 
-    /// The entry point of the processes of a job, which is no test in a normal run.
+    /// Runs as the process of a job. In a normal test run, it does nothing.
     #[test]
     #[ignore = "a process of the jobs that the other tests start"]
     fn actor() {
@@ -155,7 +155,7 @@ fn shell(script: &str, num_procs: i32) -> App<'static> {
     }
 }
 
-/// Returns a process of this program that plays a part.
+/// Returns an application that runs this program as an actor.
 fn actor(act: &str, var: &str) -> App<'static> {
     let program = std::env::current_exe().unwrap().display().to_string();
     let words = [

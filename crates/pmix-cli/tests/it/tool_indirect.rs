@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A debugger that has one launcher start another, and finds the job of the second one.
+//! Tests of a debugger that requests a launcher through another launcher, and finds the job of the
+//! second launcher.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -54,8 +55,8 @@ fn end(outer: Running) -> String {
     rest
 }
 
-/// Has a launcher started that waits for the tool, with directives of the tool, and returns once it is ready. It writes
-/// its address to the file.
+/// Requests a launcher that waits for the tool, with directives of the tool. Returns when the
+/// launcher is ready. The launcher writes its address to the file.
 fn start_waiting(tool: &Tool, file: &Path, job: &[&str], directives: Vec<Info<'static>>) {
     let pmix = env!("CARGO_BIN_EXE_pmix");
     let run = [pmix, "run", "--node-name", "n1", "--nspace", "inner@1"];
@@ -415,7 +416,8 @@ fn directives_that_a_launcher_cannot_obey_end_it_by_name() {
     tool.finalize().unwrap();
 }
 
-/// Checks that a launcher with one end of a pipe as descriptor 7 ends as by SIGTERM when the test closes the other end.
+/// Checks that a launcher with one end of a pipe as descriptor 7 ends like on SIGTERM when the test
+/// closes the other end.
 fn ends_with_pipe(direction: &str, pipe: impl FnOnce(&mut Command)) {
     let args = [
         "--node-name",

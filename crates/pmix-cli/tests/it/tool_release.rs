@@ -18,7 +18,7 @@ fn stopped(args: &[&str]) -> (Running, String) {
     stopped_in(args, &["hello"])
 }
 
-/// Starts such a job whose processes run another command of ours.
+/// Starts such a job, whose processes run another command of this project.
 fn stopped_in(args: &[&str], command: &[&str]) -> (Running, String) {
     let pmix = [env!("CARGO_BIN_EXE_pmix")];
     let named = ["-n", "3", "--node-name", "n1", "--nspace", NAME];

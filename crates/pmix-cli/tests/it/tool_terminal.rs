@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The commands that attach to a server, each at a terminal of its own: their output and end, and that control
-//! sequences of others do not reach the terminal. `pmix top` has a test of its own.
+//! Tests of the commands that attach to a server, each on its own terminal: output and end, and
+//! that control sequences of others do not reach the terminal. `tool_top.rs` tests `pmix top`.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;
@@ -38,7 +38,7 @@ fn job() -> Running {
     running
 }
 
-/// A command whose standard streams are one terminal, whose other side the test holds.
+/// A command whose standard streams are a terminal. The test has the other side of the terminal.
 struct Shown {
     child: Child,
     screen: File,

@@ -149,7 +149,7 @@ fn at_a_terminal_snapshots_follow_each_other_until_the_job_ends() {
         .write(true)
         .open(name)
         .unwrap();
-    // Room for the three header lines, one process and the count of the others.
+    // The height for three header lines, one process and the count of the others.
     let size = Winsize {
         ws_row: 6,
         ws_col: 60,

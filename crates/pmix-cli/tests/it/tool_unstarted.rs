@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Failing spawn requests of a tool: each cause has its status, and is reported by an event.
+//! Tests of failing spawn requests of a tool: each cause has its status and is reported by an
+//! event.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

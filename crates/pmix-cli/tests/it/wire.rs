@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix wire`: packed data to JSON and back, explained, and in batches.
+//! Tests of `pmix wire`: packed data to JSON and back, explanations, and batches.
 
 use std::path::Path;
 
 use crate::command::{pmix, pmix_with};
 use serde_json::{Value, json};
 
-/// Returns the answer to each request of a batch.
+/// Returns the reply to each request of a batch.
 fn batch(args: &[&str], requests: &[Value]) -> Vec<Value> {
     let lines: Vec<_> = requests.iter().map(Value::to_string).collect();
     let args = [&["wire"], args, &["--jsonl"]].concat();
@@ -43,7 +43,8 @@ fn records(name: &str, module: &str, psquash: Option<&str>) -> Vec<Value> {
 /// Returns `true` for vectors that no library packs as given, or that are incomplete in the record.
 fn is_odd(record: &Value) -> bool {
     let odd = ["PMIX_PROC_CPUSET", "PMIX_TOPO", "PMIX_NODE_STATS"];
-    // A double that `%f` would make zero, and two values whose payload was not set as stated.
+    // A double that `%f` would print as zero, and two values whose payload does not match the
+    // record.
     let values = [json!(["9.9999999999999995e-08"])];
     let kinds = [json!("PMIX_DATA_TYPE"), json!("PMIX_DEVICE_DIST")];
     odd.contains(&record["type"].as_str().unwrap())

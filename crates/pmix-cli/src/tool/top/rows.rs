@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processes of one snapshot: their order, and the columns for which there is room.
+//! The processes of a snapshot: their order, and the columns that fit the terminal.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -23,18 +23,19 @@ pub(super) struct Row {
     node: String,
     command: String,
     state: String,
-    /// Processor time in seconds.
+    /// The processor time in seconds.
     seconds: f64,
-    /// Its share of a processor in percent: since the snapshot before, else since its start.
+    /// The share of a processor in percent, since the previous snapshot, or else since the start of
+    /// the process.
     percent: f64,
     threads: u16,
-    /// Memory in megabytes.
+    /// The memory in megabytes.
     resident: f64,
     virtual_size: f64,
 }
 
 impl Row {
-    /// Reads what a server says of a process; none if it does not say of which.
+    /// Reads the resource usage of a process. Returns `None` if the info does not name the process.
     pub(super) fn of(info: &Info<'_>) -> Option<Self> {
         let figures = info.value.as_infos().ok()?;
         let value = |key: &str| {
@@ -119,7 +120,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Takes the next snapshot: what a process used since the last one is its share.
+    /// Sets the next snapshot, and computes shares from the processor time since the previous one.
     pub(super) fn next(&mut self, mut rows: Vec<Row>, now: Instant) {
         let elapsed = self
             .at
@@ -138,7 +139,7 @@ impl Rows {
         self.at = Some(now);
     }
 
-    /// Puts those first that use the most, and those of one job by rank.
+    /// Sorts the processes: highest usage first, then by job and rank.
     pub(super) fn sort(&mut self, order: TopOrder) {
         let by_name = |a: &Row, b: &Row| {
             let name = |row: &Row| (row.proc.nspace.as_bytes().to_vec(), row.proc.rank);
@@ -164,7 +165,7 @@ impl Rows {
         })
     }
 
-    /// Writes a table; on a live terminal over the one before, as much as there is room for.
+    /// Writes the table. On a terminal, it overwrites the previous table and is cut to the height.
     pub(super) fn write(
         &self,
         out: &mut Out,
@@ -224,7 +225,7 @@ fn tenths(number: f64) -> f64 {
     (number * 10.0).round() / 10.0
 }
 
-/// Seconds as minutes, seconds and hundredths.
+/// Formats seconds as minutes, seconds and hundredths.
 fn clock(seconds: f64) -> String {
     let minutes = (seconds / 60.0).floor();
     format!("{minutes:.0}:{:05.2}", seconds - minutes * 60.0)
@@ -253,16 +254,17 @@ pub(super) struct Cells {
     pub(super) command: String,
 }
 
-/// The columns that go where there is no room, the first of these first; job, rank and share of a processor stay.
+/// The columns that are omitted if the terminal is narrow, in this order. Job, rank and share of a
+/// processor are always printed.
 const OPTIONAL_COLUMNS: [&str; 6] = ["MB virt", "thr", "time", "S", "pid", "MB"];
 
-/// The room that the command is to have before columns go.
+/// The minimum width of the command; for less, columns are omitted.
 const COMMAND_WIDTH: usize = 10;
 
-/// The fewest letters of the name of a job, of which the end tells jobs apart.
+/// The minimum width for the name of a job, of which the end is printed.
 const MIN_JOB_WIDTH: usize = 8;
 
-/// Returns the head of the table and a line for each process, with the columns that fit a line of `room`
+/// Returns the header of the table and a line for each process, with the columns that fit `room`
 /// characters.
 pub(super) fn table(rows: &[Cells], room: usize) -> Vec<String> {
     let named = rows.iter().map(|row| row.columns[0].chars().count());

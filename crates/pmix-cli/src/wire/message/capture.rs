@@ -8,12 +8,12 @@
 //!         0 02     | count of command = 1
 //! ```
 //!
-//! The bytes are taken from the line `RAW`, header and payload apart, or where there is none from
-//! the lines of the dump, up to where it leaves something out.
+//! The bytes are those of the line `RAW`: the header, then the payload. Without this line, they are
+//! those of the dump, up to the first omission.
 
 use pmix_proto::Header;
 
-/// Reads a capture; none if the text is none.
+/// Parses a capture, or returns `None` if the text is not one.
 pub(super) fn read(text: &[u8]) -> Option<Vec<Frame>> {
     let text = std::str::from_utf8(text).ok()?;
     let mut frames = Vec::new();
@@ -137,7 +137,7 @@ pub(super) struct Frame {
     pub(super) payload: Vec<u8>,
 }
 
-/// Cuts a stream into messages; the second part is what no message can be made of.
+/// Splits a stream into messages. Also returns the trailing bytes that are not a message.
 pub(super) fn cut(stream: &[u8], from: Side) -> (Vec<Frame>, &[u8]) {
     let mut frames = Vec::new();
     let mut rest = stream;
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!((frames[0].start, &frames[0].payload[..]), (16, &[7, 8][..]));
         assert!(frames[0].header.is_hello());
         assert_eq!(frames[1].header.tag, Tag(101));
-        // Less than the header says.
+        // The payload is shorter than the header states.
         assert_eq!(
             (frames[1].header.len, &frames[1].payload[..]),
             (3, &[5, 6][..])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything that passes on the connections of a server, a line of JSON for each message.
+//! A trace of all messages on the connections of a server, as a line of JSON for each.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,9 +18,9 @@ use super::capture::Frame;
 use super::{Connection, Side};
 use crate::octets;
 
-/// A file into which the messages of all connections are written as they pass, in the form of
-/// `pmix wire decode --message` with the time, the number of the connection and who the peer is in
-/// front. Credentials are left out.
+/// A file into which the messages of all connections are written. Each line has the time, the
+/// number of the connection and the name of the peer, then the members of `pmix wire decode
+/// --message`. Credentials are omitted.
 pub(crate) struct Trace {
     path: PathBuf,
     /// The trace file; `None` after a write has failed.
@@ -51,7 +51,7 @@ impl Trace {
         })
     }
 
-    /// Writes about a connection what `text` makes of it.
+    /// Writes the line that `text` returns for a connection.
     fn note(&mut self, peer: PeerId, text: impl FnOnce(&mut Conversation) -> String) {
         let preg = &self.preg;
         let known = self.conversations.entry(peer);
@@ -136,7 +136,7 @@ impl Conversation {
         }
     }
 
-    /// Returns the next message of the peer, if it is whole.
+    /// Returns the next message of the peer, if it is complete.
     fn next(&mut self) -> Option<Frame> {
         let (header, body) = self.rest.split_first_chunk()?;
         let header = Header::decode(header);
@@ -176,8 +176,8 @@ const HIDDEN: &str = "hidden";
 /// The replacement of each byte of a credential.
 const FILLER: u8 = b'*';
 
-/// Overwrites the credential in the payload of a first message, whole or cut: what follows the name of
-/// the security module and a length.
+/// Overwrites the credential in the payload of a first message, which may be truncated. The
+/// credential follows the name of the security module and a length.
 pub(super) fn overwrite(payload: &mut [u8]) {
     let Some(end) = payload.iter().position(|byte| *byte == 0) else {
         return;
@@ -190,7 +190,7 @@ pub(super) fn overwrite(payload: &mut [u8]) {
     rest[..len].fill(FILLER);
 }
 
-/// Returns a message in JSON without the credentials that requests and replies carry.
+/// Returns a message in JSON without the credentials of requests and replies.
 pub(super) fn without(line: String) -> String {
     let has_any = [r#""credential""#, pmix_types::keys::CREDENTIAL];
     if !has_any.iter().any(|word| line.contains(word)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads the calls of a message one after the other, as its command says they come.
+//! The unpacking of a message, call by call, as its command determines them.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use pmix_types::{DataArray, DataType, Value};
 use crate::wire;
 use crate::wire::explain::{Fault, Title};
 
-/// Maximum nesting of packed buffers.
+/// The maximum nesting of packed buffers.
 const MAX_DEPTH: usize = 8;
 
-/// A call that was read.
+/// An unpacked call.
 pub(super) struct Call {
     pub(super) offset: usize,
     pub(super) name: String,
@@ -23,7 +23,7 @@ pub(super) struct Call {
     pub(super) list: String,
 }
 
-/// Reads payloads and keeps what it sees.
+/// A reader of payloads that collects the calls and fields.
 pub(super) struct Walk<'a> {
     layout: Layout,
     limits: Limits,
@@ -42,7 +42,7 @@ pub(super) struct Part<'a> {
     /// The path of the enclosing buffers.
     prefix: String,
     depth: usize,
-    /// Number of notes of the decoder that were copied.
+    /// The number of fields that were already copied from the decoder.
     taken: usize,
     /// `true` if the last status or boolean indicates that more data follows.
     goes_on: bool,
@@ -89,7 +89,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Reads a part as steps say.
+    /// Unpacks a part by the given steps.
     pub(super) fn steps(&mut self, part: &mut Part<'a>, steps: &[Step]) -> Result<(), Fault> {
         for step in steps {
             self.step(part, step)?;
@@ -131,7 +131,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Reads whatever a described buffer says it holds.
+    /// Unpacks the calls of a described buffer, whose types are in the buffer.
     pub(super) fn described(&mut self, part: &mut Part<'a>) -> Result<(), Fault> {
         while !part.decoder.is_empty() {
             self.call(part, "data", None)?;
@@ -139,7 +139,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Says that a part ends here.
+    /// Checks that a part ends here.
     pub(super) fn finish(&self, part: &Part<'a>) -> Result<(), Fault> {
         part.decoder.finish().map_err(|e| part.fault(&e))
     }
@@ -152,7 +152,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Reads one call.
+    /// Unpacks one call.
     pub(super) fn call(
         &mut self,
         part: &mut Part<'a>,
@@ -196,7 +196,7 @@ impl<'a> Walk<'a> {
         Ok(data)
     }
 
-    /// Reads a buffer that is packed at the end of the call before.
+    /// Unpacks a buffer that is the last datum of the previous call.
     fn packed(
         &mut self,
         part: &Part<'a>,
