@@ -441,7 +441,7 @@ fn needed(folder: &Path) -> Result<(), String> {
     readelf.arg("-d").arg(folder.join("lib").join(SONAME));
     let text = String::from_utf8_lossy(&output(&mut readelf)?).into_owned();
     if !text.contains(&format!("[{SONAME}]")) {
-        return Err(format!("it is not called {SONAME}"));
+        return Err(format!("the soname of the library is not {SONAME}"));
     }
     let mut lines = text.lines().filter(|line| line.contains("(NEEDED)"));
     match lines.find(|line| !NEEDED.iter().any(|name| line.contains(name))) {

@@ -133,7 +133,10 @@ fn venv_at(name: &str) -> Result<PathBuf, String> {
     let python = dir.join("bin/python");
     if !dir.join("bin/pip").exists() {
         if !may_install() {
-            return Err(format!("no {}; `--install` makes it", dir.display()));
+            return Err(format!(
+                "{} does not exist; `--install` creates it",
+                dir.display()
+            ));
         }
         output(Command::new("python3").args(["-m", "venv"]).arg(&dir))
             .map_err(|e| format!("no virtual environment (Debian: python3-venv): {e}"))?;
@@ -198,7 +201,7 @@ fn pip_into(python: &Path, requirement: &str) -> Result<(), String> {
     }
     if !may_install() {
         return Err(format!(
-            "no {requirement} in {}; `--install` gets it",
+            "{requirement} is not installed in {}; `--install` downloads it",
             python.display()
         ));
     }
@@ -218,7 +221,9 @@ pub fn tool(name: &str, version: &str, options: &[&str]) -> Result<PathBuf, Stri
         return Ok(program);
     }
     if !may_install() {
-        return Err(format!("no {name} {version}; `--install` gets it"));
+        return Err(format!(
+            "{name} {version} is not installed; `--install` downloads it"
+        ));
     }
     eprintln!("installing {name} {version} from crates.io");
     let mut command = cargo(["install", "--locked", "--debug", "--quiet", name]);
@@ -245,7 +250,7 @@ pub fn unpack_source(requirement: &str) -> Result<PathBuf, String> {
     }
     if !may_install() {
         return Err(format!(
-            "no source package {requirement}; `--install` gets it"
+            "the source package {requirement} is missing; `--install` downloads it"
         ));
     }
     eprintln!("getting the source package {requirement} from PyPI");
@@ -275,7 +280,9 @@ pub fn unpack_source(requirement: &str) -> Result<PathBuf, String> {
 /// Returns a message if nothing may be installed, there is no pip, or the download fails.
 pub fn unpack_wheel(requirement: &str) -> Result<PathBuf, String> {
     if !may_install() {
-        return Err(format!("no {requirement}; `--install` gets it"));
+        return Err(format!(
+            "{requirement} is not installed; `--install` downloads it"
+        ));
     }
     let dir = scratch("wheels")?;
     output(

@@ -301,7 +301,8 @@ fn staged(folder: &Path, profile: &str) -> Result<(), String> {
         fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
     };
     let doc = stage.join("usr/share/doc").join(NAME);
-    let terms = "pmix-rs is under the terms of the MIT licence or of the Apache licence 2.0, as you choose.";
+    let terms =
+        "pmix-rs is licensed under the MIT license or the Apache License 2.0, at your choice.";
     let terms = [terms, &*text("LICENSE-MIT")?, &*text("LICENSE-APACHE")?].join("\n\n");
     files::write(&doc.join("copyright"), terms.as_bytes())
 }

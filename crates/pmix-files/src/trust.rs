@@ -101,8 +101,9 @@ impl Trust {
     }
 }
 
-/// Reads a regular file of at most `most` bytes, whoever owns it. It is for input that a user names
-/// and that does not determine which programs run. Rejects a pipe without blocking.
+/// Reads a regular file of at most `most` bytes. The owner is not checked: this function is for
+/// input that a user names and that does not determine which programs run. Rejects a pipe without
+/// blocking.
 ///
 /// # Errors
 /// The file does not exist, cannot be read, is not a regular file, or is too long.

@@ -40,8 +40,8 @@ impl Cpuset {
         Ok(online(all))
     }
 
-    /// Binds the calling thread to the processors of this set. An unbounded set stands for the
-    /// online processors.
+    /// Binds the calling thread to the processors of this set. An unbounded set means all online
+    /// processors.
     ///
     /// # Errors
     /// `PMIX_ERR_NOT_SUPPORTED`: a processor does not exist, or this process may not use it. The

@@ -156,7 +156,7 @@ fn within(cpus: Cpuset, allowed: Option<&Cpuset>) -> Result<Cpuset, Error> {
     };
     match cpus.is_endless() {
         true => Err(Error::malformed(
-            "hwloc's XML: a part with processors without an end",
+            "hwloc's XML: the cpuset of an object is infinite",
         )),
         false => Ok(cpus),
     }

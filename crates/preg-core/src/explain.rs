@@ -71,7 +71,7 @@ impl fmt::Display for ValueForm {
             Self::Unread { scheme } => {
                 write!(
                     f,
-                    "string form of scheme {scheme}, which is not allowed to parse here"
+                    "string form of scheme {scheme}, which is disabled for parsing"
                 )
             }
             Self::List => f.write_str("plain list: it does not begin with the tag of a scheme"),

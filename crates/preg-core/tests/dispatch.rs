@@ -185,7 +185,7 @@ fn the_error_distinguishes_forbidden_and_unknown_values() {
     let excluded = open(&[("preg", "^mid"), ("preg_mid_parse", "false")]);
     let message = excluded.parse_nodes(b"mid=n1!").unwrap_err().to_string();
     assert!(
-        message.contains("scheme mid, which is not allowed to parse here"),
+        message.contains("scheme mid, which is disabled for parsing"),
         "{message}"
     );
     let shipped = open(&[("preg", "^any")]).generate_node_regex(b"any=1,n2");

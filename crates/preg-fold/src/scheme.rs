@@ -46,7 +46,10 @@ enum Body<'a> {
 /// Returns the content of a value. Rejects a NUL, because the string form ends at the first NUL.
 fn body(value: &[u8]) -> Result<Body<'_>, Error> {
     if let Some(nul) = memchr::memchr(0, value) {
-        return Err(Error::damaged(nul, "a NUL, which no list of this form has"));
+        return Err(Error::damaged(
+            nul,
+            "a NUL byte, which the string form cannot contain",
+        ));
     }
     match value.split_first() {
         Some((&STORED, list)) => Ok(Body::Stored(list)),

@@ -89,7 +89,8 @@ pub struct Options {
     /// The cargo profile of the command, and of the library of `sanitize`.
     #[arg(long, default_value = "release")]
     profile: String,
-    /// Writes the page of `skew` as it was measured, instead of comparing it.
+    /// Writes the measured results of `skew` to `docs/skew.md`, instead of comparing them with the
+    /// page.
     #[arg(long)]
     write: bool,
     /// One check of `sanitize`; every check without it.

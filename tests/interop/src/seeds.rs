@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Seeds of the fuzz targets: the vectors in the form that each target takes.
+//! Seeds of the fuzz targets: the test vectors in the input format of each target.
 
 mod proto;
 mod wire;

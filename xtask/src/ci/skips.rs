@@ -126,7 +126,7 @@ fn entry(value: &Value) -> Result<Entry, String> {
     };
     let known = ["task", "name", "reason", "occurs", "form"];
     if let Some(key) = table.keys().find(|key| !known.contains(&key.as_str())) {
-        return Err(format!("`{key}` is none of {known:?}"));
+        return Err(format!("unknown key `{key}`: expected one of {known:?}"));
     }
     Ok(Entry {
         task: text("task")?,

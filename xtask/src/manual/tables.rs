@@ -92,9 +92,7 @@ impl Tables {
             };
             let mut names = rows.iter().flat_map(|row| &row.names);
             if let Some(name) = names.find(|name| !known.contains_key(*name)) {
-                return Err(format!(
-                    "{name} of {marked} is not in the tables of the headers"
-                ));
+                return Err(format!("{marked}: the headers do not define {name}"));
             }
             for function in marked.split(' ') {
                 if !functions.contains(function) {

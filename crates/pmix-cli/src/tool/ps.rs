@@ -247,7 +247,7 @@ pub(super) fn names(tool: &Tool) -> Result<Vec<String>, Failure> {
 /// Returns the processes of a job.
 #[allow(
     clippy::type_complexity,
-    reason = "one failure ends the command, the other is shown"
+    reason = "the outer error ends the command, the inner error is printed"
 )]
 pub(super) fn procs(
     tool: &Tool,
@@ -268,7 +268,7 @@ pub(super) fn procs(
 /// breakpoint.
 #[allow(
     clippy::type_complexity,
-    reason = "one failure ends the command, the other is an answer"
+    reason = "the outer error ends the command, the inner status is printed for the job"
 )]
 pub(super) fn waiting(
     tool: &Tool,
@@ -301,7 +301,7 @@ pub(super) fn waiting(
 /// them to the server.
 #[allow(
     clippy::type_complexity,
-    reason = "one failure ends the command, the other is an answer"
+    reason = "the outer error ends the command, the inner status is printed for the job"
 )]
 fn stopped(tool: &Tool, nspace: &str) -> Result<Result<BTreeSet<Rank>, Status>, Failure> {
     let states = vec![
@@ -352,7 +352,7 @@ pub(super) fn missing_rank(
 /// Returns the value of a key, or the status with which the server refuses it.
 #[allow(
     clippy::type_complexity,
-    reason = "one failure ends the command, the other is shown"
+    reason = "the outer error ends the command, the inner error is printed"
 )]
 fn ask(
     tool: &Tool,

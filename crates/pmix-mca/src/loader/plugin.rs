@@ -59,7 +59,7 @@ pub struct Loaded {
     pub params: Option<Vec<LoadedParam>>,
     /// The function that creates the module.
     pub query: Option<abi::Query>,
-    /// The operations. Those that the component's version of the interface lacks are `None`.
+    /// The operations. An operation is `None` if the component's version of the interface lacks it.
     pub operations: abi::Operations,
 }
 

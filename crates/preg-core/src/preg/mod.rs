@@ -109,7 +109,7 @@ impl Preg {
             let why = match self.readers().any(|s| s.name() == name) {
                 true => format!("it begins like a value of scheme {name}, but is not one"),
                 false => {
-                    format!("this is a value of scheme {name}, which is not allowed to parse here")
+                    format!("this is a value of scheme {name}, which is disabled for parsing")
                 }
             };
             return Err(Error::new(Status::ERR_NOT_SUPPORTED, why).at(0));

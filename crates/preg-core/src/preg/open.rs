@@ -22,32 +22,32 @@ const PARAMS: &[ParamSpec] = &[
     ParamSpec {
         name: "preg_base_max_nodes",
         default: "16777216",
-        help: "most names of a node map and most nodes of a process map; -1: no limit",
+        help: "maximum number of names in a node map and of nodes in a process map; -1: no limit",
     },
     ParamSpec {
         name: "preg_base_max_ranks",
         default: "134217728",
-        help: "most ranks of a process map, over all nodes; -1: no limit",
+        help: "maximum number of ranks in a process map, over all nodes; -1: no limit",
     },
     ParamSpec {
         name: "preg_base_max_bytes",
         default: "2147483648",
-        help: "most bytes of the text that a folded map denotes; -1: no limit",
+        help: "maximum size in bytes of the text that a folded map expands to; -1: no limit",
     },
     ParamSpec {
         name: "preg_base_max_text",
         default: "268435456",
-        help: "most bytes of text that is made: inflated values, maps written out; -1: no limit",
+        help: "maximum size in bytes of decompressed values and of maps written as text; -1: no limit",
     },
     ParamSpec {
         name: "preg_base_max_memory",
         default: "268435456",
-        help: "most bytes of memory that a decoded map takes; -1: no limit",
+        help: "maximum memory in bytes of a decoded map; -1: no limit",
     },
     ParamSpec {
         name: "preg_base_max_name",
         default: "1048576",
-        help: "most bytes of one name; -1: no limit",
+        help: "maximum size in bytes of one name; -1: no limit",
     },
     ParamSpec {
         name: "preg_base_plugins",

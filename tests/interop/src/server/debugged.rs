@@ -74,8 +74,8 @@ pub(crate) fn cases(release: &str, library: &Library, pmix: &Path) -> Result<Vec
     Ok(POINTS.into_iter().map(case).collect())
 }
 
-/// Returns the run of a tool with a server of its own, to which the launcher that it starts connects. PRRTE's launchers
-/// do not forward the output of such a job.
+/// Returns the test case of a tool that has its own server and starts a launcher. The launcher
+/// connects to the server of the tool. PRRTE's launchers do not forward the output of such a job.
 ///
 /// # Errors
 /// Returns a message if a program does not compile.

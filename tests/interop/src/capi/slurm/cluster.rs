@@ -51,11 +51,12 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts a cluster on whose nodes `library` is mounted over `plugged`.
+    /// Starts a cluster. On its nodes, `library` is mounted over `plugged`, the file that Slurm's
+    /// plug-in opens.
     ///
     /// # Errors
-    /// Returns a message if it does not become ready. The message begins with [`super::super::machines::NO_NAMESPACES`]
-    /// if no nodes can be made.
+    /// Returns a message if it does not become ready. The message begins with
+    /// [`super::super::machines::NO_NAMESPACES`] if the namespaces of the nodes cannot be created.
     pub(super) fn start(
         form: Form,
         setup: Setup,
