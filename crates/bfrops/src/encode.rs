@@ -4,6 +4,8 @@
 //! Source: PMIx Standard, chapter "Data Packing and Unpacking", `PMIx_Data_pack`; the bytes are
 //! those that releases of OpenPMIx unpack, recorded in `testdata/bfrops`.
 
+use std::borrow::Borrow;
+
 use pmix_types::memory::{self, OutOfMemory};
 use pmix_types::{DataArray, DataType, Status};
 
@@ -122,6 +124,23 @@ impl<'o> Encoder<'o> {
         self.whole(|encoder| {
             encoder.head(K::TYPE, items.len())?;
             encoder.run::<K>(items)
+        })
+    }
+
+    /// Packs data that the caller shares or borrows in one call, with the bytes of [`call`](Self::call).
+    ///
+    /// # Errors
+    ///
+    /// The module does not have the type, or no peer could unpack one of the data.
+    pub fn call_shared<'i, K: WireType>(
+        &mut self,
+        items: &[impl Borrow<K::Item<'i>>],
+    ) -> Result<(), Error> {
+        self.whole(|encoder| {
+            encoder.head(K::TYPE, items.len())?;
+            K::begin(encoder)?;
+            let mut items = items.iter();
+            items.try_for_each(|item| K::encode(encoder, item.borrow()))
         })
     }
 

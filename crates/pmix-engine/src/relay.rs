@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use pmix_proto::{Request, reply, request};
 use pmix_types::{
-    FabricOperation, Info, IntoOwned, IofChannel, Key, Nspace, Proc, Status, Text, Value, keys,
+    FabricOperation, Info, IntoOwned, IofChannel, Key, Measure, Nspace, Pdata, Proc, Status, Text,
+    Value, keys,
 };
 
+use crate::Error;
 use crate::cx::Cx;
 use crate::host::{
     Abort, Alloc, DeviceDistances, Fabric, GetCredential, HostReply, Log, Lookup, Publish,
@@ -301,13 +303,41 @@ pub(crate) fn looked_up(cx: &mut Cx, ticket: Ticket, reply: HostReply) {
         }
         _ => Vec::new(),
     };
-    let has_data = status.is_success() || status == Status::ERR_PARTIAL_SUCCESS;
-    let reply = reply::Found {
-        status,
-        data: has_data.then(|| found.into_iter().map(Arc::unwrap_or_clone).collect()),
-    };
-    let packed = reply.encode(&form, Some(cx.framer()));
+    if !status.is_success() && status != Status::ERR_PARTIAL_SUCCESS {
+        return cx.reply_status(ticket, status);
+    }
+    let packed = check_found(&found).and_then(|()| {
+        Ok(reply::Found::encode_shared(
+            status,
+            &found,
+            &form,
+            Some(cx.framer()),
+        )?)
+    });
     cx.reply_packed(ticket, packed);
+}
+
+/// The greatest size of the data that a lookup finds, in bytes. A lookup of 100 bytes can name a value of 60 MiB several
+/// times. Clients of this project disconnect from a server that sends more.
+const MOST_FOUND: usize = 512 << 20;
+
+/// Checks that the data of a lookup fit into a reply.
+///
+/// # Errors
+///
+/// Returns `PMIX_ERR_OUT_OF_RESOURCE` if they do not.
+fn check_found(found: &[Arc<Pdata<'_>>]) -> Result<(), Error> {
+    let bytes = found.iter().map(|data| data.measure(Measure::All));
+    let bytes = bytes.fold(0, usize::saturating_add);
+    match bytes <= MOST_FOUND {
+        true => Ok(()),
+        false => Err(Error::new(
+            Status::ERR_OUT_OF_RESOURCE,
+            format!(
+                "the lookup found {bytes} bytes, and a reply has at most {MOST_FOUND}: look up fewer keys at a time"
+            ),
+        )),
+    }
 }
 
 /// Removes published data of a process.
@@ -369,4 +399,21 @@ fn forwarded(infos: &[Info<'_>]) -> IofChannel {
 fn texts(keys: &[Key<'_>]) -> Vec<Text<'static>> {
     let text = |key: &Key<'_>| key.as_text().clone().into_owned();
     keys.iter().map(text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn found_data_are_bounded_before_they_are_packed() {
+        let value = Value::ByteObject(vec![0; 60 << 20].into());
+        let shared = Arc::new(Pdata {
+            value,
+            ..Pdata::default()
+        });
+        assert!(check_found(&vec![Arc::clone(&shared); 8]).is_ok());
+        let refused = check_found(&vec![shared; 100]).unwrap_err();
+        assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
+    }
 }

@@ -4,6 +4,8 @@
 
 mod shapes;
 
+use std::borrow::Borrow;
+
 use bfrops::{Decoder, Encoder, Limits, RegexFramer, WireType};
 use pmix_types::DataType;
 
@@ -146,6 +148,18 @@ impl<'f> Writer<'f> {
 
     pub(crate) fn one<K: WireType>(&mut self, item: &K::Item<'_>) -> Result<(), Error> {
         Ok(self.encoder().one::<K>(item)?)
+    }
+
+    /// Packs data as the shape [`Many`] does, from shared items.
+    pub(crate) fn many<'i, K: WireType>(
+        &mut self,
+        items: &[impl Borrow<K::Item<'i>>],
+    ) -> Result<(), Error> {
+        self.count(items.len())?;
+        match items.is_empty() {
+            true => Ok(()),
+            false => Ok(self.encoder().call_shared::<K>(items)?),
+        }
     }
 
     /// Packs the bytes that precede the content of a byte object.

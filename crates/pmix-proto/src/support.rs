@@ -6,6 +6,8 @@
 //! Standard, the functions are further keys of the query. Both forms are accepted. The results have
 //! the form that OpenPMIx expects. Source: PMIx Standard, chapter "Query operations".
 
+use std::collections::BTreeSet;
+
 use pmix_types::{
     Attribute, DataArray, DataType, ErrorDetail, Info, Key, Query, Regattr, Status, Text, Value,
     keys,
@@ -49,8 +51,8 @@ impl SupportLevel {
         for key in self.keys() {
             let qualifier = query.qualifiers.iter().find(|info| info.key.is(key));
             if query.qualifiers.is_empty() || qualifier.is_some() {
-                let asked = functions(query, qualifier);
-                found.push(described(key, key == self.keys()[1], &asked, table));
+                let asked = functions(query, qualifier, table);
+                found.push(described(key, key == self.keys()[1], asked.as_ref(), table));
             }
         }
         found
@@ -110,31 +112,39 @@ pub fn is_about_support(query: &Query<'_>) -> bool {
         && !query.qualifiers.iter().any(asks_qualifiers)
 }
 
-/// Returns the queried functions. An empty list means all functions.
-fn functions<'q>(query: &'q Query<'_>, qualifier: Option<&'q Info<'_>>) -> Vec<&'q str> {
+/// Returns the queried functions that a table has, or `None` for all functions.
+fn functions<'t>(
+    query: &Query<'_>,
+    qualifier: Option<&Info<'_>>,
+    table: &[SupportedFunction<'t>],
+) -> Option<BTreeSet<&'t str>> {
+    let known: BTreeSet<&'t str> = table.iter().map(|(name, _)| *name).collect();
     let behind = query.keys.iter().skip(1).filter_map(Text::as_str);
     let listed = match qualifier.map(|info| &info.value) {
         Some(Value::String(Some(list))) => list.as_str(),
         _ => None,
     };
     let listed = listed.into_iter().flat_map(|list| list.split(','));
-    let all: Vec<_> = behind
-        .chain(listed)
-        .filter(|name| !name.is_empty())
-        .collect();
-    match all.contains(&"all") {
-        true => Vec::new(),
-        false => all,
+    let mut asked = None;
+    for name in behind.chain(listed).filter(|name| !name.is_empty()) {
+        if name == "all" {
+            return None;
+        }
+        // The list is a text of a peer and may have millions of names, so only those of the table are kept.
+        let found = asked.get_or_insert_with(BTreeSet::new);
+        found.extend(known.get(name).copied());
     }
+    asked
 }
 
 fn described(
     key: &'static str,
     are_functions: bool,
-    asked: &[&str],
+    asked: Option<&BTreeSet<&str>>,
     table: &[SupportedFunction<'_>],
 ) -> Info<'static> {
-    let wanted = |(name, _): &&SupportedFunction<'_>| asked.is_empty() || asked.contains(name);
+    let wanted =
+        |(name, _): &&SupportedFunction<'_>| asked.is_none_or(|asked| asked.contains(name));
     let mut rows: Vec<(&str, Vec<&'static str>)> = Vec::new();
     for (name, attributes) in table.iter().filter(wanted) {
         match rows.iter_mut().find(|(known, _)| known == name) {
@@ -207,6 +217,17 @@ mod tests {
             let found = SupportLevel::Host.answer(&query(&[], vec![qualifier]), TABLE);
             assert_eq!(names(&found[0]).len(), TABLE.len());
         }
+    }
+
+    #[test]
+    fn only_functions_of_the_table_are_kept() {
+        let listed = |text: String| Info::new(keys::HOST_ATTRIBUTES, text);
+        let of = |info: &Info<'_>| functions(&query(&[], vec![]), Some(info), TABLE);
+        let found = of(&listed("PMIx_Get,a,,PMIx_Get,".repeat(1000))).unwrap();
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["PMIx_Get"]);
+        assert_eq!(of(&listed("a,".repeat(1000))), Some(BTreeSet::new()));
+        assert_eq!(of(&listed("a,all".into())), None);
+        assert_eq!(of(&listed(",,".into())), None);
     }
 
     #[test]

@@ -19,7 +19,7 @@
 use bfrops::{Decoder, Encoder, wire_type};
 use gds_hash::{Modex, ModexForm, Participant};
 use pmix_proto::PeerForm;
-use pmix_types::{Bytes, Proc, Status};
+use pmix_types::{Bytes, Proc, Status, memory};
 
 use super::participants::{Participants, Ranks};
 use super::tracker::Tracker;
@@ -142,7 +142,7 @@ fn with_data(form: &PeerForm, fence_form: ModexForm, bytes: &[u8]) -> Result<Vec
             Contribution::Nothing => {}
             Contribution::Data => {
                 let len = before.len() - decoder.rest().len();
-                data.extend_from_slice(before.get(..len).unwrap_or_default());
+                memory::append(&mut data, before.get(..len).unwrap_or_default())?;
             }
             // The host returns contributions in any order, but all servers must report the same status.
             Contribution::Failed(status) => failed = Some(failed.map_or(status, |f| f.min(status))),

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The end of collectives: all participants get the same status.
 
+use std::sync::Arc;
+
 use gds_hash::Remote;
-use pmix_proto::reply;
-use pmix_types::{Nspace, Proc, Status};
+use pmix_proto::{PeerForm, reply};
+use pmix_types::{Nspace, Proc, Status, memory};
 
 use super::contribution::{absorb_contributions, failure};
 use super::group_call::{EndedGroup, GroupOutcome};
@@ -18,6 +20,58 @@ use crate::peers::Ticket;
 use crate::pending::Pending;
 use crate::timer::Timer;
 use crate::{EngineEvent, Error};
+
+/// The replies to the participants of a connect, each packed once for all local callers of a job with the same form: it
+/// may have megabytes, and a node has many callers.
+#[derive(Default)]
+struct ConnectReplies(Vec<(PeerForm, Nspace<'static>, Arc<Vec<u8>>)>);
+
+impl ConnectReplies {
+    /// Returns the reply to a participant: the jobs of the other participants, as far as this server knows them.
+    fn of(
+        &mut self,
+        cx: &mut Cx,
+        ticket: &Ticket,
+        tracker: &Tracker,
+    ) -> Result<Arc<Vec<u8>>, Error> {
+        let member = cx.member(ticket)?;
+        let (form, own) = (member.form, member.proc.nspace.clone());
+        let jobs = tracker.key.1.jobs().map(|(nspace, _)| nspace);
+        let jobs = jobs.filter(|nspace| **nspace != own);
+        let mut packed = self.0.iter();
+        let packed = packed.find(|(of_form, of_job, _)| *of_form == form && *of_job == own);
+        let packed = match packed {
+            Some((_, _, packed)) => Arc::clone(packed),
+            None => {
+                let packed = Arc::new(Self::pack(cx, &form, jobs.clone())?);
+                self.0.push((form, own.clone(), Arc::clone(&packed)));
+                packed
+            }
+        };
+        for nspace in jobs {
+            // The reply has the job info, so later gets need not include it.
+            if cx.store.job(nspace).is_some() {
+                cx.peers.knows_job(ticket.peer(), nspace);
+            }
+        }
+        Ok(packed)
+    }
+
+    fn pack<'j>(
+        cx: &Cx,
+        form: &PeerForm,
+        jobs: impl Iterator<Item = &'j Nspace<'static>>,
+    ) -> Result<Vec<u8>, Error> {
+        let mut objects = Vec::new();
+        for job in jobs.filter_map(|nspace| cx.store.job(nspace)) {
+            let reply = job.reply(&cx.codec(form), form.release, Remote::Whole)?;
+            memory::append(&mut objects, &reply::pack_job_object(form, &reply)?)?;
+        }
+        let status = Status::SUCCESS;
+        let objects = &objects;
+        Ok(reply::Objects { status, objects }.encode(form, None)?)
+    }
+}
 
 /// The limit of missing processes in a log line.
 const MAX_NAMED: usize = 8;
@@ -153,10 +207,11 @@ impl Collectives {
                 cx.share_puts(nspace);
             }
         }
+        let mut packed = ConnectReplies::default();
         for ticket in tickets {
             match tracker.key.0 {
                 Collective::Connect => {
-                    let packed = Self::others_jobs(cx, &ticket, &tracker);
+                    let packed = packed.of(cx, &ticket, &tracker);
                     cx.reply_packed(ticket, packed);
                 }
                 _ => cx.reply_status(ticket, Status::SUCCESS),
@@ -296,29 +351,6 @@ impl Collectives {
         if let Some(until) = leadership.and_then(|led| led.until) {
             cx.timers.cancel(until, Timer::Leadership(id));
         }
-    }
-
-    /// Returns the reply to a connect: the jobs of the other participants, as far as this server knows them.
-    fn others_jobs(cx: &mut Cx, ticket: &Ticket, tracker: &Tracker) -> Result<Vec<u8>, Error> {
-        let member = cx.member(ticket)?;
-        let form = member.form;
-        let is_other = |nspace: &&Nspace<'_>| **nspace != member.proc.nspace;
-        let jobs = tracker.key.1.jobs().map(|(nspace, _)| nspace);
-        let (mut objects, mut nspaces) = (Vec::new(), Vec::new());
-        for nspace in jobs.filter(is_other) {
-            if let Some(job) = cx.store.job(nspace) {
-                let reply = job.reply(&cx.codec(&form), form.release, Remote::Whole)?;
-                objects.extend(reply::pack_job_object(&form, &reply)?);
-                nspaces.push(nspace);
-            }
-        }
-        for nspace in nspaces {
-            // The reply has the job info, so later gets need not include it.
-            cx.peers.knows_job(ticket.peer(), nspace);
-        }
-        let status = Status::SUCCESS;
-        let objects = &objects;
-        Ok(reply::Objects { status, objects }.encode(&form, None)?)
     }
 
     /// Records the upcall of a collective, if one is needed, and makes the upcalls whose turn it is.

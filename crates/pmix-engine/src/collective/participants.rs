@@ -97,7 +97,7 @@ impl Participants {
     }
 
     /// Returns the jobs with their participants.
-    pub(crate) fn jobs(&self) -> impl Iterator<Item = (&Nspace<'static>, &Ranks)> {
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = (&Nspace<'static>, &Ranks)> + Clone {
         self.jobs.iter().map(|(nspace, ranks)| (nspace, ranks))
     }
 

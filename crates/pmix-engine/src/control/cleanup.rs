@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::RangeInclusive;
 
-use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys};
+use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys, memory};
 
 use crate::Error;
 use crate::config::ControlLimits;
@@ -52,17 +52,29 @@ impl CleanupRequest {
     /// # Errors
     ///
     /// Returns `PMIX_ERR_BAD_PARAM` for a list that is not a string, and for a path that is relative or contains `..`,
-    /// because other users could change its target.
-    pub(super) fn read(infos: &[Info<'_>]) -> Result<Self, Error> {
+    /// because other users could change its target; `PMIX_ERR_OUT_OF_RESOURCE` if the lists exceed the limits of a job;
+    /// `PMIX_ERR_NOMEM` if the process has no memory for them.
+    pub(super) fn read(infos: &[Info<'_>], limits: &ControlLimits) -> Result<Self, Error> {
         let mut requested = Self::default();
+        let mut size = Size::default();
+        // Repeated paths of the request count once.
+        let (mut files, mut removed, mut ignored) = Default::default();
         let (mut recursive, mut only_empty, mut leave_top) = (false, false, false);
         let mut directories = Vec::new();
         for info in infos {
             let is_true = info.truth().is_true();
             match info.key.as_text().as_str() {
-                Some(keys::REGISTER_CLEANUP) => requested.cleanup.files.extend(paths(info)?),
-                Some(keys::REGISTER_CLEANUP_DIR) => directories.extend(paths(info)?),
-                Some(keys::CLEANUP_IGNORE) => requested.cleanup.ignored.extend(list(info)?),
+                Some(keys::REGISTER_CLEANUP) => {
+                    let new = paths(info, &mut files, &mut size, limits)?;
+                    requested.cleanup.files.extend(new);
+                }
+                Some(keys::REGISTER_CLEANUP_DIR) => {
+                    directories.extend(paths(info, &mut removed, &mut size, limits)?);
+                }
+                Some(keys::CLEANUP_IGNORE) => {
+                    let new = list(info, &mut ignored, &mut size, limits)?;
+                    requested.cleanup.ignored.extend(new);
+                }
                 Some(keys::CLEANUP_RECURSIVE) => recursive = is_true,
                 Some(keys::CLEANUP_EMPTY) => only_empty = is_true,
                 Some(keys::CLEANUP_LEAVE_TOPDIR) => leave_top = is_true,
@@ -96,19 +108,39 @@ pub(super) fn is_about_cleanup(info: &Info<'_>) -> bool {
     )
 }
 
-/// Splits a comma-separated list.
-fn list(info: &Info<'_>) -> Result<Vec<Text<'static>>, Error> {
+/// Copies the names in a comma-separated list that were not seen before. A path of two bytes takes 30 times as much
+/// memory once it is split off, so the limits of a job are checked before each copy.
+fn list<'i>(
+    info: &'i Info<'_>,
+    seen: &mut HashSet<&'i [u8]>,
+    size: &mut Size,
+    limits: &ControlLimits,
+) -> Result<Vec<Text<'static>>, Error> {
     let Value::String(Some(text)) = &info.value else {
         let found = info.value.data_type();
         return Err(Error::bad(format!("{} has type {found}", info.key)));
     };
     let names = text.as_bytes().split(|byte| *byte == b',');
-    let names = names.filter(|name| !name.is_empty());
-    Ok(names.map(|name| Text::new(name.to_vec())).collect())
+    let mut list = Vec::new();
+    for name in names.filter(|name| !name.is_empty()) {
+        if !seen.contains(name) {
+            *size = size.with(name);
+            check_room(*size, size.bytes, limits)?;
+            memory::reserve(&mut list, 1)?;
+            list.push(Text::new(memory::copy(name)?));
+            seen.insert(name);
+        }
+    }
+    Ok(list)
 }
 
-fn paths(info: &Info<'_>) -> Result<Vec<Text<'static>>, Error> {
-    let paths = list(info)?;
+fn paths<'i>(
+    info: &'i Info<'_>,
+    seen: &mut HashSet<&'i [u8]>,
+    size: &mut Size,
+    limits: &ControlLimits,
+) -> Result<Vec<Text<'static>>, Error> {
+    let paths = list(info, seen, size, limits)?;
     let safe = |path: &Text<'_>| {
         let bytes = path.as_bytes();
         bytes.starts_with(b"/") && bytes.split(|byte| *byte == b'/').all(|part| part != b"..")
@@ -149,7 +181,7 @@ impl Cleanups {
     /// # Errors
     ///
     /// Returns `PMIX_ERR_CONFLICTING_CLEANUP_DIRECTIVES` if a path is to be removed and to be kept;
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if the limits are exceeded.
+    /// `PMIX_ERR_OUT_OF_RESOURCE` if the limits are exceeded; `PMIX_ERR_NOMEM` if the process has no memory for it.
     pub(super) fn add(
         &mut self,
         targets: &[Proc<'static>],
@@ -181,6 +213,8 @@ impl Cleanups {
             let size = known.unwrap_or_default().plus(*job);
             check_room(size, self.bytes + more_bytes, limits)?;
         }
+        // The driver gets a third copy of each path besides the two that are counted.
+        memory::check(more_bytes.saturating_mul(2))?;
         for (nspace, size) in more {
             let known = self.jobs.entry(nspace.clone()).or_default();
             *known = known.plus(size);
@@ -274,10 +308,17 @@ impl Size {
         }
     }
 
-    /// Adds a path, which is stored in a list and in an index.
+    /// Returns the size with one more path, which is stored in a list and in an index.
+    const fn with(self, path: &[u8]) -> Self {
+        Self {
+            paths: self.paths + 1,
+            bytes: self.bytes + 2 * (path.len() + PATH_BYTES),
+        }
+    }
+
+    /// Adds a path.
     fn count(&mut self, path: &Text<'_>) {
-        self.paths += 1;
-        self.bytes += 2 * (path.len() + PATH_BYTES);
+        *self = self.with(path.as_bytes());
     }
 }
 
@@ -393,7 +434,7 @@ mod tests {
     fn read(infos: &[(&'static str, &'static str)]) -> Result<CleanupRequest, Error> {
         let info = |(key, text): &(&'static str, &'static str)| Info::new(*key, *text);
         let infos: Vec<_> = infos.iter().map(info).collect();
-        CleanupRequest::read(&infos)
+        CleanupRequest::read(&infos, &ControlLimits::default())
     }
 
     fn texts(list: &[Text<'_>]) -> Vec<String> {
@@ -432,8 +473,34 @@ mod tests {
         }
         assert!(read(&[(keys::REGISTER_CLEANUP, "/t/..a/b..")]).is_ok());
         let number = [Info::new(keys::REGISTER_CLEANUP, 1_u32)];
-        let refused = CleanupRequest::read(&number).unwrap_err();
+        let refused = CleanupRequest::read(&number, &ControlLimits::default()).unwrap_err();
         assert_eq!(refused.status(), Status::ERR_BAD_PARAM);
+    }
+
+    #[test]
+    fn distinct_paths_are_counted_while_they_are_split() {
+        let read = |infos: &[Info<'_>], limits| {
+            let read = CleanupRequest::read(infos, &limits);
+            read.map(|request| request.cleanup.files.len())
+                .map_err(|error| error.status())
+        };
+        let beyond = Err(Status::ERR_OUT_OF_RESOURCE);
+        let lists = |num_files: usize| {
+            let files: String = (0..num_files).map(|n| format!("/{n},,")).collect();
+            [
+                Info::new(keys::REGISTER_CLEANUP, files.repeat(100)),
+                Info::new(keys::REGISTER_CLEANUP_DIR, "/d,"),
+                Info::new(keys::CLEANUP_IGNORE, "c,c"),
+            ]
+        };
+        assert_eq!(read(&lists(8), at_most(10)), Ok(8));
+        assert_eq!(read(&lists(9), at_most(10)), beyond);
+        let few_bytes = ControlLimits {
+            cleanup_bytes_per_job: 1000,
+            ..ControlLimits::default()
+        };
+        let long = [Info::new(keys::CLEANUP_IGNORE, "x".repeat(1000))];
+        assert_eq!(read(&long, few_bytes), beyond);
     }
 
     #[test]
@@ -526,7 +593,8 @@ mod tests {
         let mut cleanups = Cleanups::default();
         let path = format!("/{}", "x".repeat(1000));
         let infos = [Info::new(keys::REGISTER_CLEANUP, path)];
-        let long = CleanupRequest::read(&infos).unwrap().cleanup;
+        let long = CleanupRequest::read(&infos, &ControlLimits::default());
+        let long = long.unwrap().cleanup;
         let limits = ControlLimits {
             cleanup_bytes_per_job: 5000,
             cleanup_bytes: 8000,

@@ -57,7 +57,7 @@ impl Control {
         ticket: &Ticket,
         request: &request::JobControl<'_>,
     ) -> Result<usize, Error> {
-        let requested = CleanupRequest::read(&request.infos)?;
+        let requested = CleanupRequest::read(&request.infos, &cx.config.control)?;
         if requested.num_infos == 0 {
             return Ok(0);
         }

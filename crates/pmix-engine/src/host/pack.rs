@@ -206,8 +206,7 @@ impl<T: Field> Field for std::result::Result<T, Status> {
 
 impl Field for Vec<Arc<Pdata<'static>>> {
     fn pack(&self, encoder: &mut Encoder<'_>) -> Result<()> {
-        let data: Vec<_> = self.iter().map(|data| Pdata::clone(data)).collect();
-        data.pack(encoder)
+        encoder.call_shared::<wire_type::Pdata>(self)
     }
 
     fn unpack(decoder: &mut Decoder<'_>) -> Result<Self> {

@@ -8,6 +8,9 @@ use super::delivery::{LineForm, OutputStream};
 /// The largest length of a line; a longer one is written in parts.
 const LONGEST: usize = 64 << 10;
 
+/// The largest length of several lines that are tagged at once.
+const SHORT_LINES: usize = 4 << 10;
+
 /// The assembler of the lines of a stream, which arrive in pieces. It puts a tag before each line.
 ///
 /// At most 64 KiB of a line are kept. A longer one is written in parts; with a tag, each part becomes a line.
@@ -103,6 +106,14 @@ impl Lines {
     }
 }
 
+/// Returns the length of the next piece of a text: some whole lines, or one line, or the first 64 KiB of a longer one.
+pub(super) fn piece_of_lines(text: &[u8]) -> usize {
+    let few = text.get(..SHORT_LINES).unwrap_or(text);
+    let one = text.get(..LONGEST).unwrap_or(text);
+    let end = memchr::memrchr(b'\n', few).or_else(|| memchr::memchr(b'\n', one));
+    end.map_or(one.len(), |end| end + 1)
+}
+
 /// Returns the line assembler for a form, or `None` if bytes are written as they arrive.
 pub(super) fn lines(
     source: &Proc<'_>,
@@ -149,6 +160,16 @@ mod tests {
     #[test]
     fn a_line_without_end_is_ended_so_that_the_next_tag_starts_a_line() {
         assert_eq!(tagged(&[b"a\nb"]), b"T:a\nT:b\n");
+    }
+
+    #[test]
+    fn pieces_are_whole_lines_up_to_the_greatest_length_of_a_line() {
+        assert_eq!(piece_of_lines(b"a\nb\nc"), 4);
+        assert_eq!(piece_of_lines(b"abc"), 3);
+        let text = [&vec![b'x'; SHORT_LINES][..], b"\n\n\n"].concat();
+        assert_eq!(piece_of_lines(&text), SHORT_LINES + 1);
+        assert_eq!(piece_of_lines(&text[1..]), SHORT_LINES);
+        assert_eq!(piece_of_lines(&vec![b'x'; 2 * LONGEST]), LONGEST);
     }
 
     #[test]

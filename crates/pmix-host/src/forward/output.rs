@@ -187,23 +187,19 @@ impl<'a> OutputForwarder<'a> {
         Ok(())
     }
 
-    /// Writes data on behalf of a process, for example from `PMIx_Log`, in the form of its lines.
+    /// Writes data on behalf of a process, for example from `PMIx_Log`, in the form of its lines. Returns the number of
+    /// bytes taken: all of them, or fewer if the stream of the host has no [room](Self::has_room) for more. The caller
+    /// passes the rest once there is room.
+    #[must_use]
     pub fn write_as(
         &mut self,
         source: &Proc<'_>,
         form: LineForm,
         kind: OutputStream,
         bytes: &[u8],
-    ) {
+    ) -> usize {
         let lines = lines(source, form, kind, &self.host);
-        let out = self.sinks[kind as usize].buffer();
-        match lines {
-            Some(mut lines) => {
-                lines.push(bytes, out);
-                lines.finish(out);
-            }
-            None => out.extend_from_slice(bytes),
-        }
+        self.sinks[kind as usize].push_text(lines, bytes)
     }
 
     /// Writes a text of the host itself to its standard error, without a tag.

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 
 use super::kind::kind_of;
+use super::lines::{Lines, piece_of_lines};
 
 /// Number of pending bytes above which no more output is accepted.
 const FULL: usize = 256 << 10;
@@ -89,6 +90,24 @@ impl<'a> Sink<'a> {
             }
         }
         self.waiting.extend_from_slice(bytes);
+    }
+
+    /// Appends a text in the form of its lines until the sink is full. Returns the number of bytes taken.
+    pub(super) fn push_text(&mut self, mut lines: Option<Lines>, text: &[u8]) -> usize {
+        let mut rest = text;
+        // A tag is longer than a short line, so a text of newlines takes 30 times its length once it is tagged.
+        while !rest.is_empty() && !self.is_full() {
+            let (piece, more) = rest.split_at(piece_of_lines(rest));
+            match &mut lines {
+                Some(lines) => {
+                    lines.push(piece, &mut self.waiting);
+                    lines.finish(&mut self.waiting);
+                }
+                None => self.waiting.extend_from_slice(piece),
+            }
+            rest = more;
+        }
+        text.len() - rest.len()
     }
 
     /// Returns `true` if the sink accepts no more bytes for now.

@@ -141,7 +141,9 @@ impl Taken {
 pub(crate) struct Entry {
     source: Proc<'static>,
     form: LineForm,
-    texts: Vec<(OutputStream, Vec<u8>)>,
+    texts: VecDeque<(OutputStream, Vec<u8>)>,
+    /// The number of bytes of the first text that are written.
+    written: usize,
     /// The status for the reply once all texts are written.
     status: Status,
     done: Completion<()>,
@@ -184,14 +186,19 @@ impl Logs {
         let entry = Entry {
             source: call.proc,
             form,
-            texts: taken.texts,
+            texts: taken.texts.into(),
+            written: 0,
             status,
             done,
         };
         // Texts are written in the order of their requests, so a new one does not overtake those that wait.
-        if entry.texts.is_empty() || (self.is_empty() && entry.has_room(outlets.forward)) {
-            entry.write(outlets.forward);
-        } else if let Err(refused) = self.push(entry) {
+        let is_next =
+            entry.texts.is_empty() || (self.is_empty() && entry.has_room(outlets.forward));
+        let left = match is_next {
+            true => entry.write(outlets.forward),
+            false => Some(entry),
+        };
+        if let Some(Err(refused)) = left.map(|entry| self.push(entry)) {
             tracing::debug!("PMIx_Log from {:?} exceeds the limit", refused.source);
             refused.done.fail(Status::ERR_OUT_OF_RESOURCE);
         }
@@ -237,10 +244,15 @@ impl Logs {
         if !fits && !self.waiting.is_empty() {
             return Err(entry);
         }
-        self.num_bytes += len;
-        *self.of_proc.entry(entry.source.clone()).or_default() += len;
+        self.remember(&entry);
         self.waiting.push_back(entry);
         Ok(())
+    }
+
+    fn remember(&mut self, entry: &Entry) {
+        let len = entry.len();
+        self.num_bytes += len;
+        *self.of_proc.entry(entry.source.clone()).or_default() += len;
     }
 
     /// Writes waiting texts, up to the share of one turn.
@@ -251,9 +263,14 @@ impl Logs {
             && entry.has_room(forward)
             && let Some(entry) = self.waiting.pop_front()
         {
-            written += entry.len();
+            let len = entry.len();
             self.forget(&entry);
-            entry.write(forward);
+            let left = entry.write(forward);
+            written += len - left.as_ref().map_or(0, Entry::len);
+            if let Some(left) = left {
+                self.remember(&left);
+                self.waiting.push_front(left);
+            }
         }
     }
 
@@ -281,18 +298,27 @@ impl Logs {
 
 impl Entry {
     fn len(&self) -> usize {
-        self.texts.iter().map(|(_, text)| text.len()).sum()
+        let len: usize = self.texts.iter().map(|(_, text)| text.len()).sum();
+        len - self.written
     }
 
     fn has_room(&self, forward: &OutputForwarder<'_>) -> bool {
         self.texts.iter().all(|&(kind, _)| forward.has_room(kind))
     }
 
-    fn write(self, forward: &mut OutputForwarder<'_>) {
-        for (kind, text) in &self.texts {
-            forward.write_as(&self.source, self.form, *kind, text);
+    /// Writes the texts and answers the request, or returns what the streams have no room for.
+    fn write(mut self, forward: &mut OutputForwarder<'_>) -> Option<Self> {
+        while let Some((kind, text)) = self.texts.front() {
+            let rest = text.get(self.written..).unwrap_or_default();
+            self.written += forward.write_as(&self.source, self.form, *kind, rest);
+            if self.written < text.len() {
+                return Some(self);
+            }
+            self.written = 0;
+            self.texts.pop_front();
         }
         answer(self.done, self.status);
+        None
     }
 }
 

@@ -130,8 +130,7 @@ impl<C: Contents> Shape for Tail<C> {
     }
 
     fn write(writer: &mut Writer<'_>, field: &&[u8]) -> Result<(), Error> {
-        writer.out.extend_from_slice(field);
-        Ok(())
+        Ok(memory::append(&mut writer.out, field)?)
     }
 
     fn outline(_: &'static str, _: u32) -> Vec<Part> {

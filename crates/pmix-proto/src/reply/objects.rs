@@ -12,6 +12,8 @@
 //!
 //! Source: OpenPMIx, the component `gds/hash`.
 
+use std::sync::Arc;
+
 use bfrops::RegexFramer;
 use pmix_types::{
     Bytes, DataType, DeviceDistance, Info, Kval, Nspace, Pdata, Proc, Status, Text, memory,
@@ -343,6 +345,25 @@ message! {
         status: Status = One<wire_type::Status>,
         /// The names of the nodes, separated by commas.
         nodes: Option<Option<Text<'a>>> = Maybe<One<wire_type::String>>,
+    }
+}
+
+impl Found<'_> {
+    /// Packs a reply with shared data, without a copy of them. The payload is that of [`encode`](Self::encode).
+    ///
+    /// # Errors
+    ///
+    /// A field cannot be packed.
+    pub fn encode_shared(
+        status: Status,
+        data: &[Arc<Pdata<'_>>],
+        form: &PeerForm,
+        framer: Option<&dyn RegexFramer>,
+    ) -> Result<Vec<u8>, Error> {
+        let mut writer = Writer::new(form, framer);
+        writer.one::<wire_type::Status>(&status)?;
+        writer.many::<wire_type::Pdata>(data)?;
+        Ok(writer.finish())
     }
 }
 

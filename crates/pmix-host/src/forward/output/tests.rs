@@ -228,3 +228,31 @@ fn parts_of_lines_wait_for_their_end_and_not_for_ever() {
     expect("end");
     assert_eq!(forwarder.deadline(), None);
 }
+
+#[test]
+fn a_tagged_text_stops_when_its_stream_is_full_and_continues_at_a_line() {
+    let mut poll = Poll::new().unwrap();
+    let (output, output_end) = io::pipe().unwrap();
+    let (_errors, errors_end) = io::pipe().unwrap();
+    let reader = std::thread::spawn(|| read(output));
+    let text = "\n".repeat(1 << 16);
+    let source = Proc::new("job", Rank::new(0));
+    let mut most = 0;
+    {
+        let mut forwarder = OutputForwarder::new(3, output_end.as_fd(), errors_end.as_fd());
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            let kind = OutputStream::Output;
+            let taken = forwarder.write_as(&source, LineForm::Tagged, kind, rest);
+            rest = &rest[taken..];
+            most = most.max(forwarder.sinks[0].num_waiting());
+            finish(&mut forwarder, &mut poll);
+        }
+    }
+    drop(output_end);
+    assert!(most < 512 << 10, "{most} bytes waited");
+    assert_eq!(
+        reader.join().unwrap(),
+        "[job,0]<stdout>: \n".repeat(1 << 16)
+    );
+}
