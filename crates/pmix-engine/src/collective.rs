@@ -44,7 +44,7 @@ pub(crate) use group_call::{
     DesertedGroup, EndedGroup, GroupCall, GroupOutcome, MemberLeft, MembershipChange, is_gathered,
     listed,
 };
-pub(crate) use group_members::{each, in_wanted_order, members_now, present};
+pub(crate) use group_members::{count, each, in_wanted_order, members_now, present};
 pub use kind::Collective;
 pub(crate) use participants::Participants;
 pub(crate) use table::Collectives;

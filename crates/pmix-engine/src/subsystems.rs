@@ -150,10 +150,10 @@ impl Subsystems {
             Request::Finalize => self.finalizing.finalize(cx, ticket),
             Request::Notify(request) => self.notify(cx, ticket, &request),
             Request::RegisterEvents(request) => self.events.register_events(cx, ticket, &request),
-            Request::Query(request) => {
-                let groups = self.groups.groups_for_query(cx, &ticket, &request);
-                query::query(cx, ticket, &request, &groups);
-            }
+            Request::Query(request) => match self.groups.groups_for_query(cx, &ticket, &request) {
+                Ok(groups) => query::query(cx, ticket, &request, &groups),
+                Err(error) => cx.reply_error(ticket, &error),
+            },
             Request::ResolvePeers(request) => query::resolve_peers(cx, ticket, &request),
             Request::ResolveNodes(request) => query::resolve_nodes(cx, ticket, &request),
             Request::IofPull(request) => self.forwarding.iof_pull(cx, ticket, &request),

@@ -31,7 +31,7 @@ impl Collectives {
             ticket,
             (Collective::Fence, None),
             &request.procs,
-            &request.infos,
+            request.infos.clone().into_owned(),
         );
     }
 
@@ -42,7 +42,7 @@ impl Collectives {
             ticket,
             (Collective::Connect, None),
             &request.procs,
-            &request.infos,
+            request.infos.clone().into_owned(),
         );
     }
 
@@ -58,7 +58,7 @@ impl Collectives {
             ticket,
             (Collective::Disconnect, None),
             &request.procs,
-            &request.infos,
+            request.infos.clone().into_owned(),
         );
     }
 
@@ -73,7 +73,7 @@ impl Collectives {
         }
         // Departed members are dropped before the call joins, or the destruct would wait for them.
         self.begin_without(cx, &call);
-        self.take_part(cx, call.ticket, call.collective, &call.procs, &call.infos);
+        self.take_part(cx, call.ticket, call.collective, &call.procs, call.infos);
     }
 
     /// Returns `true` if other members have called already.
@@ -92,13 +92,12 @@ impl Collectives {
         ticket: Ticket,
         (kind, group): (Collective, GroupName),
         procs: &[Proc<'_>],
-        infos: &[Info<'_>],
+        infos: Vec<Info<'static>>,
     ) {
         let (client, participants) = match Self::caller_and_participants(cx, &ticket, procs) {
             Ok(found) => found,
             Err(error) => return cx.reply_error(ticket, &error),
         };
-        let infos = infos.to_vec().into_owned();
         // Before all local processes are registered, a list of ranks and a wildcard cannot be compared.
         if Self::is_early(cx, &participants) {
             return self.add_early_call(cx, ticket, client, (kind, participants, group), infos);
@@ -250,6 +249,16 @@ impl Collectives {
                 .into_iter()
                 .for_each(|ticket| cx.reply_status(ticket, status));
         }
+        // The infos that members share are copied for all of them in one step. A call that is refused alone would let
+        // the others wait, so the collective fails for all.
+        let shared = tracker.shared_bytes();
+        if shared > cx.config.request_bytes {
+            let most = cx.config.request_bytes;
+            tracing::warn!(
+                "the members of a group share {shared} bytes on this node, more than {most}"
+            );
+            return self.fail(cx, id, Status::ERR_OUT_OF_RESOURCE);
+        }
         // A process may list processes of other users, so the users are compared when they call (docs/decisions/0017).
         if is_of_other_user {
             tracing::warn!("group construction failed: its members belong to different users");
@@ -391,6 +400,10 @@ impl Collectives {
             && tracker.key.0 == Collective::GroupConstruct
         {
             let members = members_now(cx, &tracker.key.1, &tracker.caller_infos, &tracker.absent);
+            let members = match members {
+                Ok(members) => members,
+                Err(error) => return self.fail_before_host(cx, id, &error),
+            };
             infos.push(Info::new(keys::GROUP_MEMBERSHIP, members));
             // The host must not end the construct for a loss on another node: the leader decides about it.
             if tracker.leadership.as_ref().is_some_and(Leadership::is_led) {
@@ -400,10 +413,19 @@ impl Collectives {
         let Some(tracker) = self.get_mut(id) else {
             return;
         };
+        let call = match tracker.call(infos, data, None) {
+            Ok(call) => call,
+            Err(error) => return self.fail_before_host(cx, id, &error),
+        };
         // From here on a loss does not end the collective: other servers may already have its success.
         tracker.phase = Phase::Hosting;
-        let call = tracker.call(infos, data, None);
         self.queue_upcall(cx, id, Some(call));
+    }
+
+    /// Fails a collective for which the host cannot be called.
+    fn fail_before_host(&mut self, cx: &mut Cx, id: TrackerId, error: &Error) {
+        tracing::warn!(%error, "the host cannot be called for a collective");
+        self.fail(cx, id, error.status());
     }
 
     /// Returns the infos for the host: those of the participants, and the remaining seconds. The host should end the

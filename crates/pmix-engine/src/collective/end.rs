@@ -302,8 +302,14 @@ impl Collectives {
         };
         let call = match data {
             // No other server participates.
-            _ if Self::is_local(cx, &tracker.key.1) && !tracker.is_gathered() => None,
-            Ok(data) => Some(tracker.call(tracker.infos.clone(), data, Some(status))),
+            _ if Self::is_local(cx, &tracker.key.1) && !tracker.is_gathered() => Ok(None),
+            Ok(data) => tracker
+                .call(tracker.infos.clone(), data, Some(status))
+                .map(Some),
+            Err(error) => Err(error),
+        };
+        let call = match call {
+            Ok(call) => call,
             Err(error) => {
                 tracing::error!(%error, "cannot pack the failure of a collective");
                 None

@@ -3,37 +3,55 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use pmix_types::{Proc, Rank};
+use pmix_types::{Proc, Rank, Status, memory};
 
 use super::group_call::{CallerInfos, agreed, wanted_order};
 use super::participants::Participants;
 use super::table::Collectives;
 use super::tracker::Tracker;
+use crate::Error;
 use crate::cx::Cx;
 use crate::host::in_final_order;
 use crate::procs::Procs;
 
+/// The largest number of processes that the members of a group expand to, 160 MiB. The size of a job is any number that
+/// its host states, and a list may repeat a job. The largest machines run jobs of a quarter of it.
+const MAX_MEMBERS: u64 = 1 << 22;
+
 /// Returns the members in the order that all callers sent, without absent local members.
+///
+/// # Errors
+///
+/// Returns the errors of [`each`].
 pub(crate) fn members_now(
     cx: &Cx,
     participants: &Participants,
     caller_infos: &CallerInfos,
     absent: &[Proc<'static>],
-) -> Vec<Proc<'static>> {
+) -> Result<Vec<Proc<'static>>, Error> {
     let list = agreed(caller_infos).map(<[_]>::to_vec);
     let list = list.unwrap_or_else(|| participants.to_procs());
     present(cx, list, absent)
 }
 
 /// Returns a list of members in the final order, if the members set one.
+///
+/// # Errors
+///
+/// Returns the errors of [`each`].
 pub(crate) fn in_wanted_order(
     cx: &Cx,
     list: Vec<Proc<'static>>,
     caller_infos: &CallerInfos,
-) -> Vec<Proc<'static>> {
+) -> Result<Vec<Proc<'static>>, Error> {
     match wanted_order(caller_infos) {
-        Ok(Some(order)) => in_final_order(each(cx, &list), order),
-        _ => list,
+        Ok(Some(order)) => {
+            let each = each(cx, &list)?;
+            // The sort has the place of each member beside it.
+            memory::check(each.len().saturating_mul(2 * size_of::<Proc<'_>>()))?;
+            Ok(in_final_order(each, order))
+        }
+        _ => Ok(list),
     }
 }
 
@@ -64,25 +82,56 @@ pub(super) fn absent(cx: &Cx, tracker: &Tracker) -> Vec<Proc<'static>> {
 }
 
 /// Returns a list of members without absent ones.
+///
+/// # Errors
+///
+/// Returns the errors of [`each`].
 pub(crate) fn present(
     cx: &Cx,
     list: Vec<Proc<'static>>,
     absent: &[Proc<'static>],
-) -> Vec<Proc<'static>> {
+) -> Result<Vec<Proc<'static>>, Error> {
     if absent.is_empty() {
-        return list;
+        return Ok(list);
     }
     let mut absent_procs = Procs::default();
     absent_procs.extend(absent);
-    let mut each = each(cx, &list);
+    let mut each = each(cx, &list)?;
     each.retain(|proc| !absent_procs.has(proc));
-    each
+    Ok(each)
+}
+
+/// Returns the number of individual processes in a list, as [`each`] expands it.
+pub(crate) fn count(cx: &Cx, list: &[Proc<'_>]) -> u64 {
+    let of = |proc: &Proc<'_>| match (proc.rank, cx.job_size(&proc.nspace)) {
+        (Rank::WILDCARD, Some(size)) => size.into(),
+        (Rank::WILDCARD, None) => {
+            let job = cx.registry.job(&proc.nspace);
+            job.map_or(1, |job| job.clients.len().max(1) as u64)
+        }
+        _ => 1,
+    };
+    list.iter().map(of).sum()
 }
 
 /// Returns the individual processes of a list. A wildcard is expanded by the size of its job, or to the local processes
 /// if the size is not known.
-pub(crate) fn each(cx: &Cx, list: &[Proc<'_>]) -> Vec<Proc<'static>> {
-    let mut each = Vec::with_capacity(list.len());
+///
+/// # Errors
+///
+/// Returns `PMIX_ERR_OUT_OF_RESOURCE` for more than 4,194,304 processes, and `PMIX_ERR_NOMEM` if the process has no
+/// memory for them.
+pub(crate) fn each(cx: &Cx, list: &[Proc<'_>]) -> Result<Vec<Proc<'static>>, Error> {
+    let num = count(cx, list);
+    if num > MAX_MEMBERS {
+        return Err(Error::new(
+            Status::ERR_OUT_OF_RESOURCE,
+            format!(
+                "{num} processes are listed as members of a group, which has at most {MAX_MEMBERS}"
+            ),
+        ));
+    }
+    let mut each = memory::list(usize::try_from(num).unwrap_or(usize::MAX))?;
     for proc in list {
         let nspace = &proc.nspace;
         // One copy of the name serves all ranks of a large job.
@@ -102,5 +151,5 @@ pub(crate) fn each(cx: &Cx, list: &[Proc<'_>]) -> Vec<Proc<'static>> {
             (rank, _) => each.push(of(rank)),
         }
     }
-    each
+    Ok(each)
 }

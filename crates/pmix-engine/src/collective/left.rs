@@ -133,7 +133,9 @@ impl Collectives {
         }
         let tracker = Tracker::new(key, group.job);
         let failed = group.fails.then_some(Status::ERR_LOST_CONNECTION);
-        let call = tracker.call(Vec::new(), Vec::new(), failed);
+        let Ok(call) = tracker.call(Vec::new(), Vec::new(), failed) else {
+            return;
+        };
         let has_room = self.check_room(&tracker.job).is_ok();
         match has_room.then(|| self.add_own_call(tracker)).flatten() {
             Some(id) => self.queue_upcall(cx, id, Some(call)),

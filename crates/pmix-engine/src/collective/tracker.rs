@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use pmix_types::{Info, Nspace, Proc, Status, keys};
+use pmix_types::{Info, Nspace, Proc, Status, keys, memory};
 
 use super::construct::Leadership;
 use super::group_call;
@@ -194,15 +194,26 @@ impl Tracker {
         lost.map(|(_, proc)| proc.clone()).collect()
     }
 
+    /// Returns the memory of the infos that the callers share with the members of a group, in bytes.
+    pub(super) fn shared_bytes(&self) -> usize {
+        group_call::shared_bytes(&self.caller_infos)
+    }
+
     /// Returns the upcall: all local participants have called and contribute data, or the collective failed here.
+    ///
+    /// # Errors
+    ///
+    /// Returns `PMIX_ERR_NOMEM` if the process has no memory for a copy of the infos of the callers.
     pub(super) fn call(
         &self,
         infos: Vec<Info<'static>>,
         data: Vec<u8>,
         failed: Option<Status>,
-    ) -> Upcall {
+    ) -> Result<Upcall, Error> {
+        // The infos of each caller passed a check of their own, but the upcall copies those of all callers at once.
+        memory::check(self.shared_bytes())?;
         let procs = self.key.1.to_procs();
-        match self.key.0 {
+        Ok(match self.key.0 {
             Collective::Fence => Fence { procs, infos, data }.into(),
             Collective::Connect => Connect {
                 procs,
@@ -220,7 +231,7 @@ impl Tracker {
                 let name = self.key.2.clone().unwrap_or_default();
                 group_call::upcall(kind, name, procs, &self.caller_infos, infos, failed).into()
             }
-        }
+        })
     }
 
     /// Returns `true` if the only participant called for itself.

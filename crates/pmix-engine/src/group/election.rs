@@ -106,7 +106,8 @@ impl Groups {
         let mut events = event(cx, Status::GROUP_LEADER_SELECTED, name, list.clone(), old);
         if let Some(events) = &mut events {
             if let Some(leader) = leader.clone() {
-                let mut list = each(cx, &list);
+                // A job that cannot be expanded remains one entry.
+                let mut list = each(cx, &list).unwrap_or(list);
                 list.retain(|proc| proc != old && !invitation.lost.has(proc));
                 let list = Value::DataArray(DataArray::Proc(list));
                 events.infos.push(Info::new(keys::GROUP_LEADER, leader));

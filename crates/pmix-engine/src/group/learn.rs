@@ -178,7 +178,7 @@ impl Groups {
     fn leaves(&mut self, cx: &mut Cx, name: &Text<'_>, proc: &Proc<'static>, status: Status) {
         if let Some((id, _)) = self.of(name.as_bytes(), proc) {
             // The caller delivers the event about the departure already.
-            _ = self.member_leaves(cx, id, proc, status);
+            _ = self.member_leaves(cx, id, proc, status, &mut 0);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use pmix_types::{Proc, Rank};
 
 use crate::Error;
-use crate::collective::each;
+use crate::collective::{count, each};
 use crate::cx::Cx;
 use crate::procs::Procs;
 
@@ -116,7 +116,10 @@ impl Members {
             let (count, size) = match (proc.rank, cx.job_size(&proc.nspace)) {
                 (Rank::WILDCARD, Some(size)) => (usize::try_from(size).ok()?, Some(size)),
                 // Without a known job size, only its processes on this node count.
-                (Rank::WILDCARD, None) => (each(cx, std::slice::from_ref(proc)).len(), None),
+                (Rank::WILDCARD, None) => {
+                    let count = count(cx, std::slice::from_ref(proc));
+                    (usize::try_from(count).ok()?, None)
+                }
                 _ => (1, None),
             };
             if place < count {
@@ -125,7 +128,10 @@ impl Members {
                         let rank = Rank::new(u32::try_from(place).ok()?);
                         Some(Proc::new(proc.nspace.clone(), rank))
                     }
-                    _ => each(cx, std::slice::from_ref(proc)).get(place).cloned(),
+                    _ => {
+                        let each = each(cx, std::slice::from_ref(proc)).ok()?;
+                        each.get(place).cloned()
+                    }
                 };
             }
             place -= count;
@@ -164,22 +170,45 @@ impl Members {
         lost.any(|proc| cx.registry.was_here(&proc))
     }
 
-    /// Returns the members that have not left, including lost ones.
-    pub(super) fn remaining(&self, cx: &Cx) -> Vec<Proc<'static>> {
-        if self.left.is_empty() {
-            return self.list.clone();
+    /// Returns the number of entries in [`remaining`](Self::remaining).
+    pub(super) fn num_remaining(&self, cx: &Cx) -> usize {
+        match self.left.is_empty() {
+            true => self.list.len(),
+            false => {
+                let num = usize::try_from(count(cx, &self.list)).unwrap_or(usize::MAX);
+                num.saturating_sub(self.left.len())
+            }
         }
-        let mut each = each(cx, &self.list);
+    }
+
+    /// Returns the members that have not left, including lost ones.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`each`].
+    pub(super) fn remaining(&self, cx: &Cx) -> Result<Vec<Proc<'static>>, Error> {
+        if self.left.is_empty() {
+            return Ok(self.list.clone());
+        }
+        let mut each = each(cx, &self.list)?;
         each.retain(|proc| !self.left.has(proc));
-        each
+        Ok(each)
     }
 
     /// Returns the members to notify. A whole job remains one entry unless a process of it has left, so that the time
-    /// for a loss is proportional to the list.
-    pub(super) fn present(&self, cx: &Cx) -> Vec<Proc<'static>> {
-        let mut present = match self.has_jobs && self.left.len() + self.released.len() > 0 {
-            true => each(cx, &self.list),
-            false => self.list.clone(),
+    /// for a loss is proportional to the list. It also remains one entry without room for its processes; the departed
+    /// ones are then notified, too.
+    pub(super) fn present(&self, cx: &Cx, room: &mut u64) -> Vec<Proc<'static>> {
+        let is_listed = self.has_jobs && self.left.len() + self.released.len() > 0;
+        let left =
+            { is_listed.then(|| count(cx, &self.list)) }.and_then(|num| room.checked_sub(num));
+        let each = left.and_then(|left| Some((left, each(cx, &self.list).ok()?)));
+        let mut present = match each {
+            Some((left, each)) => {
+                *room = left;
+                each
+            }
+            None => self.list.clone(),
         };
         present.retain(|proc| proc.rank == Rank::WILDCARD || self.has(proc));
         present

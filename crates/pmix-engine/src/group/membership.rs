@@ -6,22 +6,22 @@ use std::sync::Arc;
 use pmix_proto::{PeerForm, reply};
 use pmix_types::{
     DataArray, DataRange, Info, IntoOwned, Nspace, Proc, QualifiedValue, Scope, Status, Text,
-    Value, keys,
+    Value, keys, memory,
 };
 
 use super::known::{Groups, KnownGroup, changed};
 use super::members::Members;
 use super::presence::{absent, was_here};
-use crate::GroupChange;
 use crate::collective::{
     Collective, DesertedGroup, EndedGroup, GroupOutcome, MemberLeft, MembershipChange,
-    Participants, each, in_wanted_order, is_gathered, listed, members_now, present,
+    Participants, count, each, in_wanted_order, is_gathered, listed, members_now, present,
 };
 use crate::cx::Cx;
 use crate::events::{Notification, Reporter};
 use crate::infos::value;
 use crate::peers::{Member, Ticket};
 use crate::procs::Procs;
+use crate::{Error, GroupChange};
 
 impl Groups {
     /// Applies the outcome of a collective to its group. Returns the events that follow.
@@ -74,7 +74,7 @@ impl Groups {
         let are_lost = lost_now.all(|proc| lost.contains(proc) || !absent(cx, proc).is_empty());
         let is_over = is_gathered(&ended.caller_infos)
             && are_lost
-            && self.was_deserted(&name, &final_members(cx, &ended));
+            && final_members(cx, &ended).is_ok_and(|members| self.was_deserted(&name, &members));
         let Some(done) = self.constructed(cx, ended, &called, is_over) else {
             return Vec::new();
         };
@@ -108,10 +108,12 @@ impl Groups {
             let known = self.groups.get(id);
             known.is_some_and(|known| known.members.list() == members)
         });
+        let mut room = MAX_LISTED;
         if is_kept {
             for proc in gone {
                 if let Some((id, _)) = self.of(name.as_bytes(), proc) {
-                    events.extend(self.member_leaves(cx, id, proc, Status::GROUP_MEMBER_FAILED));
+                    let failed = Status::GROUP_MEMBER_FAILED;
+                    events.extend(self.member_leaves(cx, id, proc, failed, &mut room));
                 }
             }
             return events;
@@ -119,7 +121,14 @@ impl Groups {
         let mut known = Procs::default();
         known.extend(members);
         if notifies {
-            let others = present(cx, members.to_vec(), gone);
+            // Each event has a list of the others. Without room for the lists, the events are for the listed members: the
+            // lost ones among them have no connection.
+            let num = count(cx, members).saturating_mul(gone.len() as u64);
+            let others = match num <= room {
+                true => present(cx, members.to_vec(), gone).ok(),
+                false => None,
+            };
+            let others = others.unwrap_or_else(|| members.to_vec());
             for proc in gone.iter().filter(|proc| known.has(proc)) {
                 let others = others.clone();
                 events.extend(event(cx, Status::GROUP_MEMBER_FAILED, name, others, proc));
@@ -188,15 +197,25 @@ impl Groups {
     fn constructed(
         &mut self,
         cx: &mut Cx,
-        ended: EndedGroup,
+        mut ended: EndedGroup,
         called: &[Proc<'static>],
         is_over: bool,
     ) -> Option<Constructed> {
         let context_id = value(&ended.host_infos, keys::GROUP_CONTEXT_ID);
         let context_id = context_id.and_then(|id| id.to_number::<u64>().ok());
-        let list = final_members(cx, &ended);
-        let infos = shared(&ended);
-        let (named, members) = (list.clone(), each(cx, &list));
+        let members = final_members(cx, &ended)
+            .and_then(|list| each(cx, &list).map(|members| (list, members)));
+        let (list, members) = match members {
+            Ok(members) => members,
+            Err(error) => {
+                for ticket in ended.tickets {
+                    cx.reply_error(ticket, &error);
+                }
+                return None;
+            }
+        };
+        let named = list.clone();
+        let infos = take_shared(&mut ended);
         let update = update(cx, &ended, &members);
         let notifies = ended.notifies();
         let group = KnownGroup {
@@ -277,22 +296,30 @@ impl Groups {
         }
     }
 
-    /// Removes a departed or lost member from a group. Returns the event that notifies the others.
+    /// Removes a departed or lost member from a group. Returns the event that notifies the others, and takes the room for
+    /// its list of members.
     pub(super) fn member_leaves(
         &mut self,
         cx: &mut Cx,
         id: u64,
         proc: &Proc<'static>,
         status: Status,
+        room: &mut u64,
     ) -> Option<Notification> {
         let group = self.groups.get_mut(&id)?;
         let has_left = status == Status::GROUP_LEFT;
         // Collectives by the group name have the members before the departure as participants.
-        let before = has_left.then(|| group.members.remaining(cx));
+        // Without room for the members, no request could name them either.
+        let remaining = |members: &Members| {
+            let remaining = members.remaining(cx);
+            remaining.unwrap_or_else(|_| members.list().to_vec())
+        };
+        let before = has_left.then(|| remaining(&group.members));
         if !group.members.remove(proc, has_left) {
             return None;
         }
         if let Some(before) = before {
+            let now = remaining(&group.members);
             changed(cx, &group.name, GroupChange::Left(proc.clone()));
             cx.membership_changes
                 .push_back(MembershipChange::Left(MemberLeft {
@@ -300,12 +327,19 @@ impl Groups {
                     proc: proc.clone(),
                     members: group.members.list().to_vec(),
                     before,
-                    now: group.members.remaining(cx),
+                    now,
                 }));
         }
         let is_reported = status == Status::GROUP_LEFT || group.notifies;
-        let events =
-            is_reported.then(|| event(cx, status, &group.name, group.members.present(cx), proc));
+        let events = is_reported.then(|| {
+            event(
+                cx,
+                status,
+                &group.name,
+                group.members.present(cx, room),
+                proc,
+            )
+        });
         // No local process is left that could destruct the group.
         if !group.members.any_local(cx)
             && let Some(group) = self.remove(id)
@@ -334,9 +368,10 @@ impl Groups {
     fn proc_gone(&mut self, cx: &mut Cx, proc: &Proc<'static>) -> Vec<Notification> {
         let own = self.naming(proc);
         let failed = Status::GROUP_MEMBER_FAILED;
+        let mut room = MAX_LISTED;
         let events = own.into_iter();
         events
-            .filter_map(|id| self.member_leaves(cx, id, proc, failed))
+            .filter_map(|id| self.member_leaves(cx, id, proc, failed, &mut room))
             .collect()
     }
 
@@ -391,6 +426,10 @@ struct Constructed {
 /// The number of remembered groups that lost their last member on this node.
 const MAX_DESERTED: usize = 64;
 
+/// The largest number of processes that the events about the loss of one process, or of one group, list together, 40 MiB.
+/// A process can be in thousands of groups of whole jobs.
+pub(super) const MAX_LISTED: u64 = 1 << 20;
+
 /// Returns the lost processes: those given, and the processes of this node in a list that have disconnected.
 pub(super) fn lost_before(
     cx: &Cx,
@@ -405,12 +444,16 @@ pub(super) fn lost_before(
 
 /// Returns the final members of a group: those listed by the host, or else those listed by the callers, without absent
 /// processes.
-fn final_members(cx: &Cx, ended: &EndedGroup) -> Vec<Proc<'static>> {
+///
+/// # Errors
+///
+/// Returns the errors of [`each`].
+fn final_members(cx: &Cx, ended: &EndedGroup) -> Result<Vec<Proc<'static>>, Error> {
     let (caller_infos, absent) = (&ended.caller_infos, &ended.absent);
     match listed(&ended.host_infos) {
         Some(list) => present(cx, list.to_vec(), absent),
         None => {
-            let members = members_now(cx, &ended.participants, caller_infos, absent);
+            let members = members_now(cx, &ended.participants, caller_infos, absent)?;
             in_wanted_order(cx, members, caller_infos)
         }
     }
@@ -419,7 +462,7 @@ fn final_members(cx: &Cx, ended: &EndedGroup) -> Vec<Proc<'static>> {
 /// Returns the event `PMIX_GROUP_MEMBERSHIP_UPDATE` for the callers of this node, unless all processes that they listed
 /// are members. Each server notifies its own processes.
 fn update(cx: &Cx, ended: &EndedGroup, members: &[Proc<'static>]) -> Option<Notification> {
-    let named = each(cx, &ended.participants.to_procs());
+    let named = each(cx, &ended.participants.to_procs()).ok()?;
     let adds_none = !is_gathered(&ended.caller_infos);
     if adds_none && named.len() == members.len() {
         return None;
@@ -432,6 +475,7 @@ fn update(cx: &Cx, ended: &EndedGroup, members: &[Proc<'static>]) -> Option<Noti
     let called =
         { ended.caller_infos.iter() }.filter_map(|(client, _)| cx.registry.client(*client));
     let called: Vec<_> = called.map(|client| client.proc.clone()).collect();
+    memory::check(size_of_val(members)).ok()?;
     let list = Value::DataArray(DataArray::Proc(members.to_vec()));
     let infos = vec![
         Info::new(keys::EVENT_NON_DEFAULT, true),
@@ -446,16 +490,17 @@ fn update(cx: &Cx, ended: &EndedGroup, members: &[Proc<'static>]) -> Option<Noti
     event.ok()
 }
 
-/// Returns the infos that members share: those of all nodes if the host returned them, or else those of this node.
-fn shared(ended: &EndedGroup) -> Vec<Info<'static>> {
-    let is_shared = |info: &&Info<'_>| info.key.is(keys::GROUP_INFO);
-    let shared = ended.host_infos.iter().filter(is_shared).cloned();
-    let shared: Vec<_> = shared.collect();
+/// Moves the infos that members share out of a construct: those of all nodes if the host returned them, or else those of
+/// this node.
+fn take_shared(ended: &mut EndedGroup) -> Vec<Info<'static>> {
+    let is_shared = |info: &mut Info<'_>| info.key.is(keys::GROUP_INFO);
+    let shared: Vec<_> = ended.host_infos.extract_if(.., is_shared).collect();
     if !shared.is_empty() {
         return shared;
     }
-    let own = ended.caller_infos.iter().flat_map(|(_, infos)| infos);
-    own.filter(is_shared).cloned().collect()
+    let own = ended.caller_infos.iter_mut().map(|(_, infos)| infos);
+    own.flat_map(|infos| infos.extract_if(.., is_shared))
+        .collect()
 }
 
 /// Returns the member that shares infos, which is the first info, and the remaining infos.
@@ -486,7 +531,7 @@ fn share(cx: &mut Cx, proc: &Proc<'static>, infos: &[Info<'static>], context_id:
             return Ok(());
         }
         for info in infos {
-            let mut value = QualifiedValue::new(info.clone());
+            let mut value = QualifiedValue::new(info.try_clone()?);
             value.qualify(keys::GROUP_CONTEXT_ID, Value::Size(context_id));
             puts.put(proc.rank, Scope::GLOBAL, value.into_info())?;
         }

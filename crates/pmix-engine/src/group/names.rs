@@ -4,13 +4,13 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use pmix_proto::{Request, request};
-use pmix_types::{DataArray, Info, Nspace, Proc, Query, Rank, Status, Text, Value, keys};
+use pmix_types::{DataArray, Info, Nspace, Proc, Query, Rank, Status, Text, Value, keys, memory};
 
 use super::known::{Groups, KnownGroup};
 use super::learn::name;
 use super::serve::is_job;
 use crate::Error;
-use crate::collective::each;
+use crate::collective::{count, each};
 use crate::cx::Cx;
 use crate::peers::Ticket;
 use crate::query::{OwnGroups, visible};
@@ -76,19 +76,23 @@ impl Groups {
     /// Returns the groups of the caller if a query needs them, with the members of those whose membership is requested.
     /// A tool is in no group: it receives the groups with members of jobs that it may read. Of several groups with the
     /// same name, it receives the members of the oldest.
+    ///
+    /// # Errors
+    ///
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` or `PMIX_ERR_NOMEM` if the members are too many.
     pub(crate) fn groups_for_query(
         &self,
         cx: &Cx,
         ticket: &Ticket,
         request: &request::Query<'_>,
-    ) -> OwnGroups {
+    ) -> Result<OwnGroups, Error> {
         let asks = |query: &Query<'_>, about: &[&str]| {
             let mut keys = query.keys.iter();
             keys.any(|key| about.iter().any(|known| key.as_bytes() == known.as_bytes()))
         };
         let is_asked = request.queries.iter().any(|q| asks(q, &ABOUT_GROUPS));
         let Some(member) = cx.member(ticket).ok().filter(|_| is_asked) else {
-            return OwnGroups::default();
+            return Ok(OwnGroups::default());
         };
         let queries = request.queries.iter();
         let about_members = queries.filter(|query| asks(query, &[keys::QUERY_GROUP_MEMBERSHIP]));
@@ -111,13 +115,13 @@ impl Groups {
         for (_, group) in own {
             let is_first = !found.members.contains_key(group.name.as_bytes());
             if is_first && room > 0 && named.contains(group.name.as_bytes()) {
-                let members = each(cx, &group.members.remaining(cx));
+                let members = each(cx, &group.members.remaining(cx)?)?;
                 room = room.saturating_sub(members.len());
                 found.members.insert(group.name.clone(), members);
             }
             found.names.push(group.name.clone());
         }
-        found
+        Ok(found)
     }
 
     /// Replaces the names of the caller's groups by the members. Returns the ticket, or replies with an error and
@@ -222,9 +226,10 @@ fn resolve_one(
     let members = &group.members;
     if rank == Rank::WILDCARD {
         if !std::mem::replace(&mut found.has_all, true) {
-            let remaining = members.remaining(cx);
-            spend(remaining.len())?;
-            resolved.extend(remaining);
+            let num = members.num_remaining(cx);
+            spend(num)?;
+            memory::reserve(resolved, num)?;
+            resolved.extend(members.remaining(cx)?);
         }
         return Ok(());
     }
@@ -233,9 +238,9 @@ fn resolve_one(
         let each = match &mut found.each {
             Some(each) => each,
             none => {
-                let each = each(cx, members.list());
-                spend(each.len())?;
-                none.insert(each)
+                let num = count(cx, members.list());
+                spend(usize::try_from(num).unwrap_or(usize::MAX))?;
+                none.insert(each(cx, members.list())?)
             }
         };
         let place = usize::try_from(rank.as_raw()).ok();

@@ -6,6 +6,7 @@ use pmix_types::{DataArray, Info, IntoOwned, Nspace, Proc, Status, Text, Value, 
 
 use super::known::{Groups, KnownGroup};
 use super::members::Members;
+use super::membership::MAX_LISTED;
 use crate::Error;
 use crate::collective::{Collective, GroupCall, Participants};
 use crate::cx::Cx;
@@ -193,7 +194,8 @@ impl Groups {
             }
         };
         cx.reply_status(ticket, Status::SUCCESS);
-        self.member_leaves(cx, id, &caller.ok()?, Status::GROUP_LEFT)
+        let mut room = MAX_LISTED;
+        self.member_leaves(cx, id, &caller.ok()?, Status::GROUP_LEFT, &mut room)
     }
 
     /// Returns the group with a name that the caller is a member of.

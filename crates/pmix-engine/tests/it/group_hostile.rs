@@ -7,7 +7,7 @@ use pmix_types::{DataRange, Info, Proc, Query, Rank, Scope, Status, Value, keys}
 
 use crate::collective::{DONE, ask_all, fence_of, limit, procs, statuses};
 use crate::exchange::{commit, get};
-use crate::group::{construct_of, context, destruct, world};
+use crate::group::{construct_of, context, destruct, world, world_with};
 use crate::meter;
 use crate::world::{Who, World};
 
@@ -62,6 +62,75 @@ fn a_query_for_the_number_of_groups_visits_no_members() {
     );
     let number = ask(keys::QUERY_NUM_GROUPS, vec![]);
     assert!(number * 10 < one, "{number} bytes, {one} for the members");
+}
+
+/// Registers a job on other nodes of which only the size is known.
+fn far_job(world: &mut World, nspace: &'static str, size: u32) {
+    let infos = [Info::new(keys::JOB_SIZE, size)];
+    let engine = &mut world.nodes[0].engine;
+    engine.register_nspace(&nspace.into(), 0, &infos).unwrap();
+}
+
+#[test]
+fn a_group_of_more_processes_than_fit_into_a_list_is_refused() {
+    let (mut world, all) = world(&[2]);
+    far_job(&mut world, "far", u32::MAX);
+    let members = procs(&[("job", 0), ("far", WHOLE)]);
+    let order = Info::new(keys::GROUP_FINAL_MEMBERSHIP_ORDER, procs(&[("job", 0)]));
+    for infos in [vec![], vec![order]] {
+        let request = construct_of("g", members.clone(), infos);
+        let (refused, cost) = meter::of(|| world.status_of(all[0], &request));
+        assert_eq!(refused, Some(Status::ERR_OUT_OF_RESOURCE));
+        assert!(cost.peak < 1 << 20, "{} bytes", cost.peak);
+    }
+}
+
+#[test]
+fn the_events_of_a_lost_process_list_a_bounded_number_of_members() {
+    let members = procs(&[("job", WHOLE), ("far", WHOLE)]);
+    let notifies = Info::new(keys::GROUP_NOTIFY_TERMINATION, true);
+    let peak = |names: &[&'static str]| {
+        let (mut world, all) = world(&[3]);
+        far_job(&mut world, "far", 400_000);
+        for name in names {
+            let request = construct_of(name, members.clone(), vec![notifies.clone()]);
+            let tags = ask_all(&mut world, &all, &request);
+            assert_eq!(statuses(&world, &all, &tags), [DONE; 3]);
+            let leave = Request::GroupLeave(request::GroupLeave {
+                group: Some((*name).into()),
+                infos: Vec::new(),
+            });
+            // From now on an event lists the processes of the jobs one by one.
+            assert_eq!(world.status_of(all[2], &leave), DONE);
+        }
+        meter::of(|| world.kill(all[1])).1.peak
+    };
+    let (one, many) = (peak(&["a"]), peak(&["a", "b", "c", "d"]));
+    assert!(
+        many < 3 * one,
+        "{many} bytes for four groups, {one} for one"
+    );
+}
+
+#[test]
+fn infos_that_members_share_are_bounded_together() {
+    let mut config = Config::default();
+    config.request_bytes = 30_000;
+    let (mut world, all) = world_with(&[2], &config);
+    let share = |len: usize| Info::new(keys::GROUP_INFO, vec![Info::new("k", "x".repeat(len))]);
+    for (len, expected) in [(10_000, DONE), (20_000, Some(Status::ERR_OUT_OF_RESOURCE))] {
+        let members = procs(&[("job", 0), ("job", 1)]);
+        let tags = ask_all(
+            &mut world,
+            &all,
+            &construct_of("g", members, vec![share(len)]),
+        );
+        assert_eq!(statuses(&world, &all, &tags), [expected; 2], "{len}");
+        if expected == DONE {
+            let tags = ask_all(&mut world, &all, &destruct("g", vec![]));
+            assert_eq!(statuses(&world, &all, &tags), [DONE; 2]);
+        }
+    }
 }
 
 #[test]
