@@ -51,10 +51,12 @@ use std::time::Instant;
 
 use pmix_engine::infos::value;
 use pmix_server::upcall::Group;
-use pmix_types::{GroupOperation, Info, IntoOwned as _, Nspace, Proc, Rank, Status, Text, keys};
+use pmix_types::{
+    GroupOperation, Info, IntoOwned as _, Measure, Nspace, Proc, Rank, Status, Text, keys, memory,
+};
 
 use self::call::{ConstructCall, Leaders};
-use self::construct::GroupConstruct;
+use self::construct::{AddLimits, GroupConstruct};
 use self::index::{Id, Index};
 
 /// The largest number of failed constructs that are kept for late callers.
@@ -99,6 +101,9 @@ pub struct GroupAssembler<T> {
     early: BTreeMap<Id, EarlyCall<T>>,
     failed: BTreeMap<Id, GroupConstruct<T>>,
     index: Index,
+    limits: AddLimits,
+    /// The number of processes added to all open and failed constructs.
+    num_added: usize,
 }
 
 /// The call of a process that waits until a leader adds it.
@@ -115,6 +120,8 @@ impl<T> Default for GroupAssembler<T> {
             early: BTreeMap::new(),
             failed: BTreeMap::new(),
             index: Index::default(),
+            limits: AddLimits::default(),
+            num_added: 0,
         }
     }
 }
@@ -144,6 +151,12 @@ impl<T> GroupAssembler<T> {
         processes: &impl Processes,
         now: Instant,
     ) -> Vec<EndedConstruct<T>> {
+        let shared = group.directives.iter();
+        let shared = shared.filter(|info| info.key.is(keys::GROUP_INFO));
+        let bytes = shared.map(|info| info.measure(Measure::All));
+        if let Err(error) = memory::check(bytes.sum()) {
+            return vec![failed(vec![token], error.status())];
+        }
         let call = ConstructCall::new(token, group, now);
         if let Some(proc) = &call.proc
             && self.index.has_called(&group.id, proc)
@@ -223,7 +236,10 @@ impl<T> GroupAssembler<T> {
         if let Some(proc) = &call.proc {
             self.index.add_call(&group.id, proc);
         }
-        construct.add_leader_call(call, server, group, leaders, processes);
+        let num_added = construct.num_added();
+        let room = self.limits.for_one(num_added, self.num_added);
+        construct.add_leader_call(call, server, group, leaders, room, processes);
+        self.num_added += construct.num_added() - num_added;
         let concerned = construct.take_new_concerned();
         take_early(construct, &concerned, &mut self.early, &mut self.index);
         for proc in &concerned {
@@ -400,9 +416,11 @@ impl<T> GroupAssembler<T> {
     /// Drops failed constructs that have reported the failure to every awaited caller.
     fn forget_complete(&mut self) {
         let index = &mut self.index;
+        let num_added = &mut self.num_added;
         self.failed.retain(|id, construct| {
             let is_over = construct.is_complete();
             if is_over {
+                *num_added -= construct.num_added();
                 index.remove(*id, &construct.name);
             }
             !is_over
@@ -446,6 +464,7 @@ impl<T> GroupAssembler<T> {
     /// Removes a construct that ends.
     fn close(&mut self, id: Id) -> Option<GroupConstruct<T>> {
         let construct = self.open.remove(&id)?;
+        self.num_added -= construct.num_added();
         self.index
             .settle(id, construct.concerned_by(), construct.until);
         self.index.remove_calls(&construct.name, construct.called());
@@ -465,10 +484,12 @@ impl<T> GroupAssembler<T> {
             if self.failed.len() >= MAX_FAILED
                 && let Some((id, oldest)) = self.failed.pop_first()
             {
+                self.num_added -= oldest.num_added();
                 self.index.remove(id, &oldest.name);
             }
             // The new id makes this construct the last one to be dropped.
             let id = self.index.add(&construct.name);
+            self.num_added += construct.num_added();
             self.failed.insert(id, construct);
         }
         vec![failed(tokens, status)]
@@ -484,7 +505,10 @@ impl<T> GroupAssembler<T> {
         processes: &impl Processes,
     ) -> Vec<EndedConstruct<T>> {
         if let Some(construct) = self.failed.get_mut(&id) {
-            construct.add_late_leader_call(server, call, group, processes);
+            let num_added = construct.num_added();
+            let room = self.limits.for_one(num_added, self.num_added);
+            construct.add_late_leader_call(server, call, group, room, processes);
+            self.num_added += construct.num_added() - num_added;
             let added = construct.take_new_concerned();
             take_early(construct, &added, &mut self.early, &mut self.index);
         }
@@ -504,6 +528,7 @@ impl<T> GroupAssembler<T> {
         add(construct);
         let tokens = construct.take_tokens();
         if construct.is_complete() {
+            self.num_added -= construct.num_added();
             self.index.remove(id, &construct.name);
             self.failed.remove(&id);
         }

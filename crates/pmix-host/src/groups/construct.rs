@@ -1,16 +1,50 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One construct: its leaders, the processes that they add, and the calls so far.
 
+mod outcome;
+
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-use pmix_engine::host::in_final_order;
 use pmix_engine::infos::{is_set, value};
 use pmix_server::upcall::Group;
-use pmix_types::{Info, IntoOwned as _, Nspace, Proc, Rank, Status, Text, Value, keys};
+use pmix_types::{Info, IntoOwned as _, Nspace, Proc, Rank, Status, Text, Value, keys, memory};
 
 use super::call::{ConstructCall, Leaders, procs_of};
-use super::{EndedConstruct, Processes};
+use super::Processes;
+
+/// The limits of the processes that leaders add to open constructs. A leader can add a whole job with one entry, whose
+/// processes take [`BYTES_OF_ADDED`] each until the construct ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AddLimits {
+    /// The number of processes added to one construct.
+    pub(super) of_one: usize,
+    /// The number of processes added to all constructs.
+    pub(super) of_all: usize,
+}
+
+impl Default for AddLimits {
+    fn default() -> Self {
+        Self {
+            of_one: 1 << 18,
+            of_all: 1 << 20,
+        }
+    }
+}
+
+impl AddLimits {
+    /// Returns the limits for a construct to which `num_added` of the `all_added` processes were added.
+    pub(super) const fn for_one(self, num_added: usize, all_added: usize) -> Self {
+        let others = all_added.saturating_sub(num_added);
+        Self {
+            of_one: self.of_one,
+            of_all: self.of_all.saturating_sub(others),
+        }
+    }
+}
+
+/// The memory of an added process in bytes: its entries in four sets and a list.
+const BYTES_OF_ADDED: usize = 300;
 
 /// One construct.
 #[derive(Debug)]
@@ -29,6 +63,8 @@ pub(super) struct GroupConstruct<T> {
     jobs: HashMap<Nspace<'static>, Option<u32>>,
     /// The processes that leaders add, leaders excluded.
     added: HashSet<Proc<'static>>,
+    /// The number of processes ever added, which takes no account of those that have ended or lead.
+    num_added: usize,
     /// The added processes that have not called.
     missing: HashSet<Proc<'static>>,
     /// The processes whose end affects this construct (jobs as `PMIX_RANK_WILDCARD`); the first `num_reported` were
@@ -115,6 +151,7 @@ impl<T> GroupConstruct<T> {
             leads: HashSet::new(),
             jobs: HashMap::new(),
             added: HashSet::new(),
+            num_added: 0,
             missing: HashSet::new(),
             concerned_by: Vec::new(),
             num_reported: 0,
@@ -166,6 +203,7 @@ impl<T> GroupConstruct<T> {
     /// - with `PMIX_ERR_BAD_PARAM` for another number of leaders or order of members than before;
     /// - with `PMIX_ERR_NOT_FOUND` for an added job that does not exist;
     /// - with `PMIX_ERR_LOST_CONNECTION` for an added process that has ended;
+    /// - with `PMIX_ERR_OUT_OF_RESOURCE` for more added processes than `room`;
     /// - with `PMIX_ERR_NO_PERMISSIONS` for listed leaders of several users.
     pub(super) fn add_leader_call(
         &mut self,
@@ -173,6 +211,7 @@ impl<T> GroupConstruct<T> {
         server: usize,
         group: &Group,
         leaders: &Leaders,
+        room: AddLimits,
         processes: &impl Processes,
     ) {
         let infos = &group.directives;
@@ -216,7 +255,7 @@ impl<T> GroupConstruct<T> {
             self.fail_with(Status::ERR_LOST_CONNECTION);
         }
         // The directives above decide if an added process may have ended.
-        self.add_all(infos, processes);
+        self.add_all(infos, room, processes);
     }
 
     /// Counts the call of a leader, unless it has ended since an earlier one and calls again.
@@ -240,9 +279,28 @@ impl<T> GroupConstruct<T> {
         }
     }
 
+    /// Returns the number of processes ever added.
+    pub(super) const fn num_added(&self) -> usize {
+        self.num_added
+    }
+
     /// Adds the processes that a leader names.
-    fn add_all(&mut self, infos: &[Info<'_>], processes: &impl Processes) {
-        for proc in procs_of(infos, keys::GROUP_ADD_MEMBERS).unwrap_or_default() {
+    fn add_all(&mut self, infos: &[Info<'_>], room: AddLimits, processes: &impl Processes) {
+        let listed = procs_of(infos, keys::GROUP_ADD_MEMBERS).unwrap_or_default();
+        let size = |proc: &Proc<'_>| match proc.rank {
+            Rank::WILDCARD => processes.job_size(&proc.nspace).unwrap_or(0).into(),
+            _ => 1,
+        };
+        let num: u64 = listed.iter().map(size).sum();
+        // The list is counted before the first of its processes is added: a repeated job would also take time.
+        let num = usize::try_from(num).unwrap_or(usize::MAX);
+        if num > room.of_one {
+            return self.fail_with(Status::ERR_OUT_OF_RESOURCE);
+        }
+        if let Err(error) = memory::check(num.saturating_mul(BYTES_OF_ADDED)) {
+            return self.fail_with(error.status());
+        }
+        for proc in listed {
             let Some(size) = processes.job_size(&proc.nspace) else {
                 self.fail_with(Status::ERR_NOT_FOUND);
                 continue;
@@ -261,7 +319,8 @@ impl<T> GroupConstruct<T> {
                 // A process that has called stays a member, even if it has ended since.
                 match self.called.contains(&proc) || !processes.has_ended(&proc) {
                     _ if self.leads.contains(&proc) => {}
-                    true => self.add_member(proc),
+                    true if self.has_room_for(&proc, room) => self.add_member(proc),
+                    true => return self.fail_with(Status::ERR_OUT_OF_RESOURCE),
                     false if self.may_lack_members => {}
                     false => self.fail_with(Status::ERR_LOST_CONNECTION),
                 }
@@ -269,9 +328,18 @@ impl<T> GroupConstruct<T> {
         }
     }
 
+    /// Returns `true` if a process was added or can be added.
+    fn has_room_for(&self, proc: &Proc<'static>, room: AddLimits) -> bool {
+        self.num_added < room.of_one.min(room.of_all) || self.added.contains(proc)
+    }
+
     /// Adds a process, and awaits its call unless it has called.
     fn add_member(&mut self, proc: Proc<'static>) {
-        if self.added.insert(proc.clone()) && !self.called.contains(&proc) {
+        if !self.added.insert(proc.clone()) {
+            return;
+        }
+        self.num_added += 1;
+        if !self.called.contains(&proc) {
             self.concerned_by.push(proc.clone());
             self.missing.insert(proc);
         }
@@ -302,18 +370,6 @@ impl<T> GroupConstruct<T> {
     /// Fails the construct; the first status stays.
     fn fail_with(&mut self, status: Status) {
         self.failed.get_or_insert(status);
-    }
-
-    /// Returns a list with whole jobs written out, as far as their sizes are known.
-    fn expand_jobs(&self, list: Vec<Proc<'static>>) -> Vec<Proc<'static>> {
-        let each = |proc: Proc<'static>| match self.jobs.get(&proc.nspace) {
-            Some(Some(size)) if proc.rank == Rank::WILDCARD => {
-                let of = |rank| Proc::new(proc.nspace.clone(), Rank::new(rank));
-                (0..*size).map(of).collect()
-            }
-            _ => vec![proc],
-        };
-        list.into_iter().flat_map(each).collect()
     }
 
     /// Returns `true` if the caller is an added process of this user that has not called.
@@ -451,13 +507,14 @@ impl<T> GroupConstruct<T> {
         server: usize,
         call: ConstructCall<T>,
         group: &Group,
+        room: AddLimits,
         processes: &impl Processes,
     ) {
         self.count_leader_call(&call);
         self.awaited.remove(&server);
         self.have_called.insert(server);
         self.leader_calls.push(call);
-        self.add_all(&group.directives, processes);
+        self.add_all(&group.directives, room, processes);
     }
 
     /// Returns `true` if leaders are awaited of which only the number is known.
@@ -495,66 +552,5 @@ impl<T> GroupConstruct<T> {
         let calls = std::mem::take(&mut self.leader_calls).into_iter();
         let calls = calls.chain(std::mem::take(&mut self.participant_calls));
         calls.map(|call| call.token).collect()
-    }
-
-    /// Returns the success of a complete construct.
-    pub(super) fn succeed(mut self) -> EndedConstruct<T> {
-        let mut members = self.in_order();
-        if !self.lost_leaders.is_empty() {
-            members = self.expand_jobs(members);
-            members.retain(|proc| !self.lost_leaders.contains(proc));
-        }
-        let mut added: Vec<_> = self.added.drain().collect();
-        // The set has no order, but all servers must assign the same ranks.
-        added.sort_unstable();
-        members.extend(added);
-        if let Some(order) = &self.order {
-            members = in_final_order(self.expand_jobs(members), order);
-        }
-        let mut infos = vec![Info::new(keys::GROUP_MEMBERSHIP, members)];
-        let calls = || self.leader_calls.iter().chain(&self.participant_calls);
-        infos.extend(calls().flat_map(|call| call.shared.clone()));
-        if calls().any(|call| call.notifies) {
-            infos.push(Info::new(keys::GROUP_NOTIFY_TERMINATION, true));
-        }
-        let wants_context_id = calls().any(|call| call.wants_context_id);
-        EndedConstruct {
-            wants_context_id,
-            tokens: self.take_tokens(),
-            outcome: Ok(infos),
-        }
-    }
-
-    /// Returns the leaders in the order that all calls list, without those that any server leaves out. If the calls
-    /// differ, or leaders are counted, they are sorted by name.
-    fn in_order(&self) -> Vec<Proc<'static>> {
-        match &self.leaders {
-            Leaders::Listed(procs) => {
-                let mut lists = self.leader_calls.iter().map(|call| &call.listed);
-                let first = lists.next().unwrap_or(procs);
-                if lists.clone().all(|list| list == first) {
-                    return first.clone();
-                }
-                // A server that leaves a process out lists the others individually; another server may list the whole
-                // job.
-                let mut both: HashSet<_> = self.expand_jobs(first.clone()).into_iter().collect();
-                for list in lists {
-                    let named: HashSet<_> = self.expand_jobs(list.clone()).into_iter().collect();
-                    both.retain(|proc| named.contains(proc));
-                }
-                let mut both: Vec<_> = both.into_iter().collect();
-                both.sort_unstable();
-                both
-            }
-            Leaders::Counted(_) => {
-                let procs = self
-                    .leader_calls
-                    .iter()
-                    .filter_map(|call| call.proc.clone());
-                let mut procs: Vec<_> = procs.collect();
-                procs.sort_unstable();
-                procs
-            }
-        }
     }
 }

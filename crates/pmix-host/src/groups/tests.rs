@@ -66,7 +66,52 @@ fn adds(ranks: &[u32]) -> Info<'static> {
 /// Returns `true` if the assembler holds no state.
 fn is_empty(all: &GroupAssembler<usize>) -> bool {
     let is_held = all.open.is_empty() && all.early.is_empty() && all.failed.is_empty();
-    is_held && all.index.is_empty()
+    is_held && all.index.is_empty() && all.num_added == 0
+}
+
+#[test]
+fn processes_added_to_constructs_are_bounded_for_each_and_in_all() {
+    let now = Instant::now();
+    let jobs = Job(vec![], 6);
+    let mut all = GroupAssembler {
+        limits: AddLimits {
+            of_one: 3,
+            of_all: 4,
+        },
+        ..GroupAssembler::default()
+    };
+    let named = |name: &'static str, rank, more: Vec<Info<'static>>| {
+        let mut call = leader(rank, 2, more);
+        call.id = name.into();
+        call
+    };
+    let beyond = Err(Status::ERR_OUT_OF_RESOURCE);
+    let whole = Info::new(
+        keys::GROUP_ADD_MEMBERS,
+        vec![Proc::new("job", Rank::WILDCARD)],
+    );
+    let mut take = |token, call: &Group| {
+        let ended = all.take(token, 0, call, &jobs, now);
+        let ended = ended.into_iter().map(|ended| ended.outcome.map(|_| ()));
+        (ended.collect::<Vec<_>>(), all.num_added)
+    };
+    // A whole job of six is counted before any of its processes is added.
+    assert_eq!(take(0, &named("a", 0, vec![whole])), (vec![beyond], 0));
+    assert_eq!(take(1, &named("b", 0, vec![adds(&[1, 2, 3])])), (vec![], 3));
+    // The same processes again, named by another leader, do not count twice.
+    assert_eq!(take(2, &named("c", 0, vec![adds(&[5])])), (vec![], 4));
+    assert_eq!(take(3, &named("d", 0, vec![adds(&[5])])), (vec![beyond], 4));
+    assert_eq!(take(4, &named("b", 4, vec![adds(&[1, 2])])), (vec![], 4));
+    assert_eq!(
+        take(5, &named("b", 4, vec![])),
+        (vec![Err(Status::ERR_BAD_PARAM)], 4)
+    );
+    for rank in 0..6 {
+        all.proc_ended(&procs(&[rank])[0], &Job((0..=rank).collect(), 6));
+    }
+    assert!(all.open.is_empty());
+    let failed = all.failed.values().map(GroupConstruct::num_added);
+    assert_eq!(all.num_added, failed.sum());
 }
 
 /// The answered calls and the members.
