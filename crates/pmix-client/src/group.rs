@@ -11,7 +11,7 @@ mod said;
 mod tests;
 
 use pmix_proto::reply;
-use pmix_types::{DataArray, Info, IntoOwned as _, Proc, Status, Text, Value, keys};
+use pmix_types::{DataArray, Info, IntoOwned as _, Proc, Status, Text, Value, keys, memory};
 
 use crate::Error;
 
@@ -41,7 +41,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// Returns the status of the reply unless it is a success.
+    /// Returns the status of the reply unless it is a success, and `PMIX_ERR_NOMEM` if the process has no memory for its
+    /// content.
     pub(crate) fn constructed(
         name: Text<'static>,
         reply: reply::Group<'_>,
@@ -50,9 +51,12 @@ impl Group {
         match reply.status {
             Status::SUCCESS | Status::OPERATION_SUCCEEDED => Ok(Self {
                 name,
-                members: Proc::owned_list(&reply.members),
+                members: {
+                    memory::check(size_of_val(reply.members.as_slice()))?;
+                    Proc::owned_list(&reply.members)
+                },
                 context_id: reply.context_id,
-                infos: reply.infos.into_owned(),
+                infos: reply.infos.try_into_owned()?,
             }),
             status => Err(Error::answered(status, what)),
         }

@@ -3,7 +3,9 @@
 //!
 //! Source: PMIx Standard, chapter "Query Operations", `PMIx_Resolve_peers` and `PMIx_Resolve_nodes`.
 
-use pmix_types::{Info, IntoOwned as _, Key, Nspace, Proc, Rank, Status, Text, Value, keys};
+use pmix_types::{
+    Info, IntoOwned as _, Key, Nspace, Proc, Rank, Status, Text, Value, keys, memory,
+};
 
 use crate::{Client, Error, SharedClient};
 
@@ -16,16 +18,24 @@ fn asked(nspace: &Nspace<'_>, node: Option<&str>) -> (Proc<'static>, Vec<Info<'s
 
 /// Parses the value of `pmix.lpeers`: ranks separated by commas.
 fn peers(nspace: &Nspace<'static>, value: &Value<'_>) -> Result<Vec<Proc<'static>>, Error> {
-    let ranks = text(value, keys::LOCAL_PEERS)?.to_str_lossy();
-    let ranks = ranks
-        .split(',')
-        .map(str::trim)
-        .filter(|rank| !rank.is_empty());
-    let procs = ranks.map(|rank| match rank.parse() {
-        Ok(rank) => Ok(Proc::new(nspace.clone(), Rank::new(rank))),
-        Err(_) => Err(strange(keys::LOCAL_PEERS, &format!("the rank {rank:?}"))),
-    });
-    procs.collect()
+    let ranks = text(value, keys::LOCAL_PEERS)?;
+    let mut procs = memory::list(num_items(ranks))?;
+    // One copy of the name serves all ranks.
+    let nspace = nspace.to_shared();
+    let ranks = ranks.to_str_lossy();
+    let ranks = ranks.split(',').map(str::trim);
+    for rank in ranks.filter(|rank| !rank.is_empty()) {
+        match rank.parse() {
+            Ok(rank) => procs.push(Proc::new(nspace.clone(), Rank::new(rank))),
+            Err(_) => return Err(strange(keys::LOCAL_PEERS, &format!("the rank {rank:?}"))),
+        }
+    }
+    Ok(procs)
+}
+
+/// Returns the number of items in a comma-separated list, empty ones included.
+fn num_items(list: &Text<'_>) -> usize {
+    list.as_bytes().split(|byte| *byte == b',').count()
 }
 
 /// Parses the value of `pmix.nlist`: names separated by commas.
@@ -34,10 +44,12 @@ fn peers(nspace: &Nspace<'static>, value: &Value<'_>) -> Result<Vec<Proc<'static
 ///
 /// Returns `PMIX_ERR_NOT_FOUND` for an empty list. A server of OpenPMIx 7 sends one, although every job has a node.
 fn nodes(value: &Value<'_>) -> Result<Vec<Text<'static>>, Error> {
-    let names = text(value, keys::NODE_LIST)?.as_bytes();
-    let names = names
-        .split(|byte| *byte == b',')
-        .filter(|name| !name.is_empty());
+    let list = text(value, keys::NODE_LIST)?;
+    let names = list.as_bytes().split(|byte| *byte == b',');
+    let names = names.filter(|name| !name.is_empty());
+    // A name of one byte takes 30 times as much memory once it is split off.
+    let bytes = { names.clone() }.map(|name| size_of::<Text<'_>>() + memory::allocated(name.len()));
+    memory::check(bytes.sum())?;
     let names: Vec<_> = names.map(|name| Text::new(name.to_vec())).collect();
     match names.is_empty() {
         true => {

@@ -315,9 +315,14 @@ impl Core {
         let constructs = |name: &Text<'_>| self.operations.constructs(name);
         let question = Question::of_construct(event, constructs);
         match question {
-            Some(question) if self.unasked.has_room_for_question() => {
-                self.unasked.keep_question(question, event.clone());
-                true
+            Some(question) if self.unasked.has_room_for_question(event) => {
+                match event.try_clone() {
+                    Ok(event) => {
+                        self.unasked.keep_question(question, event);
+                        true
+                    }
+                    Err(_) => false,
+                }
             }
             _ => false,
         }
@@ -456,7 +461,7 @@ impl Core {
                     tracing::debug!("cannot leave a group after giving it up: {error}");
                 }
             }
-            Step::Ask(question, event) => match self.unasked.has_room_for_question() {
+            Step::Ask(question, event) => match self.unasked.has_room_for_question(&event) {
                 true => self.unasked.keep_question(question, event),
                 false => self.groups.decide(&question, None),
             },

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use pmix_proto::{Event, Output};
-use pmix_types::{Info, IntoOwned as _, IofChannel, Proc, Status};
+use pmix_types::{Info, IntoOwned as _, IofChannel, Measure, Proc, Status};
 
 use crate::Question;
 
@@ -51,7 +51,7 @@ pub(super) struct UnaskedQueue {
     events: VecDeque<Kept<Event<'static>>>,
     outputs: VecDeque<Kept<Forwarded>>,
     questions: VecDeque<Kept<(Question, Event<'static>)>>,
-    /// The size of queued events and output.
+    /// The size of queued events, output and questions.
     bytes: usize,
     num_come: u64,
     num_lost: u64,
@@ -89,8 +89,10 @@ impl UnaskedQueue {
         self.bytes.saturating_add(len).saturating_add(Self::EACH)
     }
 
-    pub(super) fn has_room_for_question(&self) -> bool {
-        self.questions.len() < Self::MAX_EVENTS
+    /// Returns `true` if there is room for a question with this event.
+    pub(super) fn has_room_for_question(&self, event: &Event<'_>) -> bool {
+        let bytes = self.with(event.measure(Measure::All));
+        self.questions.len() < Self::MAX_EVENTS && bytes <= Self::MAX_BYTES + Self::FOR_EVENTS
     }
 
     /// Queues an event, or drops it if there is no room.
@@ -117,7 +119,8 @@ impl UnaskedQueue {
 
     /// Queues a question.
     pub(super) fn keep_question(&mut self, question: Question, event: Event<'static>) {
-        let kept = self.kept((question, event), 0);
+        let bytes = event.measure(Measure::All).saturating_add(Self::EACH);
+        let kept = self.kept((question, event), bytes);
         self.questions.push_back(kept);
     }
 
@@ -149,7 +152,9 @@ impl UnaskedQueue {
     }
 
     pub(super) fn poll_question(&mut self) -> Option<(Question, Event<'static>)> {
-        self.questions.pop_front().map(|kept| kept.what)
+        let kept = self.questions.pop_front()?;
+        self.bytes = self.bytes.saturating_sub(kept.bytes);
+        Some(kept.what)
     }
 
     /// Removes and returns the item that arrived first.
@@ -199,4 +204,41 @@ impl UnaskedQueue {
 /// Returns the place of the first item of a queue.
 fn first<T>(queue: &VecDeque<Kept<T>>) -> u64 {
     queue.front().map_or(u64::MAX, |kept| kept.place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmix_types::{Text, keys};
+
+    #[test]
+    fn questions_count_with_the_size_of_their_events() {
+        let about = Info::new(
+            keys::GROUP_LEADER,
+            Proc::new("job", pmix_types::Rank::new(0)),
+        );
+        let group = Info::new(keys::GROUP_ID, "g");
+        let event = |len: usize| Event {
+            status: Status::GROUP_INVITE_FAILED,
+            infos: vec![
+                about.clone(),
+                group.clone(),
+                Info::new("k", "x".repeat(len)),
+            ],
+            ..Event::default()
+        };
+        let question = Question::of_construct(&event(0), |name: &Text<'_>| *name == "g");
+        let question = question.unwrap();
+        let mut queue = UnaskedQueue::default();
+        let large = event(1 << 20);
+        let mut count = 0;
+        while queue.has_room_for_question(&large) {
+            queue.keep_question(question.clone(), large.clone());
+            count += 1;
+            assert!(queue.bytes() >= count << 20);
+        }
+        assert_eq!(count, 67, "64 MiB, and 4 MiB for events");
+        while queue.poll_question().is_some() {}
+        assert_eq!(queue.bytes(), 0);
+    }
 }

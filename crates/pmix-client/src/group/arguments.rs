@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use pmix_types::{Info, Proc, Rank, Status, Value, keys};
+use pmix_types::{Info, Proc, Rank, Status, Value, keys, memory};
 
 use super::said::{bad, value};
 use crate::Error;
@@ -38,12 +38,12 @@ pub(crate) fn limit(infos: &[Info<'_>]) -> Result<Option<Duration>, Error> {
 /// # Errors
 ///
 /// Returns the error of `size`, `PMIX_ERR_BAD_PARAM` for a rank that is no process, and `PMIX_ERR_OUT_OF_RESOURCE` for
-/// more than 1,048,576 processes.
+/// more than 1,048,576 processes, and `PMIX_ERR_NOMEM` if the process has no memory for them.
 pub(crate) fn each(
     procs: &[Proc<'_>],
     mut size: impl FnMut(&Proc<'_>) -> Result<Value<'static>, Error>,
 ) -> Result<Vec<Proc<'static>>, Error> {
-    let mut each = Vec::with_capacity(procs.len());
+    let mut each = memory::list(procs.len())?;
     for proc in procs {
         let (first, count) = match proc.rank {
             Rank::WILDCARD => {
@@ -61,6 +61,7 @@ pub(crate) fn each(
             let message = format!("more than {MAX_PROCS} processes are invited");
             return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
         }
+        memory::reserve(&mut each, len)?;
         let nspace = proc.nspace.to_shared();
         let ranks = first..first.saturating_add(count);
         each.extend(ranks.map(|rank| Proc::new(nspace.clone(), Rank::new(rank))));

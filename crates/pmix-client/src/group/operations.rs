@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
 use pmix_proto::{Event, request};
-use pmix_types::{Info, IntoOwned as _, Proc, Status, Text, keys};
+use pmix_types::{Info, IntoOwned as _, Measure, Proc, Status, Text, keys};
 
 use self::construct::check_construct;
 use self::heard::Heard;
@@ -84,6 +84,8 @@ pub(crate) struct Operations {
     /// The times until which joins with a lost leader wait for a new one.
     choices: BTreeSet<(Instant, OpId)>,
     steps: VecDeque<Step>,
+    /// The size of the events in the steps that are questions.
+    asked_bytes: usize,
     given_up: VecDeque<(Text<'static>, Proc<'static>)>,
     heard: Heard,
 }
@@ -140,6 +142,7 @@ impl Operations {
             open: BTreeMap::new(),
             choices: BTreeSet::new(),
             steps: VecDeque::new(),
+            asked_bytes: 0,
             given_up: VecDeque::new(),
             heard: Heard::default(),
         }
@@ -247,7 +250,12 @@ impl Operations {
 
     /// Removes and returns the next step.
     pub(crate) fn poll(&mut self) -> Option<Step> {
-        self.steps.pop_front()
+        let step = self.steps.pop_front()?;
+        if let Step::Ask(_, event) = &step {
+            let bytes = event.measure(Measure::All);
+            self.asked_bytes = self.asked_bytes.saturating_sub(bytes);
+        }
+        Some(step)
     }
 
     /// Handles the outcome of an event that an operation has sent.
@@ -334,12 +342,6 @@ impl Operations {
                 false
             }
         }
-    }
-
-    fn ask(&mut self, op: OpId, about: Proc<'static>, event: &Event<'static>) {
-        let of = Of::Operation(op);
-        let question = Question { of, about };
-        self.steps.push_back(Step::Ask(question, event.clone()));
     }
 
     /// Checks that a decision is possible.

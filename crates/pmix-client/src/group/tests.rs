@@ -53,6 +53,24 @@ fn ended(operations: &mut Operations) -> Option<Status> {
     ended
 }
 
+#[test]
+fn questions_that_wait_for_the_server_are_bounded_by_the_size_of_their_events() {
+    let mut operations = Operations::new(proc(0));
+    let procs: Vec<_> = (0..10).map(proc).collect();
+    operations.invite(&name(), procs, &[], None).unwrap();
+    for rank in 1..10 {
+        let long = Info::new("k", "x".repeat(10 << 20));
+        operations.hear(&heard(Status::GROUP_INVITE_DECLINED, rank, vec![long]));
+    }
+    let mut asked = 0;
+    while let Some(step) = operations.poll() {
+        asked += usize::from(matches!(step, Step::Ask(..)));
+    }
+    // The seventh event had no room, so the default applied: the invitation was aborted.
+    assert_eq!(asked, 6);
+    assert_eq!(operations.num_open(), 0);
+}
+
 /// Returns the event of a server about the selection of a new leader.
 fn selected(old: u32, new: Option<u32>, members: &[u32]) -> Event<'static> {
     let mut more = vec![Info::new(keys::EVENT_AFFECTED_PROC, proc(old))];

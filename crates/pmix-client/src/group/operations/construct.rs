@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions of the server about constructs, and the events that report the decisions.
+//! Questions to the program, among them those of the server about constructs, and the events that report the decisions.
 //!
 //! | event of the server | receivers | infos of the report |
 //! | --- | --- | --- |
@@ -10,12 +10,15 @@
 //! either.
 
 use pmix_proto::{Event, request};
-use pmix_types::{Info, Proc, Status, Text, keys};
+use pmix_types::{Info, IntoOwned as _, Measure, Proc, Status, Text, keys};
 
-use super::{Of, Question};
+use super::{Of, OpId, Operations, Question, Step};
 use crate::Error;
 use crate::group::Decision;
 use crate::group::said::{about, bad, group_of, notify, value};
+
+/// The largest size of the events of questions that wait for the acknowledgment of the server: that of unread events.
+const MAX_ASKED_BYTES: usize = 64 << 20;
 
 impl Question {
     /// Returns the question in an event about a construct, if there is one. `constructs` returns `true` if this process
@@ -57,6 +60,24 @@ impl Question {
             None => *asked,
         };
         Some(notify(status, name, vec![self.about.clone()], more))
+    }
+}
+
+impl Operations {
+    /// Queues a question to the program. Without room for the event, the directives of the invitation apply.
+    pub(super) fn ask(&mut self, op: OpId, about: Proc<'static>, event: &Event<'static>) {
+        let of = Of::Operation(op);
+        let question = Question { of, about };
+        let bytes = self.asked_bytes.saturating_add(event.measure(Measure::All));
+        // The questions wait here until the server has acknowledged the registration for events, which it may not do.
+        let kept = (bytes <= MAX_ASKED_BYTES).then(|| event.try_clone().ok());
+        match kept.flatten() {
+            Some(event) => {
+                self.asked_bytes = bytes;
+                self.steps.push_back(Step::Ask(question, event));
+            }
+            None => self.decide(&question, None),
+        }
     }
 }
 

@@ -4,11 +4,14 @@
 use std::collections::{HashMap, HashSet};
 
 use pmix_proto::{Event, request};
-use pmix_types::{Info, Proc, Status, Text, Value, keys};
+use pmix_types::{Info, Proc, Status, Text, Value, keys, memory};
 
 use crate::Error;
 use crate::group::Decision;
 use crate::group::said::{about, bad, membership, notify, says};
+
+/// The memory of an invited process in bytes: two lists, and two sets of which a quarter is free.
+const BYTES_OF_EACH: usize = 6 * size_of::<Proc<'_>>();
 
 /// The directives of an invitation, apart from the time limit.
 #[derive(Clone, Copy, Debug)]
@@ -71,16 +74,16 @@ impl Invite {
         procs: Vec<Proc<'static>>,
         infos: &[Info<'_>],
     ) -> Result<(Self, Vec<Proc<'static>>), Error> {
-        let everyone: HashSet<_> = procs.iter().cloned().collect();
-        Self::of(own, procs, everyone, Directives::new(infos))
+        Self::of(own, procs, Directives::new(infos))
     }
 
     fn of(
         own: &Proc<'static>,
         procs: Vec<Proc<'static>>,
-        everyone: HashSet<Proc<'static>>,
         directives: Directives,
     ) -> Result<(Self, Vec<Proc<'static>>), Error> {
+        memory::check(procs.len().saturating_mul(BYTES_OF_EACH))?;
+        let everyone: HashSet<_> = procs.iter().cloned().collect();
         if !everyone.contains(own) {
             return Err(bad("the leader of a group is not among its members"));
         }
@@ -115,8 +118,7 @@ impl Invite {
         procs: Vec<Proc<'static>>,
         directives: Directives,
     ) -> Result<(Self, Vec<Proc<'static>>), Error> {
-        let everyone = procs.iter().cloned().collect();
-        Self::of(own, procs, everyone, directives)
+        Self::of(own, procs, directives)
     }
 
     /// Returns the additional infos of the invitation.
