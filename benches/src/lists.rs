@@ -26,7 +26,7 @@ pub(crate) fn title(kind: &str) -> &str {
 /// Returns the path of the file with a node list and writes the file if it does not exist.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub(crate) fn nodes(dir: &Path, kind: &str, count: u64) -> Result<PathBuf, String> {
     file(dir, &format!("{kind}-{count}"), || node_text(kind, count))
 }
@@ -34,7 +34,7 @@ pub(crate) fn nodes(dir: &Path, kind: &str, count: u64) -> Result<PathBuf, Strin
 /// Returns the path of the file with a process map of `nodes` nodes and writes the file if it does not exist.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub(crate) fn procs(dir: &Path, kind: &str, nodes: u64, each: u64) -> Result<PathBuf, String> {
     file(dir, &format!("{kind}-{nodes}x{each}"), || {
         let mut text = String::new();
@@ -60,7 +60,7 @@ pub(crate) fn procs(dir: &Path, kind: &str, nodes: u64, each: u64) -> Result<Pat
 fn file(dir: &Path, name: &str, text: impl FnOnce() -> String) -> Result<PathBuf, String> {
     let path = dir.join(format!("{name}.txt"));
     if !path.exists() {
-        // Complete or absent: a run that was stopped leaves no short list behind.
+        // Write to another name first, so that a run that was stopped leaves no incomplete list.
         let part = dir.join(format!("{name}.part"));
         std::fs::write(&part, text())
             .and_then(|()| std::fs::rename(&part, &path))

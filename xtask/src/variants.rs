@@ -11,7 +11,7 @@ use crate::test::{lints, tests};
 /// Lints the builds without optional features and tests the second compression back end.
 pub(crate) fn run() -> Outcome {
     let mut outcome = Outcome::default();
-    // Encoders are optional, including compress; hosts and clients are not.
+    // All encoders are optional, also compress. Hosts and clients are not optional.
     let bare = ["pmix-cli", "pmix-capi", "pmix"].map(|name| ["--package", name]);
     let bare = [
         bare.as_flattened(),

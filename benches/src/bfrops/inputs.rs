@@ -7,7 +7,8 @@ use bfrops::{Encoder, Layout, Module};
 use pmix_random::{Seeded, Source};
 use pmix_types::{DataArray, Info, Proc, Rank, Value};
 
-/// One kind of data, in one file as one call for all and in another as one call for each.
+/// One kind of data. One file contains a single call with all data, another file contains a call
+/// for each datum.
 pub(crate) struct Input {
     /// The name in the table.
     pub(crate) name: &'static str,

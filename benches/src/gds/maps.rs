@@ -11,11 +11,11 @@ use pmix_interop::random::Random;
 pub(super) enum Shape {
     /// `pmix[...]`, consecutive nodes and ranks in blocks.
     Native,
-    /// The same as plain lists after `raw:`, which every release takes.
+    /// The same maps as plain lists after `raw:`, which every release accepts.
     Raw,
-    /// The same as plain text.
+    /// The same maps as plain text.
     Text,
-    /// The same as our own encoder folds them.
+    /// The same maps, folded by our own encoder.
     Fold,
     /// `pmix[...]` with 3 % of the names missing, and one process fewer on some nodes.
     Uneven,

@@ -62,7 +62,7 @@ const FIGURES: [Figure; 6] = [
     },
 ];
 
-/// The jobs that the peers register, too. The last one takes each peer a minute.
+/// The jobs that the peers also register. Each peer needs a minute for the last one.
 const BESIDE: [(Shape, u32, u32); 5] = [
     (Shape::Native, 16, 8),
     (Shape::Native, 256, 64),
@@ -126,7 +126,7 @@ pub(super) fn registering_in_c(library: &Library, report: &mut Report) -> Result
     let files = job.write(&install::scratch("bench/gds")?)?;
     let run = || ours.register(&files, job.nodes, CYCLES);
     for peer in programs::theirs() {
-        // Ours before and after, so that a busy moment of the machine falls on both.
+        // Measure ours before and after the peer, so that other load on the machine affects both.
         let before = run();
         let theirs = peer.register(&files, job.nodes, CYCLES);
         let mine = before.and_then(|before| Ok(before.or_better(run()?)));
@@ -160,7 +160,7 @@ fn beside_peers(
         let cycles = if job.nodes >= QUICK { 0 } else { 5 };
         peer.run(&files, job.nodes, cycles, &[])
     };
-    // Ours before and after, so that a busy moment of the machine falls on both.
+    // Measure ours before and after the peer, so that other load on the machine affects both.
     let before = ours.run(&files, job.nodes, 20, &[]);
     let theirs: Vec<_> = peers.iter().map(run).collect();
     let after = ours.run(&files, job.nodes, 20, &[]);
@@ -311,7 +311,7 @@ fn alone(ours: &Program, report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-/// Measures a registration of maps that the host has folded, which makes no text of them.
+/// Measures a registration of maps that the host has folded. It expands no map to text.
 fn handed_over(job: Job, figures: &Figures) -> Result<Row, String> {
     let (register, peak) = (figures.get("register")?, figures.get("peak")?.least);
     let used = size(figures.get("memory")?.least);

@@ -73,7 +73,7 @@ fn one(
     let release = peer.name.split("rc").next().unwrap_or_default();
     let words = [extra, &["reply", release]].concat();
     let mine = || ours.run(files, JOB.nodes, 0, &words);
-    // Ours before and after, so that a busy moment of the machine falls on both.
+    // Measure ours before and after the peer, so that other load on the machine affects both.
     let before = mine()?;
     let theirs = Server::start(peer, files, extra).and_then(|server| server.time());
     let mine = before.or_better(mine()?);

@@ -112,7 +112,7 @@ fn served(field: &Field, size: u32, fences: u32) -> Result<f64, String> {
         return Err("the other launchers do not take our client".to_owned());
     };
     let mut command = Command::new("sh");
-    // A limit that leaves no room for two descriptors a client.
+    // The limit allows fewer than two descriptors for each client.
     command.args(["-c", "ulimit -n 1100; exec \"$@\"", "sh"]);
     command
         .arg(pmix)

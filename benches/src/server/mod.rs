@@ -2,8 +2,8 @@
 //! `cargo xtask bench server`: measures what a session costs, beside hosts with the real libraries and
 //! prterun, with the same client binaries in the same run.
 //!
-//! The clients read the processor clock of the process that serves them. So the figures leave out the forks and
-//! other work of a launcher, and every server is measured in the same way.
+//! The clients read the processor clock of the process that serves them. The figures therefore
+//! exclude the forks and other work of a launcher, and every server is measured in the same way.
 
 mod clients;
 mod commands;

@@ -73,8 +73,8 @@ impl<'a> Decoder<'a> {
         self
     }
 
-    /// Lets the following data take `bytes` of memory, whatever earlier data took. A caller that
-    /// drops each datum after use calls this.
+    /// Sets the memory limit of the following data to `bytes`. The memory of earlier data does not
+    /// count. A caller that drops each datum after use calls this function.
     pub const fn allow_memory(&mut self, bytes: usize) {
         self.most_memory = bytes;
         self.memory = bytes;

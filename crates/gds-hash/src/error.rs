@@ -33,7 +33,7 @@ impl Error {
         Self::new(Status::ERR_BAD_PARAM, message)
     }
 
-    /// Creates an error for a value that was not found. The message tells where it was searched.
+    /// Creates an error for a value that was not found. The message names the searched data.
     #[cold]
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(Status::ERR_NOT_FOUND, message)

@@ -123,7 +123,7 @@ fn print(out: &mut Out, style: Style, params: &Params, infos: &[ParamInfo]) -> R
     Ok(())
 }
 
-/// Returns the effective value: an empty value means the default, whatever its source.
+/// Returns the effective value. An empty value of any source means the default.
 fn in_force(info: &ParamInfo) -> (String, &Source) {
     let value = match info.setting.value.trim() {
         "" => &info.default,

@@ -107,8 +107,9 @@ fn meant(mut error: clap::Error, command: &clap::Command, words: &[OsString]) ->
     error
 }
 
-/// Adds the replacement for an option of another launcher to an error about an unknown option of `pmix run`.
-/// It replaces clap's advice to use `--`, after which the option would be taken for the program.
+/// Adds the replacement for an option of another launcher to an error about an unknown option of
+/// `pmix run`. It replaces clap's advice to use `--`, because the option would become the program
+/// after `--`.
 fn meant_option(mut error: clap::Error, command: &clap::Command) -> clap::Error {
     error.remove(ContextKind::Suggested);
     let (known, is_near) = match (

@@ -282,8 +282,8 @@ fn all_if(is_asked: bool, layout: &Layout) -> BTreeSet<Rank> {
     }
 }
 
-/// Returns the handling of output. The separate files of processes need neither tags nor whole
-/// lines, so these options imply a copy to the launcher's streams.
+/// Returns the handling of output. Separate files for each process do not need tags or whole lines,
+/// so these options imply a copy to the launcher's streams.
 fn output(args: &mut Run) -> Result<Output, Failure> {
     let form = match args {
         _ if args.tag_output => OutputForm::Tagged,

@@ -12,8 +12,8 @@ pub enum Notation {
     /// in the same order. Of three and more brackets, Slurm varies the last one fastest, and then
     /// the first.
     Slurm,
-    /// ClusterShell. Text may follow the last bracket. A name may have several brackets, of which
-    /// the rightmost varies fastest. Ranges are written with steps if that is shorter.
+    /// ClusterShell. Text may follow the last bracket. A name may have several brackets. The
+    /// rightmost one varies fastest. Ranges are written with steps if that is shorter.
     ClusterShell,
 }
 

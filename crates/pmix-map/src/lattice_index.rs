@@ -19,7 +19,8 @@ use crate::lattice::{self, Dim};
 /// The maximum number of distinct steps that have their own table.
 const MAX_STEPS: usize = 24;
 
-/// The maximum length of rows whose numbers are indexed one by one, whatever their step.
+/// The maximum length of a row whose numbers are always indexed one by one. The step of such a row
+/// does not matter.
 const SHORT: u64 = 4;
 
 /// The maximum length of rows whose numbers are indexed one by one if no table is left for their

@@ -16,14 +16,14 @@
 //! map of any size. Irregular lists take about as much memory as their text.
 //!
 //! Names are bytes, not text: any byte but the separator is allowed. Order, duplicates and empty
-//! names are kept. Two maps are equal if they have the same names or ranks in the same order,
-//! whatever their blocks. [`Limits`] are checked before anything is stored. All reads take `&self`
+//! names are kept. Two maps are equal if they have the same names or ranks in the same order, even
+//! if their blocks differ. [`Limits`] are checked before anything is stored. All reads take `&self`
 //! and may run on any number of threads at once.
 //!
 //! [`rank_faults`] and [`duplicate_names`] find faults in maps: missing and doubled ranks, repeated
 //! names. The crate `pmix-hostlist` reads lists of names in users' notations, such as `n[1-4]`.
 //!
-//! The crate knows no encodings: schemes build maps through [`NodeListBuilder`] and
+//! The crate contains no encodings: schemes build maps through [`NodeListBuilder`] and
 //! [`ProcMapBuilder`], read them through [`NodeList::for_each_run`] and [`ProcMap::blocks`], and
 //! share the inner loops of [`scan`]. `cargo bench -p pmix-map` measures the cost of maps.
 //!

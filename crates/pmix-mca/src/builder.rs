@@ -13,8 +13,8 @@ use crate::{Error, Params, PluginFile, Setting, Source, mca_file, toml_file};
 /// The prefix of a parameter's name in the environment.
 pub(crate) const PREFIX: &str = "PMIX_MCA_";
 
-/// A builder that collects the layers of parameters. A higher layer takes precedence, whatever the
-/// order of the calls. Within a layer, the last call takes precedence.
+/// A builder that collects the layers of parameters. A higher layer takes precedence. The order of
+/// the calls for different layers does not matter. Within a layer, the last call takes precedence.
 #[derive(Clone, Debug, Default)]
 pub struct ParamsBuilder {
     params: Params,

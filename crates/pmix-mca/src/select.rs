@@ -18,7 +18,7 @@ use crate::{Error, Params, Source};
 pub struct Header<'a> {
     /// The component's name.
     pub name: &'a str,
-    /// The built-in priority; the highest is asked first.
+    /// The built-in priority. The component with the highest priority comes first.
     pub priority: i32,
     /// `true` if the component is active without configuration.
     pub enabled: bool,

@@ -27,7 +27,7 @@ pub enum Source {
     CommandLine,
     /// A call by the embedding program.
     Api,
-    /// The host of a plugin. Only the host knows the actual source.
+    /// The host of a plugin. Only the host can name the actual source.
     Host,
 }
 

@@ -118,7 +118,7 @@ impl ClientConnection {
     /// There is no handshake, because both ends know each other and pack in the same form.
     ///
     /// The other end may still send requests. A message whose tag belongs to no request of this
-    /// side is such a request. The reply to it is `PMIX_ERR_NOT_SUPPORTED`.
+    /// side is a request of the other end. The reply to it is `PMIX_ERR_NOT_SUPPORTED`.
     #[must_use]
     pub fn with_client(form: PeerForm, server: Proc<'static>, max_payload: u32) -> Self {
         Self {
@@ -137,8 +137,8 @@ impl ClientConnection {
     }
 
     /// Records the release of the server, for example `4.2.2`. A server that is older than this
-    /// client expects requests in the form of its own release, whatever the hello says. Its replies
-    /// have the form of the hello.
+    /// client expects requests in the form of its own release, even if the hello has another form.
+    /// Its replies have the form of the hello.
     pub fn speak_to(&mut self, version: &[u8]) {
         let server = PeerForm::new(self.form.layout, version);
         if (server.major, server.minor) < (self.form.major, self.form.minor) {

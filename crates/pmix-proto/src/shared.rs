@@ -9,7 +9,8 @@
 //! | `i`, rank | nothing; present if all values of this process are |
 //! | `p`, rank | `PMIX_KVAL` each: the data that the process put, as in a reply to a get |
 //!
-//! Frozen: append only. All values are packed in [`form`], whatever form the connection uses.
+//! Frozen: append only. All values are packed in [`form`], which does not depend on the form of the
+//! connection.
 
 use bfrops::{Layout, Module};
 use pmix_types::{Kval, Rank, Value};

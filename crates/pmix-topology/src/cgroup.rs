@@ -18,8 +18,8 @@ pub(crate) struct Allowed {
 }
 
 impl Allowed {
-    /// Returns what the control group of this process may use. `root` is `/`, or a directory with
-    /// its layout.
+    /// Returns the resources that the control group of this process may use. `root` is `/`, or a
+    /// directory with its layout.
     pub(crate) fn of_process(root: &Path) -> Self {
         Self::read(root).unwrap_or_default()
     }

@@ -65,7 +65,7 @@ impl Cpuset {
         Ok(Self { words, is_endless }.trimmed())
     }
 
-    /// Returns the set as words of 64 processors, lowest first. [`Cpuset::is_endless`] tells
+    /// Returns the set as words of 64 processors, lowest first. [`Cpuset::is_endless`] states
     /// whether all processors after them are in the set.
     #[must_use]
     pub fn words(&self) -> &[u64] {

@@ -13,7 +13,7 @@ use crate::{Cpuset, Error, Level};
 /// A kind of object in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A level that PMIx knows, except for memories, which are attached to the tree.
+    /// A level that PMIx defines, except for memories, which are attached to the tree.
     Known(Level),
     /// A cache of level 4 or 5.
     FarCache(u8),

@@ -28,8 +28,7 @@ pub struct ErrorDetail {
 }
 
 impl ErrorDetail {
-    /// Creates an error from a message: a lower-case fragment that says what is wrong and what to
-    /// do.
+    /// Creates an error from a message: a lower-case fragment that names the fault and what to do.
     #[cold]
     pub fn new(status: Status, what: impl Into<String>) -> Self {
         Self {

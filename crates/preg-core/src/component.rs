@@ -18,7 +18,7 @@ pub type Query = fn(&Params) -> Result<Option<Box<dyn Scheme>>, Error>;
 pub struct Component {
     /// The name, as used in `PMIX_MCA_preg` and `plugins.toml`.
     pub name: &'static str,
-    /// The built-in priority; the highest is asked first.
+    /// The built-in priority. The component with the highest priority comes first.
     pub priority: i32,
     /// `true` if the component is active unless a parameter disables it.
     pub enabled: bool,

@@ -14,7 +14,8 @@ pmix_types::error_type! {
 }
 
 impl Error {
-    /// Creates an error with a status and a message: a lower-case fragment that says what to do.
+    /// Creates an error with a status and a message: a lower-case fragment that names the required
+    /// action.
     pub fn new(status: Status, message: impl Into<String>) -> Self {
         ErrorDetail::new(status, message).into()
     }

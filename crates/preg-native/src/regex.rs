@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The regex2 form: the same text with one NUL that the length includes, as in the raw form.
 //!
-//! Neither a regex2 nor a request to encode or expand one tells the kind of map. Text of digits,
-//! `,`, `-`, blanks and `;` is treated as a process map, other text as a node map. A list that
-//! could be both, with different results, is declined.
+//! A regex2 does not contain the kind of its map. A request to encode or to expand a regex2 does
+//! not contain it either. Text of digits, `,`, `-`, blanks and `;` is treated as a process map,
+//! other text as a node map. A list that could be both, with different results, is declined.
 
 use pmix_map::{Error as MapError, Limits};
 use pmix_types::memory;

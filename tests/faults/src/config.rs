@@ -177,7 +177,7 @@ pub(super) fn sessions(field: &Field) -> Result<Verdict, String> {
     fs::create_dir(&shared).map_err(fault)?;
     fs::set_permissions(&shared, Permissions::from_mode(0o1777)).map_err(fault)?;
     let names = field.count(150_000, 1_000);
-    // Occupy every name that the next launchers would have if names only held the process ID.
+    // Occupy every name that the next launchers would have if a name contained only the process ID.
     let next = std::process::id();
     for number in 0..names {
         let (pid, number) = (next as usize + number / 50, number % 50);

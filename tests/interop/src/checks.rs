@@ -20,7 +20,7 @@ pub(crate) struct Case {
 /// The highest rank that every release carries; no release expands the next one.
 const HIGHEST_RANK: u64 = 2_147_483_646;
 
-/// The most leading letters of a name that every release accepts.
+/// The maximum number of leading letters of a name that every release accepts.
 const LONGEST_PREFIX: usize = 49;
 
 impl Case {

@@ -187,7 +187,7 @@ fn addresses(random: &mut Random) -> Vec<String> {
         .collect()
 }
 
-/// Returns interleaved kinds of names, which the real encoders regroup and so lose the order.
+/// Returns interleaved kinds of names. The real encoders regroup them, so that their order is lost.
 fn interleaved(random: &mut Random) -> Vec<String> {
     let kinds = ["login", "n", "m", "", "x-1-", "n", "service.example"];
     (1..=random.within(3, 60))

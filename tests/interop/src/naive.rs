@@ -4,7 +4,7 @@
 //! It accepts only the documented grammar and rejects anything else, so that a wrong value of a library is
 //! distinguished from a value that our decoder reads wrongly.
 
-/// The most elements that are expanded; a larger range is taken for a wrong number.
+/// The maximum number of expanded elements. A larger range is assumed to contain a wrong number.
 const MOST: u64 = 1 << 20;
 
 /// Returns the list that a value of the text forms encodes, or `None` if the grammar does not allow it.

@@ -131,8 +131,8 @@ const BFROPS: &[&str] = &[
     "bytes.c",
 ];
 
-/// A real library and headers to compile against. The headers of any release serve: the public API that our programs
-/// use has not changed since 4.
+/// A real library and headers to compile against. The headers of any release can be used, because
+/// the public API that our programs use has not changed since release 4.
 #[derive(Clone)]
 pub struct Library {
     include: PathBuf,

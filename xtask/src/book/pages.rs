@@ -35,7 +35,7 @@ impl Pages {
             .strip_suffix(".md")
             .filter(|file| root().join(file).is_file())
         {
-            // Show a linked file that is no document as a page.
+            // A linked file that is not a document becomes a page that shows it.
             Some(file) => shown(file, &read(file)?),
             None => self.linked(path, &read(path)?)?,
         };

@@ -21,7 +21,7 @@ const TOP: [&str; 4] = [
 /// The directories of documents.
 const FOLDERS: [&str; 2] = ["docs", "docs/decisions"];
 
-/// Link targets that are not installed, as they are read in the sources.
+/// Link targets that are not installed, because they are part of the sources.
 const SOURCES: [&str; 8] = [
     "crates",
     "data",

@@ -54,7 +54,7 @@ pub(crate) struct Cell {
     pub(crate) regex2: &'static [&'static str],
     /// The payloads that it decodes besides text.
     pub(crate) reads: &'static [Payload],
-    /// The payloads that it cannot recognize, as no component has their tags.
+    /// The payloads that it cannot recognize, because no component has their tags.
     pub(crate) unknown: &'static [Payload],
     /// `true` if it compresses with zstd.
     pub(crate) writes_zstd: bool,

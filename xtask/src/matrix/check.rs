@@ -115,7 +115,8 @@ cell                               writes                       as regex2       
             };
         }
         if status != Some(0) {
-            // Sent as plain text, such a list would be taken for an encoded value.
+            // If such a list were sent as plain text, the reader would decode it as an encoded
+            // value.
             let ambiguous = list.looks_encoded() && expected.contains(&"plain");
             return if refuses || ambiguous {
                 Ok(None)
@@ -148,7 +149,8 @@ cell                               writes                       as regex2       
     }
 
     fn decode(&mut self, pmix: &Pmix, lists: &[List], values: &Values, faults: &mut Vec<String>) {
-        // Skip text with a tag that no component here has: it cannot be distinguished from a list.
+        // Skip text whose tag belongs to no component of this cell, because it cannot be
+        // distinguished from a list.
         let known = |(value, _): &(&Written, &usize)| {
             value.kind.is_some() || !self.cell.unknown.contains(&value.payload)
         };

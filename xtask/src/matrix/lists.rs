@@ -36,7 +36,8 @@ impl List {
         }
     }
 
-    /// Returns `true` if the list itself looks like an encoded value, for which a reader may take it.
+    /// Returns `true` if the list itself looks like an encoded value, so that a reader may decode
+    /// it.
     pub(crate) fn looks_encoded(&self) -> bool {
         let tags = ["pmix[", "raw:", "blob:", "fold:", "rle:"];
         tags.iter().any(|tag| self.text.starts_with(tag))

@@ -2,9 +2,10 @@
 //! The rule of plain language: phrases that technical English does not use, in comments, documents, messages and names of
 //! tests.
 //!
-//! `docs/style.md` has the rules with examples. A phrase here is a sign of a sentence that needs two readings; a sentence
-//! without one may need them all the same. The numbers in [`ALLOWED`] count what is left. They only shrink: a place with
-//! fewer phrases than its number is a fault as well, so that the number follows.
+//! `docs/style.md` has the rules with examples. A phrase of this list is a sign of a sentence that
+//! needs two readings. Other sentences may also need two. [`ALLOWED`] has the number of phrases
+//! that remain in each place. A place with fewer phrases than its number is a fault as well, so
+//! that the numbers only decrease.
 
 use std::collections::BTreeMap;
 
@@ -152,7 +153,7 @@ impl Reader {
             for hit in pattern.find_iter(text) {
                 let rest = text.get(hit.end()..).unwrap_or_default();
                 let is_excepted = match except {
-                    // A question is a sentence as it should be.
+                    // A question may have this form.
                     Some("?") => rest
                         .split('.')
                         .next()
@@ -215,7 +216,7 @@ impl Reader {
     }
 }
 
-/// Returns the place that a file counts for: its crate, or its first folder.
+/// Returns the place to which a file belongs: its crate, or its first folder.
 fn place(path: &str) -> String {
     let depth = if path.starts_with("crates/") { 2 } else { 1 };
     path.split('/').take(depth).collect::<Vec<_>>().join("/")
@@ -230,7 +231,7 @@ fn is_read(file: &File) -> bool {
     (path.ends_with(".rs") || path.ends_with(".md")) && !is_generated && !names_phrases
 }
 
-/// Checks that no place has more phrases, or fewer, than its number says.
+/// Checks that the number of phrases in each place is the number in [`ALLOWED`].
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     match toml::from_str(ALLOWED) {
         Ok(allowed) => faults(tree, allowed),

@@ -64,7 +64,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("pmix-topology", &["pmix-types", "pmix-files"]),
     ("pmix-hostlist", &["pmix-types", "pmix-map"]),
     ("pmix-proto", &["pmix-types", "bfrops"]),
-    // Encoders, plugins and parameters are hidden by the trait that reads maps.
+    // The trait that reads maps hides encoders, plugins and parameters.
     ("gds-hash", &["pmix-types", "bfrops", "pmix-map"]),
     (
         "pmix-engine",

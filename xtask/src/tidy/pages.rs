@@ -18,7 +18,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     let is_page = |file: &&File| {
         let known = ["README.md", "CONTRIBUTING.md", "SECURITY.md"];
         let in_docs = file.path.starts_with("docs/") && file.path.ends_with(".md");
-        // A decision describes the files at its time.
+        // A decision describes the files that existed when it was made.
         let is_record = file.path.starts_with("docs/decisions/");
         (in_docs && !is_record) || known.contains(&file.path.as_str())
     };
@@ -75,7 +75,8 @@ fn cells(line: &str) -> Option<Vec<&str>> {
     Some(row.split('|').map(str::trim).collect())
 }
 
-/// Returns `true` if a code span is a path of the repository. A pattern for several files is none.
+/// Returns `true` if a code span is a path of the repository. A pattern for several files is not a
+/// path.
 fn is_path(span: &str) -> bool {
     let first = span.split('/').next().unwrap_or_default();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);

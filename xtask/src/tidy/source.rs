@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A Rust file as tokens: its literals, functions, paths, and test lines.
 //!
-//! The lexer is `proc-macro2`, so a rule about code is not misled by a comment, nor a rule about literals by code.
-//! Comments are no tokens; comments on lines of their own are read from the text.
+//! The lexer is `proc-macro2`, so a rule about code ignores comments, and a rule about literals
+//! ignores code. Comments are not tokens. Comments on their own lines are read from the text.
 
 use proc_macro2::{Delimiter, Group, Literal, Span, TokenStream, TokenTree};
 

@@ -194,8 +194,8 @@ impl<'a> Decoder<'a> {
     }
 
     /// Unpacks an encoded map in string form up to its NUL, for a reader without framer. Returns
-    /// `None` if the next byte is neither a letter nor punctuation: then it is the count of a pack
-    /// call.
+    /// `None` if the next byte is not a letter and not punctuation, because such a byte is the
+    /// count of a pack call.
     ///
     /// # Errors
     /// The text is only the tag of the map, which continues after the NUL. Only its scheme can

@@ -101,7 +101,7 @@ impl WireType for ThreadCount {
 
 /// A list that is unpacked, but not packed.
 ///
-/// DEVIATION: releases with this type cannot unpack the lists of each other, nor even their own,
+/// DEVIATION: releases with this type cannot unpack the lists of other releases or their own lists,
 /// but all unpack an empty list; `lists_of_node_statistics_are_read_and_not_sent`.
 struct Unsent<K>(PhantomData<K>);
 

@@ -254,8 +254,8 @@ impl ModexStore {
     }
 
     /// Returns `true` if a process ever replaced or removed a value, or was removed with its
-    /// values: then the cache of a client may have an outdated value. A new key is not a change,
-    /// nor is the commit of an equal value.
+    /// values. The cache of a client may then have an outdated value. A new key is not a change.
+    /// The commit of an equal value is not a change either.
     #[must_use]
     pub const fn has_changed(&self) -> bool {
         self.has_changed
@@ -281,8 +281,8 @@ impl ModexStore {
     /// Returns the bytes of heap memory of the data. Equal values that several processes share
     /// after a fence count once.
     ///
-    /// This is for monitoring a server: it visits all data, and estimates values that are neither
-    /// strings nor bytes by their size in a C program.
+    /// This function is for monitoring a server, because it visits all data. For a value that is
+    /// not a string and not bytes, it uses the size of the value in a C program.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let mut seen = HashSet::new();

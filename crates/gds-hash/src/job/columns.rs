@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The values of many processes or nodes, by key and then by the number of the process or node.
 //!
-//! A host that describes every process registers millions of values, of which few are distinct.
+//! A host that describes every process registers millions of values, but only few distinct ones.
 //! Each key has a column of numbers: the value itself if it is a number, otherwise its index in a
 //! pool of distinct values. A column whose numbers count or repeat is stored as runs, any other as
 //! an array with the smallest sufficient integer width.

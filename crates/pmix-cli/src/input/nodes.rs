@@ -189,8 +189,9 @@ pub(crate) fn text_of(list: &NodeList, limits: &Limits) -> Result<Vec<u8>, Failu
 
 // The nodes and cores of a Flux job, from its resource set R.
 //
-// Source: Flux RFC 20 (resource set, version 1), RFC 22 (sets of numbers) and RFC 29 (lists of hosts). The
-// hosts of `nodelist` belong to the ranks in ascending order, whatever their order in `R_lite`.
+// Source: Flux RFC 20 (resource set, version 1), RFC 22 (sets of numbers) and RFC 29 (lists of
+// hosts). The hosts of `nodelist` belong to the ranks in ascending order. The order of the ranks in
+// `R_lite` does not matter.
 
 /// A resource set of Flux: the fields with the nodes and cores of a job.
 #[derive(Deserialize)]

@@ -175,7 +175,7 @@ fn pack(
     let Some(data_type) = type_of(request)? else {
         return Err(bad("the request has no \"type\""));
     };
-    // A type that the module does not have is rejected, whatever the value.
+    // A type that the module does not have is rejected with every value.
     if !layout.module.registers(data_type) {
         return Ok(super::encode_call(
             preg,

@@ -241,7 +241,7 @@ fn a_difference_names_nodes_and_ranks() {
     assert_eq!((same.code, same.text().as_str()), (0, ""));
 }
 
-/// Checks that a product of five columns is written as one, whatever its size.
+/// Checks that a product of five columns of any size is written as one.
 #[test]
 fn clustershell_products_have_any_number_of_columns() {
     let product = "x[1000-1024]c[0-7]s[0-7]b[0-1]n[0-3]";

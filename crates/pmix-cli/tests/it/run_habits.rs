@@ -447,8 +447,8 @@ fn an_allocation_of_one_node_says_how_many_processes_there_are() {
             allocated.stderr
         );
     }
-    // Like srun, the launcher starts one process without an explicit number of tasks, whatever the
-    // size of the node.
+    // Like srun, the launcher starts one process without an explicit number of tasks. This does not
+    // depend on the size of the node.
     let (mut command, tmp) = launcher(&["echo", "x"]);
     command
         .env("SLURM_JOB_NUM_NODES", "1")

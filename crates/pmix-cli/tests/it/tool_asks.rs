@@ -13,8 +13,8 @@ use crate::command::{Running, finish};
 
 const NAME: &str = "asked@1";
 
-/// Starts a job of two applications with two processes and one, of which the first two form a process set, and attaches
-/// the tool.
+/// Starts a job of two applications with two processes and one process. The first two processes
+/// form a process set. Then attaches the tool.
 fn job() -> (Running, Tool) {
     let named = ["--node-name", "n1", "--nspace", NAME, "--keep-going"];
     let wait = ["sh", "-c", "echo up; exec sleep 1000"];

@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 
 const NAME: &str = "measured@1";
 
-/// Starts a job of three processes, of which rank 1 is always busy.
+/// Starts a job of three processes. Rank 1 is always busy.
 fn job() -> Running {
     let script = "echo up; if [ $PMIX_RANK = 1 ]; then while :; do :; done; fi
         while :; do sleep 0.05; done";
@@ -178,7 +178,7 @@ fn at_a_terminal_snapshots_follow_each_other_until_the_job_ends() {
         .map(|line| line.replace("\x1b[K", ""))
         .collect();
     assert!(lines[0].starts_with("server measured@1.server"), "{whole}");
-    // At 60 columns the command is still shown, in place of some figures.
+    // At 60 columns the command is still shown, instead of some figures.
     assert!(lines[2].trim_end().ends_with(" command"), "{whole}");
     assert!(!lines[2].contains("MB virt"), "{whole}");
     assert!(lines[3].contains(" sh -c echo"), "{whole}");

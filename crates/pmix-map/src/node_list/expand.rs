@@ -118,7 +118,7 @@ impl NodeList {
 }
 
 impl PartialEq for NodeList {
-    /// Compares the names row by row, whatever the blocks of the lists.
+    /// Compares the names row by row. The blocks of the lists do not matter.
     fn eq(&self, other: &Self) -> bool {
         if self.len != other.len || self.bytes != other.bytes {
             return false;

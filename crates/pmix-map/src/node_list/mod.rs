@@ -62,8 +62,8 @@ enum Kind {
 /// The names of nodes in order, folded into runs: a node map.
 ///
 /// Names are bytes; order, duplicates and empty names are kept. Two lists are equal if they have
-/// the same names in the same order, whatever their blocks. All reads take `&self` and may run on
-/// any number of threads; the first call of [`Self::position`] builds its index.
+/// the same names in the same order, even if their blocks differ. All reads take `&self` and may
+/// run on any number of threads; the first call of [`Self::position`] builds its index.
 #[derive(Clone, Default)]
 pub struct NodeList {
     shapes: Shapes,

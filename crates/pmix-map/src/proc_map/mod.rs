@@ -74,9 +74,9 @@ struct Block {
 
 /// The ranks of each node of a job, in node order, folded into runs: a process map.
 ///
-/// Two maps are equal if each node has the same ranks in the same order, whatever their blocks. All
-/// reads take `&self` and may run on any number of threads; the first call of [`Self::node_of`]
-/// builds its index.
+/// Two maps are equal if each node has the same ranks in the same order, even if their blocks
+/// differ. All reads take `&self` and may run on any number of threads; the first call of
+/// [`Self::node_of`] builds its index.
 #[derive(Clone, Debug, Default)]
 pub struct ProcMap {
     blocks: Vec<Block>,
@@ -290,7 +290,7 @@ impl Ranks<'_> {
 }
 
 impl PartialEq for ProcMap {
-    /// Compares the ranks of each node, whatever the blocks of the maps.
+    /// Compares the ranks of each node. The blocks of the maps do not matter.
     fn eq(&self, other: &Self) -> bool {
         let sizes = |m: &Self| (m.num_nodes, m.num_ranks, m.bytes);
         if sizes(self) != sizes(other) {

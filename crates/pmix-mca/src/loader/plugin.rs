@@ -334,7 +334,7 @@ fn copy_operations(table: *const abi::Operations) -> Result<abi::Operations, Loa
     let whole_slots = covered - covered % size_of::<usize>();
     let mut operations = abi::Operations::default();
     // SAFETY: the plugin states that its table has `size` bytes; the copy stays within both structs
-    // and contains only whole slots, each of which is a function or NULL, as `Option` of a function
+    // and contains only whole slots. Each slot is a function or NULL, as `Option` of a function
     // requires.
     unsafe {
         ptr::copy_nonoverlapping(

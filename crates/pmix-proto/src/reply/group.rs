@@ -10,8 +10,8 @@
 //! The form depends on the release in the client's hello, because clients of 4.2 and 5.0 have the
 //! same layout. A server of 4.2 does not know the later forms. It replies to every client in the
 //! form of 4, with one number or nothing after the success. A client of a later release recognizes
-//! such a reply: after a nonzero number of members, there would be members. A client of 5.0 does
-//! not accept an empty list of members. Frozen: append only.
+//! such a reply, because no members follow the nonzero number. A client of 5.0 does not accept an
+//! empty list of members. Frozen: append only.
 //!
 //! Source: OpenPMIx, `PMIx_Group_construct` of releases 4 to 6; PMIx Standard, chapter "Process
 //! Sets and Groups".

@@ -68,7 +68,8 @@ impl<'a> Value<'a> {
     /// Converts the number to another type (`PMIx_Value_get_number`).
     ///
     /// A fraction is dropped. A whole number becomes the nearest real number, even if that differs.
-    /// A double never becomes a float, whatever its value: OpenPMIx decides that by the type.
+    /// A double never becomes a float, even if a float can represent its value, because OpenPMIx
+    /// decides by the type.
     ///
     /// # Errors
     ///

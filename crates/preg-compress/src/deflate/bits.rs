@@ -44,7 +44,7 @@ impl<'a> BitWriter<'a> {
     /// Reserves memory for `bits` more bits.
     pub(super) fn reserve(&mut self, bits: u64) {
         let bytes = usize::try_from(bits / 8).unwrap_or(usize::MAX);
-        // Each store writes a whole word, of which only the full bytes count.
+        // Each store writes a whole word. Only the full bytes of the word count.
         self.out
             .resize(self.at.saturating_add(bytes).saturating_add(16), 0);
     }

@@ -137,7 +137,7 @@ impl Preg {
     }
 }
 
-/// Returns the known parameters of the framework and of all candidates. `complete` tells that no
+/// Returns the known parameters of the framework and of all candidates. `complete` is `true` if no
 /// candidate is missing.
 fn catalog(candidates: &[Candidate], complete: bool) -> Catalog {
     let mut catalog = Catalog::new(FRAMEWORK, PARAMS);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::format::MAX_COLUMNS;
 use crate::value::push_number;
 
-/// A column: consecutive digits, of which at most the last 18.
+/// A column: the last digits of a sequence of digits, at most 18.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     /// The literal before the column, relative to the start of the record.
@@ -163,7 +163,7 @@ impl<'a> Layout<'a> {
 
 impl Slot {
     /// Returns `true` if the column can have a number of `len` digits besides the previous numbers.
-    /// `zero` tells that it has leading zeros.
+    /// `zero` is `true` if it has leading zeros.
     #[inline]
     fn takes(&mut self, len: usize, zero: bool) -> bool {
         if len == 0 || len > 18 {

@@ -62,8 +62,9 @@ fn in_turn<const N: usize>(requests: [Request<'static>; N], count: usize) -> Vec
     (0..count).flat_map(|_| requests.clone()).collect()
 }
 
-/// Returns deregistrations, which have no reply, and after each thousand a request that has one. A server that takes
-/// one message of each peer in turn needs long for all of them; the replies show that it makes progress.
+/// Returns deregistrations, which have no reply, with a request that has a reply after each
+/// thousand. A server that handles one message of each peer in turn needs long for all of them. The
+/// replies show that the server makes progress.
 fn deregistrations(count: usize) -> Vec<Request<'static>> {
     let codes = codes(1);
     let one = Request::DeregisterEvents(request::DeregisterEvents { codes });

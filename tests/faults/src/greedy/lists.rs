@@ -7,7 +7,7 @@ use pmix_types::{DataRange, Info, IofChannel, Proc, Rank, Status, Text, keys};
 /// The name of a kind and its requests.
 type Requests = (&'static str, Vec<Request<'static>>);
 
-/// The most processes that a request may name (SECURITY.md).
+/// The maximum number of processes that a request may name (SECURITY.md).
 const MOST: usize = 32 << 10;
 
 /// The number of processes named by a request that is refused.

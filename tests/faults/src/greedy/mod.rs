@@ -136,8 +136,9 @@ pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
     }
 }
 
-/// Sends a message of the greatest length without its end from every attacker, as far as the server reads. Returns how
-/// many MiB the server read of them, after a moderate message of another peer was served.
+/// Sends a message of the maximum length without its last byte from every attacker, as far as the
+/// server reads it. Returns how many MiB the server read of them, after a moderate message of
+/// another peer was served.
 fn begin_messages(uri: &Uri) -> Result<u64, String> {
     let peers: Result<Vec<_>, _> = (0..ATTACKERS).map(|rank| enter(uri, JOB, rank)).collect();
     let payload = vec![7; LONGEST];
@@ -147,7 +148,8 @@ fn begin_messages(uri: &Uri) -> Result<u64, String> {
     let sent = thread::scope(|scope| {
         let send = |mut peer: Peer| {
             scope.spawn(move || {
-                // The server stops reading at its memory limit, and the write must end then.
+                // The server stops reading at its memory limit. The write must then end at a time
+                // limit.
                 let limit = Some(Duration::from_secs(2));
                 let limited = peer.stream.set_write_timeout(limit);
                 limited.map_err(|e| e.to_string())?;

@@ -22,8 +22,8 @@ const FATAL: &[Command] = &[
     Command::JOB_CONTROL,
 ];
 
-/// Returns `true` if a request may rightfully end the job, or reaches a fault of the host: Slurm 22.05 treats a get for
-/// a process of another job as one of its own job.
+/// Returns `true` if a request may rightfully end the job, or triggers a fault of the host: Slurm
+/// 22.05 treats a get for a process of another job as one of its own job.
 fn ends_the_job(form: &PeerForm, payload: &[u8], job: &str) -> bool {
     let command = Request::command_of(form, payload);
     match Request::decode(form, None, payload) {

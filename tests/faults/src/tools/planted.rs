@@ -45,7 +45,7 @@ const fn by_root(what: &'static str, plant: Plant, reason: &'static str) -> Plan
     }
 }
 
-/// The planted files. A link owned by the user would be followed; none of these may be.
+/// The planted files. The tool follows a link that its user owns, but it must follow none of these.
 const PLANTS: &[Planted] = &[
     by_root("a link of another user", foreign_link, "65534"),
     by_root("a file of another user", foreign_file, "65534"),

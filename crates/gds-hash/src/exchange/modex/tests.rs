@@ -168,7 +168,7 @@ fn equal_data_of_processes_are_stored_once() {
         for rank in 0..200 {
             assert_eq!(remote(&found, rank), remote(&puts, rank));
         }
-        // Each process has two values of 300 bytes, of which one is shared by all processes.
+        // Each process has two values of 300 bytes. One of them is the same in all processes.
         let saved = puts.memory_bytes().saturating_sub(found.memory_bytes());
         assert!(saved > 199 * 2 * 300, "{form:?}: {saved} bytes less");
         // A later put of another value affects only the process that puts it.

@@ -252,7 +252,7 @@ impl<'r> Blob<'r> {
         }
     }
 
-    /// Packs a remote process, of which only some keys are sent.
+    /// Packs a remote process with only some of its keys.
     fn elsewhere(&mut self, rank: Rank, node: Option<&Node>) {
         self.number(Some(self.rank), rank.as_raw().into());
         let stated = self.stated_elsewhere.put(rank, &mut self.template);

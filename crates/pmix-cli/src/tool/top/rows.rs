@@ -261,7 +261,7 @@ const OPTIONAL_COLUMNS: [&str; 6] = ["MB virt", "thr", "time", "S", "pid", "MB"]
 /// The minimum width of the command; for less, columns are omitted.
 const COMMAND_WIDTH: usize = 10;
 
-/// The minimum width for the name of a job, of which the end is printed.
+/// The minimum width for the name of a job. If the name is longer, its end is printed.
 const MIN_JOB_WIDTH: usize = 8;
 
 /// Returns the header of the table and a line for each process, with the columns that fit `room`
