@@ -5,7 +5,6 @@
 //! attributes.
 
 mod attributes;
-mod contact;
 mod limits;
 mod names;
 mod open;

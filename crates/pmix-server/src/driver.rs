@@ -6,14 +6,11 @@
 
 mod acceptor;
 mod connection;
-mod connections;
-mod given_up;
 mod outbox;
-mod refusal_log;
 mod turn;
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,15 +20,14 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use pmix_engine::{Engine, PeerId};
 use pmix_proto::PeerForm;
 
-use self::acceptor::Acceptor;
-use self::connections::{Connections, HOST, LISTENER, WAKER};
-use self::refusal_log::RefusalLog;
+use self::acceptor::{Acceptor, RefusalLog};
+use self::connection::{Connections, HOST, LISTENER, WAKER};
 use crate::Error;
 use crate::engine_handle::{EngineHandle, Taker, Wait, Work};
-use crate::host::{Host, OwnUpcalls};
+use crate::host::{self, Host, OwnUpcalls, WireObserver};
 use crate::rendezvous::Rendezvous;
 use crate::shared::SharedTables;
-use crate::wire_observer::WireObserver;
+use connection::Connection;
 
 /// Maximum number of readiness events of one poll.
 const EVENTS: usize = 256;
@@ -250,5 +246,46 @@ fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
+    }
+}
+
+impl Driver {
+    /// Removes the requested connections that the engine gives up. The engine has handled all their input, and no
+    /// output is pending.
+    fn give_up(&mut self, engine: &mut Engine, now: Instant) {
+        let handle = Arc::clone(&self.handle);
+        // The engine is locked, so no input arrives between its check and the removal of the socket.
+        let found = handle.take_wanted(|proc| engine.give_up(proc, now));
+        for ((peer, form), take) in found {
+            let token = self.connections.token(peer);
+            let Some(connection) = token.and_then(|token| self.connections.remove(token)) else {
+                continue;
+            };
+            self.acceptor.resume();
+            if let Some(observer) = &mut self.observer {
+                observer.closed(peer);
+            }
+            match self.socket(connection) {
+                Ok(stream) => self.given_up.push((stream, form, take)),
+                // Dropping the callback notifies the requester that the connection will not be passed on.
+                Err(error) => tracing::warn!(%peer, %error, "cannot close a connection"),
+            }
+        }
+    }
+
+    /// Passes the connections to the host with no lock held.
+    fn hand_over(&mut self) {
+        for (stream, form, take) in self.given_up.drain(..) {
+            host::guarded("take_connection", || take(stream, form));
+        }
+    }
+
+    /// Returns the blocking socket of a connection, which this driver no longer polls.
+    fn socket(&self, mut connection: Connection) -> io::Result<TcpStream> {
+        self.poll.registry().deregister(&mut connection.stream)?;
+        let stream = TcpStream::from(connection.stream.as_fd().try_clone_to_owned()?);
+        // The new owner expects a socket as the standard library opens it.
+        stream.set_nonblocking(false)?;
+        Ok(stream)
     }
 }

@@ -2,7 +2,6 @@
 //! The environment variables from which a client learns its name and its server.
 
 mod local_support;
-mod setup_envars;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -12,11 +11,11 @@ use std::sync::Arc;
 use pmix_mca::Environment;
 use pmix_proto::request::PREFETCH_VARIABLE;
 use pmix_proto::shared;
-use pmix_types::Proc;
+use pmix_types::{Envar, Info, IntoOwned, Proc, Text, Value, keys};
+
+use crate::shared::SharedTables;
 
 pub(crate) use self::local_support::LocalSupport;
-pub(crate) use self::setup_envars::setup_envars;
-use crate::shared::SharedTables;
 
 /// The release of OpenPMIx that this server behaves like, as its clients understand it.
 ///
@@ -101,6 +100,54 @@ impl Fork {
             .add(&proc.nspace, &self.environment, &mut environment);
         environment
     }
+}
+
+/// The prefix of the MCA parameters of this library.
+const OWN: &str = "PMIX_MCA_";
+
+/// Programming models, with the prefixes of the variables that their libraries read.
+const MODELS: [(&str, &[&str]); 3] = [
+    ("ompi", &["OMPI_"]),
+    ("open-mpi", &["OMPI_"]),
+    ("oshmem", &["OMPI_", "SHMEM_"]),
+];
+
+/// Returns the variables that the infos of a `setup_application` request, each as `PMIX_SET_ENVAR`.
+pub(crate) fn setup_envars(environment: &Environment, infos: &[Info<'_>]) -> Vec<Info<'static>> {
+    let asked = |key| infos.iter().any(|i| i.key.is(key) && i.truth().is_true());
+    if !asked(keys::SETUP_APP_ENVARS) && !asked(keys::SETUP_APP_ALL) {
+        return Vec::new();
+    }
+    let model = [keys::PROGRAMMING_MODEL, keys::MODEL_LIBRARY_NAME];
+    let models = infos
+        .iter()
+        .filter(|i| model.iter().any(|key| i.key.is(key)));
+    let names: Vec<_> = models.filter_map(|i| i.value.as_text().ok()?).collect();
+    let prefixes = MODELS
+        .iter()
+        .filter(|(name, _)| names.iter().any(|n| *n == name));
+    let prefixes: Vec<&str> = prefixes
+        .flat_map(|(_, prefixes)| *prefixes)
+        .copied()
+        .collect();
+    let wanted = |name: &[u8]| {
+        let begins = |prefix: &str| name.starts_with(prefix.as_bytes());
+        // The rest of the environment is that of the submitter's shell, which may contain secrets and paths of its own
+        // node.
+        begins(OWN) || prefixes.iter().any(|prefix| begins(prefix))
+    };
+    let vars = environment.vars.iter();
+    let vars = vars.map(|(name, value)| (name.as_encoded_bytes(), value.as_encoded_bytes()));
+    let set = |(name, value): (&[u8], &[u8])| {
+        let envar = Envar {
+            envar: Some(Text::new(name)),
+            value: Some(Text::new(value)),
+            // The value replaces another one; a separator would have meaning only where values are joined.
+            separator: 0,
+        };
+        Info::new(keys::SET_ENVAR, Value::Envar(Box::new(envar))).into_owned()
+    };
+    vars.filter(|(name, _)| wanted(name)).map(set).collect()
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@
 
 mod completion;
 mod dispatch;
-mod gateway;
 
+use pmix_engine::PeerId;
 use pmix_engine::host::{
     Abort, Alloc, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DirectModex,
     Disconnect, Fabric, Fence, GetCredential, Group, IofPull, JobControl, Log, Lookup, Monitor,
@@ -16,7 +16,7 @@ use pmix_engine::host::{
 use pmix_types::{Info, Nspace, Pdata, Proc, Status, Text};
 
 pub use completion::{Completion, Credential, Reply, UntypedCompletion};
-pub(crate) use dispatch::{OwnUpcalls, call, guarded, server_event};
+pub(crate) use dispatch::{Devices, OwnUpcalls, call, guarded, server_event};
 
 macro_rules! host {
     ($($(#[$doc:meta])* $name:ident($call:ident) -> $result:ty;)*) => {
@@ -220,4 +220,23 @@ pub enum ServerEvent {
         /// The change of the group.
         change: crate::GroupChange,
     },
+}
+
+// An observer on the connections, for traces.
+//
+// Source: none outside.
+
+/// An observer of all messages between a server and its peers.
+///
+/// The thread that drives the server calls it before it processes a message. An observer that takes long
+/// blocks all peers.
+pub trait WireObserver: Send {
+    /// Observes bytes of a peer as received. They are a piece of its stream and may end within a message.
+    fn received(&mut self, peer: PeerId, bytes: &[u8]);
+
+    /// Observes a message to a peer, as its header and its payload. The handshake reply has no header.
+    fn sent(&mut self, peer: PeerId, header: &[u8], payload: &[u8]);
+
+    /// Observes the end of a connection.
+    fn closed(&mut self, peer: PeerId);
 }

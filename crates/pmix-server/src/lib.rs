@@ -36,23 +36,22 @@
 #![forbid(unsafe_code)]
 
 mod builder;
-mod devices;
 mod driver;
 mod engine_handle;
 mod error;
 mod fork;
 mod host;
 mod net;
-mod obeyed;
 mod psec;
 mod rendezvous;
 mod server;
 mod shared;
-mod wire_observer;
 
 pub use builder::{Builder, gds_parameters};
 pub use error::Error;
-pub use host::{Completion, Credential, Host, NoHost, Reply, ServerEvent, UntypedCompletion};
+pub use host::{
+    Completion, Credential, Host, NoHost, Reply, ServerEvent, UntypedCompletion, WireObserver,
+};
 pub use pmix_engine::host as upcall;
 pub use pmix_engine::{
     Cleanup, CleanupDirectory, ClonePolicy, Collective, Config, ControlLimits, Credentials,
@@ -62,4 +61,3 @@ pub use pmix_engine::{
 pub use pmix_proto::{SupportLevel, SupportedFunction, is_about_support};
 pub use psec::{CredentialService, psec_parameters};
 pub use server::{ConnectedTool, Server};
-pub use wire_observer::WireObserver;

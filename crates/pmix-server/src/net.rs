@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The listening addresses of a server, and the kernel's information about connections.
 
-mod interfaces;
 pub(crate) mod listen;
 mod netlink;
 pub(crate) mod owner;

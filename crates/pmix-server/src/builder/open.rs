@@ -12,18 +12,16 @@ use pmix_topology::{Cpuset, Topology};
 use pmix_types::{Status, Text};
 
 use super::Builder;
-use super::contact::{named_file, publish, user};
 use super::limits::{limit_replies, shared_bytes};
-use super::names::{Place, own_nspace, uri};
-use crate::devices::Devices;
+use super::names::{Place, named_file, own_nspace, publish, uri, user};
 use crate::driver::{Driver, Parts};
 use crate::fork::{Fork, LocalSupport};
-use crate::host::OwnUpcalls;
-use crate::psec::VerifyResults;
+use crate::host::{Devices, OwnUpcalls};
+use crate::psec::{self, VerifyResults};
 use crate::rendezvous::Locations;
 use crate::server::Modes;
 use crate::shared::SharedTables;
-use crate::{Error, Server, psec};
+use crate::{Error, Server};
 
 /// Opens a server with these settings.
 pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {

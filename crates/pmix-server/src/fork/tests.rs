@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+
 use pmix_types::{Envar, Info, Rank, Status, Value, keys};
 
 use super::*;

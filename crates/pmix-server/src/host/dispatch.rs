@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The dispatch of upcalls to the methods of the host.
+//! The dispatch of upcalls to the methods of the host, and the requests that the server answers for it.
 
 use std::any::Any;
+use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
+use pmix_engine::host::{DeviceDistances, Log};
 use pmix_engine::{HostCall, Upcall};
+use pmix_topology::{Cpuset, DeviceFilter, Error, Topology};
+use pmix_types::{DeviceDistance, Info, Status, Value, keys};
 
-use super::{Completion, Host, ServerEvent, gateway};
-use crate::devices::Devices;
+use super::{Completion, Host, ServerEvent};
 use crate::engine_handle::EngineHandle;
 
 /// The state for upcalls that the library handles itself; they do not reach the host.
@@ -25,7 +28,7 @@ pub(crate) fn call(host: &dyn Host, own: &OwnUpcalls, call: HostCall, handle: &A
     // Unwinding drops the completion, which fails the request.
     guarded(name, || match call.upcall {
         Upcall::Log(request) if own.is_gateway => {
-            gateway::log(host, request, Completion::new(call.id, handle));
+            log(host, request, Completion::new(call.id, handle));
         }
         _ => dispatch(host, &own.devices, call, handle),
     });
@@ -93,5 +96,142 @@ fn dispatch(host: &dyn Host, devices: &Devices, call: HostCall, handle: Weak<Eng
         Fabric => fabric,
         SessionControl => session_control,
         ResourceBlock => resource_block,
+    }
+}
+
+// Distances between the devices of this node and processors, for processes that cannot compute them themselves.
+//
+// Source: PMIx Standard, chapter "Process-Related Non-Reserved Keys", heading "Device distances".
+
+/// The devices of this node, read on first use.
+///
+/// A process sends a topology with its request, which the server ignores. The process asks about devices that it does
+/// not see. Parsing a topology of a peer would also cost the server time that the peer determines.
+pub(crate) struct Devices {
+    hostname: String,
+    /// The topology described by the host, if it includes devices.
+    described: Option<Topology>,
+    seen: OnceLock<Topology>,
+}
+
+impl Devices {
+    pub(crate) fn new(hostname: String, described: Option<Topology>) -> Self {
+        // A topology of processors only would hide the devices of this node.
+        let described = described.filter(Topology::has_devices);
+        Self {
+            hostname,
+            described: described.map(Topology::without_xml),
+            seen: OnceLock::new(),
+        }
+    }
+
+    /// Returns the distances that a process requests.
+    pub(crate) fn distances(
+        &self,
+        call: &DeviceDistances,
+    ) -> Result<Vec<DeviceDistance<'static>>, Status> {
+        let cpus = match &call.cpus {
+            None => Cpuset::full(),
+            Some(list) => match list.as_str().map(processors) {
+                Some(Ok(cpus)) => cpus,
+                _ => {
+                    tracing::debug!(proc = ?call.proc, cpus = %list, "not a list of processors");
+                    return Err(Status::ERR_BAD_PARAM);
+                }
+            },
+        };
+        let seen = || self.seen.get_or_init(Topology::of_system);
+        let node = self.described.as_ref().unwrap_or_else(seen);
+        let filter = DeviceFilter::of_infos(&call.infos);
+        node.distances(&cpus, &self.hostname, &filter)
+            .map_err(|error: Error| {
+                tracing::debug!(proc = ?call.proc, %error, "no distances are available");
+                error.status()
+            })
+    }
+}
+
+/// Parses a list of processors in the form of the wire, `0,2-3`, or of `PMIX_CPUSET`, `hwloc:0,2-3`.
+fn processors(list: &str) -> Result<Cpuset, Error> {
+    match list.contains(':') {
+        true => Cpuset::from_pmix(list),
+        false => Cpuset::parse(list),
+    }
+}
+
+// The gateway: the server for requests that the servers of other nodes cannot serve.
+//
+// The library itself serves one of them, `PMIx_Log` to the standard streams. The host serves all others.
+
+/// Writes the data for the standard streams, and passes the data for other channels to the host.
+pub(super) fn log(host: &dyn Host, mut call: Log, done: Completion<()>) {
+    let had_any = !call.data.is_empty();
+    call.data = not_written(
+        call.data,
+        &mut io::stdout().lock(),
+        &mut io::stderr().lock(),
+    );
+    // The host decides about a request without data.
+    match had_any && call.data.is_empty() {
+        true => done.succeed(()),
+        false => host.log(call, done),
+    }
+}
+
+/// Writes the data for these streams. Returns the rest, including data that could not be written.
+fn not_written<'a>(
+    data: Vec<Info<'static>>,
+    output: &'a mut dyn Write,
+    errors: &'a mut dyn Write,
+) -> Vec<Info<'static>> {
+    let mut write = |info: &Info<'_>| -> bool {
+        let stream: &mut dyn Write = match () {
+            () if info.key.is(keys::LOG_STDOUT) => &mut *output,
+            () if info.key.is(keys::LOG_STDERR) => &mut *errors,
+            () => return false,
+        };
+        let Value::String(Some(text)) = &info.value else {
+            return false;
+        };
+        let written = stream.write_all(text.as_bytes());
+        written.and_then(|()| stream.flush()).is_ok()
+    };
+    data.into_iter().filter(|info| !write(info)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stream that its reader has closed.
+    struct Gone;
+
+    impl Write for Gone {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn local_log_channels_are_written_and_others_left_to_the_host() {
+        let data = vec![
+            Info::new(keys::LOG_STDERR, "oops\n"),
+            Info::new(keys::LOG_SYSLOG, "noted"),
+            Info::new(keys::LOG_STDOUT, "hello\n"),
+            Info::new(keys::LOG_STDOUT, 7_u32),
+        ];
+        let (mut output, mut errors) = (Vec::new(), Vec::new());
+        let rest = not_written(data.clone(), &mut output, &mut errors);
+        assert_eq!(
+            (output.as_slice(), errors.as_slice()),
+            (&b"hello\n"[..], &b"oops\n"[..])
+        );
+        assert_eq!(rest, [data[1].clone(), data[3].clone()]);
+        let rest = not_written(data, &mut Gone, &mut errors);
+        assert_eq!(rest.len(), 3, "a closed stream accepts nothing");
     }
 }

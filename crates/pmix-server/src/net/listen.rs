@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The listening addresses of a server: loopback, unless remote connections are enabled.
+//! The listening addresses of a server: loopback, unless remote connections are enabled; the interfaces.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -7,7 +7,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use pmix_types::Status;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::interfaces::{self, Interface};
 use crate::Error;
 
 /// The settings for the listening addresses.
@@ -64,7 +63,7 @@ impl Listening {
             let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
             return Ok(self.with_ports(loopback));
         }
-        let all = interfaces::all().map_err(|e| Error::io("listing network interfaces", e))?;
+        let all = all().map_err(|e| Error::io("listing network interfaces", e))?;
         self.choose(&all)
     }
 
@@ -150,6 +149,34 @@ fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     let listener = TcpListener::from(socket);
     let address = listener.local_addr()?;
     Ok((listener, address))
+}
+
+/// An address of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Interface {
+    /// The name of the interface, for example `eth0`.
+    pub(crate) name: String,
+    /// An address of the interface.
+    pub(crate) address: IpAddr,
+}
+
+/// Returns all addresses, in the order of the kernel.
+///
+/// # Errors
+/// Returns the error of the kernel.
+pub(crate) fn all() -> io::Result<Vec<Interface>> {
+    let found = if_addrs::get_if_addrs()?.into_iter();
+    let interface = |one: if_addrs::Interface| Interface {
+        address: one.ip(),
+        name: without_label(&one.name).to_owned(),
+    };
+    Ok(found.map(interface).collect())
+}
+
+/// Returns the interface of an address; additional addresses can have a label, `eth0:1`.
+fn without_label(name: &str) -> &str {
+    name.split_once(':')
+        .map_or(name, |(interface, _)| interface)
 }
 
 #[cfg(test)]
@@ -266,5 +293,18 @@ mod tests {
         };
         let error = same.open().unwrap_err().to_string();
         assert!(error.contains(&address.to_string()), "{error}");
+    }
+
+    #[test]
+    fn the_loopback_interface_is_there() {
+        let found = all().unwrap();
+        let loopback = |one: &Interface| one.address == IpAddr::from([127, 0, 0, 1]);
+        assert!(found.iter().any(loopback), "{found:?}");
+    }
+
+    #[test]
+    fn a_label_belongs_to_its_interface() {
+        assert_eq!(without_label("eth0:1"), "eth0");
+        assert_eq!(without_label("eth0.100"), "eth0.100");
     }
 }

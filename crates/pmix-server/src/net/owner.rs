@@ -8,12 +8,11 @@
 //! A socket that is no longer held by a process is reported with user 0. Its inode is 0 as well, which
 //! distinguishes it; otherwise any user could send a message as root and disconnect.
 
-mod diag;
-mod table;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use std::net::SocketAddr;
-
-use self::diag::Diag;
+use super::netlink::{Netlink, field};
 
 /// The owner of the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +78,7 @@ impl Owners {
         }
         if !left.is_empty() {
             let asked: Vec<Ends> = left.iter().map(|index| connections[*index]).collect();
-            for (index, owner) in left.into_iter().zip(table::look_up(&asked)) {
+            for (index, owner) in left.into_iter().zip(look_up_in_tables(&asked)) {
                 owners[index] = owner;
             }
         }
@@ -102,11 +101,6 @@ impl Owners {
     }
 }
 
-/// Returns `true` if a socket of a user listens at an address of this node.
-pub(crate) fn is_listened_at(address: SocketAddr, uid: u32) -> bool {
-    table::is_listened_at(address, uid)
-}
-
 /// Returns the owner of a socket in the tables of the kernel.
 fn owner(uid: u32, inode: u64) -> Owner {
     // A socket without a process is reported with user 0, but also without an inode.
@@ -117,10 +111,193 @@ fn owner(uid: u32, inode: u64) -> Owner {
     }
 }
 
+// Lookup of one connection by its addresses with `inet_diag`.
+//
+// | bytes | request | bytes | answer |
+// | --- | --- | --- | --- |
+// | 1 | family | 1 | family |
+// | 1 | protocol | 1 | state |
+// | 1, 1 | extensions, padding | 1, 1 | timer, retransmissions |
+// | 4 | states, a bit each | 48 | the socket, as in the request |
+// | 2, 2 | ports, big endian | 4, 4, 4 | expiry, bytes to read, bytes to send |
+// | 16, 16 | addresses | 4 | user |
+// | 4, 8 | interface, cookie | 4 | inode |
+//
+// Source: sock_diag(7). Numbers are in host order unless stated otherwise.
+
+const BY_FAMILY: u16 = 20;
+
+const TCP: u8 = 6;
+
+const INET: u8 = 2;
+
+const INET6: u8 = 10;
+
+const UID: usize = 64;
+
+const INODE: usize = 68;
+
+/// Any cookie.
+const NO_COOKIE: [u8; 8] = [0xff; 8];
+
+#[derive(Debug)]
+struct Diag(Netlink);
+
+impl Diag {
+    fn open() -> io::Result<Self> {
+        Netlink::sockets().map(Self)
+    }
+
+    /// Returns the owner of the other end.
+    ///
+    /// # Errors
+    /// Returns an error if the kernel does not support such requests.
+    fn owner(&mut self, ends: &Ends) -> io::Result<Owner> {
+        let mut found = None;
+        let asked = self.0.ask(BY_FAMILY, &request(ends), |_, body| {
+            let uid = field(body, UID).map(u32::from_ne_bytes);
+            let inode = field(body, INODE).map(u32::from_ne_bytes);
+            found = uid.zip(inode);
+        });
+        match asked {
+            Ok(()) => {
+                let (uid, inode) = found.ok_or(io::ErrorKind::InvalidData)?;
+                Ok(owner(uid, inode.into()))
+            }
+            // The socket does not exist any more.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Owner::Gone),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Returns the request for the socket of the other end, whose own address is the peer address of this end.
+fn request(ends: &Ends) -> Vec<u8> {
+    let (from, to) = (ends.peer, ends.local);
+    let family = match to.ip().to_canonical() {
+        IpAddr::V4(_) => INET,
+        IpAddr::V6(_) => INET6,
+    };
+    let mut request = vec![family, TCP, 0, 0];
+    // All states: the other end may have closed its socket after its hello.
+    request.extend(u32::MAX.to_ne_bytes());
+    request.extend(from.port().to_be_bytes());
+    request.extend(to.port().to_be_bytes());
+    request.extend(padded(from.ip()));
+    request.extend(padded(to.ip()));
+    request.extend(0_u32.to_ne_bytes());
+    request.extend(NO_COOKIE);
+    request
+}
+
+fn padded(address: IpAddr) -> [u8; 16] {
+    match address.to_canonical() {
+        IpAddr::V6(address) => address.octets(),
+        IpAddr::V4(address) => {
+            let mut bytes = [0; 16];
+            bytes[..4].copy_from_slice(&address.octets());
+            bytes
+        }
+    }
+}
+
+// The kernel's tables of TCP sockets as text: `/proc/net/tcp` and `/proc/net/tcp6`.
+//
+// The fields of a line are, by index: 1 own address, 2 other address, 3 state, 7 user, 9 inode. An address is in
+// hexadecimal: its 32-bit words in the machine's byte order, then the port. Source: proc(5).
+
+const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
+
+/// Returns the owner of the other end of each connection, all on this node.
+fn look_up_in_tables(connections: &[Ends]) -> Vec<Owner> {
+    let mut owners = vec![Owner::Gone; connections.len()];
+    let mut read_any = false;
+    for path in TABLES {
+        match File::open(path)
+            .and_then(|file| scan_table(BufReader::new(file), connections, &mut owners))
+        {
+            Ok(()) => read_any = true,
+            Err(error) => tracing::debug!("{path}: {error}"),
+        }
+    }
+    if !read_any {
+        // Without a table, a missing socket proves nothing.
+        owners.fill(Owner::Unknown);
+    }
+    owners
+}
+
+/// Returns `true` if a socket of a user listens at an address of this node, or at all addresses with its port.
+pub(crate) fn is_listened_at(wanted: SocketAddr, uid: u32) -> bool {
+    let is_it = |line: &str| {
+        let Some((local, remote, Owner::User(owner))) = entry(line) else {
+            return false;
+        };
+        let ip = local.ip();
+        // A listening socket has the remote port 0.
+        remote.port() == 0
+            && owner == uid
+            && local.port() == wanted.port()
+            && (ip.is_unspecified() || ip == wanted.ip().to_canonical())
+    };
+    TABLES.iter().any(|path| {
+        let lines = File::open(path).map(|file| BufReader::new(file).lines());
+        lines.is_ok_and(|lines| lines.map_while(Result::ok).any(|line| is_it(&line)))
+    })
+}
+
+fn scan_table(table: impl BufRead, connections: &[Ends], owners: &mut [Owner]) -> io::Result<()> {
+    for line in table.lines().skip(1) {
+        let line = line?;
+        let Some((local, remote, found)) = entry(&line) else {
+            continue;
+        };
+        for (ends, owner) in connections.iter().zip(&mut *owners) {
+            // The own address of the other end is the peer address of this end.
+            if same(local, ends.peer) && same(remote, ends.local) {
+                *owner = found;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn same(found: SocketAddr, wanted: SocketAddr) -> bool {
+    found.port() == wanted.port() && found.ip() == wanted.ip().to_canonical()
+}
+
+fn entry(line: &str) -> Option<(SocketAddr, SocketAddr, Owner)> {
+    let mut fields = line.split_ascii_whitespace();
+    let local = address(fields.nth(1)?)?;
+    let remote = address(fields.next()?)?;
+    let uid = fields.nth(4)?.parse().ok()?;
+    let inode = fields.nth(1)?.parse().ok()?;
+    Some((local, remote, owner(uid, inode)))
+}
+
+fn address(text: &str) -> Option<SocketAddr> {
+    let (address, port) = text.split_once(':')?;
+    let word = |at: usize| {
+        let word = address.get(at * 8..at * 8 + 8)?;
+        Some(u32::from_str_radix(word, 16).ok()?.to_ne_bytes())
+    };
+    let ip = match address.len() {
+        8 => IpAddr::from(Ipv4Addr::from(word(0)?)),
+        32 => {
+            let bytes = [word(0)?, word(1)?, word(2)?, word(3)?].concat();
+            let bytes: [u8; 16] = bytes.try_into().ok()?;
+            IpAddr::from(Ipv6Addr::from(bytes)).to_canonical()
+        }
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::net::{Shutdown, TcpListener, TcpStream};
+
+    use super::*;
 
     fn pair(address: &str) -> (TcpStream, Ends) {
         let listener = TcpListener::bind(address).unwrap();
@@ -141,7 +318,7 @@ mod tests {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let (_client, ends) = pair(address);
             assert_eq!(Owners::new().look_up(&[ends]), [me()], "{address}");
-            assert_eq!(table::look_up(&[ends]), [me()], "{address}");
+            assert_eq!(look_up_in_tables(&[ends]), [me()], "{address}");
         }
     }
 
@@ -170,7 +347,7 @@ mod tests {
             client.shutdown(Shutdown::Both).unwrap();
             drop(client);
             assert_eq!(Owners::new().look_up(&[ends]), [Owner::Gone], "{address}");
-            assert_eq!(table::look_up(&[ends]), [Owner::Gone], "{address}");
+            assert_eq!(look_up_in_tables(&[ends]), [Owner::Gone], "{address}");
         }
     }
 
@@ -181,5 +358,30 @@ mod tests {
             peer: "192.0.2.7:4001".parse().unwrap(),
         };
         assert_eq!(Owners::new().look_up(&[ends]), [Owner::Unknown]);
+    }
+
+    #[cfg(target_endian = "little")]
+    #[test]
+    fn a_line_names_both_ends_the_user_and_the_inode() {
+        let line = "   2: 0100007F:9347 0100007F:94F0 01 00000000:00000000 00:00000000 \
+                00000000  1000        0 1322355 1 000000000928c43f 20 0 0 10 -1";
+        let (local, remote, owner) = entry(line).unwrap();
+        assert_eq!(local, "127.0.0.1:37703".parse().unwrap());
+        assert_eq!(remote, "127.0.0.1:38128".parse().unwrap());
+        assert_eq!(owner, Owner::User(1000));
+        let v6 = address("0000000000000000FFFF00000100007F:0050").unwrap();
+        assert_eq!(v6, "127.0.0.1:80".parse().unwrap());
+    }
+
+    #[test]
+    fn a_line_that_makes_no_sense_is_passed_over() {
+        for line in [
+            "",
+            "0:",
+            "  1: 01:2 3:4 5",
+            "1: 0100007G:0001 0100007F:0002 01",
+        ] {
+            assert!(entry(line).is_none(), "{line}");
+        }
     }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::LazyLock;

@@ -9,8 +9,9 @@ use std::ffi::OsString;
 use pmix_engine::{Credentials, Engine, EventSource, HostObject, Registration};
 use pmix_types::{DataRange, Info, IofChannel, Nspace, Proc, Status, Text, Value, keys};
 
+use super::resources;
 use crate::fork::setup_envars;
-use crate::{Error, Server, obeyed};
+use crate::{Error, Server};
 
 impl Server {
     /// Registers a job, or updates it, with the number of its local processes
@@ -210,7 +211,7 @@ impl Server {
         infos: &[Info<'_>],
     ) -> Result<Vec<Info<'static>>, Error> {
         self.0.handle.request(|_, _| Ok::<_, Error>(()))?;
-        obeyed::check("PMIx_server_setup_application", infos)?;
+        resources::check("PMIx_server_setup_application", infos)?;
         Ok(setup_envars(&self.0.fork.environment, infos))
     }
 
@@ -225,7 +226,7 @@ impl Server {
         nspace: &Nspace<'_>,
         infos: &[Info<'_>],
     ) -> Result<(), Error> {
-        obeyed::check("PMIx_server_setup_local_support", infos)?;
+        resources::check("PMIx_server_setup_local_support", infos)?;
         let support = &self.0.fork.local_support;
         self.0.handle.request(|_, _| support.set(nspace, infos))
     }

@@ -3,11 +3,7 @@
 
 mod admission;
 mod attributes;
-mod hostile;
 mod life;
-mod munge;
 mod peer;
 mod pressure;
 mod registration;
-mod topology;
-mod upcalls;
