@@ -5,19 +5,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pmix_interop::capi;
-use pmix_interop::capi::slurm::beside::{Beside, Both};
+use pmix_interop::capi::slurm::{Beside, Both};
 use pmix_interop::capi::swapped;
 use pmix_interop::peers::Library;
 use pmix_interop::server::programs;
 use xtask::install;
 use xtask::process;
 
-use crate::gds;
 use crate::server::jobs::{self, Call, Client, RUNS, Side, Work, at_most, in_turns};
-use crate::server::rows::{Pair, kib};
-use crate::server::runs::{Field, Figures};
+use crate::server::runs::{Field, Figures, Pair, kib};
 use crate::table::{self, Row, time};
-use crate::{Report, machine};
+use crate::{Report, gds, machine};
 
 /// Debian's packages with which MPI programs are compiled and run.
 const PACKAGES: &[&str] = &["libopenmpi-dev", "openmpi-bin"];

@@ -11,8 +11,7 @@ use pmix_interop::server::programs;
 use xtask::install;
 
 use crate::server::jobs::{self, Call, Client, RUNS, Side, Work, at_most, in_turns};
-use crate::server::rows::kib;
-use crate::server::runs::{Field, Figures};
+use crate::server::runs::{Field, Figures, kib};
 use crate::table::{self, Row, Verdict, time};
 use crate::tools::bench_program;
 use crate::{Report, machine};

@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::ptr;
 
 use pmix_mca::Loaded;
-use pmix_plugin_abi as abi;
+use pmix_mca::abi;
 use preg_core::{Params, Regex2Ref};
 
 use super::{LIMITS, checks};

@@ -2,7 +2,6 @@
 //! `cargo xtask dist`: installs the C library and the command into a directory, as a package has them.
 
 mod documents;
-mod image;
 mod mpir;
 pub(crate) mod musl;
 
@@ -128,7 +127,7 @@ pub(crate) fn dist(folder: &Path, build: Build<'_>) -> Outcome {
             Ok(_) => {
                 outcome.check("pkg-config", compiled(folder));
                 outcome.check("client", client(folder));
-                image::check(&mut outcome, folder);
+                documents::check_recipes(&mut outcome, folder);
             }
             Err(_) => outcome.skip("pkg-config", "there is no pkg-config"),
         }

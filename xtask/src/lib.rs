@@ -6,11 +6,9 @@
 //! report by [`delegate`].
 #![forbid(unsafe_code)]
 
-mod delegate;
 pub mod install;
 pub mod library;
 mod outcome;
 pub mod process;
 
-pub use delegate::{close, delegate};
-pub use outcome::{Outcome, Skip};
+pub use outcome::{Outcome, Skip, close, delegate};

@@ -18,7 +18,6 @@ mod sbom;
 mod tables;
 mod test;
 mod tidy;
-mod variants;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -172,7 +171,7 @@ fn run(task: Task) -> Outcome {
             test::run()
         }
         Task::Check => check::run(),
-        Task::Variants => variants::run(),
+        Task::Variants => test::run_variants(),
         Task::Seeds { count } => test::seeds(count),
         Task::Matrix => matrix::run(),
         Task::Fuzz {

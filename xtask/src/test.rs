@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask test`: format, lints, every test and tidy. It only needs Rust, a C compiler, gdb and MUNGE.
+//! `cargo xtask test`: format, lints, every test and tidy; it needs Rust, a C compiler, gdb and MUNGE only.
 //!
 //! A test with further requirements is marked `#[ignore = "needs PROGRAM"]` or `#[ignore = "needs root"]`. This task
 //! runs it if the requirement is met, and counts it as skipped otherwise.
@@ -7,10 +7,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::tidy;
-use xtask::Outcome;
-use xtask::install;
 use xtask::process::{self, cargo};
+use xtask::{Outcome, install};
+
+use crate::tidy;
 
 /// The Debian packages that the tests need.
 const PACKAGES: &[&str] = &["gcc", "gdb", "libc6-dev", "munge"];
@@ -151,6 +151,33 @@ fn ignored_test(line: &str) -> Option<Ignored> {
         name: name.to_owned(),
         reason: reason.to_owned(),
     })
+}
+
+// `cargo xtask variants`: builds with other features.
+//
+// Each recompiles crates, which takes too long for `cargo xtask test`.
+
+/// Lints the builds without optional features and tests the second compression back end.
+pub(crate) fn run_variants() -> Outcome {
+    let mut outcome = Outcome::default();
+    // All encoders are optional, also compress. Hosts and clients are not optional.
+    let bare = ["pmix-cli", "pmix-capi", "pmix"].map(|name| ["--package", name]);
+    let bare = [
+        bare.as_flattened(),
+        &[
+            "--no-default-features",
+            "--features",
+            "pmix/client,pmix/server",
+        ],
+    ];
+    outcome.check("lints without features", lints(&bare.concat()));
+    // Built alone, the client has none of the features that other crates request from its dependencies.
+    let client = ["--package", "pmix-client"];
+    outcome.check("lints of the client alone", lints(&client));
+    let zstd = ["--package", "preg-compress", "--features", "zstd"];
+    let mut command = cargo(["test", "--locked", "--no-fail-fast"]);
+    outcome += tests(command.args(zstd)).0;
+    outcome
 }
 
 #[cfg(test)]

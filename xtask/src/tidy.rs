@@ -7,11 +7,9 @@ mod files;
 mod language;
 mod layers;
 mod licences;
-mod names;
 mod pages;
 mod source;
 mod tree;
-mod unsafety;
 
 use tree::{Fault, Tree};
 
@@ -24,8 +22,8 @@ type Rule = fn(&Tree) -> Vec<Fault>;
 const RULES: &[(&str, Rule)] = &[
     ("layers", layers::check),
     ("circles of files", circles::check),
-    ("homes of unsafe", unsafety::check),
-    ("names of schemes", names::check),
+    ("homes of unsafe", files::check_unsafe),
+    ("names of schemes", layers::check_names),
     ("licence lines", files::spdx),
     ("file sizes", files::sizes),
     ("machine paths", files::machine_paths),

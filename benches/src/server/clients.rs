@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures what clients that connect at the same time cost a server: connections, job information, fences.
 
-use super::floor::Floor;
-use super::rows::Pair;
-use super::runs::{Field, Figures, Release};
+use super::runs::{Field, Figures, Floor, Pair, Release};
 use crate::Report;
 use crate::table::time;
 use pmix_interop::server::launcher::Launcher;

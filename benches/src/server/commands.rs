@@ -3,9 +3,7 @@
 
 use std::process::Command;
 
-use super::floor::Floor;
-use super::rows::{Pair, kib};
-use super::runs::{Field, Figures};
+use super::runs::{Field, Figures, Floor, Pair, kib};
 use crate::Report;
 use crate::table::{Row, Verdict, factor, time};
 use crate::tools::bench_program;

@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
 use pmix_interop::ours::Ours;
 use pmix_interop::peers::{self, Peer};
 use pmix_interop::server::case::run_within;
 use pmix_interop::server::launcher::Launcher;
 use pmix_interop::server::programs::compile;
-use xtask::install;
+use serde_json::Value;
+use xtask::{install, process};
+
+use crate::table::{self, Row, Verdict, factor, time};
 
 /// The client programs with one library, and the servers of the same release.
 pub(crate) struct Release {
@@ -234,6 +235,105 @@ impl Figures {
             }
         }
         self
+    }
+}
+
+/// One comparison of figures. The smaller figure is better.
+pub(crate) struct Pair {
+    pub(crate) figure: &'static str,
+    pub(crate) input: String,
+    pub(crate) ours: f64,
+    pub(crate) peer: f64,
+    /// The name of the peer.
+    pub(crate) name: String,
+    /// The promised ratio of the peer's figure to ours.
+    pub(crate) bound: Option<f64>,
+    /// The function that formats a figure.
+    pub(crate) shown: fn(f64) -> String,
+}
+
+impl Pair {
+    pub(crate) fn row(self) -> Row {
+        let ratio = self.peer / self.ours;
+        Row {
+            figure: self.figure.to_owned(),
+            input: self.input,
+            ours: (self.shown)(self.ours),
+            peer: format!("{}: {}", self.name, (self.shown)(self.peer)),
+            ratio: factor(ratio),
+            bound: self.bound.map_or_else(String::new, table::bound),
+            verdict: self
+                .bound
+                .map_or(Verdict::Shown, |bound| Verdict::of(ratio >= bound)),
+        }
+    }
+}
+
+/// Formats KiB in the most readable unit.
+pub(crate) fn kib(value: f64) -> String {
+    crate::table::size(value * 1024.0)
+}
+
+/// The compiled loop of `tests/server/floor.c`.
+pub(super) struct Floor(PathBuf);
+
+impl Floor {
+    /// Compiles the loop.
+    ///
+    /// # Errors
+    /// Returns the compiler's error.
+    pub(super) fn compile() -> Result<Self, String> {
+        let program = install::scratch("bench/server")?.join("floor");
+        let mut command = Command::new("gcc");
+        command.args(["-std=gnu11", "-O2", "-o"]).arg(&program);
+        command.arg(process::root().join("tests/server/floor.c"));
+        process::output(&mut command)?;
+        Ok(Self(program))
+    }
+
+    /// Returns the processor time of a round of `clients` clients, in nanoseconds.
+    ///
+    /// # Errors
+    /// Returns an error if the program fails.
+    fn time(&self, field: &Field, clients: u32) -> Result<f64, String> {
+        let rounds = (20_000 / clients).to_string();
+        let mut command = Command::new(&self.0);
+        let text = field.run(command.args([clients.to_string(), rounds]))?;
+        Figures::of_text(text.trim())?.get("cpu_ns")
+    }
+
+    /// Adds the row beside those of the servers.
+    ///
+    /// # Errors
+    /// Returns an error if the program fails.
+    pub(super) fn row(&self, field: &Field, clients: u32) -> Result<Row, String> {
+        Ok(Row {
+            figure: "empty fence, server time".to_owned(),
+            input: format!("{clients} ranks, without PMIx"),
+            ours: String::new(),
+            peer: format!("loop in C: {}", time(self.time(field, clients)?)),
+            ratio: String::new(),
+            bound: String::new(),
+            verdict: Verdict::Shown,
+        })
+    }
+
+    /// Compares the cost of a client among many with the cost among few.
+    ///
+    /// # Errors
+    /// Returns an error if the program fails.
+    pub(super) fn growth(&self, field: &Field) -> Result<Row, String> {
+        let each = |clients: u32| Ok::<_, String>(self.time(field, clients)? / f64::from(clients));
+        let (few, many) = (each(64)?, each(1000)?);
+        Ok(Row {
+            figure: "server time of a fence for each rank".to_owned(),
+            input: "64 and 1000 clients, without PMIx".to_owned(),
+            ours: String::new(),
+            peer: format!("loop in C: {} and {}", time(few), time(many)),
+            ratio: factor(many / few),
+            bound: String::new(),
+            verdict: Verdict::Shown,
+        })
     }
 }
 

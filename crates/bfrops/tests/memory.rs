@@ -4,7 +4,7 @@
 //!
 //! Unpacking allocates at most eight times the size of the message plus 64 KiB, for any bytes.
 
-#[path = "it/records/mod.rs"]
+#[path = "it/records.rs"]
 #[allow(dead_code, reason = "not every test of the records needs all of them")]
 mod records;
 

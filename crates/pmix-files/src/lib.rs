@@ -23,13 +23,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod create;
 mod fault;
-mod process;
 mod trust;
 mod walk;
 
-pub use create::{append, create};
 pub use fault::Fault;
-pub use process::was_there;
-pub use trust::{Trust, Trusted, read_regular};
+pub use trust::{Trust, Trusted, append, create, read_regular, was_there};

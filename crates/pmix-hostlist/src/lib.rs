@@ -40,21 +40,18 @@
 mod allocation;
 mod brackets;
 mod error;
-mod notation;
-mod procs;
 mod range;
 mod separators;
 mod slots;
 mod write;
 
 pub use allocation::{Allocation, has_slots, parse_hostfile, parse_mcpu_hosts, parse_slurm};
+pub use brackets::Notation;
 pub use error::Error;
-pub use notation::Notation;
 pub use pmix_map::{Limits, NodeList};
-pub use procs::{write_procs, write_ranks};
 pub use separators::normalise;
 pub use slots::{Layout, Slots, lay_out};
-pub use write::write;
+pub use write::{write, write_procs, write_ranks};
 
 /// Returns `true` for a byte that separates names like a blank: ASCII white space or the vertical
 /// tab.

@@ -41,15 +41,13 @@ mod error;
 mod faults;
 mod lattice;
 mod lattice_index;
-mod limits;
 mod node_list;
 mod parser;
 mod proc_map;
 pub mod scan;
 
-pub use error::Error;
+pub use error::{Error, Limits};
 pub use faults::{DuplicateName, RankFault, RankPlace, RankSpan, duplicate_names, rank_faults};
-pub use limits::Limits;
 pub use node_list::{NodeList, NodeListBuilder, NodeRun, Progression};
 pub use parser::MapParser;
 pub use proc_map::{ProcBlock, ProcMap, ProcMapBuilder, RankRun, Ranks};

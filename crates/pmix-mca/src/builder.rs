@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use crate::params::Entry;
-use crate::source::Layer;
+use crate::spec::Layer;
 use crate::{Error, Params, PluginFile, Setting, Source, mca_file, toml_file};
 
 /// The prefix of a parameter's name in the environment.

@@ -5,8 +5,7 @@
 
 use crate::nearest::hint;
 use crate::params::{Entry, malformed};
-use crate::source::Layer;
-use crate::spec::parse_flag;
+use crate::spec::{Layer, parse_flag};
 use crate::{Error, Header, Kind, ParamSpec, Params, Setting, Source};
 
 /// A known parameter: its default, its help, the effective value and the overridden values.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The environment of a process: variables and directories.
+//! The environment of a process: variables, directories, and rights that its caller does not have.
 //!
 //! [`Environment::of_process`] is the only place in the workspace that reads the environment; tests
 //! create their own.
@@ -12,7 +12,9 @@ mod files;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use crate::rights::gained_rights;
+use rustix::process::{getegid, geteuid, getgid, getuid};
+
+use crate::loader::is_secure_execution;
 
 /// The environment variables, and the directories in which settings are searched.
 #[derive(Clone, Debug)]
@@ -63,4 +65,16 @@ impl Environment {
         let found = self.vars.iter().find(|(variable, _)| variable == name);
         found.map(|(_, value)| &**value).filter(|v| !v.is_empty())
     }
+}
+
+// The check whether this process has rights that its caller does not have.
+//
+// Source: the Linux manual, `getauxval`, `AT_SECURE`.
+
+/// Returns `true` if this process has more rights than its caller: by a set-id bit, by capabilities
+/// of its file, or by the kernel's `AT_SECURE`. Then neither the environment nor the command line
+/// may select files that the process reads or loads.
+#[must_use]
+pub fn gained_rights() -> bool {
+    getuid() != geteuid() || getgid() != getegid() || is_secure_execution()
 }

@@ -24,6 +24,8 @@
 //! ```
 #![deny(unsafe_code)]
 
+#[cfg(feature = "plugins")]
+pub mod abi;
 #[cfg(feature = "params")]
 mod builder;
 #[cfg(feature = "params")]
@@ -33,8 +35,6 @@ mod elf;
 mod environment;
 #[cfg(feature = "params")]
 mod error;
-#[cfg(feature = "params")]
-mod list;
 mod loader;
 #[cfg(feature = "params")]
 mod mca_file;
@@ -44,22 +44,18 @@ mod nearest;
 mod params;
 #[cfg(feature = "plugins")]
 mod refusal;
-mod rights;
 #[cfg(feature = "params")]
 mod select;
-#[cfg(feature = "params")]
-mod source;
 #[cfg(feature = "params")]
 mod spec;
 #[cfg(feature = "params")]
 mod toml_file;
 
-pub use environment::Environment;
+pub use environment::{Environment, gained_rights};
 #[cfg(feature = "plugins")]
 pub use loader::{ExitGuard, Loaded, LoadedParam, Munge, load};
 #[cfg(feature = "plugins")]
 pub use refusal::{LoadFault, Refusal};
-pub use rights::gained_rights;
 
 #[cfg(feature = "params")]
 pub use {
@@ -69,6 +65,5 @@ pub use {
     nearest::nearest,
     params::{Params, PluginFile, Setting},
     select::{Decision, Header, Selection, no_plugins, select},
-    source::Source,
-    spec::{Kind, ParamSpec},
+    spec::{Kind, ParamSpec, Source},
 };

@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::source::Layer;
-use crate::spec::{Kind, parse_flag};
+use crate::spec::{Kind, Layer, parse_flag};
 use crate::{Error, Source};
 
 /// The value of a parameter and its source.

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use pmix_plugin_abi::{ABI_MAJOR, SYMBOL};
+use crate::abi::{ABI_MAJOR, SYMBOL};
 
 /// A plugin file that is not used, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]

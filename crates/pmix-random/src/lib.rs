@@ -22,13 +22,8 @@
 #![forbid(unsafe_code)]
 
 mod array;
-mod carried;
 mod number;
 mod random;
-mod source;
 mod structure;
-mod text;
 
-pub use carried::Carried;
-pub use random::Random;
-pub use source::{Bytes, Seeded, Source};
+pub use random::{Bytes, Carried, Random, Seeded, Source};

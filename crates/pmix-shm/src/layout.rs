@@ -1,37 +1,60 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Positions, hashes and checksums of the layout that the crate's documentation describes.
+//! The positions, hashes and checksums of the layout in the crate's documentation; the address of a memory object.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Error;
 
 /// The bytes "pmix-rs" and a zero byte, as a little-endian number.
 pub(crate) const MAGIC: u64 = 0x0073_722d_7869_6d70;
+
 pub(crate) const VERSION: u64 = 1;
 
 pub(crate) const AT_MAGIC: u64 = 0;
+
 pub(crate) const AT_VERSION: u64 = 8;
+
 pub(crate) const AT_TOKEN: u64 = 16;
+
 pub(crate) const AT_LEN: u64 = 32;
+
 pub(crate) const AT_NUM_CHAINS: u64 = 40;
+
 pub(crate) const AT_STATE: u64 = 48;
+
 pub(crate) const AT_END: u64 = 56;
+
 pub(crate) const AT_CHAINS: u64 = 128;
 
 pub(crate) const OPEN: u64 = 1;
+
 pub(crate) const CLOSED: u64 = 2;
 
 /// The offsets of the words of a record from its position.
 pub(crate) const NEXT: u64 = 8;
+
 pub(crate) const HASH: u64 = 16;
+
 pub(crate) const KEY_LEN: u64 = 24;
+
 pub(crate) const ROOM: u64 = 32;
+
 pub(crate) const VALUE_LEN: u64 = 40;
+
 pub(crate) const CHECKSUM: u64 = 48;
+
 pub(crate) const KEY: u64 = 56;
 
 pub(crate) const WORD: u64 = 8;
 
 /// The mask of the lower bits of a value's version, which are its state.
 const STATE_OF_VALUE: u64 = 3;
+
 const REMOVED: u64 = 0;
+
 const BEING_WRITTEN: u64 = 1;
+
 const THERE: u64 = 2;
 
 /// Returns the versions of a value during a write and after it.
@@ -121,6 +144,58 @@ impl Checksum {
     }
 }
 
+/// The address of a memory object on this node: the process that created the object, the descriptor
+/// in that process, and the unique token in the object.
+///
+/// The text form is `<pid>.<descriptor>.<token>`, with the token in 32 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    pub(crate) pid: u32,
+    pub(crate) fd: u32,
+    pub(crate) token: u128,
+}
+
+impl Address {
+    /// Returns the path through which the kernel opens the object.
+    pub(crate) fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", self.pid, self.fd)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pid, fd, token } = self;
+        write!(f, "{pid}.{fd}.{token:032x}")
+    }
+}
+
+impl FromStr for Address {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let mut parts = text.split('.');
+        let (Some(pid), Some(fd), Some(token), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err(Error::Address);
+        };
+        let is_token = token.len() == 32 && token.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let token = is_token.then(|| u128::from_str_radix(token, 16).ok());
+        Ok(Self {
+            pid: number(pid)?,
+            fd: number(fd)?,
+            token: token.flatten().ok_or(Error::Address)?,
+        })
+    }
+}
+
+/// Parses decimal digits. Rejects a sign, which `parse` would accept.
+fn number(text: &str) -> Result<u32, Error> {
+    let is_plain = text.bytes().all(|digit| digit.is_ascii_digit());
+    let number = is_plain.then(|| text.parse().ok()).flatten();
+    number.ok_or(Error::Address)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,5 +223,30 @@ mod tests {
         assert_eq!(words(b"abc").collect::<Vec<_>>(), [one]);
         assert_eq!((whole_words(0), whole_words(9)), (Some(0), Some(16)));
         assert_eq!(whole_words(u64::MAX), None);
+    }
+
+    #[test]
+    fn an_address_survives_as_text_and_other_text_is_rejected() {
+        let address = Address {
+            pid: 17,
+            fd: 4,
+            token: 0xab,
+        };
+        let text = address.to_string();
+        assert_eq!(text, "17.4.000000000000000000000000000000ab");
+        assert_eq!(text.parse(), Ok(address));
+        let others = [
+            "",
+            "17.4",
+            "17.4.ab",
+            "+7.4.000000000000000000000000000000ab",
+            "17.-4.000000000000000000000000000000ab",
+            "17.4.+00000000000000000000000000000ab",
+            "17.4.000000000000000000000000000000ab.",
+            "99999999999.4.000000000000000000000000000000ab",
+        ];
+        for other in others {
+            assert_eq!(other.parse::<Address>(), Err(Error::Address), "{other}");
+        }
     }
 }

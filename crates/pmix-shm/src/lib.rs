@@ -49,14 +49,13 @@
 //! | | the key, then the capacity of the value, each padded to whole words |
 #![deny(unsafe_code)]
 
-mod address;
 mod error;
 mod layout;
 mod mapping;
 mod reader;
 mod writer;
 
-pub use address::Address;
 pub use error::Error;
+pub use layout::Address;
 pub use reader::Reader;
 pub use writer::Writer;

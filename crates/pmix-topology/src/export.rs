@@ -6,8 +6,7 @@
 
 use std::fmt::Write as _;
 
-use crate::devices::{Device, DeviceKind};
-use crate::tree::{Kind, Part, Tree};
+use crate::tree::{Device, DeviceKind, Kind, Part, Tree};
 use crate::{Cpuset, Level};
 
 /// Returns the XML of a tree.

@@ -2,8 +2,7 @@
 //! The construction of the tree from the processors of each object: an object with fewer processors
 //! is inside one with more.
 
-use crate::devices::Device;
-use crate::tree::{Bank, Kind, Part, Tree};
+use crate::tree::{Bank, Device, Kind, Part, Tree};
 use crate::{Cpuset, Error, Level};
 
 /// The objects of a machine, in no particular order.

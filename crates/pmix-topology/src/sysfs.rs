@@ -8,9 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::cgroup::Allowed;
-use crate::devices::{Device, DeviceKind};
 use crate::nest::Pieces;
-use crate::tree::{Bank, Kind};
+use crate::tree::{Bank, Device, DeviceKind, Kind};
 use crate::{Cpuset, Level};
 
 /// Reads the processors that are online and allowed, and the hardware objects that `sys` describes.

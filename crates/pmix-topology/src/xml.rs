@@ -7,8 +7,7 @@ use std::collections::HashMap;
 
 use roxmltree::{Document, Node, NodeId, ParsingOptions};
 
-use crate::devices::{Device, DeviceKind};
-use crate::tree::{Bank, Kind, Part, Tree};
+use crate::tree::{Bank, Device, DeviceKind, Kind, Part, Tree};
 use crate::{Cpuset, Error, Level};
 
 /// The maximum length of a description in bytes. For a machine with 1,000 processors, it has 2 MB.

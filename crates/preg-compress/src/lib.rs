@@ -44,14 +44,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod component;
-mod damage;
 #[cfg(feature = "zlib")]
 mod deflate;
-mod explain;
 mod framing;
 mod payload;
 mod pcompress;
 mod scheme;
 
-pub use component::COMPONENT;
+pub use scheme::COMPONENT;

@@ -5,7 +5,7 @@ use pmix_map::NodeListBuilder;
 use pmix_types::memory;
 use preg_core::{Error, Limits, NodeList, ProcMap};
 
-use crate::damage::damage;
+use crate::pcompress::damage;
 use crate::pcompress::{Backend, Pcompress};
 
 /// The size of the length field in bytes.

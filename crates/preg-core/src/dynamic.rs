@@ -11,22 +11,20 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod check;
-mod damage;
 pub mod export;
 mod fault;
 mod module;
 mod sink;
 mod verify;
 
+use pmix_mca::abi::Transform;
 use pmix_mca::{LoadFault, Loaded, Params, Refusal};
-use pmix_plugin_abi::Transform;
 
 use crate::{
     Error, Extent, Limits, NodeList, ProcMap, Regex2, Regex2Ref, Scheme, Status, Terminator,
 };
-use damage::Damage;
 use fault::{Fault, Reporter};
-use module::Module;
+use module::{Damage, Module};
 use verify::Form;
 
 /// The version of the preg interface, repeated in `include/pmix_plugin.h`.

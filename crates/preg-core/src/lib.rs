@@ -13,23 +13,20 @@
 //! This crate contains no scheme; `pmix-builtin` lists the schemes of this repository.
 #![deny(unsafe_code)]
 
-mod component;
 mod dynamic;
 mod error;
-mod explain;
-mod legacy;
 mod preg;
 mod scheme;
 
-pub use component::{Component, Query, Registration};
 pub use dynamic::check::{Counts, Outcome, PluginReport, Sample, check_plugin};
 pub use dynamic::{INTERFACE_VERSION, adapt, export};
 pub use error::Error;
-pub use explain::{Explanation, Field, ValueForm};
 pub use inventory;
-pub use legacy::{Extent, LegacyRegex, Packed, Terminator, Unpacked};
 pub use pmix_map::{Limits, NodeList, NodeListBuilder, ProcMap, ProcMapBuilder};
 pub use pmix_mca::{Catalog, ParamInfo, ParamSpec, Params, Refusal};
 pub use pmix_types::{Regex2, Regex2Ref, Status};
 pub use preg::{ComponentStatus, Module, Preg, parameters};
-pub use scheme::Scheme;
+pub use scheme::{
+    Component, Explanation, Extent, Field, LegacyRegex, Packed, Query, Registration, Scheme,
+    Terminator, Unpacked, ValueForm,
+};

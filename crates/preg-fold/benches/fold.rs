@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use preg_core::{Limits, Params, Scheme};
 
-#[path = "../tests/it/lists/mod.rs"]
+#[path = "../tests/it/lists.rs"]
 mod lists;
 
 use lists::{Dice, kept, odometer, procs, shuffled, xnames};

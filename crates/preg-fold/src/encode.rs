@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The encoder of list text. Its time is proportional to the text.
+//! The encoder of list text, in time proportional to the text, and the comparison of a value with its list.
 //!
 //! The text is divided into regions of records with the same literals ([`layout`], [`period`]). For
 //! each region, the encoder computes the differences between records ([`region`]), folds these into
@@ -8,18 +8,18 @@
 
 mod layout;
 mod merge;
-mod period;
 mod region;
 mod shape;
-mod verify;
 mod write;
 
-use period::Ahead;
-use region::Region;
-use shape::Shapes;
-use write::{Writer, push_plain};
+use preg_core::{Error, Status};
 
+use crate::expand::{Run, Sink, each_record, expand};
 use crate::format::{FOLDED, STORED};
+use crate::value::Template;
+use region::Region;
+use shape::{Ahead, Shapes};
+use write::{Writer, push_plain};
 
 /// The length in bytes from which on a region is also encoded with longer records.
 const TURNS: usize = 24;
@@ -33,7 +33,7 @@ pub(crate) fn encode(text: &[u8]) -> Option<Vec<u8>> {
     }
     let folded = fold(text);
     if folded.len() <= text.len() {
-        let exact = verify::says(&folded, 1, text);
+        let exact = says(&folded, 1, text);
         debug_assert!(exact, "a value that is not its list");
         if exact {
             return Some(folded);
@@ -119,4 +119,68 @@ fn items(text: &[u8], region: &Region<'_>) -> Vec<u8> {
     let elements = merge::fold(region, &mut shapes);
     Writer::new(text, region, &shapes).write(&elements, &mut out);
     out
+}
+
+// The verification of a new value.
+//
+// A wrong map would send ranks to wrong hosts, so every value must decode to its list byte by
+// byte. This takes about as long as the encoding. On a mismatch the encoder falls back to the
+// verbatim list; builds with debug assertions, such as the fuzz targets, panic instead.
+
+/// Returns `true` if the items of a value, from `at` on, decode to this text.
+fn says(value: &[u8], at: usize, text: &[u8]) -> bool {
+    let mut rest = Rest { text };
+    expand(value, at, &mut rest).is_ok() && rest.text.is_empty()
+}
+
+/// A sink that compares decoded text with the text of the list: the part that is not yet compared.
+struct Rest<'t> {
+    text: &'t [u8],
+}
+
+impl Rest<'_> {
+    fn take(&mut self, before: Option<u8>, part: &[u8]) -> Result<(), Error> {
+        let rest = match before {
+            Some(separator) => self.text.strip_prefix(&[separator]),
+            None => Some(self.text),
+        };
+        self.text = rest
+            .and_then(|rest| rest.strip_prefix(part))
+            .ok_or_else(|| Error::new(Status::ERROR, "the value decodes to a different list"))?;
+        Ok(())
+    }
+}
+
+impl Sink for Rest<'_> {
+    fn expect(&mut self, _: u64, _: &Template) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn plain(&mut self, before: Option<u8>, text: &[u8]) -> Result<(), Error> {
+        self.take(before, text)
+    }
+
+    fn run(&mut self, run: &Run<'_>) -> Result<(), Error> {
+        each_record(run, |before, record| self.take(before, record))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::says;
+
+    #[test]
+    fn accepts_only_the_exact_text() {
+        assert!(says(b"n1*3,x", 0, b"n1,n2,n3,x"));
+        for other in [
+            &b"n1,n2,n3,y"[..],
+            b"n1,n2,n3",
+            b"n1,n2,n3,x,",
+            b"n1,n2;n3,x",
+            b"",
+        ] {
+            assert!(!says(b"n1*3,x", 0, other));
+        }
+        assert!(!says(b"n1*", 0, b"n1"));
+    }
 }

@@ -114,7 +114,6 @@ mod nodes;
 mod parse;
 mod procs;
 mod scheme;
-mod text;
 mod value;
 
 pub use scheme::COMPONENT;

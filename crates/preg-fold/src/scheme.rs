@@ -6,12 +6,11 @@ use preg_core::{
     Registration, Scheme,
 };
 
-use crate::expand::expand;
+use crate::expand::{TextSink, expand};
 use crate::format::{FOLDED, STORED};
 use crate::nodes::NodeSink;
 use crate::parse::Parser;
 use crate::procs::ProcSink;
-use crate::text::TextSink;
 
 /// The description of the component.
 ///

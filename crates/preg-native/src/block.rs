@@ -17,10 +17,8 @@
 use memchr::memchr3;
 use pmix_map::scan::{self, Link};
 
-use crate::column::Column;
-use crate::decimal;
-use crate::fold::{self, Field};
-use crate::track::{Step, Track};
+use crate::fold::{self, Column, Field};
+use crate::grammar;
 
 /// A part of the list in which each name differs from the next in at most one field.
 pub(crate) struct Block<'a> {
@@ -136,7 +134,7 @@ impl<'a> Block<'a> {
         let begin = self.steps.len() - 1;
         let name = self.name(self.count - 1);
         let number = scan::number(field.digits(name));
-        let digits = decimal::len(number);
+        let digits = grammar::decimal_len(number);
         let frame = field.frame_len(name);
         Track {
             field,
@@ -165,7 +163,7 @@ impl<'a> Block<'a> {
         let old = self.tracks.iter().find(|t| t.field == field).copied();
         let fresh = old.map_or_else(|| self.fresh(field), |t| self.restarted(&t));
         let number = scan::number(field.digits(self.name(self.count)));
-        let digits = decimal::len(number);
+        let digits = grammar::decimal_len(number);
         let mut track = fresh.then(number, digits);
         if let Some(longer) = old.map(|t| t.then(number, digits))
             && longer.cost <= track.cost
@@ -251,5 +249,61 @@ impl<'a> Block<'a> {
         {
             step.cost = last.cost;
         }
+    }
+}
+
+/// A step of the dynamic programming: a name, or several names that are in the same group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    /// The index in the block of the first name.
+    pub(crate) first: usize,
+    /// The length of the shortest text up to here, with one separator for each element. It may lack
+    /// bytes that all texts from here on have in common.
+    pub(crate) cost: usize,
+    /// The first step of the last element of the shortest text.
+    pub(crate) begin: usize,
+    /// The field of the last element, if it is a group.
+    pub(crate) field: Option<Field>,
+    /// `true` if the names of the step have consecutive numbers.
+    pub(crate) is_run: bool,
+}
+
+impl Step {
+    /// Returns `true` if the shortest texts of both steps end in the same group.
+    pub(crate) fn same_group(&self, other: &Self) -> bool {
+        self.field.is_some() && self.field == other.field && self.begin == other.begin
+    }
+}
+
+/// The shortest text that ends in an open group on one field.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Track {
+    /// The field of the open group.
+    pub(crate) field: Field,
+    /// The length of the text, counted as in `Step::cost`.
+    pub(crate) cost: usize,
+    /// The first step of the group.
+    pub(crate) begin: usize,
+    /// The number of names in the last range.
+    pub(crate) run: usize,
+    /// The last number of the group, and its number of digits.
+    pub(crate) number: u64,
+    pub(crate) digits: usize,
+    /// The length of the group without its ranges.
+    pub(crate) frame: usize,
+}
+
+impl Track {
+    /// Returns the track with one more name, which has this number.
+    pub(crate) fn then(mut self, number: u64, digits: usize) -> Self {
+        let consecutive = number == self.number + 1;
+        self.cost += match (consecutive, self.run > 1) {
+            (true, true) => digits - self.digits,
+            _ => 1 + digits,
+        };
+        self.run = if consecutive { self.run + 1 } else { 1 };
+        self.number = number;
+        self.digits = digits;
+        self
     }
 }

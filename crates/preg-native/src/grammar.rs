@@ -10,8 +10,6 @@ use pmix_map::scan::MAX_DIGITS;
 use pmix_types::Status;
 use preg_core::Error;
 
-use crate::decimal;
-
 /// The prefix of every value.
 pub(crate) const TAG: &[u8] = b"pmix[";
 
@@ -223,7 +221,7 @@ impl<'a> NumberRanges<'a> {
                 let first = self.small(span.start..dash)?;
                 let last = match text.get(dash + 1 - span.start) {
                     Some(b'-') => wrapped(first, self.small(dash + 2..span.end)?)
-                        .filter(|last| decimal::len(*last) <= self.width)
+                        .filter(|last| decimal_len(*last) <= self.width)
                         .ok_or_else(|| Error::damaged(dash + 1, "expected a number"))?,
                     _ => self.small(dash + 1..span.end)?,
                 };
@@ -342,4 +340,25 @@ fn number(digits: &[u8]) -> Option<u64> {
         n.checked_mul(10)?
             .checked_add(u64::from(b.wrapping_sub(b'0')))
     })
+}
+
+/// Returns the number of digits of a number.
+pub(crate) fn decimal_len(number: u64) -> usize {
+    number.checked_ilog10().map_or(1, |log| log as usize + 1)
+}
+
+/// Returns the digits without leading zeros, but at least the last digit.
+pub(crate) fn significant_digits(digits: &[u8]) -> &[u8] {
+    let zeros = digits.iter().take_while(|b| **b == b'0').count();
+    &digits[zeros.min(digits.len().saturating_sub(1))..]
+}
+
+/// Appends a number.
+pub(crate) fn push_decimal(mut number: u64, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.resize(start + decimal_len(number), b'0');
+    for digit in out[start..].iter_mut().rev() {
+        *digit += (number % 10) as u8;
+        number /= 10;
+    }
 }

@@ -5,10 +5,9 @@ use std::ops::Range;
 
 use pmix_map::scan;
 
-use crate::block::Block;
-use crate::decimal;
+use crate::block::{Block, Step};
 use crate::fold::{self, Field};
-use crate::track::Step;
+use crate::grammar;
 
 /// Appends the elements of a block, separated by commas. `ends` has the last step of each element,
 /// the last element first.
@@ -37,7 +36,7 @@ fn write_alone(name: &[u8], out: &mut Vec<u8>) {
     match fold::alone(name).1 {
         Some(field) => {
             open(name, field, out);
-            out.extend_from_slice(decimal::significant(field.digits(name)));
+            out.extend_from_slice(grammar::significant_digits(field.digits(name)));
             close(name, field, out);
         }
         None => out.extend_from_slice(name),
@@ -48,7 +47,7 @@ fn open(name: &[u8], field: Field, out: &mut Vec<u8>) {
     let start = field.padded_start(name);
     out.extend_from_slice(&name[..start]);
     out.push(b'[');
-    decimal::push((field.end - start) as u64, out);
+    grammar::push_decimal((field.end - start) as u64, out);
     out.push(b':');
 }
 
@@ -136,7 +135,7 @@ impl Ranges<'_, '_> {
     /// Copies the digits of a number without leading zeros.
     #[inline]
     fn write(&mut self, number: Number) {
-        let digits = decimal::len(number.value);
+        let digits = grammar::decimal_len(number.value);
         let text = &self.text[number.end - digits..];
         match text.first_chunk::<{ scan::MAX_DIGITS }>() {
             // A copy of constant size avoids a call to `memcpy`.

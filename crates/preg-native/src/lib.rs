@@ -43,18 +43,13 @@
 #![forbid(unsafe_code)]
 
 mod block;
-mod column;
-mod decimal;
 mod explain;
 mod fold;
 mod grammar;
 mod groups;
-mod nodes;
 mod parse;
 mod procs;
-mod regex;
 mod scheme;
 mod settled;
-mod track;
 
 pub use scheme::COMPONENT;

@@ -5,7 +5,6 @@ use memchr::{memchr, memchr2};
 use pmix_map::{Limits, ProcMap, scan};
 use preg_core::Error;
 
-use crate::decimal;
 use crate::grammar::{self, TAG};
 
 /// The highest rank that OpenPMIx can expand. Its loop over a range counts with a signed 32-bit
@@ -143,7 +142,7 @@ impl RankEntry {
 
 fn number(digits: &[u8]) -> Option<u64> {
     let digits = match digits {
-        [b'0', ..] => decimal::significant(digits),
+        [b'0', ..] => grammar::significant_digits(digits),
         _ => digits,
     };
     let plain = !digits.is_empty()
@@ -192,10 +191,10 @@ impl Ranges {
     }
 
     fn write(&mut self, (first, last): (u64, u64)) {
-        decimal::push(first, &mut self.out);
+        grammar::push_decimal(first, &mut self.out);
         if first != last {
             self.out.push(b'-');
-            decimal::push(last, &mut self.out);
+            grammar::push_decimal(last, &mut self.out);
         }
     }
 }

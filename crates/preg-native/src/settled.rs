@@ -7,10 +7,9 @@
 
 use pmix_map::scan;
 
-use crate::block::Block;
-use crate::decimal;
+use crate::block::{Block, Step, Track};
 use crate::fold::Field;
-use crate::track::{Step, Track};
+use crate::grammar;
 
 /// The number of names with consecutive numbers that are solved one by one. The first name may
 /// belong to the group before, and counting is only faster for more names.
@@ -56,7 +55,7 @@ impl Block<'_> {
                 break;
             }
         }
-        track.digits = decimal::len(track.number);
+        track.digits = grammar::decimal_len(track.number);
         self.tracks[0] = track;
         at
     }
@@ -101,7 +100,7 @@ impl Block<'_> {
             return at;
         }
         let at = self.take_run(at, &mut track);
-        track.digits = decimal::len(track.number);
+        track.digits = grammar::decimal_len(track.number);
         self.tracks[0] = track;
         at
     }

@@ -6,7 +6,6 @@
 
 #![forbid(unsafe_code)]
 
-mod churn;
 mod config;
 mod good;
 mod greedy;
@@ -15,7 +14,6 @@ mod killed;
 mod launcher;
 mod lied_to;
 mod malformed;
-mod munge;
 mod peer;
 mod raw;
 mod server;
@@ -72,7 +70,7 @@ const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "greedy-unread",
-        run: greedy::unread::run,
+        run: greedy::run_unread,
     },
     Scenario {
         name: "silent",
@@ -92,7 +90,7 @@ const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "munge-hangs",
-        run: munge::hangs,
+        run: silent::hangs,
     },
     Scenario {
         name: "client-killed",
@@ -220,7 +218,7 @@ const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "churn",
-        run: churn::run,
+        run: good::churn,
     },
 ];
 

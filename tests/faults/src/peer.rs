@@ -19,7 +19,7 @@ use pmix_types::{Info, IofChannel, Key, Proc, Query, Rank, Status, keys};
 use super::greedy::kinds;
 use super::killed::points::Point;
 use super::launcher;
-use super::malformed::inside;
+use super::malformed;
 use super::raw::{self, Peer};
 use super::server::{Figures, me};
 use super::tools::asking;
@@ -85,7 +85,7 @@ pub(super) fn main(args: &[String]) -> Result<(), String> {
             )?;
         }
         ["inside", count, seed, done] => {
-            inside::run(number(count)?, number(seed)?.into(), Path::new(done))?;
+            malformed::attack_server(number(count)?, number(seed)?.into(), Path::new(done))?;
         }
         ["blocks", kind, num_files, place] => {
             let (client, num_files) = (of_launcher()?, number(num_files)?);

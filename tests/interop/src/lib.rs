@@ -20,7 +20,6 @@ pub mod logs;
 pub mod naive;
 pub mod ours;
 pub mod peers;
-mod pythons;
 pub mod random;
 pub mod sanitize;
 pub mod seeds;
@@ -30,7 +29,6 @@ mod tally;
 pub mod tools;
 mod topology;
 mod types;
-mod vectors;
 
 use clap::{Parser, ValueEnum};
 use xtask::{Outcome, install, process};
@@ -209,7 +207,7 @@ fn maps(options: &Options, peers: &[Peer], tally: &mut Tally) -> Result<(), Stri
         options.seed, options.lists
     );
     let ours = Ours::build(&options.profile)?;
-    let mut cases = vectors::cases()?;
+    let mut cases = checks::cases()?;
     cases.extend(lists::generate(options.seed, options.lists));
     for peer in peers {
         println!("peer: {}", peer.version);

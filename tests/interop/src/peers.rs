@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use xtask::{install, process};
+
 use super::harness::Harness;
-use xtask::install;
-use xtask::process;
 
 /// A real library and the programs built for it.
 pub struct Peer {
@@ -248,4 +248,29 @@ fn build(name: &str, include: &Path, library: &Path) -> Result<Peer, String> {
     peer.version = version.to_owned();
     peer.reads_blob = major >= 5;
     Ok(peer)
+}
+
+/// The system's Python, not another one on the path: the wrapper is a Debian package.
+pub(crate) const PYTHON: &str = "/usr/bin/python3";
+
+/// Checks that the system's Python has mpi4py, which is built for the system's Open MPI.
+///
+/// # Errors
+/// Returns a message if it is missing.
+pub(crate) fn require_mpi4py() -> Result<(), String> {
+    match package_files(&["python3-mpi4py"]).is_empty() {
+        true => Err("no mpi4py of the system: install python3-mpi4py".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// Checks that the system's Python has the wrapper of libpmix.
+///
+/// # Errors
+/// Returns a message if it is missing.
+pub(crate) fn require_wrapper() -> Result<(), String> {
+    match package_files(&["python3-pmix"]).is_empty() {
+        true => Err("no Python wrapper: install python3-pmix".to_owned()),
+        false => Ok(()),
+    }
 }

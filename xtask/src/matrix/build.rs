@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Builds of the command and the plugin files, each made once.
+//! Builds of the command and the plugin files, each made once, and one run of `pmix map batch` with them.
 
-use std::fs;
+use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::{fs, thread};
+
+use serde_json::Value;
+use xtask::process::{self, cargo, root};
 
 use super::cell::{Build, Cell, Plugin};
-use xtask::process::{self, cargo, root};
 
 /// The command of a cell for `map batch`.
 pub(crate) struct Pmix {
@@ -121,4 +124,51 @@ fn scratch() -> Result<PathBuf, String> {
     let folder = target().join("matrix");
     fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
     Ok(folder)
+}
+
+/// Sends the requests and passes each answer with its index to `take`.
+pub(crate) fn run_batch(
+    pmix: &Pmix,
+    requests: &[Value],
+    mut take: impl FnMut(usize, &Value),
+) -> Result<(), String> {
+    let fault = |e: std::io::Error| format!("pmix map batch: {e}");
+    let mut child = pmix
+        .batch()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(fault)?;
+    let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+    let mut answered = 0;
+    thread::scope(|scope| {
+        // Write in a thread: the command answers while it still reads, and either pipe could fill up.
+        let writer = scope.spawn(|| -> std::io::Result<()> {
+            let Some(stdin) = stdin else { return Ok(()) };
+            let mut stdin = BufWriter::new(stdin);
+            for request in requests {
+                writeln!(stdin, "{request}")?;
+            }
+            stdin.flush()
+        });
+        for line in stdout
+            .into_iter()
+            .flat_map(|out| BufReader::new(out).lines())
+        {
+            let line = line.map_err(fault)?;
+            let answer = serde_json::from_str(&line).map_err(|e| format!("{e} in {line:?}"))?;
+            take(answered, &answer);
+            answered += 1;
+        }
+        match writer.join() {
+            Ok(written) => written.map_err(fault),
+            Err(_) => Err("the writer panicked".to_owned()),
+        }
+    })?;
+    let status = child.wait().map_err(fault)?;
+    if answered != requests.len() {
+        let asked = requests.len();
+        return Err(format!("{answered} answers to {asked} requests ({status})"));
+    }
+    Ok(())
 }

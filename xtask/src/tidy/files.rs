@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rules about files: the license line, the size, and forbidden paths.
+//! Rules about files: the license line, the size, forbidden paths, and the places of `unsafe`.
 
 use super::tree::{Fault, File, Tree};
 
@@ -7,7 +7,9 @@ const SPDX: &str = "SPDX-License-Identifier: MIT OR Apache-2.0";
 
 /// The size above which a file is listed; a file above the ceiling is a fault.
 const LISTED: usize = 400;
+
 const SHORT: usize = 60;
+
 const CEILING: usize = 600;
 
 /// Paths whose files may exceed the ceiling, with the reasons.
@@ -110,6 +112,80 @@ pub(crate) fn machine_paths(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
+/// Files and folders that may contain `unsafe`, with their purpose.
+const HOMES: &[(&str, &str)] = &[
+    (
+        "crates/pmix-mca/src/abi.rs",
+        "the structs of the plugin boundary",
+    ),
+    ("crates/pmix-mca/src/loader.rs", "opening plugin files"),
+    ("crates/pmix-mca/src/loader/", "opening plugin files"),
+    (
+        "crates/preg-core/src/dynamic.rs",
+        "calling what a plugin file has",
+    ),
+    (
+        "crates/preg-core/src/dynamic/",
+        "calling what a plugin file has",
+    ),
+    (
+        "crates/pmix-shm/src/mapping.rs",
+        "memory that processes share",
+    ),
+    (
+        "crates/pmix-mpir/src/symbols.rs",
+        "the symbols that debuggers read",
+    ),
+    ("crates/pmix-capi/src/", "the interface for C"),
+];
+
+/// Crates with such a file: their root denies `unsafe` instead of forbidding it.
+const CRATES_WITH_HOMES: &[&str] = &[
+    "pmix-mca",
+    "preg-core",
+    "pmix-shm",
+    "pmix-mpir",
+    "pmix-capi",
+];
+
+/// Crates that may contain `unsafe` anywhere.
+const WHOLE: &[&str] = &["pmix-capi"];
+
+/// Checks every Rust file.
+pub(crate) fn check_unsafe(tree: &Tree) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (file, _) in tree.rust().filter(|(file, _)| !file.is_test()) {
+        let home = HOMES.iter().any(|(home, _)| file.path.starts_with(home));
+        for (index, line) in file.text.lines().enumerate() {
+            let line = line.trim_start();
+            // An attribute can allow a lint that the root denies.
+            let allows = line.starts_with('#')
+                && (line.contains("allow(unsafe_code") || line.contains("expect(unsafe_code"));
+            if allows && !home {
+                faults.push(file.fault(index + 1, "`unsafe` outside its homes"));
+            }
+        }
+        check_root(file, &mut faults);
+    }
+    faults
+}
+
+/// Checks that a crate root forbids `unsafe`, or denies it if one of its files may contain it.
+fn check_root(file: &File, faults: &mut Vec<Fault>) {
+    let root = file.path.ends_with("/src/lib.rs") || file.path.ends_with("/src/main.rs");
+    if !root || WHOLE.contains(&file.package()) {
+        return;
+    }
+    let with_home = CRATES_WITH_HOMES.contains(&file.package());
+    let has = |attribute: &str| file.text.lines().any(|line| line == attribute);
+    if !with_home && !has("#![forbid(unsafe_code)]") {
+        faults.push(file.fault(0, "lacks `#![forbid(unsafe_code)]`"));
+    }
+    if with_home && !has("#![deny(unsafe_code)]") {
+        faults.push(file.fault(0, "lacks `#![deny(unsafe_code)]`"));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,5 +224,24 @@ mod tests {
     fn a_machine_path_is_found() {
         let text = format!("see {}somewhere\n", MACHINE[0]);
         assert_eq!(machine_paths(&Tree::of(&[("README.md", &text)])).len(), 1);
+    }
+
+    #[test]
+    fn unsafe_allowed_outside_its_homes_is_found() {
+        let text = "#![forbid(unsafe_code)]\n// allow(unsafe_code)\n    #[allow(unsafe_code)]\nfn f() {}\n";
+        let faults = check_unsafe(&Tree::of(&[("crates/preg-raw/src/lib.rs", text)]));
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert_eq!(faults[0].line, 3);
+        let home = "#![allow(unsafe_code)]\nfn f() {}\n";
+        let home = ("crates/pmix-mca/src/loader.rs", home);
+        assert_eq!(check_unsafe(&Tree::of(&[home])).len(), 0);
+    }
+
+    #[test]
+    fn a_root_without_the_attribute_is_found() {
+        let faults = check_unsafe(&Tree::of(&[("crates/preg-raw/src/lib.rs", "fn f() {}\n")]));
+        assert_eq!(faults.len(), 1);
+        let faults = check_unsafe(&Tree::of(&[("crates/pmix-mca/src/lib.rs", "fn f() {}\n")]));
+        assert_eq!(faults.len(), 1);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Permitted dependencies between crates: only on lower layers.
+//! Permitted dependencies between crates (only on lower layers), and no scheme names in other crates.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,6 @@ use super::tree::{Fault, File, Tree};
 /// The layer of every crate, as in `docs/architecture.md`.
 const LAYERS: &[(&str, u32)] = &[
     ("pmix-types", 0),
-    ("pmix-plugin-abi", 0),
     ("pmix-files", 0),
     ("pmix-shm", 0),
     ("pmix-mpir", 0),
@@ -53,7 +52,7 @@ const TOP: &[&str] = &[
 const SCHEMES: &[&str] = &["preg-native", "preg-raw", "preg-compress", "preg-fold"];
 
 /// Crates of pure data, without dependencies outside the workspace.
-const STD_ONLY: &[&str] = &["pmix-types", "pmix-plugin-abi"];
+const STD_ONLY: &[&str] = &["pmix-types"];
 
 /// Optional dependencies of crates of pure data, which a feature enables.
 const OPTIONAL: &[(&str, &str)] = &[("pmix-types", "data-encoding"), ("pmix-types", "serde")];
@@ -212,6 +211,98 @@ fn line_of(file: &File, dependency: &str) -> usize {
     found.map_or(0, |index| index + 1)
 }
 
+/// A scheme's crate, fragments that identify it in a literal, and its names as literals.
+struct Scheme {
+    package: &'static str,
+    marks: &'static [&'static str],
+    names: &'static [&'static str],
+}
+
+const SCHEME_NAMES: &[Scheme] = &[
+    Scheme {
+        package: "preg-native",
+        marks: &["pmix["],
+        names: &["native", "pmix"],
+    },
+    Scheme {
+        package: "preg-raw",
+        marks: &["raw:"],
+        names: &["raw"],
+    },
+    Scheme {
+        package: "preg-compress",
+        marks: &["blob:", "component=zlib"],
+        names: &["compress", "blob"],
+    },
+    Scheme {
+        package: "preg-fold",
+        marks: &["fold:"],
+        names: &["fold"],
+    },
+];
+
+/// Crates that may name every scheme: the list of components, and developer tools.
+const EXEMPT: &[&str] = &["pmix-builtin", "xtask", "fuzz"];
+
+/// Literals that contain or equal a scheme's name by chance: path, literal, and meaning.
+const CHANCE: &[(&str, &str, &str)] = &[
+    ("crates/pmix-cli/", "pmix", "the name of the command"),
+    ("crates/pmix-cli/src/args/", "raw", "the name of an option"),
+    (
+        "crates/pmix-client/src/",
+        "native",
+        "the name of a security module",
+    ),
+    (
+        "crates/pmix-server/src/",
+        "native",
+        "the name of a security module",
+    ),
+    (
+        "crates/pmix-types/src/ops/names.rs",
+        "pmix",
+        "how the keys of the Standard begin",
+    ),
+    (
+        "crates/pmix-types/src/json/",
+        r"blob:\0component=zlib:\0size=",
+        "the frame that the documented JSON form leaves out",
+    ),
+];
+
+/// Checks the string literals of every file that is no test.
+pub(crate) fn check_names(tree: &Tree) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (file, source) in tree.rust() {
+        if file.is_test() || EXEMPT.contains(&file.package()) {
+            continue;
+        }
+        for literal in &source.strings {
+            if source.in_test(literal.line) {
+                continue;
+            }
+            if let Some(scheme) = betrayed(file, &literal.text) {
+                let message = format!("{:?} names {}", literal.text, scheme.package);
+                faults.push(file.fault(literal.line, message));
+            }
+        }
+    }
+    faults
+}
+
+fn betrayed(file: &File, literal: &str) -> Option<&'static Scheme> {
+    let chance =
+        |(path, text, _): &(&str, &str, &str)| file.path.starts_with(path) && *text == literal;
+    if CHANCE.iter().any(chance) {
+        return None;
+    }
+    SCHEME_NAMES.iter().find(|scheme| {
+        scheme.package != file.package()
+            && (scheme.names.contains(&literal)
+                || scheme.marks.iter().any(|mark| literal.contains(mark)))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,7 +351,7 @@ mod tests {
             faults_of("pmix-types", "[dependencies]\nserde = \"1\"\n").len(),
             1
         );
-        let narrow = "[dependencies]\npmix-plugin-abi.workspace = true\nmemchr = \"2\"\n";
+        let narrow = "[dependencies]\npmix-files.workspace = true\nmemchr = \"2\"\n";
         assert_eq!(faults_of("pmix-map", narrow).len(), 1);
     }
 
@@ -304,5 +395,35 @@ mod tests {
     #[test]
     fn a_crate_without_a_layer_is_reported() {
         assert_eq!(faults_of("pmix-utils", "").len(), 1);
+    }
+
+    #[test]
+    fn a_tag_or_name_of_another_crate_is_found() {
+        let text = concat!(
+            "const A: &str = \"raw:\";\n",
+            "const B: &[u8] = b\"fold\";\n",
+            "// a comment may say raw:\n",
+            "#[cfg(feature = \"compress\")]\n",
+            "#[cfg(test)]\nmod tests { const C: &str = \"blob:\"; }\n",
+        );
+        let faults = check_names(&Tree::of(&[("crates/preg-core/src/preg.rs", text)]));
+        let lines: Vec<_> = faults.iter().map(|fault| fault.line).collect();
+        assert_eq!(lines, [1, 2]);
+    }
+
+    #[test]
+    fn a_scheme_may_name_itself_and_the_list_all() {
+        let own = ("crates/preg-raw/src/lib.rs", "const A: &str = \"raw:\";\n");
+        let list = (
+            "crates/pmix-builtin/src/lib.rs",
+            "const A: &str = \"raw:\";\n",
+        );
+        let test = (
+            "crates/preg-core/tests/all.rs",
+            "const A: &str = \"raw:\";\n",
+        );
+        assert_eq!(check_names(&Tree::of(&[own, list, test])).len(), 0);
+        let other = ("crates/preg-fold/src/lib.rs", "const A: &str = \"raw:\";\n");
+        assert_eq!(check_names(&Tree::of(&[other])).len(), 1);
     }
 }

@@ -8,10 +8,8 @@ mod targets;
 
 mod cost;
 mod plugins;
-mod plugins_toml;
 #[cfg(all(feature = "compress", feature = "fold"))]
 mod properties;
-mod regex_on_the_wire;
 #[cfg(all(feature = "compress", feature = "fold"))]
 mod regressions;
 #[cfg(feature = "compress")]

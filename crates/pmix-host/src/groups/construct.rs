@@ -10,8 +10,8 @@ use pmix_engine::infos::{is_set, value};
 use pmix_server::upcall::Group;
 use pmix_types::{Info, IntoOwned as _, Nspace, Proc, Rank, Status, Text, Value, keys, memory};
 
-use super::call::{ConstructCall, Leaders, procs_of};
 use super::Processes;
+use super::call::{ConstructCall, Leaders, procs_of};
 
 /// The limits of the processes that leaders add to open constructs. A leader can add a whole job with one entry, whose
 /// processes take [`BYTES_OF_ADDED`] each until the construct ends.

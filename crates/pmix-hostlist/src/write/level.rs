@@ -6,7 +6,7 @@ use pmix_map::Progression;
 
 use super::group::{Group, Numbers, field, number_between};
 use super::numbers;
-use crate::notation::Notation;
+use crate::brackets::Notation;
 
 /// A folded name: the head, which may be folded into another bracket, and the tail after it.
 pub(super) struct Item {

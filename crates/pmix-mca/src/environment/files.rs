@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 
 use pmix_files::{Fault, Trust};
 
-use super::Environment;
+use super::{Environment, gained_rights};
 use crate::builder::PREFIX;
-use crate::rights::gained_rights;
 use crate::toml_file::FRAMEWORKS;
 use crate::{Error, Params, ParamsBuilder};
 

@@ -1,36 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The loader of plugin files, which checks as much as possible before the first call.
+//! The loader of plugin files, which checks as much as possible before the first call, and guards against exits.
 //!
 //! Source: `docs/plugins.md`.
 
+use std::cell::Cell;
+use std::ffi::c_int;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write as _};
 use std::mem::{MaybeUninit, align_of, offset_of, size_of};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::sync::{Mutex, Once};
 
+use crate::abi;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use pmix_files::{Fault, Trust};
-use pmix_plugin_abi as abi;
 
-use super::exits::ExitGuard;
 use crate::{LoadFault, Refusal, elf};
 
 /// The maximum length of a name in bytes.
 const MAX_NAME: usize = 32;
+
 /// The maximum length of a description in bytes.
 const MAX_ABOUT: usize = 1024;
+
 /// The maximum size in bytes of a struct in any version of the ABI.
 const MAX_STRUCT: usize = 1 << 16;
+
 /// The maximum number of parameters of a component.
 const MAX_PARAMS: usize = 256;
+
 /// The maximum length of the name of a parameter in bytes.
 const MAX_PARAM_NAME: usize = 128;
+
 /// The size in bytes of the header in minor version 0.
 const HEADER_0: usize = offset_of!(abi::ComponentHeader, params);
+
 /// The parameters that every component has.
 const SWITCHES: &[&str] = &["priority", "enabled", "parse"];
+
 /// Names that a component must not have, because parameter names would be ambiguous.
 const RESERVED: &[&str] = &["base", "select"];
 
@@ -400,4 +409,70 @@ fn tag(text: abi::Text) -> Result<Vec<u8>, LoadFault> {
          name begins with, as in `name:`"
     );
     Err(LoadFault::Text { what, why })
+}
+
+// A guard against libraries that call `exit` while they are loaded or checked. Without it, the
+// command would end, apparently with success. Source: atexit(3), exit(3).
+
+/// The exit code of a process that a library tried to end.
+const CODE: c_int = 1;
+
+unsafe extern "C" {
+    /// Registers a function that `exit` calls.
+    safe fn atexit(function: extern "C" fn()) -> c_int;
+    /// Terminates the process at once, without calling registered functions.
+    safe fn _exit(code: c_int) -> !;
+}
+
+thread_local! {
+    /// The number of guards on this thread. The cell has no destructor, so it is usable until the
+    /// thread ends.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The library for which the last guard was created.
+static LIBRARY: Mutex<String> = Mutex::new(String::new());
+
+/// A guard against a library that calls `exit` on this thread. During the lifetime of the guard,
+/// `exit` with any code ends the process with code 1 and a message with the name of the library.
+#[derive(Debug)]
+#[must_use = "the guard holds as long as it lives"]
+pub struct ExitGuard(());
+
+impl ExitGuard {
+    /// Creates a guard for the library at a path.
+    pub fn new(library: &Path) -> Self {
+        static REGISTERED: Once = Once::new();
+        REGISTERED.call_once(|| {
+            if atexit(at_exit) != 0 {
+                tracing::debug!(
+                    "a changed exit code cannot be attributed to the library: atexit failed"
+                );
+            }
+        });
+        if let Ok(mut name) = LIBRARY.lock() {
+            *name = library.display().to_string();
+        }
+        DEPTH.set(DEPTH.get() + 1);
+        Self(())
+    }
+}
+
+impl Drop for ExitGuard {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get().saturating_sub(1));
+    }
+}
+
+extern "C" fn at_exit() {
+    if DEPTH.get() == 0 {
+        return;
+    }
+    let name = LIBRARY
+        .try_lock()
+        .map_or_else(|_| String::new(), |name| name.clone());
+    let message =
+        format!("error: plugin {name}: it ended the process (exit) while it was loaded or tried\n");
+    let _ = std::io::stderr().write_all(message.as_bytes());
+    _exit(CODE)
 }

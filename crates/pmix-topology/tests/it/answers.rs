@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use pmix_topology::{Cpuset, DeviceFilter, Topology, relative_locality};
 use pmix_types::{DeviceDistance, DeviceType, Status, Text};
@@ -186,4 +187,47 @@ fn device_distances_are_filtered_by_type_and_id() {
         .distances(&set("0"), HOST, &network)
         .expect("the others");
     assert_eq!(found.len(), 2);
+}
+
+/// A limit that only quadratic growth exceeds.
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn read(inside: &str, count: usize) -> Option<Topology> {
+    let xml = format!(
+        "<topology><object type=\"Machine\" cpuset=\"0x1\">{}</object></topology>",
+        inside.repeat(count)
+    );
+    let begun = Instant::now();
+    let topology = Topology::of_xml(xml).ok();
+    if let Some(topology) = &topology {
+        let cpus = Cpuset::from_iter([0]);
+        assert!(topology.locality(&cpus).is_some());
+        assert!(
+            topology
+                .distances(&cpus, "n1", &Default::default())
+                .is_err()
+        );
+        assert!(topology.clone().without_xml().to_xml().len() > count);
+    }
+    let took = begun.elapsed();
+    assert!(took < LIMIT, "{count} of {inside}: {took:?}");
+    topology
+}
+
+const PU: &str = "<object type=\"PU\" cpuset=\"0x1\"/>";
+
+#[test]
+fn very_many_parts_take_linear_time() {
+    let group = format!("<object type=\"Group\" cpuset=\"0x1\">{PU}</object>");
+    assert!(read(&group, 250_000).is_some());
+    let memory = |index: u32| {
+        let numa = format!("<object type=\"NUMANode\" os_index=\"{index}\" cpuset=\"0x1\"/>");
+        format!("{PU}{numa}")
+    };
+    assert!(read(&memory(1023), 50_000).is_some());
+    assert!(read(&memory(1024), 50_000).is_none());
+    // Nested threads are not a valid machine.
+    let open = "<object type=\"PU\" cpuset=\"0x1\">".repeat(200);
+    let deep = format!("{open}{}", "</object>".repeat(200));
+    assert!(read(&deep, 2_000).is_none());
 }

@@ -2,4 +2,3 @@
 //! Tests of topologies in hwloc's XML.
 
 mod answers;
-mod cost;

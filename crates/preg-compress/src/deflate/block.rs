@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A block: its tokens, its codes and its bytes (RFC 1951, section 3.2.7).
 
-use super::bits::{BitWriter, Bits};
-use super::huffman::{self, MAX_BITS, MAX_LENGTH_BITS};
+use super::huffman::{self, BitWriter, Bits, MAX_BITS, MAX_LENGTH_BITS};
 use super::symbols::{
     END_OF_BLOCK, NUM_DISTANCES, NUM_LITERALS, Token, distance_symbol, length_symbol,
 };

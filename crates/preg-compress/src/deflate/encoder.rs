@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The blocks of a text, each encoded with the better parse.
 
-use super::bits::BitWriter;
 use super::block::{Block, Codes};
 use super::fast_parse::FastParse;
+use super::huffman::BitWriter;
 use super::optimal_parse::OptimalParse;
 
 /// The length in bytes of a sample, and of the text before it from which the initial prices are

@@ -7,8 +7,8 @@
 //! short match and one literal digit, and both get the shortest codes of the block.
 
 use super::block::Block;
+use super::chains::{match_length, word};
 use super::symbols::{MAX_MATCH, MIN_MATCH, WINDOW};
-use super::window::{match_length, word};
 
 /// The number of tokens of a block. A new block gets new codes, as the list may have changed.
 const BLOCK_TOKENS: usize = 32 << 10;

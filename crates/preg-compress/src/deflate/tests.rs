@@ -195,7 +195,7 @@ proptest! {
         let cut = cut.index(text.len());
         let mut parser = optimal_parse::OptimalParse::new();
         let mut out = HEADER.to_vec();
-        let mut writer = bits::BitWriter::new(&mut out);
+        let mut writer = huffman::BitWriter::new(&mut out);
         for part in [0..cut, cut..text.len()] {
             let mut block = block::Block::new();
             parser.parse(&text, part.clone(), &mut block);
@@ -205,7 +205,27 @@ proptest! {
             }
         }
         writer.finish();
-        out.extend_from_slice(&adler::adler32(&text).to_be_bytes());
+        out.extend_from_slice(&adler32(&text).to_be_bytes());
         prop_assert_eq!(inflated(&out), text);
+    }
+}
+
+#[test]
+fn checksums_agree_with_the_definition() {
+    let simple = |bytes: &[u8]| {
+        let step = |(a, b): (u64, u64), byte: &u8| {
+            let a = (a + u64::from(*byte)) % 65_521;
+            (a, (b + a) % 65_521)
+        };
+        let (a, b) = bytes.iter().fold((1, 0), step);
+        u32::try_from(b << 16 | a).unwrap()
+    };
+    assert_eq!(adler32(b"Wikipedia"), 0x11e6_0398);
+    assert_eq!(adler32(b""), 1);
+    for len in [1, 15, 16, 17, 5551, 5552, 5553, 100_000] {
+        let worst = vec![255; len];
+        assert_eq!(adler32(&worst), simple(&worst), "{len}");
+        let mixed: Vec<_> = (0..len).map(|n| (n % 251) as u8).collect();
+        assert_eq!(adler32(&mixed), simple(&mixed), "{len}");
     }
 }

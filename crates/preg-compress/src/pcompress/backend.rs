@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The interface of a back end, and the recognition of streams.
+//! The interface of a back end, the recognition of streams, and errors for bytes that are not a compressed list.
 
 use std::fmt;
 
-use preg_core::Error;
+use preg_core::{Error, Status};
 
 /// A compression library.
 pub(crate) trait Backend: Sync {
@@ -75,4 +75,9 @@ impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+/// Returns an error about the payload, with `PMIX_ERR_NOT_SUPPORTED` as in OpenPMIx.
+pub(crate) fn damage(offset: usize, message: impl Into<String>) -> Error {
+    Error::new(Status::ERR_NOT_SUPPORTED, message).at(offset)
 }

@@ -6,8 +6,8 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 use pmix_types::memory;
 use preg_core::Error;
 
+use super::backend::damage;
 use super::{Backend, Format};
-use crate::damage::damage;
 use crate::deflate;
 
 /// The back end for RFC 1950 streams.

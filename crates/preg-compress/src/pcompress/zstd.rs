@@ -6,8 +6,8 @@ use std::io::Read;
 use pmix_types::memory;
 use preg_core::Error;
 
+use super::backend::damage;
 use super::{Backend, Format};
-use crate::damage::damage;
 
 /// The back end for RFC 8878 streams.
 pub(crate) struct Zstd;

@@ -12,9 +12,9 @@ use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
+use pmix_mca::abi;
+pub use pmix_mca::abi::ComponentHeader;
 use pmix_mca::{ParamSpec, Params, Source};
-use pmix_plugin_abi as abi;
-pub use pmix_plugin_abi::ComponentHeader;
 
 use crate::{Component, Error, Limits, ProcMap, Regex2Ref, Scheme, Terminator};
 

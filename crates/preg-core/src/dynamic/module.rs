@@ -4,12 +4,12 @@
 use std::ffi::c_void;
 use std::ptr;
 
+use pmix_mca::abi;
 use pmix_mca::{Loaded, Params};
-use pmix_plugin_abi as abi;
 
 use super::fault::Fault;
 use super::sink::{self, Sink};
-use crate::{Extent, Limits, Status, Terminator};
+use crate::{Error, Extent, Limits, Status, Terminator};
 
 /// The checked result of a call to a component.
 #[derive(Debug)]
@@ -35,6 +35,7 @@ pub(super) struct Module {
 // SAFETY: the interface requires that its functions may be called from several threads at once; the
 // host only passes the pointer back and never dereferences it.
 unsafe impl Send for Module {}
+
 // SAFETY: as for `Send`.
 unsafe impl Sync for Module {}
 
@@ -216,5 +217,45 @@ unsafe extern "C" fn host_param(
         // SAFETY: the caller passed the function together with its context.
         Some(setting) => unsafe { write(write_ctx, setting.value.as_ptr(), setting.value.len()) },
         None => abi::ERR_NOT_FOUND,
+    }
+}
+
+/// The reason for which a decoder returned no text.
+#[derive(Debug)]
+pub(super) enum Damage {
+    /// The value is damaged.
+    Value(Error),
+    /// The component violated the interface.
+    Broken(Fault),
+}
+
+impl Damage {
+    pub(super) fn of<T>(answer: Answer<T>) -> Result<Option<T>, Self> {
+        match answer {
+            Answer::Done(done) => Ok(Some(done)),
+            Answer::Declined => Ok(None),
+            Answer::Broken(fault) => Err(Self::Broken(fault)),
+            Answer::Failed(status, text, offset) => {
+                let text = if text.is_empty() {
+                    status.text().to_owned()
+                } else {
+                    text
+                };
+                let error = Error::new(status, text);
+                Err(Self::Value(match offset {
+                    Some(offset) => error.at(offset),
+                    None => error,
+                }))
+            }
+        }
+    }
+
+    /// Converts the failure to decode a value into a fault of the component that encoded the value.
+    pub(super) fn into_fault(self, wrap: impl Fn(String) -> Fault) -> Fault {
+        match self {
+            Self::Value(error) => wrap(error.to_string()),
+            Self::Broken(Fault::TooMuch(_)) => wrap("it is longer than the list".to_owned()),
+            Self::Broken(fault) => fault,
+        }
     }
 }

@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 
 use pmix_mca::Source;
-use pmix_plugin_abi as abi;
+use pmix_mca::abi;
 
 use super::fault::Fault;
 

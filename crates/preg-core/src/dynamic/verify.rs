@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Encoding with a loaded component. A value that does not decode to the same list is not used.
 
-use pmix_plugin_abi::Transform;
+use pmix_mca::abi::Transform;
 
 use super::Dynamic;
 use super::fault::Fault;

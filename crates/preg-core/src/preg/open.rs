@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opening the framework: selection, limits, and the decision about each component.
+//! Opening the framework: plugin files, selection, limits, and the decision about each component.
 //!
 //! Source: OpenPMIx `regex.rst`, "The MCA preg Framework"; the limits are this project's own.
 
+use std::path::PathBuf;
+
 use pmix_map::Limits;
-use pmix_mca::{Catalog, Header, Params, Refusal};
+use pmix_mca::{Catalog, Header, LoadFault, Params, Refusal};
 
 use super::Preg;
 use super::candidate::Candidate::{self, Loaded, Static};
 use super::candidate::{ComponentStatus, FRAMEWORK, Modules};
-use super::plugins;
-use crate::{Component, Error, ParamSpec};
+use crate::{Component, Error, ParamSpec, Status, dynamic};
 
 /// The parameters of the framework.
 const PARAMS: &[ParamSpec] = &[
@@ -87,7 +88,7 @@ impl Preg {
     pub fn open(params: &Params, components: &[&'static Component]) -> Result<Self, Error> {
         let limits = limits(params)?;
         let mut candidates: Vec<Candidate> = components.iter().copied().map(Static).collect();
-        let mut refused = plugins::load(params, &mut candidates)?;
+        let mut refused = load_plugins(params, &mut candidates)?;
         let catalog = catalog(&candidates, refused.is_empty());
         catalog.check(params)?;
         let headers: Vec<_> = candidates.iter().map(Candidate::header).collect();
@@ -178,6 +179,49 @@ fn limits(params: &Params) -> Result<Limits, Error> {
         max_memory: params.size("preg_base_max_memory", default.max_memory)?,
         max_name: params.size("preg_base_max_name", default.max_name)?,
     })
+}
+
+/// Adds every usable plugin to the candidates. For each other plugin, logs a warning and records a
+/// refusal.
+///
+/// # Errors
+/// Another user could have written a plugin file.
+pub(super) fn load_plugins(
+    params: &Params,
+    candidates: &mut Vec<Candidate>,
+) -> Result<Vec<Refusal>, Error> {
+    let mut refused = Vec::new();
+    let mut seen: Vec<PathBuf> = Vec::new();
+    for file in params.plugin_files(FRAMEWORK) {
+        // Two layers may name the same file.
+        let path = file
+            .path
+            .canonicalize()
+            .unwrap_or_else(|_| file.path.clone());
+        if seen.contains(&path) {
+            continue;
+        }
+        seen.push(path);
+        let loaded = dynamic::load(&file.path).and_then(|loaded| {
+            let others: Vec<_> = candidates.iter().map(Candidate::occupied).collect();
+            match dynamic::collision(&loaded, &others) {
+                Ok(()) => Ok(loaded),
+                Err(fault) => Err(Refusal::new(&loaded.path, fault)),
+            }
+        });
+        match loaded {
+            Ok(loaded) => candidates.push(Candidate::Loaded(Box::new(loaded))),
+            Err(refusal) if matches!(refusal.fault, LoadFault::Untrusted(_)) => {
+                let message = format!("{refusal} (named by {})", file.source);
+                return Err(Error::new(Status::ERR_NO_PERMISSIONS, message));
+            }
+            Err(refusal) => {
+                tracing::warn!("{refusal}; it is not used (named by {})", file.source);
+                refused.push(refusal);
+            }
+        }
+    }
+    Ok(refused)
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_regex` and
 //! `PMIx_generate_ppn`; OpenPMIx `regex.rst`.
 
-use pmix_map::{NodeList, ProcMap};
-use pmix_types::{Status, memory};
+use bfrops::{RegexExtent, RegexFramer};
+use pmix_map::{Limits, MapParser, NodeList, ProcMap};
+use pmix_types::{ErrorDetail, Regex2Ref, Status, memory};
 
 use crate::{Error, Extent, LegacyRegex, Packed, Preg, Scheme, Terminator, Unpacked};
 
@@ -269,4 +270,41 @@ fn past_end(scheme: &dyn Scheme, extent: Extent, there: usize) -> Error {
     )
     .at(there)
     .from_scheme(scheme.name())
+}
+
+impl RegexFramer for Preg {
+    fn regex_extent(&self, bytes: &[u8]) -> Result<Option<RegexExtent>, String> {
+        let extent = self.legacy_len(bytes).map_err(|e| e.to_string())?;
+        Ok(extent.map(|extent| RegexExtent {
+            len: extent.len,
+            terminated: extent.terminator == Terminator::Nul,
+        }))
+    }
+}
+
+impl MapParser for Preg {
+    fn limits(&self) -> &Limits {
+        Self::limits(self)
+    }
+
+    fn parse_nodes(&self, text: &[u8]) -> Result<NodeList, pmix_map::Error> {
+        Self::parse_nodes(self, text).map_err(of_map)
+    }
+
+    fn parse_procs(&self, text: &[u8]) -> Result<ProcMap, pmix_map::Error> {
+        Self::parse_procs(self, text).map_err(of_map)
+    }
+
+    fn resolve_nodes(&self, regex: Regex2Ref<'_>) -> Result<NodeList, pmix_map::Error> {
+        Self::resolve_nodes(self, regex).map_err(of_map)
+    }
+
+    fn resolve_procs(&self, regex: Regex2Ref<'_>) -> Result<ProcMap, pmix_map::Error> {
+        Self::resolve_procs(self, regex).map_err(of_map)
+    }
+}
+
+/// Converts the error and keeps the scheme that detected it.
+fn of_map(error: Error) -> pmix_map::Error {
+    ErrorDetail::from(error).into()
 }

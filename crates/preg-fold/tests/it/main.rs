@@ -4,5 +4,4 @@
 mod hostile;
 mod lists;
 mod properties;
-mod sizes;
 mod vectors;

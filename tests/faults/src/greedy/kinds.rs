@@ -8,7 +8,7 @@ use pmix_types::{
     Status, Text, Value, keys,
 };
 
-use super::{distinct, lists};
+use super::lists;
 use crate::raw::Peer;
 
 /// Requests of one kind, packed.
@@ -449,7 +449,7 @@ pub(crate) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
         ),
         ("job infos", many(Request::JobInfo, small / 16)),
     ];
-    kinds.extend(distinct::all(small));
+    kinds.extend(lists::all_distinct(small));
     kinds.extend(lists::all(share));
     kinds
         .into_iter()

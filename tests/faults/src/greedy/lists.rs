@@ -2,7 +2,7 @@
 //! Requests with as many names as a list may have, requests with more, and state that a process leaves when it ends.
 
 use pmix_proto::{Request, request};
-use pmix_types::{DataRange, Info, IofChannel, Proc, Rank, Status, Text, keys};
+use pmix_types::{DataRange, Info, IofChannel, Proc, Query, Rank, Status, Text, keys};
 
 /// The name of a kind and its requests.
 type Requests = (&'static str, Vec<Request<'static>>);
@@ -149,4 +149,78 @@ pub(super) fn all(share: usize) -> Vec<Requests> {
             ),
         ),
     ]
+}
+
+/// Returns `count` requests of each kind.
+pub(super) fn all_distinct(count: usize) -> Vec<Requests> {
+    let numbers = || 0..u32::try_from(count).unwrap_or(u32::MAX);
+    let codes = || numbers().map(|number| status(-200_000, number));
+    vec![
+        (
+            "gets of keys that are never put",
+            numbers().map(get).collect(),
+        ),
+        (
+            "fences of other processes each",
+            numbers().map(fence).collect(),
+        ),
+        ("events of other codes each", codes().map(notify).collect()),
+        (
+            "registrations of other codes each",
+            codes().map(register).collect(),
+        ),
+        (
+            "queries of other keys each",
+            numbers().step_by(8).map(queries).collect(),
+        ),
+    ]
+}
+
+fn status(first: i32, number: u32) -> Status {
+    Status::from_raw(first.saturating_sub_unsigned(number))
+}
+
+fn get(number: u32) -> Request<'static> {
+    Request::Get(request::Get {
+        nspace: super::JOB.into(),
+        rank: Rank::new(1),
+        infos: Vec::new(),
+        key: Some(format!("never.{number}").into()),
+    })
+}
+
+/// Returns a fence that no other process joins.
+fn fence(number: u32) -> Request<'static> {
+    let own = Proc::new(super::JOB, Rank::new(0));
+    let far = Proc::new("far", Rank::new(number));
+    Request::Fence(request::Fence {
+        procs: vec![own, far],
+        infos: Vec::new(),
+    })
+}
+
+fn notify(status: Status) -> Request<'static> {
+    Request::Notify(request::Notify {
+        status,
+        range: DataRange::LOCAL,
+        infos: Vec::new(),
+    })
+}
+
+fn register(code: Status) -> Request<'static> {
+    Request::RegisterEvents(request::RegisterEvents {
+        codes: vec![code],
+        infos: Vec::new(),
+    })
+}
+
+fn queries(number: u32) -> Request<'static> {
+    let key = |place: u32| Text::from(format!("k{number}.{place}"));
+    let query = Query {
+        keys: (0..64).map(key).collect(),
+        qualifiers: Vec::new(),
+    };
+    Request::Query(request::Query {
+        queries: vec![query],
+    })
 }

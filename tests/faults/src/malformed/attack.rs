@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Malformed hellos and messages, generated from a seed.
 
-use bfrops::{BufferKind, Layout, Module};
-use pmix_proto::{Header, Hello, PeerForm, Request, Role, Tag};
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
 
-use super::mutate::mutate;
-use crate::raw::{self, Peer};
+use bfrops::{BufferKind, Layout, Module};
+use pmix_client::Settings;
 use pmix_interop::captures;
 use pmix_interop::random::Random;
+use pmix_proto::{Command, Header, Hello, PeerForm, Request, Role, Tag};
+
+use crate::raw::{self, Peer};
 
 /// Captured messages of real clients and tools, from which attacks are made.
 pub(super) struct Armoury {
@@ -158,4 +162,133 @@ fn own_hello(random: &mut Random) -> Vec<u8> {
 fn noise(random: &mut Random) -> Vec<u8> {
     let len = random.within(1, 400);
     (0..len).map(|_| random.number().to_le_bytes()[0]).collect()
+}
+
+// A process of a job that attacks its own server: by connections with malformed hellos, and by malformed messages of
+// its own.
+
+/// The commands by which a process may rightfully end its whole job.
+const FATAL: &[Command] = &[
+    Command::ABORT,
+    Command::FINALIZE,
+    Command::NOTIFY,
+    Command::JOB_CONTROL,
+];
+
+/// Returns `true` if a request may rightfully end the job, or triggers a fault of the host: Slurm
+/// 22.05 treats a get for a process of another job as one of its own job.
+fn ends_the_job(form: &PeerForm, payload: &[u8], job: &str) -> bool {
+    let command = Request::command_of(form, payload);
+    match Request::decode(form, None, payload) {
+        Ok(Request::Get(get)) => get.nspace.as_bytes() != job.as_bytes(),
+        _ => command.is_some_and(|command| FATAL.contains(&command)),
+    }
+}
+
+/// The tag of the last request.
+const LAST: Tag = Tag(0x7fff_fff1);
+
+/// Attacks `count` times as the process that the environment names, then finalizes and creates a file.
+///
+/// # Errors
+/// Returns a message if the server does not reply, disconnects a process of its job or keeps a malformed connection.
+pub(crate) fn attack_server(count: u32, seed: u64, done: &Path) -> Result<(), String> {
+    let settings = Settings::from_env().map_err(|e| e.to_string())?;
+    let address = settings.server.ok_or("no server")?.address;
+    let armoury = Armoury::read()?;
+    let mut random = Random::new(seed);
+    let job = settings.proc.nspace.to_string();
+    let rank = settings.proc.rank.as_raw();
+    let mut peer = Peer::client(address, &job, rank, Layout::new(Module::V41))?;
+    let form = peer.form;
+    for number in 0..count {
+        let hello = armoury.hello(&mut random);
+        let stream = raw::connect(address).map_err(|e| e.to_string())?;
+        raw::say_and_leave(stream, &hello).map_err(|e| format!("{e}; after {hello:02x?}"))?;
+        let message = armoury.message(&form, &mut random);
+        let payload = message.get(Header::LEN..).unwrap_or_default();
+        // Such a message would end the job rightfully, which proves nothing about the server.
+        if ends_the_job(&form, payload, &job) {
+            continue;
+        }
+        let fault = |e: String| format!("message {number}: {e}; after {message:02x?}");
+        let sent = peer.stream.write_all(&message);
+        sent.map_err(|e| fault(e.to_string()))?;
+        // The reply proves that the server has handled the message and still serves this process.
+        if !peer.ping().map_err(fault)? {
+            return Err(fault("the server hung up".to_owned()));
+        }
+    }
+    let bytes = peer.request(LAST, &Request::Finalize)?;
+    peer.stream.write_all(&bytes).map_err(|e| e.to_string())?;
+    peer.reply(LAST)?.ok_or("the server hung up")?;
+    fs::write(done, "").map_err(|e| format!("{}: {e}", done.display()))
+}
+
+/// Numbers that claim much more data than there is.
+const CLAIMS: [&[u8]; 6] = [
+    &[0xff; 9],
+    &[0xff, 0xff, 0xff, 0xff, 0x0f],
+    &[0xfe, 0xff, 0xff, 0xff, 0x0f],
+    &[0x7f, 0xff, 0xff, 0xff],
+    &[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1],
+    &[0xfe, 0xff, 0x7f],
+];
+
+/// Changes bytes in one to four places, in part with pieces of other messages.
+pub(super) fn mutate(bytes: &mut Vec<u8>, random: &mut Random, others: &[Vec<u8>]) {
+    for _ in 0..random.within(1, 4) {
+        mutate_once(bytes, random, others);
+    }
+}
+
+fn mutate_once(bytes: &mut Vec<u8>, random: &mut Random, others: &[Vec<u8>]) {
+    let len = bytes.len() as u64;
+    let place = |random: &mut Random| usize::try_from(random.number() % (len + 1)).unwrap_or(0);
+    let at = place(random);
+    let end = at.max(place(random).min(at + 32));
+    match random.within(0, 7) {
+        0 => bytes.truncate(at),
+        1 => drop(bytes.drain(at..end)),
+        2 => {
+            let copy = bytes[at..end].to_vec();
+            bytes.splice(at..at, copy);
+        }
+        3 => {
+            bytes.splice(at..end, random.pick(&CLAIMS).iter().copied());
+        }
+        4 if !others.is_empty() => {
+            let other = random.pick(others);
+            let from = at.min(other.len());
+            bytes.splice(at.., other[from..].iter().copied());
+        }
+        5 => {
+            bytes.splice(at..at, random.number().to_le_bytes());
+        }
+        _ => {
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte ^= 1 << random.within(0, 7);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_the_same_bytes_and_others_give_others() {
+        let mutated = |seed| {
+            let mut bytes: Vec<u8> = (0..100).collect();
+            mutate(&mut bytes, &mut Random::new(seed), &[vec![7; 50]]);
+            bytes
+        };
+        for seed in 0..1000 {
+            assert_eq!(mutated(seed), mutated(seed));
+        }
+        assert_ne!(mutated(1), mutated(2));
+        let mut empty = Vec::new();
+        mutate(&mut empty, &mut Random::new(3), &[]);
+    }
 }

@@ -8,8 +8,7 @@ use bfrops::{BufferKind, Integers, Layout, Module};
 use pmix_types::DataType;
 use serde_json::Value;
 
-use super::left_out::{is_mislabelled, is_unsent};
-use super::peer::harness;
+use super::peer::{harness, is_mislabelled, is_unsent};
 use crate::peers::Peer;
 use crate::tally::Tally;
 use xtask::process::root;

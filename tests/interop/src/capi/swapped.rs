@@ -7,8 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::{OURS, Swap};
-use crate::peers::{Library, Peer};
-use crate::pythons::{PYTHON, require_mpi4py, require_wrapper};
+use crate::peers::{Library, PYTHON, Peer, require_mpi4py, require_wrapper};
 use crate::server::case::{Case, Judge};
 use crate::server::launcher::Launcher;
 use crate::server::{missing, programs};

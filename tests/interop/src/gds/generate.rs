@@ -2,9 +2,9 @@
 //! Random jobs, with node names of several shapes, uneven nodes, and values at every level.
 
 use super::entry::{Entry, Given, THIS_HOST, entry, text};
-use super::node::{Named, Node};
+use super::keys;
+use super::node::{self, Named, Node};
 use super::plan::{App, Form, Plan, Session, Shades};
-use super::{anl, keys};
 use crate::random::Random;
 
 /// Returns a job; `number` makes its name unique.
@@ -56,7 +56,7 @@ pub(super) fn plan(random: &mut Random, number: usize) -> Plan {
 fn rarer(random: &mut Random, plan: &mut Plan) {
     match random.within(0, 19) {
         0 => plan.form = Form::Regex2,
-        1 | 2 if anl::can_say(&plan.nodes) && !grows(plan) => plan.form = Form::Anl,
+        1 | 2 if node::can_say(&plan.nodes) && !grows(plan) => plan.form = Form::Anl,
         3 if plan.form != Form::Library => idle(random, plan),
         4 | 5 if plan.form != Form::Library => again(random, plan),
         6..=8 if plan.form != Form::Library => update(random, plan),

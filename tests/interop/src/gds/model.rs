@@ -5,11 +5,10 @@
 
 use serde_json::{Value, json};
 
-use super::entry::{Given, THIS_HOST, stated};
+use super::entry::{Entry, Given, THIS_HOST, stated};
 use super::keys;
-use super::node::Node;
+use super::node::{self, Node};
 use super::plan::{Form, Plan, listed};
-use super::{anl, entry::Entry};
 
 /// Returns the value of a job-level key.
 pub(super) fn job(plan: &Plan, key: &str) -> Option<Value> {
@@ -24,7 +23,7 @@ pub(super) fn derived_of_job(plan: &Plan, key: &str) -> Option<Value> {
         keys::JOB_SIZE | keys::MAX_PROCS => Given::Number(plan.size()),
         keys::NUM_NODES => Given::Number(nodes),
         keys::NODE_LIST => Given::Text(plan.names()),
-        keys::ANL_MAP if plan.form == Form::Anl => Given::Text(anl::blocks(&plan.mapped())),
+        keys::ANL_MAP if plan.form == Form::Anl => Given::Text(node::blocks(&plan.mapped())),
         keys::NUM_APPS if !plan.apps.is_empty() => {
             Given::Number(u32::try_from(plan.apps.len()).unwrap_or(u32::MAX))
         }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::entry::{Entry, Given, entry, qualifier, text};
 use super::keys;
-use super::node::Node;
+use super::node::{Named, Node};
 use crate::harness::hex;
 
 /// The encoding of the two maps.
@@ -112,7 +112,7 @@ impl Plan {
         let procs = procs.join(";");
         if self.form == Form::Anl {
             let nodes = Given::Regex(format!("raw:{nodes}"));
-            let procs = text(keys::ANL_MAP, &super::anl::blocks(&mapped));
+            let procs = text(keys::ANL_MAP, &super::node::blocks(&mapped));
             return [entry(keys::NODE_MAP, nodes), procs];
         }
         let (nodes, procs) = match self.form {
@@ -123,8 +123,8 @@ impl Plan {
                 Given::Regex(format!("raw:{procs}")),
             ),
             Form::Native => (
-                Given::Regex(format!("pmix[{}]", super::fold::names(&mapped))),
-                Given::Regex(format!("pmix[{}]", super::fold::ranks(&mapped))),
+                Given::Regex(format!("pmix[{}]", super::node::names(&mapped))),
+                Given::Regex(format!("pmix[{}]", super::node::ranks(&mapped))),
             ),
             Form::Text | Form::Anl => (Given::Text(nodes), Given::Text(procs)),
         };
@@ -246,3 +246,40 @@ pub(super) fn listed(ranks: &[u32]) -> String {
     let words: Vec<_> = ranks.iter().map(u32::to_string).collect();
     words.join(",")
 }
+
+/// A reason why a release rejects a job.
+pub(super) struct Refusal {
+    pub(super) name: &'static str,
+    /// Returns `true` if this reason explains the status, or the crash of the server.
+    pub(super) explains: fn(&Plan, &Result<i64, String>) -> bool,
+}
+
+const BAD_PARAM: i64 = -27;
+
+const TYPE_MISMATCH: i64 = -18;
+
+pub(super) const REFUSALS: &[Refusal] = &[
+    Refusal {
+        name: "a node array without a name ends the server when there are maps",
+        explains: |plan, outcome| {
+            let of_apps = plan.apps.iter().flat_map(|app| &app.nodes);
+            let stated = of_apps.filter_map(|(place, _)| plan.nodes.get(*place));
+            let of_job = plan.nodes.iter().filter(|node| node.has_array());
+            outcome.is_err() && of_job.chain(stated).any(|node| node.named == Named::Id)
+        },
+    },
+    Refusal {
+        name: "no release has the type PMIX_REGEX2",
+        explains: |plan, outcome| plan.form == Form::Regex2 && *outcome == Ok(TYPE_MISMATCH),
+    },
+    Refusal {
+        name: "the type of a map in a job array is not looked at",
+        explains: |plan, outcome| plan.form == Form::Regex2 && plan.in_array && outcome.is_err(),
+    },
+    Refusal {
+        name: "a node without processes is dropped from one map only",
+        explains: |plan, outcome| {
+            plan.nodes.iter().any(|node| node.ranks.is_empty()) && *outcome == Ok(BAD_PARAM)
+        },
+    },
+];

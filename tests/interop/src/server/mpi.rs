@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use super::case::{Case, Judge};
 use super::launcher::{Far, Launcher};
-use crate::peers::Peer;
-use crate::pythons::{PYTHON, require_mpi4py, require_wrapper};
+use crate::peers::{PYTHON, Peer, require_mpi4py, require_wrapper};
 use xtask::install;
 use xtask::process;
 

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::call::{Call, folder};
+use super::{Call, folder};
 use crate::records::unhex;
 
 /// This project's result for a record.

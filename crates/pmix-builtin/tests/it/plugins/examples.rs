@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The two example plugins work like built-in components.
 
+use std::cell::RefCell;
+use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Once;
 
 use preg_core::{Limits, Outcome, Params, Regex2Ref, Scheme, Status, check_plugin};
 use tempfile::TempDir;
+use tracing::Level;
 
 use super::build::{c_library, cpp_library, rust_library, top};
-use super::{open, warnings::warnings_of};
+use super::open;
 
 fn rle() -> (TempDir, PathBuf) {
     let directory = TempDir::new().unwrap();
@@ -278,4 +282,41 @@ fn modules_name_the_file_of_their_component() {
     );
     let _: &Limits = preg.limits();
     let _: &dyn Scheme = &*preg.modules()[0].scheme;
+}
+
+thread_local! {
+    static WRITTEN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A writer that keeps the log of each thread separately.
+struct OfThisThread;
+
+impl Write for OfThisThread {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        WRITTEN.with_borrow_mut(|written| written.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Runs the work; returns its result and the warnings that this thread logged.
+///
+/// The subscriber is global: with one per thread, a test without a subscriber that reached a
+/// warning first would disable that warning for all tests.
+pub(crate) fn warnings_of<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
+    static SUBSCRIBED: Once = Once::new();
+    SUBSCRIBED.call_once(|| {
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(Level::WARN)
+            .with_writer(|| OfThisThread)
+            .with_ansi(false)
+            .finish();
+        tracing::subscriber::set_global_default(subscriber).expect("the only one of this process");
+    });
+    let before = WRITTEN.take();
+    let answer = work();
+    let text = String::from_utf8(WRITTEN.replace(before)).unwrap();
+    (answer, text.lines().map(str::to_owned).collect())
 }

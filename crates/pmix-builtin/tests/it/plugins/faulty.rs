@@ -10,8 +10,9 @@ use preg_core::{Params, Preg, Status, check_plugin};
 use tempfile::TempDir;
 
 use super::build::c_library;
+use super::examples::warnings_of;
 use super::faults::{Fault, OF_CALLS, OF_VALUES};
-use super::{open, warnings::warnings_of};
+use super::open;
 
 const LIST: &[u8] = b"n2,n1,n3,n1";
 

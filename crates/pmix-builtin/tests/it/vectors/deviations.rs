@@ -3,8 +3,7 @@
 
 use serde::Deserialize;
 
-use super::answer::Answer;
-use super::ask;
+use super::ask::{self, Answer};
 use super::record::{Library, Question, Record, folder};
 
 /// The content of the file.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use data_encoding::HEXLOWER_PERMISSIVE;
 use serde_json::Value;
 
-use super::answer::Answer;
+use super::ask::Answer;
 
 /// The two kinds of library, whose results differ with the default configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
