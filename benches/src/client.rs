@@ -126,8 +126,8 @@ const CALLS: &[Call] = &[
     },
 ];
 
-/// The limits of the time of a get of a key of the own job in the crate and in C, in nanoseconds, and the limit of
-/// its increase when other processes get keys at the same time.
+/// The limits of the time to get a key of the own job, in the crate and in C, in nanoseconds. The
+/// next constant limits the increase of this time when other processes get keys at the same time.
 const MOST_OF_GET: [f64; 2] = [300.0, 500.0];
 const MOST_LONGER: f64 = 2.0;
 

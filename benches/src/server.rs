@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask bench server`: measures what a session costs, beside hosts with the real libraries and
-//! prterun, with the same client binaries in the same run.
+//! `cargo xtask bench server`: measures the cost of a session with our server, with hosts around
+//! the real libraries, and with prterun. All servers are measured with the same client binaries in
+//! the same run.
 //!
 //! The clients read the processor clock of the process that serves them. The figures therefore
 //! exclude the forks and other work of a launcher, and every server is measured in the same way.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures the construct and destruct of a group of all processes of a job, relative to an empty fence of the same
-//! processes, and the growth of the server.
+//! Measures the construct and destruct of a group of all processes of a job, relative to an empty
+//! fence of the same processes. Also measures the growth of the server.
 
 use std::path::Path;
 use std::process::Command;

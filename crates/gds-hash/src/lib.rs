@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The datastore: the job info that a host registers, stored folded, with fast gets.
 //!
-//! A host registers a [`Job`] with infos: values of the session, the job, its applications, nodes
-//! and processes, alone or in nested arrays, and the two maps that place processes on nodes. The
-//! maps stay folded ([`pmix_map`]). Values that follow from the maps, such as the peers on a node,
-//! are derived on demand. Registered values take precedence over derived ones.
+//! A host registers a [`Job`] with infos. The infos are values of the session, the job, its
+//! applications, nodes and processes, alone or in nested arrays, and the two maps that place
+//! processes on nodes. The maps stay folded ([`pmix_map`]). Values that follow from the maps, such
+//! as the peers on a node, are derived on demand. Registered values take precedence over derived
+//! ones.
 //!
 //! ```
 //! use gds_hash::{LocalNode, Job, Request};

@@ -2,7 +2,8 @@
 //! The qualifiers of a value as a set of hashes.
 //!
 //! Peers may send values with many similar qualifiers. Two sets of hashes are compared in a single
-//! pass, so the time to store or find a value is proportional to the number of its qualifiers.
+//! pass. The time to store or find a value is therefore proportional to the number of its
+//! qualifiers.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::LazyLock;

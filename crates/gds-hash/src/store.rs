@@ -347,9 +347,9 @@ impl Store {
     }
 
     /// Returns all values of a process, or, with [`Rank::WILDCARD`](pmix_types::Rank::WILDCARD), of
-    /// its whole job: registered values, derived values, then the data that the process put for
-    /// other processes of this node or that a fence collected. Qualifiers may select another realm,
-    /// as for [`Job::known`].
+    /// its whole job. The order is: registered values, derived values, and the data that the
+    /// process put for other processes of this node or that a fence collected. Qualifiers may
+    /// select another realm, as for [`Job::known`].
     ///
     /// # Errors
     ///

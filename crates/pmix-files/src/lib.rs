@@ -5,9 +5,9 @@
 //! trusted ([`Trust::open`]) if only root and the user could have written it. It must be a regular
 //! file of bounded size that belongs to one of them and that no other user may write to. The same
 //! is required of every directory on its path. A directory that others may write to is only allowed
-//! if it has the sticky bit, such as `/tmp`: there, others cannot move entries of root or the user.
-//! Symbolic links are resolved one at a time under the same rules. Every check is made on an open
-//! descriptor, so that nothing can be exchanged between check and use.
+//! if it has the sticky bit, such as `/tmp`. In such a directory, others cannot move entries of
+//! root or the user. Symbolic links are resolved one at a time under the same rules. Every check is
+//! made on an open descriptor, so that nothing can be exchanged between check and use.
 //!
 //! [`read_regular`] reads a file that a user names as input.
 //!

@@ -17,7 +17,7 @@
 //! slots. [`lay_out`] assigns ranks to the slots.
 //!
 //! Order and duplicates are kept. [`parse`] folds while it parses, so that a range costs as much as
-//! one name, and every number is compared with [`Limits`] before memory is allocated for it.
+//! one name. Every number is compared with [`Limits`] before memory is allocated for it.
 //! [`write()`] writes a list for a reader ([`Notation`]); parsing its output gives the same list.
 //!
 //! ```

@@ -46,7 +46,7 @@ fn is_special(byte: &u8) -> bool {
     b"[],".contains(byte) || is_blank(*byte)
 }
 
-/// A folder of names in levels: the first level folds names on one number, the next level folds the
+/// A folder of names in levels. The first level folds names on one number. The next level folds the
 /// results on a number further left, and so on.
 struct Folder {
     notation: Notation,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The data that a server of this project shares in memory with its clients on the node: their
-//! keys, their packed values, and how server and client announce support for them.
+//! The data that a server of this project shares in memory with its clients on the node: their keys
+//! and their packed values. This module also defines how server and client announce that they
+//! support shared data.
 //!
 //! | key | value |
 //! | --- | --- |
@@ -19,9 +20,9 @@ use crate::codec::Reader;
 use crate::reply::pack_kvals;
 use crate::{Error, PeerForm, wire_type};
 
-/// The environment variable with which a server announces shared data: the name of the server as in
-/// its address, a space, and the handle for opening the data. A client compares the name: the
-/// process may have inherited the variable through a server of another implementation.
+/// The environment variable with which a server announces shared data. Its value is the name of the
+/// server as in its address, a space, and the handle for opening the data. A client compares the
+/// name: the process may have inherited the variable through a server of another implementation.
 pub const VARIABLE: &str = "PMIXRS_SHARED_DATA";
 
 /// The datastore module with which a client announces in its hello that it reads shared data. It

@@ -43,8 +43,9 @@ impl SupportLevel {
         }
     }
 
-    /// Returns the results of a query for this level from a table: one info for each key of the
-    /// level that is a qualifier of the query, or both if the query has no qualifier.
+    /// Returns the results of a query for this level from a table. The result has one info for each
+    /// key of the level that is a qualifier of the query. If the query has no qualifier, the result
+    /// has an info for both keys.
     #[must_use]
     pub fn answer(self, query: &Query<'_>, table: &[SupportedFunction<'_>]) -> Vec<Info<'static>> {
         let mut found = Vec::new();

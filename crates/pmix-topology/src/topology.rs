@@ -143,8 +143,8 @@ impl Topology {
         self.xml.as_deref()
     }
 
-    /// Returns the machine in hwloc's XML of release 2: the original XML if there is one, otherwise
-    /// XML with all known data, in which sizes are 0.
+    /// Returns the machine in hwloc's XML of release 2. This is the original XML if there is one,
+    /// otherwise XML with all known data, in which sizes are 0.
     #[must_use]
     pub fn to_xml(&self) -> Cow<'_, str> {
         match &self.xml {
@@ -167,9 +167,9 @@ impl Topology {
     }
 
     /// Returns the location of a process that is bound to some processors, in the form of
-    /// `PMIX_LOCALITY_STRING`: the objects of each level that contain some of these processors, as
-    /// in `SK0:L30:L20-1:L10-1:CR0-1:HT0-1:NM0`. Returns `None` if the process is unbound, or bound
-    /// to no processor of this machine.
+    /// `PMIX_LOCALITY_STRING`. The text names the objects of each level that contain some of these
+    /// processors, for example `SK0:L30:L20-1:L10-1:CR0-1:HT0-1:NM0`. Returns `None` if the process
+    /// is unbound, or bound to no processor of this machine.
     ///
     /// Levels are in the order of their nesting. Memories are last.
     #[must_use]
@@ -202,8 +202,8 @@ impl Topology {
     /// nearer. Distances are comparable only on this machine. Names of devices without an address
     /// contain `hostname`.
     ///
-    /// As in OpenPMIx, the distance is that from all processors together: the number of levels from
-    /// the lowest object that contains them and the device down to the threads.
+    /// As in OpenPMIx, the distance is from all processors together. It is the number of levels
+    /// from the lowest object that contains them and the device down to the threads.
     ///
     /// DEVIATION: a filter with names only applies to all types, where 4.2.2 finds no device; a
     /// device without a valid address is omitted, where 4.2.2 fails;

@@ -3,8 +3,8 @@
 //!
 //! Every structure implements serde's traits. A list of data of one type is printed through
 //! [`List`] and read through [`ListOf`]. `docs/json.md` documents the forms, with an example of
-//! each: numbers are exact to 64 bits, floating point numbers are strings with enough digits, text
-//! that is not UTF-8 and bytes are `{"hex": …}`, and the members of an object are in alphabetical
+//! each. Numbers are exact to 64 bits. Floating point numbers are strings with enough digits. Text
+//! that is not UTF-8 and bytes are `{"hex": …}`. The members of an object are in alphabetical
 //! order. Reading is strict: an unknown member is an error. Errors have the path: `value[2].data:
 //! 300 does not fit PMIX_UINT8 (0 to 255)`. Nesting is bounded, and no memory is reserved for a
 //! length that the text states.

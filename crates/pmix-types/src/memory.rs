@@ -107,8 +107,9 @@ pub const fn allocated(bytes: usize) -> usize {
 pub fn reserve<T>(list: &mut Vec<T>, additional: usize) -> Result<(), OutOfMemory> {
     match list.capacity() - list.len() >= additional {
         true => Ok(()),
-        // Doubles the capacity. If there is no memory for that, grows by a small step: with memory
-        // for only the requested items, a list that grows item by item would move each time.
+        // Doubles the capacity. If there is no memory for that, grows by a small step. The step is
+        // more than the requested items, because a list that grows item by item would otherwise
+        // move each time.
         false => grow(list, additional, |list| {
             let step = additional.max(SMALL / size_of::<T>().max(1));
             list.try_reserve(additional)

@@ -26,10 +26,11 @@
 //! # Compatibility with peers
 //! OpenPMIx up to and including 6.1 parses the string form; later releases have no parser for it
 //! and split it at commas. OpenPMIx 4.2.2 parses this form, `raw` and plain lists, but no
-//! compressed values. A job with such peers therefore needs `PMIX_MCA_preg=^compress` (values are
-//! then `raw`, which has the higher priority) or `PMIX_MCA_preg=native` (values have this form, or
-//! are plain lists if this scheme declines). No OpenPMIx parses a regex2 of type `pmix`: it is only
-//! written if `preg_native_regex2` is true, but it is always parsed.
+//! compressed values. A job with such peers therefore needs one of two settings. With
+//! `PMIX_MCA_preg=^compress`, values are `raw`, which has the higher priority. With
+//! `PMIX_MCA_preg=native`, values have this form, or are plain lists if this scheme declines. No
+//! OpenPMIx parses a regex2 of type `pmix`: it is only written if `preg_native_regex2` is true, but
+//! it is always parsed.
 //!
 //! ```
 //! use preg_core::{Limits, Params};

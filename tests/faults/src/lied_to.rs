@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clients whose server lies about the job or replies to a get with a lie, or forwards the lie of a peer, at the
-//! largest size that a client accepts.
+//! Clients whose server sends false data of the largest size that a client accepts. The server lies
+//! about the job, replies to a get with a lie, or forwards the lie of a peer.
 //!
 //! Each client is a process of its own, so that the kernel reports its memory. Each false reply goes to a client of our
 //! client library and to a C program that uses the C library.

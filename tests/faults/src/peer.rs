@@ -102,8 +102,9 @@ pub(super) fn main(args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Fences alone for this time as a process of a launcher, and writes the longest fence in microseconds, measured by a
-/// clock that does not count other load of the machine. Then stays connected.
+/// Fences alone for this time as a process of a launcher. Writes the duration of the longest fence
+/// in microseconds, measured by a clock that does not count other load of the machine. Then stays
+/// connected.
 fn own_fences(milliseconds: u32, path: &Path) -> Result<(), String> {
     let mut client = of_launcher()?;
     let own = [client.proc().clone()];
@@ -253,8 +254,8 @@ fn pulls(pulls: u32, names: u32, pulled: &Path, done: &Path) -> Result<(), Strin
     client.finalize().map_err(|e| e.to_string())
 }
 
-/// Sends every kind of request in the names of the first ranks of a job without end, each on a connection and a thread
-/// of its own.
+/// Sends every kind of request in the names of the first ranks of a job, without end. Each rank has
+/// its own connection and thread.
 fn attack(attackers: u32, share: u32) -> Result<(), String> {
     let settings = Settings::from_env().map_err(|e| e.to_string())?;
     let share = usize::try_from(share).unwrap_or(1);

@@ -237,8 +237,9 @@ fn group_cases(swap: &Swap, servers: &[Launcher]) -> Result<Vec<Case>, String> {
     Ok(cases)
 }
 
-/// Returns Debian's unmodified examples, compiled against the headers of their release: with our library in the client
-/// under each server, with theirs under our server, and with theirs on both sides.
+/// Returns Debian's unmodified examples, compiled against the headers of their release. They run
+/// with our library in the client under each server, with their library under our server, and with
+/// their library on both sides.
 fn example_cases(
     swap: &Swap,
     peers: &[Peer],

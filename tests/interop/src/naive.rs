@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A minimal reader of the text forms, against which others are judged.
 //!
-//! It accepts only the documented grammar and rejects anything else, so that a wrong value of a library is
-//! distinguished from a value that our decoder reads wrongly.
+//! It accepts only the documented grammar and rejects anything else. The checks can thus
+//! distinguish a wrong value of a library from a value that our decoder reads wrongly.
 
 /// The maximum number of expanded elements. A larger range is assumed to contain a wrong number.
 const MOST: u64 = 1 << 20;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whole sessions: unmodified clients under our server, and our client under real servers.
 //!
-//! The programs of `tests/server` check their own results. The examples of libpmix-dev are judged by their output, and
-//! Open MPI by the exit codes of its programs. Each run has a time limit, so that a server that does not reply causes a
-//! failure and no hang. The same programs also run under a small host with each real library and under prterun, which
-//! proves that they require nothing that a real server does not support.
+//! The programs of `tests/server` check their own results. The examples of libpmix-dev are judged
+//! by their output, and Open MPI by the exit codes of its programs. Each run has a time limit, so
+//! that a server that does not reply causes a failure and no hang. The same programs also run under
+//! a small host with each real library and under prterun. This proves that the programs require
+//! nothing that a real server does not support.
 
 pub mod case;
 pub(crate) mod debugged;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! No cycles of files. If two files need code of each other, move this code to a third file.
 //!
-//! A file needs another if its product code names an item defined there, through any re-export. Declaring a module does
-//! not count. The files of a module and of its submodules form one unit, so names of enclosing modules do not count: a
-//! cycle consists of sibling files or of whole modules.
+//! A file needs another if its product code names an item defined there, through any re-export.
+//! Declaring a module does not count. The files of a module and of its submodules form one unit, so
+//! names of enclosing modules do not count. A cycle therefore consists of sibling files or of whole
+//! modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 

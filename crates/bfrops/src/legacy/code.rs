@@ -8,8 +8,8 @@
 //! | `PMIX_PROC` to `PMIX_PERSIST` | 22 to 30 | 23 to 31, one more |
 //! | any other | | the same |
 //!
-//! In described buffers v12 and v20 repeat some codes: that of the actual type before integers of a
-//! C type, that of the datum of a value, and that of the elements of an array.
+//! In described buffers v12 and v20 repeat three codes: the code of the actual type before integers
+//! of a C type, the code of the datum of a value, and the code of the elements of an array.
 
 use pmix_types::DataType;
 

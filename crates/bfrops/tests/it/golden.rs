@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares packing and unpacking with real libraries: a value is packed to the library's bytes,
-//! and the bytes are unpacked to the value, or this project and the library reject them with the
-//! same status. `testdata/bfrops/deviations.toml` has the intended deviations with their reasons
-//! and results.
+//! Compares packing and unpacking with real libraries. A value is packed to the bytes of the
+//! library, and the bytes are unpacked to the value. If the library rejects them, this project
+//! rejects them with the same status. `testdata/bfrops/deviations.toml` has the intended deviations
+//! with their reasons and results.
 
 mod deviations;
 

@@ -432,7 +432,7 @@ fn ranks_of(job: &Job, slot: u32) -> impl Iterator<Item = (usize, Rank)> {
 // Source: PMIx Standard, chapter "Reserved Keys", for the arrays of each realm.
 
 /// Converts the job information from a server into the infos with which a host would register the
-/// job: each `pmix.pblob` becomes a `pmix.pdata` array with the rank first. `pmix.mblob` is
+/// job. Each `pmix.pblob` becomes a `pmix.pdata` array with the rank first. `pmix.mblob` is
 /// omitted, because the arrays of nodes have the same content.
 ///
 /// # Errors

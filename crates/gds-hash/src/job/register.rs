@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The registration of a job from the infos of the host.
 //!
-//! Arrays may be nested in any order and depth, so the infos are visited twice: first for the maps,
-//! which define the nodes, then for all other values.
+//! Arrays may be nested in any order and depth, so the infos are visited twice. The first visit
+//! reads the maps, which define the nodes. The second visit reads all other values.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_register_nspace`.
 
@@ -34,10 +34,10 @@ impl Job {
     ///
     /// # Errors
     ///
-    /// An entry is invalid: maps have different lengths, a map occurs twice, a map or array has the
-    /// wrong type, a rank occurs twice in a map or is described twice, an array does not name its
-    /// application, node or process, an unknown array has a key that looks like a description, or
-    /// arrays are nested too deep. The error has the path of the entry.
+    /// An entry is invalid. Maps: they have different lengths, a map occurs twice or has the wrong
+    /// type, or a rank occurs twice. Arrays: an array has the wrong type, does not name its
+    /// application, node or process, describes a rank a second time, or is nested too deep, or an
+    /// unknown array has a key that looks like a description. The error has the path of the entry.
     pub fn register<'i>(
         parser: &dyn MapParser,
         host: &LocalNode,
@@ -316,8 +316,8 @@ impl<'b> Builder<'b> {
             self.table(about).set(key, value);
             return Ok(());
         }
-        // A value of another realm need not be in an array if its subject is unambiguous: the node
-        // of this server, the only application, the session of the job.
+        // A value of another realm need not be in an array if its subject is unambiguous. This
+        // applies to the node of this server, the only application and the session of the job.
         match Realm::of(key.as_bytes()) {
             Some(Realm::Session) => {
                 if key.is(keys::SESSION_ID) {

@@ -13,8 +13,8 @@ use crate::{Error, Job};
 ///
 /// A host with text or encoded maps passes them as `PMIX_NODE_MAP` and `PMIX_PROC_MAP` among the
 /// infos; a list of infos converts into a registration. A host with a [`NodeList`] and a
-/// [`ProcMap`] passes them directly, and no text is generated: the cost depends on their number of
-/// runs, not on the number of nodes or processes.
+/// [`ProcMap`] passes them directly, so that no text is generated. The cost then depends on their
+/// number of runs, not on the number of nodes or processes.
 ///
 /// ```
 /// use gds_hash::{Job, LocalNode, Registration, Request};
@@ -116,9 +116,9 @@ impl<'i, 'a: 'i, const N: usize> From<&'i [Info<'a>; N]> for Registration<'i> {
 const MOST_NAMES: usize = 1 << 16;
 
 impl Job {
-    /// Returns the contradictions in the registered values, each with its key: a job size that is
-    /// not a number, a job size that differs from the process map, or a node that occurs twice in
-    /// the node map.
+    /// Returns the contradictions in the registered values, each with its key. A contradiction is a
+    /// job size that is not a number or that differs from the process map, or a node that occurs
+    /// twice in the node map.
     ///
     /// Longer node maps than 65,536 names are not checked for duplicates, unless they are one run.
     #[must_use]
@@ -162,8 +162,8 @@ impl Job {
         self.nodes.maps.is_some() || apps.any(|app| app.nodes.maps.is_some())
     }
 
-    /// Returns the name of the node on which the maps place a process, if it is not the node of
-    /// this server although that node belongs to the job.
+    /// Returns the name of the node on which the maps place a process. Returns `None` for the node
+    /// of this server, and if the node of this server does not belong to the job.
     #[must_use]
     pub fn other_node(&self, rank: Rank) -> Option<Vec<u8>> {
         let own = self.own_node()?;

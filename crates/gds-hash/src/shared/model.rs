@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Models of the shared values for loom, which explores every order of threads.
 //!
-//! A model has the methods of the real type that this crate uses, and gives no stronger guarantees:
-//! a reader may see any version that is not older than one that it already knows.
+//! A model has the methods of the real type that this crate uses, and gives no stronger guarantees.
+//! A reader may see any version that is not older than a version that it has already seen.
 
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::{Arc, Mutex as Held, PoisonError};

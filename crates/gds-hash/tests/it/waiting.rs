@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks that readers never wait: one thread stops in the middle of an operation, and another
-//! thread reads before it lets the first continue.
+//! Checks that readers never wait. One thread stops in the middle of an operation, and another
+//! thread reads before it lets the first thread continue.
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -101,8 +101,8 @@ const KNOWN: &[&str] = &[
     "state",
 ];
 
-/// Returns the variables for the MCA parameters of a command line: each parameter that is not for
-/// the launcher is set for both Open MPI and PMIx. Warns about unknown frameworks.
+/// Returns the variables for the MCA parameters of a command line. Each parameter that is not for
+/// the launcher is set for Open MPI and for PMIx. Warns about unknown frameworks.
 pub(super) fn exports(pairs: &[String]) -> Vec<Export> {
     let mut exports = Vec::new();
     for pair in pairs.chunks_exact(2) {

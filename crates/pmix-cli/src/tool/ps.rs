@@ -102,8 +102,8 @@ fn everyone(args: &Ps) -> Result<Vec<FoundServer>, Failure> {
     }
 }
 
-/// Queries servers for their jobs concurrently, and returns each report as soon as it arrives, so that
-/// servers that do not reply do not delay the others.
+/// Queries servers for their jobs concurrently, and returns each report as soon as it arrives. A
+/// server that does not reply thus does not delay the others.
 fn ask_each(
     servers: &[FoundServer],
     args: &Ps,

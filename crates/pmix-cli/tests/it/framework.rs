@@ -145,9 +145,9 @@ fn info_has_every_parameter_that_is_read() {
     assert_eq!(others, NAMED_ELSEWHERE);
 }
 
-/// Places where a source requests a parameter by an expression, in the order of files and expressions: the
-/// name is that of a declaration, or built in the same way by `pmix info`. Check the requested name before
-/// adding a line.
+/// Places where a source requests a parameter by an expression, in the order of files and
+/// expressions. The name is the name of a declaration, or `pmix info` builds it in the same way.
+/// Check the requested name before adding a line.
 const NAMED_ELSEWHERE: &[(&str, &str)] = &[
     ("pmix-mca/src/catalog.rs", "&self.name"),
     ("pmix-mca/src/select.rs", "&key("),

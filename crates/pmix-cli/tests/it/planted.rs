@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests with a configuration of another user in the working directory: its libraries are not
-//! loaded, its settings are ignored, and the command works as without it.
+//! Tests with a configuration of another user in the working directory. Its libraries must not be
+//! loaded, its settings must be ignored, and the command must work as without it.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
@@ -70,8 +70,8 @@ impl Trap {
     /// Returns a copy of the command that every user can reach.
     fn copy_of_command(&self, name: &str) -> PathBuf {
         let program = self.path(name);
-        // Copy in another process: a descriptor that this process writes to could be inherited by children of other
-        // threads, and a file open for writing cannot be executed.
+        // Copy in another process. If this process wrote the file, children of other threads could
+        // inherit the descriptor, and a file that is open for writing cannot be executed.
         let mut copy = Command::new("cp");
         copy.arg(env!("CARGO_BIN_EXE_pmix")).arg(&program);
         assert!(copy.status().unwrap().success());

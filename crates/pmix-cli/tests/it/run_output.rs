@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use crate::command::{self, Running, Watchdog, assert_nothing_left, launcher, run, sorted};
 
-/// Waits until all processes of a job have created their files as their last action, and then longer than any time
-/// limit of the launcher except those of its readers.
+/// Waits until all processes of a job have created their files, which is their last action. Then
+/// waits longer than any time limit of the launcher, except the time limits of its readers.
 fn pause(ended: &Path, num_procs: usize) {
     let begun = Instant::now();
     while std::fs::read_dir(ended).unwrap().count() < num_procs {
@@ -27,8 +27,8 @@ const SHORT: [&str; 2] = ["--grace", "0.05"];
 fn a_reader_that_pauses_gets_all_that_processes_wrote_before_they_ended() {
     for through in ["--tag-output", "--forward-io"] {
         let dir = tempfile::tempdir().unwrap();
-        // The output fits into the pipes, so that all processes can exit, but not into the launcher's buffers, so that
-        // most of it waits in the launcher.
+        // The output fits into the pipes, so that all processes can exit. It does not fit into the
+        // launcher's buffers, so that most of it waits in the launcher.
         let script = format!("seq 10000; : > {}/$PMIX_RANK", dir.path().display());
         let job = [through, "-n", "16", "sh", "-c", &script];
         let running = Running::start(&[&SHORT[..], &job].concat());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of jobs that a tool spawns: status and exit code for each way in which a process and its
-//! job terminate, and the effect of directives.
+//! Tests of jobs that a tool spawns. They check the status and the exit code for each way in which
+//! a process and its job terminate, and the effect of directives.
 #![allow(
     clippy::disallowed_methods,
     reason = "the environment selects what the processes do"

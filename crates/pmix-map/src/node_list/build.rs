@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The builder of node lists, which folds incrementally.
 //!
-//! It has three stages, each with bounded work per name: names of the expected shape become
-//! numbers, numbers with a constant step become rows, and rows become blocks (see [`super::fold`]).
+//! It has three stages, each with bounded work per name. Names of the expected shape become
+//! numbers. Numbers with a constant step become rows. Rows become blocks (see [`super::fold`]).
 //!
 //! Source: none outside; the folding is this project's own.
 

@@ -389,8 +389,9 @@ fn no_rank(number: i128) -> Error {
 /// Returns the maximum number of nodes in a block with this pattern, so that a division finds the
 /// node of a rank.
 ///
-/// Either the ranks of each node end before those of the next begin, or, as in cyclic maps, the
-/// ranks of one run on all nodes fit between its steps and the runs do not interleave.
+/// There are two cases. In the first case, the ranks of each node end before those of the next node
+/// begin. In the second case, which occurs in cyclic maps, the ranks of one run on all nodes fit
+/// between its steps, and the runs do not interleave.
 fn room(pattern: &[Run], shift: i64) -> u64 {
     let by = shift.unsigned_abs();
     let low = pattern.iter().map(|r| r.bounds().0).min();

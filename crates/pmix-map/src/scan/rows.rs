@@ -62,7 +62,7 @@ pub fn successors(
 /// Counts the names from `pos` on that continue `entry`: each adds one to its last digit.
 ///
 /// `entry` is a name with its separator, and `digit` the offset of the digit. The count may be too
-/// low: it excludes a name at the end of the text, and is 0 unless the entry has 8 to 16 bytes.
+/// low. It excludes a name at the end of the text, and is 0 unless the entry has 8 to 16 bytes.
 #[inline]
 fn same_decade(text: &[u8], pos: usize, entry: &[u8], digit: usize) -> usize {
     const WORD: usize = 8;

@@ -180,8 +180,9 @@ fn copy_header(header: *const abi::ComponentHeader) -> Result<abi::ComponentHead
     if magic != abi::MAGIC {
         return Err(LoadFault::Magic);
     }
-    // SAFETY: the fields are within the first 16 bytes of a header, which are the same in every version; the magic number
-    // shows that the pointer, which is not NULL and aligned, leads to one.
+    // SAFETY: the fields are within the first 16 bytes of a header, which are the same in every
+    // version. The pointer is not NULL and is aligned, and the magic number shows that it leads to
+    // a header.
     let (major, minor, size) = unsafe {
         (
             bytes

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The text of data by type: numbers in decimal, named numbers as the name of the constant,
-//! structures as `(member=text, …)` with the names of C, lists as `[text, …]`, null pointers as
+//! The text of data by type. Numbers are decimal. A named number is the name of its constant. A
+//! structure is `(member=text, …)` with the names of C. A list is `[text, …]`. A null pointer is
 //! `NULL`.
 
 use std::borrow::Cow;

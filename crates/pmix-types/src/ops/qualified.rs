@@ -8,9 +8,9 @@ use crate::{DataArray, Info, IntoOwned, Measure, Value, keys};
 
 /// A value with the qualifiers under which it is valid (OpenPMIx, heading "Qualified Values").
 ///
-/// The packed form is an info with the key `pmix.qual.val` and an array of infos: first the value
-/// with its key, then the qualifiers, each marked as a qualifier. A get of the key finds the value
-/// only if all qualifiers of the get are among those of the value.
+/// The packed form is an info with the key `pmix.qual.val` and an array of infos. The first info of
+/// the array is the value with its key. The others are the qualifiers, each marked as a qualifier.
+/// A get of the key finds the value only if all qualifiers of the get are among those of the value.
 ///
 /// ```
 /// use pmix_types::{Info, QualifiedValue};

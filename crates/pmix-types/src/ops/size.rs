@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The memory that a datum takes in a C program.
 //!
-//! The size of a datum is that of its C structure (x86-64) and of everything that its pointers
-//! reference: a string with its NUL, a null pointer as an empty string. A value adds its own
-//! structure, an info adds another structure and the key.
+//! The size of a datum is the size of its C structure (x86-64) and of everything that its pointers
+//! reference. A string counts with its NUL, and a null pointer counts as an empty string. A value
+//! adds its own structure, an info adds another structure and the key.
 //!
 //! Source: OpenPMIx, `PMIx_Value_get_size` and `PMIx_Info_get_size`; sizes are in bytes.
 

@@ -4,8 +4,8 @@
 //!
 //! Each position stores the last token of the cheapest encoding of the text before it. The next
 //! token is a literal or a match. Candidates for matches are the latest positions with the same
-//! four bytes, because short distances are cheap, and the latest with the same ten bytes, because
-//! these matches are long.
+//! four bytes, because short distances are cheap. The latest positions with the same ten bytes are
+//! also candidates, because these matches are long.
 
 use std::ops::Range;
 

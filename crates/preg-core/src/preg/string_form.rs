@@ -124,10 +124,10 @@ impl Preg {
 
     /// Returns the extent of a value in memory of unknown length, such as a C string.
     ///
-    /// `first(n)` returns the first `n` bytes of the memory. It is called for the text and its NUL,
-    /// `text_len + 1` bytes, and then for one more byte at a time while the scheme of the value
-    /// parses its header. It is never called for bytes after the header, although the value may be
-    /// longer.
+    /// `first(n)` returns the first `n` bytes of the memory. First it is called for the text and
+    /// its NUL, which are `text_len + 1` bytes. Then it is called for one more byte at a time while
+    /// the scheme of the value parses its header. It is never called for bytes after the header,
+    /// although the value may be longer.
     ///
     /// # Errors
     /// The value has a scheme's tag, but its length cannot be determined.

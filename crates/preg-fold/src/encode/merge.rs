@@ -4,9 +4,9 @@
 //! Names are often generated like an odometer. Then the difference of the fastest counter is the
 //! most frequent, that of the next counter the second, and so on. So the differences are processed
 //! in order of frequency. Each pass joins neighbors of equal shape into a loop around this shape.
-//! The list may begin and end within a round: then the first neighbor is the end of a shape, the
-//! last one the beginning of a shape, and the element is a window of a product. The number of
-//! passes and comparisons is bounded, so the time is linear.
+//! The list may begin and end within a round. The first neighbor is then the end of a shape, the
+//! last neighbor is the beginning of a shape, and the element is a window of a product. The number
+//! of passes and comparisons is bounded, so the time is linear.
 
 use super::region::{Region, Step, Symbol, index};
 use super::shape::{SINGLE, ShapeId, Shapes};

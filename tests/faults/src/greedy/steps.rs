@@ -23,8 +23,8 @@ use crate::server::me;
 use crate::wait::shown;
 use crate::{Field, Verdict};
 
-/// The limit of a step. 5 ms are promised for an idle machine; the factor of four allows for caches that other programs
-/// fill, and the factor of ten for a build without optimization.
+/// The limit of a step. For an idle machine, 5 ms are promised. The factor of four allows for
+/// caches that other programs fill. The factor of ten allows for a build without optimization.
 const LONGEST: Duration = Duration::from_millis(20);
 const LONGEST_UNOPTIMIZED: Duration = Duration::from_millis(200);
 

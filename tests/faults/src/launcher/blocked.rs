@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Work of `pmix run` that takes as long as a process or a disk decides: searches for programs, environments, output
-//! into a pipe that is not read, and directories full of files.
+//! Work of `pmix run` with a duration that depends on a process or a disk. Examples are searches
+//! for programs, environments, output into a pipe that is not read, and directories full of files.
 
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;

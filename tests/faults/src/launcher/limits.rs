@@ -20,8 +20,8 @@ use crate::{Field, Verdict};
 /// The time within which the launcher must refuse a job.
 const REFUSED: Duration = Duration::from_secs(1);
 
-/// Sets a file size limit: the trace ends with a message and the job goes on; a process whose output reaches the limit
-/// ends by SIGXFSZ and the others go on.
+/// Sets a file size limit. The trace must end with a message, and the job must continue. A process
+/// whose output reaches the limit must end by SIGXFSZ, and the others must continue.
 pub(crate) fn files(field: &Field) -> Result<Verdict, String> {
     const LIMIT: &str = "1";
     let pmix = build(field)?;

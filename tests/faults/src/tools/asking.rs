@@ -15,8 +15,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// The time limit of a request to a server that lies.
 pub(super) const LIMIT: Duration = Duration::from_secs(1);
 
-/// Attaches as a tool and prints the status, the jobs of which the server reports, and the statuses of a pull of a
-/// job's output and of a get of a process's data.
+/// Attaches as a tool. Prints the status, the jobs that the server reports, the status of a pull of
+/// the output of a job, and the status of a get of the data of a process.
 ///
 /// # Errors
 /// Returns a message if the results cannot be printed.

@@ -3,8 +3,9 @@
 //! namespace that a holder process owns. When the holder ends, the kernel ends every process in the namespace, so
 //! nothing is left however this program ends.
 //!
-//! If namespaces are not allowed, machines are only names that tell the daemons on this machine apart: each daemon has
-//! a port of its own, and a library is preloaded that would otherwise be mounted over a file.
+//! If namespaces are not allowed, machines are only names that distinguish the daemons on this
+//! machine. Each daemon then has a port of its own, and a library is preloaded instead of mounted
+//! over a file.
 
 use std::fs;
 use std::io;

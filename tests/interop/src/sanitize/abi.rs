@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Binary compatibility with the releases, checked by `abidiff` of libabigail.
 //!
-//! The exported functions are compared directly. Types are compared by a C library that declares a variable for each
-//! public function and type, compiled with each release's headers and with ours: the libraries themselves do not
-//! describe the arguments of their functions. The headers of 4.2.2 are the installed ones. Those of 5.0.11 are
-//! described in `testdata/abi`, as `abidw` writes it.
+//! The exported functions are compared directly. Types are compared by a C library that declares a
+//! variable for each public function and type, compiled with each release's headers and with ours.
+//! This library is needed because the libraries themselves do not describe the arguments of their
+//! functions. The headers of 4.2.2 are the installed ones. Those of 5.0.11 are described in
+//! `testdata/abi`, as `abidw` writes it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs under `pmix run` that stop for a debugger until `pmix release` releases them: a program of ours at each point
-//! where processes can stop, and Debian's unmodified example of a debugger, which releases no process itself.
+//! Jobs under `pmix run` that stop for a debugger until `pmix release` releases them: a program of
+//! ours at each point where processes can stop, and Debian's unmodified example of a debugger. The
+//! example itself releases no process.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -3,8 +3,8 @@
 //! (`PMIx_Commit`).
 //!
 //! A server keeps committed data, so a commit contains only the data put since the last one, in as
-//! many messages as needed. Servers of OpenPMIx keep committed data as well: releases 2.1 and later
-//! store each key of a commit, older releases append the data to those of earlier commits.
+//! many messages as needed. Servers of OpenPMIx keep committed data as well. Releases 2.1 and later
+//! store each key of a commit. Older releases append the data to the data of earlier commits.
 //!
 //! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIx_Put` and `PMIx_Commit`; OpenPMIx
 //! for the storage in servers.

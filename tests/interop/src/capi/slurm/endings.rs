@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The end of steps: nothing is left of a cancelled step or of fifty steps in a row, and a step continues while one of
-//! its processes attacks the server.
+//! The end of steps. Nothing is left of a cancelled step, or of fifty steps in a row. A step
+//! continues while one of its processes attacks the server.
 
 use std::path::Path;
 use std::thread::sleep;
