@@ -62,8 +62,8 @@ fn bound(kind: &str) -> (f64, u64) {
     }
 }
 
-/// Returns the repetitions of the real library: several where it is quick, one where a call takes seconds, and
-/// none where it takes minutes.
+/// Returns the number of repetitions of the real library: several if it is quick, one if a call
+/// takes seconds, and none if a call takes minutes.
 fn patience(kind: &str, count: u64, full: bool) -> Result<Effort, String> {
     match (kind, count) {
         ("seq" | "holes", _) | (_, ..=10_000) => Ok(Effort {

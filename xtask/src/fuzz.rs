@@ -116,8 +116,8 @@ fn folder() -> PathBuf {
 /// The target that compares with an installed library.
 const WITH_PEER: &str = "bfrops_peer";
 
-/// Writes the seeds of these targets. Returns the peer program of an installed library if a target needs one and it
-/// exists; otherwise the seed program prints why it does not.
+/// Writes the seeds of these targets. Returns the peer program of an installed library if a target
+/// needs one and it exists. If it does not exist, the seed program prints the reason.
 fn inputs(targets: &[String]) -> Result<Option<PathBuf>, String> {
     if targets.iter().any(|target| target == WITH_PEER) {
         install::packages(install::INTEROP);
@@ -181,8 +181,8 @@ fn fuzz(fuzzer: &Path, target: &str, seconds: u32, peer: Option<&Path>) -> Resul
     }
     command
         .args([
-            // In CI, each change is judged by the same inputs; elsewhere the seed is random (0), so that each run
-            // explores other inputs.
+            // In CI, every change is tested with the same inputs. Elsewhere the seed is random (0),
+            // so that each run explores other inputs.
             format!("-seed={}", u32::from(process::in_ci())),
             format!("-max_total_time={seconds}"),
             format!("-timeout={TIMEOUT}"),

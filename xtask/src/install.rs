@@ -153,8 +153,8 @@ pub fn pip(requirement: &str) -> Result<(), String> {
     pip_into(&venv()?, requirement)
 }
 
-/// Returns the compiler wrapper of the older Open MPI, in an environment of its own, as an environment holds only one
-/// release.
+/// Returns the compiler wrapper of the older Open MPI. It has its own environment, because an
+/// environment contains only one release.
 ///
 /// # Errors
 /// See [`pip`].

@@ -113,7 +113,8 @@ fn read_lines(
     }
 }
 
-/// Starts a command; with limits it leads a process group of its own, so that all of it can be killed.
+/// Starts a command. With limits, the command leads its own process group, so that all its
+/// processes can be killed.
 fn spawn(command: &mut Command, limits: Option<Limits>) -> Result<Child, String> {
     if limits.is_some() {
         command.process_group(0);

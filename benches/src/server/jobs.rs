@@ -237,8 +237,8 @@ pub(crate) fn at_most(
     }
 }
 
-// Measures the first get of each process after a collecting fence, by unmodified clients: under our server,
-// under a host around 4.2.2, which shares memory with its own clients, and under prterun.
+// Measures the first get of each process after a collecting fence, by unmodified clients. The
+// servers are ours, a host around 4.2.2, which shares memory with its own clients, and prterun.
 
 const SIZES: &[u32] = &[2, 8, 32, 64];
 
@@ -266,8 +266,8 @@ const CALLS: [Call; 3] = [
     },
 ];
 
-/// The required ratio of the time of the whole command under the host in C to the time under our server, and
-/// the number of processes that it is required for.
+/// The required ratio of two times of the whole command: the time under the host in C to the time
+/// under our server. The second number is the number of processes for which the ratio is required.
 const WHOLE: (f64, u32) = (1.0 / 0.8, 64);
 
 /// Measures jobs whose processes read all data of each other, with the clients of each release.

@@ -192,9 +192,10 @@ pub(super) fn apps(field: &Field, report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the row of three sizes: the instructions for each application that the second has more than the first, and
-/// the third more than the second. The smallest sizes are not judged: the first thread itself starts a single process,
-/// and other threads start the processes of a larger spawn.
+/// Returns the row of three sizes. It has the instructions for each additional application: of the
+/// second size over the first, and of the third size over the second. The smallest sizes are not
+/// judged: the first thread itself starts a single process, and other threads start the processes
+/// of a larger spawn.
 fn row(counts: &[Result<f64, String>], sizes: [usize; 3]) -> Result<Row, String> {
     let count = |size: usize| counts.get(size).cloned().ok_or("no such size")?;
     let number = |size: usize| APPS.get(size).copied().unwrap_or_default();

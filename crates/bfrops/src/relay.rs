@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Values that a server passes on in packed form.
 //!
-//! A server passes on the values that a process puts: to its clients, to other servers, and through
+//! A server passes the values that a process puts to its clients and to other servers, which pass
 //! them to their clients. Unpacking and packing it for each of them would give the same bytes. So
 //! the server checks a value on arrival and keeps its bytes.
 //!

@@ -20,8 +20,8 @@ pub trait MapParser: Send + Sync {
     /// (`pmix_preg.parse_nodes`).
     ///
     /// # Errors
-    /// The value has the tag of a scheme, but is damaged or the scheme is disabled for parsing; or
-    /// a limit is exceeded.
+    /// The value has the tag of a scheme, but is damaged, or the scheme is disabled for parsing. A
+    /// limit is exceeded.
     fn parse_nodes(&self, text: &[u8]) -> Result<NodeList, Error>;
 
     /// Parses a process map in string form: encoded, or ranks separated by commas and nodes by

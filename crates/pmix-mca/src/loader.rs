@@ -13,8 +13,9 @@ pub use munge::Munge;
 #[cfg(feature = "plugins")]
 pub use plugin::{ExitGuard, Loaded, LoadedParam, load};
 
-/// Returns `true` if the kernel requested secure execution of this program: it gained rights by a
-/// set-id bit, by capabilities of its file, or by a security module. Source: getauxval(3).
+/// Returns `true` if the kernel requested secure execution of this program, because the program
+/// gained rights by a set-id bit, by capabilities of its file, or by a security module. Source:
+/// getauxval(3).
 #[cfg(target_os = "linux")]
 pub(crate) fn is_secure_execution() -> bool {
     use std::ffi::c_ulong;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! MCA parameter files: one `name = value` per line.
 //!
-//! The format is that of OpenPMIx (its `docs/mca.rst`): the value is the rest of the line, trimmed;
-//! quotes and `#` are part of it. Comments (`#`, `//`, `/* */`) are at the start of a line; the
-//! undocumented `-mca name value` is parsed as well. `-x` lines, which set variables of processes
-//! to be started, are ignored.
+//! The format is that of OpenPMIx (its `docs/mca.rst`). The value is the rest of the line without
+//! blanks at its ends. Quotes and `#` are part of the value. Comments (`#`, `//`, `/* */`) are at
+//! the start of a line; the undocumented `-mca name value` is parsed as well. `-x` lines, which set
+//! variables of processes to be started, are ignored.
 
 /// A line with content.
 #[derive(Debug, PartialEq, Eq)]

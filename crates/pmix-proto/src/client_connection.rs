@@ -166,8 +166,8 @@ impl ClientConnection {
     /// # Errors
     ///
     /// `PMIX_ERR_NOT_AVAILABLE` before the welcome; `PMIX_ERR_OUT_OF_RESOURCE` for a request of
-    /// more than [`MAX_REQUEST_BYTES`], for which a server would close the connection; or the
-    /// request cannot be packed. Then nothing is sent.
+    /// more than [`MAX_REQUEST_BYTES`], because a server would close the connection. Another error
+    /// if the request cannot be packed. Then nothing is sent.
     pub fn request(
         &mut self,
         request: &Request<'_>,

@@ -144,8 +144,8 @@ impl Checksum {
     }
 }
 
-/// The address of a memory object on this node: the process that created the object, the descriptor
-/// in that process, and the unique token in the object.
+/// The address of a memory object on this node. It names the process that created the object, the
+/// descriptor in that process, and the unique token in the object.
 ///
 /// The text form is `<pid>.<descriptor>.<token>`, with the token in 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -240,8 +240,8 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// Creates two packages with two cores of two threads each; the system numbers the threads in a
-    /// cyclic way, as servers with two sockets do.
+    /// Creates two packages with two cores of two threads each. The system numbers the threads in a
+    /// cyclic way, as on servers with two sockets.
     fn two_sockets() -> (tempfile::TempDir, Topology) {
         let dir = tempfile::tempdir().unwrap();
         let put = |path: String, text: &str| {

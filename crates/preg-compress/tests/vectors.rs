@@ -143,7 +143,7 @@ fn regex2_of_the_real_library_decodes_to_its_input() {
     assert_eq!(seen, 129);
 }
 
-/// Checks the size, too: the frame is the same, and general encoders are good for small lists, so
+/// Also checks the size. The frame is the same, and general encoders are good for small lists, so
 /// the sizes must be about equal.
 #[test]
 fn lists_that_the_real_library_compresses_are_compressed() {

@@ -123,9 +123,9 @@ fn items(text: &[u8], region: &Region<'_>) -> Vec<u8> {
 
 // The verification of a new value.
 //
-// A wrong map would send ranks to wrong hosts, so every value must decode to its list byte by
-// byte. This takes about as long as the encoding. On a mismatch the encoder falls back to the
-// verbatim list; builds with debug assertions, such as the fuzz targets, panic instead.
+// A wrong map would send ranks to wrong hosts, so every value must decode to its list byte by byte.
+// This takes about as long as the encoding. On a mismatch the encoder falls back to the verbatim
+// list. Builds with debug assertions, such as the fuzz targets, panic instead.
 
 /// Returns `true` if the items of a value, from `at` on, decode to this text.
 fn says(value: &[u8], at: usize, text: &[u8]) -> bool {

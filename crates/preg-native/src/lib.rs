@@ -9,7 +9,8 @@
 //! The scheme writes the shortest text of the grammar for a list in its order: verbatim names, and
 //! groups on one numeric field each. OpenPMIx parses this text correctly, although its own
 //! generator only folds on the first number. The scheme declines lists that OpenPMIx could not
-//! parse: empty names, brackets or NULs in names, empty nodes of a process map.
+//! parse. These are lists with empty names, with brackets or NULs in names, and process maps with
+//! empty nodes.
 //!
 //! ```text
 //! map     := "pmix[" element ("," element)* "]"          node map
@@ -24,7 +25,7 @@
 //! `regex.rst`, "native".
 //!
 //! # Compatibility with peers
-//! OpenPMIx up to and including 6.1 parses the string form; later releases have no parser for it
+//! OpenPMIx up to and including 6.1 parses the string form. Later releases have no parser for it
 //! and split it at commas. OpenPMIx 4.2.2 parses this form, `raw` and plain lists, but no
 //! compressed values. A job with such peers therefore needs one of two settings. With
 //! `PMIX_MCA_preg=^compress`, values are `raw`, which has the higher priority. With

@@ -29,8 +29,8 @@ pub(super) use terminal::{hung_up, ignored};
 /// The time limit of every step that is not measured.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The limit of every measured time in the short form, which only distinguishes slow from stuck, as other programs may
-/// load the machine.
+/// The limit of every measured time in the short form. It only distinguishes slow from blocked,
+/// because other programs may load the machine.
 const SHORT: Duration = Duration::from_secs(30);
 
 /// The limit of the memory of an attacked launcher, in KiB.

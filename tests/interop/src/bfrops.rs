@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packed data exchanged with real libraries in both directions, compared byte for byte.
 //!
-//! Every type passes in both directions through every module that a release has and both buffer types. The receiving
-//! side unpacks the data, which are compared as JSON, and packs them again, which must give the same bytes. Our side is
-//! the crate, as our own programs use it; the libraries run in the program in `tests/interop/bfrops`.
+//! Every type passes in both directions through every module that a release has and both buffer
+//! types. The receiving side unpacks the data, which are then compared as JSON. It also packs them
+//! again, and the bytes must be the same. Our side is the crate, as our own programs use it; the
+//! libraries run in the program in `tests/interop/bfrops`.
 
 mod abilities;
 mod checks;

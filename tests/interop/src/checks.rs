@@ -30,8 +30,9 @@ const HIGHEST_RANK: u64 = 2_147_483_646;
 const LONGEST_PREFIX: usize = 49;
 
 impl Case {
-    /// Returns the names, or the expanded ranks of each node. Returns `None` for lists that no real library carries:
-    /// those with empty elements, which all drop, and process maps with words or ranks out of range.
+    /// Returns the names, or the expanded ranks of each node. Returns `None` for lists that no real
+    /// library carries: lists with empty elements, which every library drops, and process maps with
+    /// words or with ranks out of range.
     fn list(&self) -> Option<Vec<String>> {
         if !self.procs {
             let names: Vec<_> = self.text.split(',').map(str::to_owned).collect();
@@ -243,8 +244,9 @@ pub(crate) fn theirs_to_ours(
     Ok(())
 }
 
-/// The peer's encoded value of a case and the list that it must decode to. This is the original list, or for text forms
-/// the plain reading of the text, as the real encoders may lose order and ranks.
+/// The peer's encoded value of a case and the list that it must decode to. This is the original
+/// list. For text forms it is the list that the text contains, because the real encoders may lose
+/// order and ranks.
 type Made = Option<(Vec<u8>, Vec<String>)>;
 
 fn theirs(harness: &mut Harness, case: &Case) -> Result<Made, String> {

@@ -129,8 +129,8 @@ fn write_sources(folder: &Path) -> Result<(), String> {
         if size == "-" {
             continue;
         }
-        // The table has the type that a value holds; the C functions take a map by pointer, and an attribute through
-        // one.
+        // The table has the type that a value contains. The C functions take a map as a `char *`,
+        // and an attribute behind a pointer.
         let c_type = if name == "PMIX_REGEX" {
             "char *"
         } else {

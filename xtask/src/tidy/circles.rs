@@ -339,8 +339,8 @@ fn segments(first: &str, rest: &[Token]) -> Path {
     segments
 }
 
-/// Resolves a path from the crate root. A path that begins with neither `crate`, `self` nor `super` may lead to a child
-/// module or another crate; the lookup decides later.
+/// Resolves a path from the crate root. A path that begins with neither `crate`, `self` nor `super`
+/// may lead to a child module or another crate. The lookup decides later.
 fn absolute(module: &[String], segments: &[String]) -> Option<Path> {
     let (first, mut rest) = segments.split_first()?;
     let mut base = module.to_vec();

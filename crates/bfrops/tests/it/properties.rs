@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Properties for random data: unpacking restores packed data, a failed call leaves no bytes, and a
+//! Properties for random data. Unpacking restores packed data. A failed call leaves no bytes. A
 //! damaged datum does not affect others.
 
 use crate::losses::Losses;

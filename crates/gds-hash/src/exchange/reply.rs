@@ -437,8 +437,8 @@ fn ranks_of(job: &Job, slot: u32) -> impl Iterator<Item = (usize, Rank)> {
 ///
 /// # Errors
 ///
-/// Each damaged `pmix.pblob` gives an error with the status of the decoder and an offset in it; the
-/// other data are valid.
+/// Each damaged `pmix.pblob` causes an error with the status of the decoder and an offset in the
+/// blob. The other data are valid.
 pub fn job_infos<'a>(
     codec: &Codec<'a>,
     kvals: Vec<Kval<'a>>,

@@ -77,8 +77,8 @@ impl Job {
         self.apps.keys().copied()
     }
 
-    /// Returns the ranks of the job: those of the map, node by node, then those that the host
-    /// described without a map.
+    /// Returns the ranks of the job. First come the ranks of the map, node by node, then the ranks
+    /// that the host described without a map.
     pub fn ranks(&self) -> impl Iterator<Item = Rank> + '_ {
         let mapped = self
             .nodes

@@ -24,8 +24,8 @@ pub enum Subject {
 }
 
 impl Job {
-    /// Returns the subject of a request: the session, the job, or the application, node or process
-    /// that it names explicitly or by default.
+    /// Returns the subject of a request. This is the session, the job, or the application, node or
+    /// process that the request names explicitly or by default.
     ///
     /// # Errors
     ///

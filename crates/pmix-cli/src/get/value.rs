@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values of a registration from JSON: a type, by its name or a short name, and a datum, which may
-//! be text.
+//! Values of a registration from JSON. A value has a type, by its name or a short name, and a
+//! datum, which may be text.
 
 use pmix_types::json::List;
 use pmix_types::{DataArray, DataType, Info, InfoFlags, RegexBytes, Value, WireRegex2};

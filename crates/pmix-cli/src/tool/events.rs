@@ -158,8 +158,8 @@ impl<'e> EventView<'e> {
         }
     }
 
-    /// Returns the time of the event: its time stamp, or the more precise time of arrival if the
-    /// stamp, in whole seconds, is not older.
+    /// Returns the time of the event. This is its time stamp, which has whole seconds. If the stamp
+    /// is not older than the time of arrival, it is the time of arrival, which is more precise.
     fn time(&self, come: Duration) -> Duration {
         let mut infos = self.event.infos.iter();
         let named = infos.find_map(|info| match info.value {

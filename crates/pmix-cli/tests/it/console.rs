@@ -111,8 +111,8 @@ impl<'a> Session<'a> {
                 self.bound.extend(bound);
                 return shown.iter().map(|line| (*line).to_owned()).collect();
             }
-            // A reader types the next command after the job has started; a test may be faster, so the command is
-            // repeated.
+            // A reader types the next command after the job has started. A test may be faster, so
+            // the command is repeated.
             let is_early = !self.background.is_empty() && !command.ends_with(" &");
             if !is_early || has_changed || command == "wait" || Instant::now() > until {
                 return made;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of output: by default, lines of several processes are not mixed and prompts are printed;
-//! options select unmodified bytes.
+//! Tests of output. By default, lines of several processes are not mixed, and prompts are printed.
+//! Options select unmodified bytes.
 
 use std::fs::File;
 use std::io::Read as _;

@@ -8,8 +8,8 @@ use crate::command::{Running, Watchdog};
 
 const NAME: &str = "attached@1";
 
-/// Starts a job of two processes that write a line to each stream, and another one when they are signaled; rank 1 exits
-/// with 3.
+/// Starts a job of two processes. Each writes a line to each stream, and another line when it
+/// receives a signal. Rank 1 exits with 3.
 fn job(options: &[&str]) -> Running {
     // The shell itself would report on standard error that a signal ended `sleep`.
     let script = "exec 3>&2 2>/dev/null

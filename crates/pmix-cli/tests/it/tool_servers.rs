@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of tools that choose among several servers: two with the same name, a stopped one, none
-//! with the job.
+//! Tests of tools that choose one of several servers. Two servers have the same name, one server is
+//! stopped, or no server has the job.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};

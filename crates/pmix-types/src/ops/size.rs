@@ -181,8 +181,8 @@ structures! {
     DeviceDistance = 32: uuid osname,
     Endpoint = 32: uuid osname; |endpoint| endpoint.endpt.len(),
     Geometry = 40: uuid osname; |geometry| sum(&geometry.coordinates, Stored::size)?,
-    // The source is not counted. The description of a topology is, as for a cpuset in C, because
-    // the size of hwloc's structure is not known outside of hwloc.
+    // The source is not counted. The description of a topology is counted, as for a cpuset in C,
+    // because the size of hwloc's structure is not known outside of hwloc.
     Cpuset = 16: ; |cpuset| cpuset.bitmap.as_ref().map_or(0, |list| string(Some(list))),
     Topology = 16: ; |topology| {
         let text = topology.topology.as_ref().map_or(0, |text| string(Some(text)));
