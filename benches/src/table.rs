@@ -12,7 +12,7 @@ pub(crate) enum Verdict {
     Misses,
     /// The ratio is not promised for this size, or no peer is available.
     NotJudged,
-    /// No ratio is promised; the figure is shown for comparison.
+    /// No ratio is promised. The figure is shown for comparison.
     Shown,
 }
 

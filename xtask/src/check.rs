@@ -130,7 +130,8 @@ impl Workspace {
         })
     }
 
-    /// Returns the packages that own these files; a file belongs to the innermost directory of a package.
+    /// Returns the packages that own these files. A file belongs to the innermost directory of a
+    /// package.
     fn owners(&self, files: &[PathBuf]) -> Vec<&Package> {
         let owner = |file: &PathBuf| {
             let holds = |package: &&Package| file.starts_with(&package.folder);

@@ -75,7 +75,7 @@ impl Form {
     }
 }
 
-/// Runs every task of a form; a failed task does not stop the run.
+/// Runs every task of a form. A failed task does not stop the run.
 pub(crate) fn run(form: Form) -> Outcome {
     let mut sum = Outcome::default();
     let mut skips = Vec::new();

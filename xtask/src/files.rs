@@ -22,7 +22,7 @@ pub(crate) fn write(file: &Path, text: &[u8]) -> Result<(), String> {
     fs::write(file, text).map_err(|e| format!("{}: {e}", file.display()))
 }
 
-/// Replaces a file by a copy; a running program keeps the old file.
+/// Replaces a file by a copy. A running program keeps the old file.
 ///
 /// # Errors
 /// Returns a message with both paths if it cannot be copied.

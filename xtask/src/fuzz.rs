@@ -161,7 +161,7 @@ fn host() -> Result<String, String> {
         .ok_or_else(|| "rustc -vV names no host".to_owned())
 }
 
-/// Runs one target; an error ends with the command that reproduces the fault.
+/// Runs one target. An error ends with the command that reproduces the fault.
 fn fuzz(fuzzer: &Path, target: &str, seconds: u32, peer: Option<&Path>) -> Result<(), String> {
     let fault = |e: std::io::Error| format!("{target}: {e}");
     let corpus = folder().join("corpus").join(target);

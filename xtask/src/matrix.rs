@@ -144,7 +144,7 @@ cell                               writes                       as regex2       
         values.append(&mut written);
     }
 
-    /// Checks the answer to an encode request; returns `None` if the list was rightly refused.
+    /// Checks the answer to an encode request. Returns `None` if the list was rightly refused.
     fn encoded(
         &mut self,
         form: usize,

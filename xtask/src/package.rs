@@ -277,7 +277,7 @@ fn staged(folder: &Path, profile: &str) -> Result<(), String> {
         glibc: None,
     };
     dist::installed(&home, build)?;
-    // The command and its pages are on the default paths; the library must be requested.
+    // The command and its pages are on the default paths. The library must be requested.
     let moved = |from: &str, to: &str| {
         let to = stage.join(to);
         to.parent().map_or(Ok(()), files::directory)?;

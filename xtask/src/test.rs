@@ -15,7 +15,7 @@ use crate::tidy;
 /// The Debian packages that the tests need.
 const PACKAGES: &[&str] = &["gcc", "gdb", "libc6-dev", "munge"];
 
-/// Runs every check; a failed check does not stop the run.
+/// Runs every check. A failed check does not stop the run.
 pub(crate) fn run() -> Outcome {
     install::packages(PACKAGES);
     let mut outcome = Outcome::default();
@@ -27,7 +27,7 @@ pub(crate) fn run() -> Outcome {
     outcome
 }
 
-/// Runs clippy; a warning is a failure.
+/// Runs clippy. A warning is a failure.
 pub(crate) fn lints(of: &[&str]) -> Result<(), String> {
     let mut command = cargo(["clippy", "--locked"]);
     process::run(command.args(of).args(["--", "-D", "warnings"]))

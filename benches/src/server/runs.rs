@@ -116,7 +116,8 @@ impl Field {
         Ok(self.timed(command)?.1)
     }
 
-    /// Runs a command; returns what it wrote on standard output and its elapsed time in nanoseconds.
+    /// Runs a command. Returns what it wrote on standard output and its elapsed time in
+    /// nanoseconds.
     ///
     /// # Errors
     /// Returns an error if the program fails.

@@ -33,7 +33,7 @@ struct Times {
     bytes: usize,
 }
 
-/// Runs the work; this is the only function whose instructions are counted.
+/// Runs the work. This is the only function whose instructions are counted.
 #[inline(never)]
 fn measured<T>(work: impl FnOnce() -> T) -> T {
     work()
@@ -59,7 +59,7 @@ impl Work<'_> {
         for<'m> K::Item<'m>: IntoOwned,
     {
         let message = self.message;
-        // 100,000 values take ten times as much memory as the message has bytes; the default limit
+        // 100,000 values take ten times as much memory as the message has bytes. The default limit
         // is lower.
         let limits = Limits {
             memory_factor: 64,

@@ -120,7 +120,7 @@ impl Error {
 /// The limits on the cost of unpacking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The maximum depth of nested arrays; a message without arrays has depth 0.
+    /// The maximum depth of nested arrays. A message without arrays has depth 0.
     pub depth: u32,
     /// The bytes of memory that unpacked data may take for each byte of the message.
     pub memory_factor: usize,

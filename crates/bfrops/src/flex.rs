@@ -149,7 +149,7 @@ pub(crate) fn encode_run(numbers: impl Iterator<Item = u64>, mut write: impl FnM
     // within the block.
     const LAST_START: usize = BLOCK - 16;
     const { assert!(LAST_START + MAX_LEN <= BLOCK) };
-    // Each number is written as at least eight bytes; the next number overwrites the unused ones.
+    // Each number is written as at least eight bytes. The next number overwrites the unused ones.
     let mut block = [0; BLOCK];
     let mut at = 0;
     for number in numbers {

@@ -6,7 +6,7 @@
 //! is a module with the options of the peer: the kind of buffer and the form of integers.
 //!
 //! An [`Encoder`] appends *pack calls* to bytes, and a [`Decoder`] unpacks them: each is a count
-//! and that number of data of one [`WireType`]. Unpacked text and bytes borrow from the message; a
+//! and that number of data of one [`WireType`]. Unpacked text and bytes borrow from the message. A
 //! caller that keeps them calls [`pmix_types::IntoOwned`].
 //!
 //! ```

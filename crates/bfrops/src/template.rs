@@ -111,7 +111,7 @@ struct FilledSlot {
 /// The data that can overwrite a datum in place.
 #[derive(Clone, Copy)]
 enum PatchRange {
-    /// None; the datum must be packed.
+    /// None. The datum must be packed.
     Other,
     /// `count` numbers from `first` on, in groups of seven bits.
     Numbers { first: u64, count: u64 },

@@ -93,7 +93,7 @@ impl CommitLimits {
 // `PMIx_server_register_resources`.
 
 impl Store {
-    /// Packs the job information of jobs, each once; unknown jobs are omitted.
+    /// Packs the job information of jobs, each once. Unknown jobs are omitted.
     ///
     /// # Errors
     ///

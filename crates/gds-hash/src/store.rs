@@ -157,7 +157,7 @@ impl Store {
         &*self.maps
     }
 
-    /// Registers or updates a job. New values replace previous ones; all other values are kept
+    /// Registers or updates a job. New values replace previous ones. All other values are kept
     /// (PMIx Standard, `PMIx_server_register_nspace`).
     ///
     /// With `PMIX_REGISTER_NODATA` only the name of the job is registered.
@@ -326,7 +326,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns a snapshot of a job; later changes do not affect it.
+    /// Returns a snapshot of a job. Later changes do not affect it.
     #[must_use]
     pub fn job(&self, nspace: &Nspace<'_>) -> Option<Arc<Registered>> {
         self.part(nspace).load().get(nspace.as_bytes()).cloned()

@@ -160,7 +160,7 @@ fn check_servers(limit: Duration) -> Vec<Finding> {
     findings
 }
 
-/// Reports a rendezvous file that tools ignore. The file of an exited server can be removed; a file
+/// Reports a rendezvous file that tools ignore. The file of an exited server can be removed. A file
 /// that another user could have written is suspicious.
 fn passed_over(passed: &PassedOver) -> Finding {
     let found = format!("{}: {}", passed.path.display(), passed.reason);

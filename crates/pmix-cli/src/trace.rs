@@ -40,8 +40,8 @@ pub(crate) fn install(verbose: u8, style: Style) {
 
 impl Subscriber for Lines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        // Messages of the server about its clients are for developers; users get the messages of the launcher
-        // about the job.
+        // Messages of the server about its clients are for developers. Users get the messages of
+        // the launcher about the job.
         let of_server = ["pmix_server", "pmix_engine"];
         let is_quiet = self.level <= Level::INFO
             && of_server
@@ -136,7 +136,7 @@ struct State {
 /// Enables asynchronous writes: messages no longer block on the reader of standard error.
 ///
 /// # Errors
-/// The thread or descriptor cannot be created; writes then stay synchronous.
+/// The thread or descriptor cannot be created. Writes then stay synchronous.
 pub(crate) fn never_wait() -> io::Result<()> {
     // Uses a separate descriptor, because the standard library locks its own during writes.
     let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);

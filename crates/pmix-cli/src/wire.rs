@@ -247,7 +247,7 @@ fn print_json(data: &DataArray<'_>) -> Result<String, serde_json::Error> {
     serde_json::to_string(&List(data))
 }
 
-/// Reads the data of a call; a single datum is read as a list of one.
+/// Reads the data of a call. A single datum is read as a list of one.
 fn read_json(data_type: DataType, json: &str) -> Result<DataArray<'static>, serde_json::Error> {
     // No single datum has the form of a JSON list, so the forms cannot be confused.
     let single = !matches!(json.trim_start().as_bytes().first(), Some(b'[') | None);

@@ -15,7 +15,7 @@ use crate::Fault;
 /// The maximum number of symbolic links on a path, as in the kernel.
 const MOST_LINKS: u32 = 40;
 
-/// The flags to open a directory for lookups only; reading it is a separate permission.
+/// The flags to open a directory for lookups only. Reading it is a separate permission.
 const SEARCH: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC)

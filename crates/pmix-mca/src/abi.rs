@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The C ABI between a host and a dynamically loaded component: structs and numbers, no logic.
 //!
-//! `include/pmix_plugin.h` is the same in C, with explanations for authors; a test of
+//! `include/pmix_plugin.h` is the same in C, with explanations for authors. A test of
 //! `pmix-builtin` compiles that header and compares every offset with those here. All structs are
 //! frozen: append only, and only if a `size` states the size of the other side's struct. A reader
 //! uses a field only if `size` covers it. A change that is impossible in this way raises
@@ -15,10 +15,10 @@ use core::ffi::c_void;
 /// The first bytes of a component header.
 pub const MAGIC: [u8; 8] = *b"pmix-rs\0";
 
-/// The version of this ABI; a host rejects any other.
+/// The version of this ABI. A host rejects any other.
 pub const ABI_MAJOR: u16 = 1;
 
-/// The minor version, raised when a field is appended; a host accepts every minor version.
+/// The minor version, raised when a field is appended. A host accepts every minor version.
 ///
 /// | minor | appended |
 /// | --- | --- |
@@ -102,7 +102,7 @@ unsafe impl Sync for Parameter {}
 // SAFETY: as for `Sync`.
 unsafe impl Send for Parameter {}
 
-/// The description of a component; it must stay valid and unchanged until the process ends.
+/// The description of a component. It must stay valid and unchanged until the process ends.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ComponentHeader {
@@ -127,7 +127,7 @@ pub struct ComponentHeader {
     pub kind: Text,
     /// The version of the framework's interface, 1 for `preg`.
     pub interface: u32,
-    /// The priority; the highest is asked first.
+    /// The priority. The highest is asked first.
     pub priority: i32,
     /// [`OFF_BY_DEFAULT`] or 0.
     pub flags: u32,
@@ -158,7 +158,7 @@ unsafe impl Send for ComponentHeader {}
 /// [`DECLINED`] or [`ERR_NOT_SUPPORTED`] mean that the component cannot work here.
 pub type Query = unsafe extern "C" fn(host: *const Host, module: *mut *mut c_void) -> i32;
 
-/// Receives output; any status but [`SUCCESS`] means that the host wants no more and the call
+/// Receives output. Any status but [`SUCCESS`] means that the host wants no more and the call
 /// should end.
 pub type Write = unsafe extern "C" fn(ctx: *mut c_void, ptr: *const u8, len: usize) -> i32;
 
@@ -253,7 +253,7 @@ pub type Measure = unsafe extern "C" fn(
 pub struct Operations {
     /// `sizeof` of this struct as compiled.
     pub size: usize,
-    /// Destroys a module; it is not used afterwards.
+    /// Destroys a module. It is not used afterwards.
     pub close: Option<unsafe extern "C" fn(module: *mut c_void)>,
     /// Converts a list into the regex2 form.
     pub generate_regex: Option<Transform>,

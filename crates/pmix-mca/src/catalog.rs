@@ -149,7 +149,7 @@ impl Catalog {
     /// Parameters of other frameworks are ignored.
     ///
     /// # Errors
-    /// A name is unknown, or a value has the wrong kind; the message names the source.
+    /// A name is unknown, or a value has the wrong kind. The message names the source.
     pub fn check(&self, params: &Params) -> Result<(), Error> {
         for section in &params.sections {
             if section.framework == self.framework && !self.has_component(&section.component) {
@@ -188,7 +188,7 @@ impl Catalog {
         let source = &entry.setting.source;
         let strict = entry.toml.is_some() || entry.layer == Layer::Program;
         // Each framework of OpenPMIx has a parameter with the framework's name. Sites set
-        // `PMIX_MCA_gds`, for example, for clients of OpenPMIx; such a parameter is ignored here.
+        // `PMIX_MCA_gds`, for example, for clients of OpenPMIx. Such a parameter is ignored here.
         if !strict && !name.contains('_') {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 //!
 //! The format is that of OpenPMIx (its `docs/mca.rst`). The value is the rest of the line without
 //! blanks at its ends. Quotes and `#` are part of the value. Comments (`#`, `//`, `/* */`) are at
-//! the start of a line; the undocumented `-mca name value` is parsed as well. `-x` lines, which set
+//! the start of a line. The undocumented `-mca name value` is parsed as well. `-x` lines, which set
 //! variables of processes to be started, are ignored.
 
 /// A line with content.

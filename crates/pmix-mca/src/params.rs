@@ -106,7 +106,7 @@ impl Params {
     /// returned as `u64::MAX`.
     ///
     /// # Errors
-    /// The value is not a number; the message names its source.
+    /// The value is not a number. The message names its source.
     pub fn size(&self, name: &str, default: u64) -> Result<u64, Error> {
         self.parsed(
             name,
@@ -122,7 +122,7 @@ impl Params {
     /// Returns a number that may be negative, such as a priority.
     ///
     /// # Errors
-    /// The value is not a number or does not fit 32 bits; the message names its source.
+    /// The value is not a number or does not fit 32 bits. The message names its source.
     pub fn number(&self, name: &str, default: i32) -> Result<i32, Error> {
         let expected = "a whole number from -2147483648 to 2147483647";
         self.parsed(name, default, expected, |text| i32::from_str(text).ok())
@@ -131,7 +131,7 @@ impl Params {
     /// Returns a truth value: 1, 0, true, false, yes, no, on, off.
     ///
     /// # Errors
-    /// The value is none of these; the message names its source.
+    /// The value is none of these. The message names its source.
     pub fn flag(&self, name: &str, default: bool) -> Result<bool, Error> {
         self.parsed(name, default, "true or false", parse_flag)
     }

@@ -61,7 +61,7 @@ pub struct Selection {
 /// `_parse` is false.
 ///
 /// # Errors
-/// A `^` is misplaced, a component is unknown, a value is malformed, or no component is left; the
+/// A `^` is misplaced, a component is unknown, a value is malformed, or no component is left. The
 /// message names the source of the setting.
 pub fn select(
     framework: &str,

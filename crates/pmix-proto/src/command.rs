@@ -83,9 +83,9 @@ commands! {
     IOF_PUSH = 23;
     /// Joins the construction of a group (`PMIx_Group_construct`).
     GROUP_CONSTRUCT = 24;
-    /// Joins a group (`PMIx_Group_join`). No peer sends this request; libraries use an event.
+    /// Joins a group (`PMIx_Group_join`). No peer sends this request. Libraries use an event.
     GROUP_JOIN = 25;
-    /// Invites processes to a group (`PMIx_Group_invite`). No peer sends this request; libraries
+    /// Invites processes to a group (`PMIx_Group_invite`). No peer sends this request. Libraries
     /// use an event.
     GROUP_INVITE = 26;
     /// Leaves a group (`PMIx_Group_leave`).

@@ -4,7 +4,7 @@
 //! The crate converts between bytes and messages. It uses no socket, clock or environment. A
 //! connection begins with a [`Hello`] and a [`Welcome`]. After them, an [`Inbox`] splits the stream
 //! into [`Frame`]s. The [`Tag`] of a frame determines whether its payload is a [`Request`], a
-//! [`reply`] or an unsolicited message. The crate `bfrops` packs the data; the engine determines
+//! [`reply`] or an unsolicited message. The crate `bfrops` packs the data. The engine determines
 //! the replies.
 //!
 //! ```

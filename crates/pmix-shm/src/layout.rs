@@ -76,7 +76,7 @@ pub(crate) const fn is_being_written(version: u64) -> bool {
     version & STATE_OF_VALUE == BEING_WRITTEN
 }
 
-/// Rounds a length up to whole words; returns `None` on overflow.
+/// Rounds a length up to whole words. Returns `None` on overflow.
 pub(crate) const fn whole_words(len: u64) -> Option<u64> {
     match len.checked_add(WORD - 1) {
         Some(up) => Some(up & !(WORD - 1)),

@@ -188,7 +188,7 @@ impl Writer {
         Ok(record)
     }
 
-    /// Writes the value of a record; concurrent readers detect the write by the version.
+    /// Writes the value of a record. Concurrent readers detect the write by the version.
     fn write_value(&self, record: u64, key: &[u8], value: &[u8]) -> Result<(), Error> {
         let (being_written, there) = versions(self.load(record)?);
         self.store(record, being_written)?;

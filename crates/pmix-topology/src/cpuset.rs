@@ -72,7 +72,7 @@ impl Cpuset {
         &self.words
     }
 
-    /// Parses a list such as `0-3,8` or `4-`; an empty list is the empty set.
+    /// Parses a list such as `0-3,8` or `4-`. An empty list is the empty set.
     ///
     /// # Errors
     /// `PMIX_ERR_BAD_PARAM`: the list is invalid, a range is reversed, or a number is 65,536 or
@@ -210,7 +210,7 @@ impl Cpuset {
         Ok(())
     }
 
-    /// Adds a range of processors; the last must be below [`MOST`].
+    /// Adds a range of processors. The last must be below [`MOST`].
     fn insert_range(&mut self, first: u32, last: u32) {
         let end = place(last).0 + 1;
         if self.words.len() < end {

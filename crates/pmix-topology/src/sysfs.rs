@@ -14,7 +14,7 @@ use crate::{Cpuset, Level};
 
 /// Reads the processors that are online and allowed, and the hardware objects that `sys` describes.
 ///
-/// An object is read from its first processor; the others would give the same result.
+/// An object is read from its first processor. The others would give the same result.
 pub(crate) fn read(sys: &Path, allowed: &Allowed) -> Option<(Cpuset, Pieces)> {
     let dir = sys.join("devices/system");
     let online = list(&dir.join("cpu/online")).map(|online| match &allowed.cpus {

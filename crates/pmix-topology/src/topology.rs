@@ -18,7 +18,7 @@ use crate::{Cpuset, DeviceFilter, Error, Level, distance, export, nest, sysfs, x
 ///
 /// The objects of a level have the order of hwloc, so an index means the same object as in hwloc.
 /// The exception is [`Level::Numa`], which omits memory without near processors. A level is empty
-/// if the system does not describe its objects; the node and its hardware threads always exist.
+/// if the system does not describe its objects. The node and its hardware threads always exist.
 #[derive(Clone, Debug)]
 pub struct Topology {
     tree: Tree,

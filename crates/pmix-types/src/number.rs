@@ -137,7 +137,7 @@ macro_rules! open_number {
         pub struct $name($int);
 
         impl $name {
-            /// Wraps a raw number; every number is accepted.
+            /// Wraps a raw number. Every number is accepted.
             #[must_use]
             pub const fn from_raw(number: $int) -> Self {
                 Self(number)

@@ -97,7 +97,7 @@ impl Rank {
     /// The highest number that names one process (`PMIX_RANK_VALID`).
     pub const MAX_VALID: Self = Self::VALID;
 
-    /// Wraps a raw number; special values are accepted as well.
+    /// Wraps a raw number. Special values are accepted as well.
     #[must_use]
     pub const fn new(number: u32) -> Self {
         Self(number)

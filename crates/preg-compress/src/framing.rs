@@ -17,7 +17,7 @@ const WORD_END: &[u8] = b":\0";
 /// The maximum number of digits of a size: those of the largest 64-bit number.
 const MAX_SIZE_DIGITS: usize = 20;
 
-/// The frame of a value; the payload may extend beyond the available bytes.
+/// The frame of a value. The payload may extend beyond the available bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     /// The number of bytes before the payload.

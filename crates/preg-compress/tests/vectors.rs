@@ -29,7 +29,7 @@ fn inputs() -> HashMap<String, String> {
         .collect()
 }
 
-/// Returns the list of a record, inline or by its id; names of vectors are UTF-8.
+/// Returns the list of a record, inline or by its id. Names of vectors are UTF-8.
 fn input<'a>(record: &'a Value, inputs: &'a HashMap<String, String>) -> Option<&'a [u8]> {
     record["input"]
         .as_str()

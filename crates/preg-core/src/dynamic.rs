@@ -100,7 +100,7 @@ pub(crate) struct Dynamic {
     reporter: Reporter,
 }
 
-/// Creates the scheme of a loaded component; returns `None` if it cannot work here.
+/// Creates the scheme of a loaded component. Returns `None` if it cannot work here.
 pub(crate) fn scheme(
     loaded: &Loaded,
     params: &Params,

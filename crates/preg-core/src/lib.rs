@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The preg framework: components encode, identify and decode node and process maps.
 //!
-//! A *scheme* ([`Scheme`]) is one encoding; a *component* ([`Component`]) describes a scheme and
+//! A *scheme* ([`Scheme`]) is one encoding. A *component* ([`Component`]) describes a scheme and
 //! creates it. [`Preg`] is the framework itself: the active schemes in priority order, and the ten
 //! entry points of the specification (OpenPMIx `regex.rst`, "The MCA preg Framework"). Every entry
 //! point is a pure function of its arguments and may be called from any thread.
 //!
-//! A scheme declines a value of another scheme with `Ok(None)`; then the next scheme is tried. It
-//! rejects a damaged value of its own with `Err`; then no other scheme is tried. Text with the tag
+//! A scheme declines a value of another scheme with `Ok(None)`. Then the next scheme is tried. It
+//! rejects a damaged value of its own with `Err`. Then no other scheme is tried. Text with the tag
 //! of a scheme is never split into names.
 //!
 //! This crate contains no scheme; `pmix-builtin` lists the schemes of this repository.

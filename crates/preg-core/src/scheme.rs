@@ -16,7 +16,7 @@ use crate::Error;
 ///
 /// All methods but the first three have a default: [`legacy_len`](Self::legacy_len) treats values
 /// as text, the others decline. `Ok(None)` declines, and the next scheme is tried. `Err` means that
-/// the value has this scheme's tag but is damaged; no other scheme is tried. Lists are bytes: names
+/// the value has this scheme's tag but is damaged. No other scheme is tried. Lists are bytes: names
 /// separated by commas, or nodes of a process map separated by semicolons; any byte but the
 /// separator is allowed. A generator that cannot encode a list exactly must decline.
 pub trait Scheme: Send + Sync {
@@ -151,7 +151,7 @@ pub trait Scheme: Send + Sync {
 //
 // Source: OpenPMIx `regex.rst`, "The MCA preg Framework".
 
-/// Creates a scheme from the parameters; returns `None` if it cannot work on this machine.
+/// Creates a scheme from the parameters. Returns `None` if it cannot work on this machine.
 pub type Query = fn(&Params) -> Result<Option<Box<dyn Scheme>>, Error>;
 
 /// A statically linked component: the properties of a scheme and the function that creates it.
@@ -174,7 +174,7 @@ pub struct Component {
     /// The component's own parameters. Every component also has `preg_<name>_priority`, `_enabled`
     /// and `_parse`.
     pub params: &'static [ParamSpec],
-    /// Creates the scheme; returns `None` if it cannot work on this machine.
+    /// Creates the scheme. Returns `None` if it cannot work on this machine.
     pub query: Query,
 }
 
@@ -189,7 +189,7 @@ inventory::collect!(Registration);
 
 /// A value in string form (`char *` in C, data type `PMIX_REGEX`).
 ///
-/// The bytes do not include a terminating NUL; some schemes have NULs inside.
+/// The bytes do not include a terminating NUL. Some schemes have NULs inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LegacyRegex {
     /// The name of the value's format: the [`crate::Scheme::framing`] of its scheme, or `plain`.

@@ -10,7 +10,7 @@ use preg_core::{
 /// A scheme whose value is its tag and the list, with `pad` extra bytes in the regex2 form.
 ///
 /// It accepts lists that contain its name, and every list if its name is `any`. Its values end with
-/// `!`; a value without `!` is damaged.
+/// `!`. A value without `!` is damaged.
 struct Toy {
     name: &'static str,
     tag: &'static [u8],

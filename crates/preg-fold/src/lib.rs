@@ -8,7 +8,7 @@
 //! the tag, a value is at most one byte longer than the list.
 //!
 //! The scheme is off by default, because no other implementation parses it. The string form is the
-//! tag `fold:` and the value; the [`Regex2`](preg_core::Regex2) form is the value with type `fold`.
+//! tag `fold:` and the value. The [`Regex2`](preg_core::Regex2) form is the value with type `fold`.
 //! Node lists and process maps have the same form. A value contains no NUL, and is as printable as
 //! the names in it. A list with a NUL is declined.
 //!
@@ -60,8 +60,8 @@
 //!   step times its last count, so that the loop continues the inner one. A step of 0 moves
 //!   nothing, and the column remains the next one.
 //! - *Windows.* `<` states the number of names of the product before the first record, a whole
-//!   number of records. `>` states the number of names in the list, counted from the first record;
-//!   the last record of a group may be truncated. Without `>` the list continues to the end of the
+//!   number of records. `>` states the number of names in the list, counted from the first record.
+//!   The last record of a group may be truncated. Without `>` the list continues to the end of the
 //!   product.
 //! - *Joints.* The first record of the next piece is the last record of the previous piece, moved:
 //!   a number alone is an increment; an empty joint repeats the record. The next column is always

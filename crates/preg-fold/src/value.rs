@@ -24,7 +24,7 @@ pub(crate) struct Template {
     pub(crate) names: usize,
 }
 
-/// A loop of a piece; the first one is the innermost.
+/// A loop of a piece. The first one is the innermost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Loop {
     pub(crate) separator: u8,

@@ -8,7 +8,7 @@
 //! Each block is solved separately and exactly by dynamic programming over its names. The state is
 //! the length of the shortest text that ends with the current name, and the *tracks*. A track is
 //! the length of the shortest text whose last element is an open group on one field. Only fields in
-//! which neighbors differ need a track; for nearly every name that is one field.
+//! which neighbors differ need a track. For nearly every name that is one field.
 //!
 //! For consecutive numbers, a group on that field is always optimal from four names on, because the
 //! next number makes the text no longer. Such names are therefore counted instead of solved. So are
@@ -68,7 +68,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Parses and solves the block at offset `base`. Returns the offset of the next block; it is
+    /// Parses and solves the block at offset `base`. Returns the offset of the next block. It is
     /// beyond the text if there is none. Returns `None` if the form cannot represent a name.
     pub(crate) fn read(&mut self, base: usize) -> Option<usize> {
         let end = scan::name_end(self.text, base, b',');

@@ -60,7 +60,7 @@ impl Walk<'_> {
         *count += 1;
     }
 
-    /// Returns the text of a range for display; a long text is cut.
+    /// Returns the text of a range for display. A long text is cut.
     fn text(&self, range: &Range<usize>) -> String {
         let bytes = self.value.get(range.clone()).unwrap_or_default();
         match bytes.get(..MAX_SHOWN) {

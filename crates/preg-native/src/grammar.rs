@@ -103,7 +103,7 @@ impl Group {
     }
 }
 
-/// An iterator over the elements of a node map; it ends after the first error.
+/// An iterator over the elements of a node map. It ends after the first error.
 #[derive(Clone, Debug)]
 pub(crate) struct Elements<'a> {
     value: &'a [u8],

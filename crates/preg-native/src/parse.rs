@@ -16,10 +16,10 @@ pub(crate) const PLAIN_WIDTH: usize = 255;
 /// any width, and a folded list stores the padding once for each range.
 const WIDE_BUDGET: usize = 4 << 20;
 
-/// Parses a node map; returns `None` if the value does not have the tag.
+/// Parses a node map. Returns `None` if the value does not have the tag.
 ///
 /// # Errors
-/// The value is damaged or exceeds the limits; the message names the offset.
+/// The value is damaged or exceeds the limits. The message names the offset.
 pub(crate) fn nodes(value: &[u8], limits: &Limits) -> Result<Option<NodeList>, Error> {
     let Some(body) = grammar::body(value)? else {
         return Ok(None);

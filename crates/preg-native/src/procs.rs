@@ -11,7 +11,7 @@ use crate::grammar::{self, TAG};
 /// integer, so it would not end for the highest integer.
 const MAX_RANK: u64 = i32::MAX as u64 - 1;
 
-/// Parses a process map; returns `None` if the value does not have the tag.
+/// Parses a process map. Returns `None` if the value does not have the tag.
 ///
 /// The text between the brackets is a process map: an empty node is a node without ranks, and empty
 /// text is the map without nodes.
@@ -43,7 +43,7 @@ pub(crate) fn looks_like_ranks(text: &[u8]) -> bool {
 /// Parses the ranks of one node, for an explanation.
 ///
 /// # Errors
-/// An entry is not a rank; the error has its offset in the text.
+/// An entry is not a rank. The error has its offset in the text.
 pub(crate) fn ranks(node: &[u8]) -> Result<ProcMap, Error> {
     Ok(ProcMap::parse_text(node, &Limits::default())?)
 }
@@ -103,7 +103,7 @@ struct RankEntry {
 }
 
 impl RankEntry {
-    /// Parses the entry at an offset; returns `None` if it is neither a rank nor a range of ranks.
+    /// Parses the entry at an offset. Returns `None` if it is neither a rank nor a range of ranks.
     fn read(list: &[u8], start: usize) -> Option<Self> {
         let text = &list[start..];
         let (mut digits, mut rank) = (0, 0);

@@ -20,7 +20,7 @@ impl Block<'_> {
     /// next name must differ in `field` only.
     ///
     /// This is certain if the last two steps are in the group. The second step added at most a
-    /// comma and its number; a new group would add its frame as well.
+    /// comma and its number. A new group would add its frame as well.
     fn settled(&self, field: Field) -> Option<Track> {
         let (&[track], [.., one, two]) = (&self.tracks[..], &self.steps[..]) else {
             return None;
@@ -88,7 +88,7 @@ impl Block<'_> {
     /// Counts the next names with consecutive numbers, if the shortest text ends with a group of
     /// such names.
     ///
-    /// `at` is the offset of the next name; returns the offset of the next name after the step.
+    /// `at` is the offset of the next name. Returns the offset of the next name after the step.
     pub(crate) fn skip_run(&mut self, at: usize) -> usize {
         let (&[mut track], [before @ .., step]) = (&self.tracks[..], &self.steps[..]) else {
             return at;

@@ -15,7 +15,7 @@ use crate::server::files;
 use crate::wait::shown;
 use crate::{Field, Verdict};
 
-/// The time limit of every call; a client that reaches it fails the scenario.
+/// The time limit of every call. A client that reaches it fails the scenario.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Connects as a process of a job.

@@ -44,7 +44,7 @@ fn allowed(field: &Field, limit: Duration) -> Duration {
     if field.short { SHORT } else { limit }
 }
 
-/// Builds the command; the short form, which measures nothing, uses the test build.
+/// Builds the command. The short form, which measures nothing, uses the test build.
 pub(super) fn build(field: &Field) -> Result<PathBuf, String> {
     let mut command = process::cargo(["build", "--quiet", "--locked"]);
     command.args(["--package", "pmix-cli", "--bin", "pmix"]);

@@ -89,7 +89,8 @@ impl Server {
         let mut output = BufReader::new(output);
         let mut line = String::new();
         output.read_line(&mut line).map_err(fault)?;
-        // A server that started prints its URI first; one that failed has written the reason to its log.
+        // A server that started prints its URI first. If the server failed, it has written the
+        // reason to its log.
         let Ok(uri) = line.trim_end().parse() else {
             let _ = child.wait();
             let why = fs::read_to_string(&log).unwrap_or_default();

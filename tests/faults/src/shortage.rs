@@ -246,7 +246,7 @@ pub(super) fn planted(field: &Field) -> Result<Verdict, String> {
             Some("is not a regular file"),
         ),
         ("a pipe", fifo, Some("is not a regular file")),
-        // The server replaces its own name; the other name of the file keeps its content.
+        // The server replaces its own name. The other name of the file keeps its content.
         ("a hard link", |to, at| fs::hard_link(to, at), None),
     ];
     for (what, plant, why) in plants {

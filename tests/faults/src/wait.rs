@@ -19,8 +19,8 @@ pub(super) fn until<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> 
     }
 }
 
-/// A clock that does not count the time in which its threads wait for a processor. Work, sleep and waits for a disk
-/// count; other load of the machine does not.
+/// A clock that does not count the time in which its threads wait for a processor. Work, sleep and
+/// waits for a disk count. Other load of the machine does not.
 pub(super) struct FairClock {
     threads: Vec<u32>,
     begun: Instant,

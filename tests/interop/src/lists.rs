@@ -72,7 +72,7 @@ fn proc_text(nodes: &[Vec<u64>]) -> String {
     nodes.iter().map(node).collect::<Vec<_>>().join(";")
 }
 
-/// Returns a size that is mostly small; one of eight is large enough for compression.
+/// Returns a size that is mostly small. One of eight is large enough for compression.
 fn size(random: &mut Random) -> u64 {
     if random.one_in(8) {
         random.within(600, 2500)

@@ -116,7 +116,7 @@ fn client(release: &str, library: &Library, more: &[&str]) -> Result<Side<PathBu
     })
 }
 
-/// The result of each cell; an error is the reason of a failure.
+/// The result of each cell. An error is the reason of a failure.
 type Held = HashMap<Cell, Result<(), String>>;
 
 fn run_all(servers: &[Side<Launcher>], clients: &[Side<PathBuf>]) -> Result<Held, String> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use xtask::Outcome;
 
-/// The number of failures of one check that are printed in full; the rest are only counted.
+/// The number of failures of one check that are printed in full. The rest are only counted.
 const SHOWN: usize = 5;
 
 #[derive(Default)]

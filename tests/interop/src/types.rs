@@ -130,7 +130,7 @@ fn write_sources(folder: &Path) -> Result<(), String> {
             continue;
         }
         // The table has the type that a value contains. The C functions take a map as a `char *`,
-        // and an attribute behind a pointer.
+        // and an attribute through a pointer.
         let c_type = if name == "PMIX_REGEX" {
             "char *"
         } else {

@@ -24,7 +24,7 @@ enum Occurs {
     Sometimes,
 }
 
-/// An entry of the list. Its texts match completely; a `*` in them matches any text.
+/// An entry of the list. Its texts match completely. A `*` in them matches any text.
 #[derive(Debug)]
 struct Entry {
     task: String,

@@ -147,7 +147,7 @@ fn empty_root(command: &Path) -> Result<(), String> {
     copy(command, &top.join("pmix"), 0o755)?;
     let mut job = Command::new("/usr/sbin/chroot");
     job.env_clear().arg(&top);
-    // A single rank inherits the launcher's input; further ranks would need /dev/null.
+    // A single rank inherits the launcher's input. Further ranks would need /dev/null.
     let said = output(job.args(["/pmix", "run", "-n", "1", "/pmix", "hello"]))?;
     let said = String::from_utf8_lossy(&said);
     match said.contains("1 peer replied") {

@@ -44,7 +44,7 @@ impl List {
     }
 }
 
-/// Expands the ranks of a node; returns `None` if one is invalid.
+/// Expands the ranks of a node. Returns `None` if one is invalid.
 fn ranks(node: &str) -> Option<String> {
     /// The first of the rank values that PMIx reserves.
     const SPECIAL: u32 = u32::MAX - 50;
@@ -88,7 +88,7 @@ pub(crate) fn read() -> Result<Vec<List>, String> {
     Ok(lists.into_iter().collect())
 }
 
-/// Returns the list of a record; names that are no UTF-8 are omitted.
+/// Returns the list of a record. Names that are no UTF-8 are omitted.
 fn list_of(record: &Value) -> Option<List> {
     let case = record["case"].as_str().or_else(|| record["id"].as_str())?;
     if let Some(text) = record["input"].as_str() {

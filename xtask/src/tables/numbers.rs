@@ -243,7 +243,7 @@ pub(crate) struct Group {
     pub(crate) rust: &'static str,
     /// The underlying integer.
     pub(crate) base: &'static str,
-    /// The redundant prefixes of names; the first that matches is omitted.
+    /// The redundant prefixes of names. The first that matches is omitted.
     pub(crate) prefixes: &'static [&'static str],
 }
 

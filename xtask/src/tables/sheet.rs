@@ -104,7 +104,7 @@ impl<'a> Row<'a> {
             .map_err(|e| self.fault(&format!("{field:?}: {e}")))
     }
 
-    /// Returns the releases that have the name, one bit each; the oldest is the lowest bit.
+    /// Returns the releases that have the name, one bit each. The oldest is the lowest bit.
     ///
     /// # Errors
     /// Returns a message if a column is missing.

@@ -5,7 +5,7 @@ use super::tree::{Fault, File, Tree};
 
 const SPDX: &str = "SPDX-License-Identifier: MIT OR Apache-2.0";
 
-/// The size above which a file is listed; a file above the ceiling is a fault.
+/// The size above which a file is listed. A file above the ceiling is a fault.
 const LISTED: usize = 400;
 
 const SHORT: usize = 60;

@@ -22,7 +22,7 @@ fn kval(layout: Layout, key: &Key<'_>, value: &Value<'_>, out: &mut Vec<u8>) {
         .unwrap();
 }
 
-/// Texts just below and above a length at which the length field needs another byte; two have equal
+/// Texts just below and above a length at which the length field needs another byte. Two have equal
 /// length.
 const LONG: [&str; 3] = [
     "a text of 62 bytes, whose length with the NUL is 63, so 1 byte",

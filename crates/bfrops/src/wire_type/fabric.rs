@@ -72,7 +72,7 @@ structure! {
     ResourceUnit: ResourceUnit = RESOURCE_UNIT { device_type: DeviceType, count: Size, }
 }
 
-/// `PMIX_PROC_CPUSET`: the list of CPUs as a string. The source is not packed; it is always
+/// `PMIX_PROC_CPUSET`: the list of CPUs as a string. The source is not packed. It is always
 /// `hwloc`.
 #[derive(Clone, Copy, Debug)]
 pub enum Cpuset {}
@@ -97,7 +97,7 @@ impl WireType for Cpuset {
 }
 
 /// `PMIX_TOPO`: the topology as a string, then the features that the packing hwloc supports. The
-/// source is not packed; it is always `hwloc`.
+/// source is not packed. It is always `hwloc`.
 ///
 /// | field | content | in |
 /// | --- | --- | --- |

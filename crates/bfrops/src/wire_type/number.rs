@@ -347,11 +347,11 @@ fn low_i32(bits: u64) -> i32 {
 native_integers! {
     /// `PMIX_INT`, a C `int` of 32 bits.
     Int: i32 = INT as INT32, i32, fixed, same, same, low_i32;
-    /// `PMIX_UINT`, a C `unsigned int` of 32 bits; it is packed as a signed number.
+    /// `PMIX_UINT`, a C `unsigned int` of 32 bits. It is packed as a signed number.
     Uint: u32 = UINT as INT32, i32, fixed, u32::cast_signed, i32::cast_unsigned, low_u32;
     /// `PMIX_SIZE`, a C `size_t` of 64 bits.
     Size: u64 = SIZE as UINT64, u64, fixed, same, same, same;
-    /// `PMIX_PID`, a C `pid_t` of 32 bits; it is packed as an unsigned number.
+    /// `PMIX_PID`, a C `pid_t` of 32 bits. It is packed as an unsigned number.
     Pid: i32 = PID as UINT32, u32, always, i32::cast_unsigned, u32::cast_signed, low_i32;
 }
 

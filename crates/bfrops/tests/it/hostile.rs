@@ -45,7 +45,7 @@ fn truncated(file: &str) -> usize {
                 Ok(array) => panic!("{}: {len} bytes gave {array:?}", record.name),
                 Err(error) => error,
             };
-            // A truncated encoded map is not a map; it is unpacked as a string.
+            // A truncated encoded map is not a map. It is unpacked as a string.
             if !record.name.contains("PMIX_REGEX") {
                 assert_eq!(error.status(), PAST_END, "{}: {error}", record.name);
             }

@@ -66,7 +66,7 @@ fn unpack(
     Ok((array, decoder.offset()))
 }
 
-/// Packs and unpacks data; returns `None` if the layout lacks one of the types.
+/// Packs and unpacks data. Returns `None` if the layout lacks one of the types.
 fn round_trip(layout: Layout, array: &DataArray<'_>) -> Result<Option<()>, TestCaseError> {
     let data_type = array.data_type();
     let mut expected = array.clone();

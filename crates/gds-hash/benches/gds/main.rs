@@ -94,7 +94,7 @@ fn proc_arrays(size: Size) -> Vec<Info<'static>> {
     (0..size.procs).map(array).collect()
 }
 
-/// A key that is requested for ranks or for nodes; each get is about another rank or node.
+/// A key that is requested for ranks or for nodes. Each get is about another rank or node.
 struct Question {
     name: &'static str,
     key: &'static str,

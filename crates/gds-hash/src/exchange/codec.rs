@@ -10,7 +10,7 @@ use super::CommitLimits;
 use super::modex_store::Entry;
 use crate::Error;
 
-/// A function that inflates compressed bytes; returns `None` if they are damaged or too large.
+/// A function that inflates compressed bytes. Returns `None` if they are damaged or too large.
 pub type Inflate = fn(&[u8]) -> Option<Vec<u8>>;
 
 /// The layout of packed data for or from a peer, with the functions for encoded maps and compressed

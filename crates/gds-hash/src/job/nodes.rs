@@ -192,7 +192,7 @@ impl Nodes {
         self.write_name(slot, &mut name).then_some(name)
     }
 
-    /// Appends the name of a node; returns `false` if it is unknown.
+    /// Appends the name of a node. Returns `false` if it is unknown.
     pub(crate) fn write_name(&self, slot: u32, out: &mut Vec<u8>) -> bool {
         let place = |slot: u32| usize::try_from(slot).ok();
         let mapped = self.mapped();

@@ -48,8 +48,8 @@ impl Job {
         Self::build(parser, host, &nspace, None, registration.into(), None)
     }
 
-    /// Returns the job with the values of another registration. New values replace previous ones;
-    /// all other values are kept.
+    /// Returns the job with the values of another registration. New values replace previous ones.
+    /// All other values are kept.
     ///
     /// # Errors
     ///

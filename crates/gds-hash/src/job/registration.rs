@@ -12,7 +12,7 @@ use crate::{Error, Job};
 /// folded.
 ///
 /// A host with text or encoded maps passes them as `PMIX_NODE_MAP` and `PMIX_PROC_MAP` among the
-/// infos; a list of infos converts into a registration. A host with a [`NodeList`] and a
+/// infos. A list of infos converts into a registration. A host with a [`NodeList`] and a
 /// [`ProcMap`] passes them directly, so that no text is generated. The cost then depends on their
 /// number of runs, not on the number of nodes or processes.
 ///

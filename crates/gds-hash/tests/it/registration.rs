@@ -413,7 +413,7 @@ fn folded_maps_give_the_values_of_their_text() {
         }
     }
 
-    // An update may replace the maps; without maps it keeps them.
+    // An update may replace the maps. Without maps it keeps them.
     let (nodes, procs) = folded("n7", "0,1");
     let maps = Registration::default().with_maps(nodes, procs);
     let job = job.updated(&preg, maps).unwrap();

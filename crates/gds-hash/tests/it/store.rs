@@ -468,7 +468,7 @@ fn collected_store(node: &str) -> Store {
     Store::new(Arc::new(PlainMaps::default()), LocalNode::new(node))
 }
 
-/// Returns the collected job information of two jobs; a third requested job is unknown.
+/// Returns the collected job information of two jobs. A third requested job is unknown.
 fn collected() -> Vec<u8> {
     let store = collected_store("n00");
     for (name, jobid) in [("a", "first"), ("b", "second")] {

@@ -113,7 +113,7 @@ fn layout(map: &ProcMap) -> Layout {
     }
 }
 
-/// Returns `true` if ranks ascend from node to node; missing ranks are ignored.
+/// Returns `true` if ranks ascend from node to node. Missing ranks are ignored.
 fn is_block(map: &ProcMap) -> bool {
     let mut next = 0;
     (0..map.num_nodes()).all(|node| {

@@ -191,7 +191,7 @@ pub(super) fn split(context: &mut Context, args: &Parts) -> Result<Exit, Failure
     cut(context, &list, lengths, args)
 }
 
-/// Runs `chop`: parts of one length; the last one can be shorter.
+/// Runs `chop`: parts of one length. The last one can be shorter.
 pub(super) fn chop(context: &mut Context, args: &Parts) -> Result<Exit, Failure> {
     let list = one(context, &args.lists)?;
     let each = args.number.get();

@@ -142,7 +142,7 @@ fn marks(svg: &mut String, matrix: &Matrix, y: usize) {
     }
 }
 
-/// Escapes text for XML; control characters are already escaped.
+/// Escapes text for XML. Control characters are already escaped.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

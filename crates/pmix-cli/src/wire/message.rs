@@ -171,7 +171,7 @@ impl Connection {
         message(&plan.what, plan.command, walk, result.err(), frame)
     }
 
-    /// Returns the contents of a client's message; requests begin with a command.
+    /// Returns the contents of a client's message. Requests begin with a command.
     fn sent_by_client<'p>(
         &mut self,
         frame: &Frame,

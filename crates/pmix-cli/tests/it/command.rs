@@ -98,7 +98,7 @@ pub(crate) fn finish(mut command: Command, input: &[u8]) -> Outcome {
     let _watchdog = Watchdog::of(&child);
     let mut stdin = child.stdin.take().expect("standard input is piped");
     let input = input.to_vec();
-    // The write fails if the command exits early and closes its input; the test judges the exit.
+    // The write fails if the command exits early and closes its input. The test judges the exit.
     let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
     let output = child.wait_with_output().expect("the command ends");
     writer.join().expect("the writer ends");

@@ -323,7 +323,7 @@ impl Marks {
         left.is_empty()
     }
 
-    /// Matches the lines in order; a line `…` matches any number of lines.
+    /// Matches the lines in order. A line `…` matches any number of lines.
     fn in_order(&self, shown: &[&str], made: &[&str], bound: &mut Bound) -> bool {
         match (shown, made) {
             ([], made) => made.is_empty(),

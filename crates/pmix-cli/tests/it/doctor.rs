@@ -83,7 +83,7 @@ impl Node {
         command
     }
 
-    /// Runs the command; returns the findings and the exit code.
+    /// Runs the command. Returns the findings and the exit code.
     fn look(&self) -> (Vec<Json>, i32) {
         let outcome = finish(self.command(&["--json", "doctor"]), b"");
         assert_eq!(outcome.stderr, "");

@@ -71,7 +71,8 @@ fn info_finds_parameters_by_words_and_globs() {
     );
 }
 
-/// Returns the file with its commented keys enabled; the text before the first table remains a comment.
+/// Returns the file with its commented keys enabled. The text before the first table remains a
+/// comment.
 fn uncommented(text: &str) -> String {
     let mut in_table = false;
     let lines = text.lines().map(|line| {

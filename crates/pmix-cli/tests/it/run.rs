@@ -199,7 +199,7 @@ fn rank_0_reads_standard_input_and_the_others_nothing() {
 
 #[test]
 fn the_first_failure_is_the_exit_code_and_ends_the_others() {
-    // The failing process does not wait; the others would exceed the time limit.
+    // The failing process does not wait. The others would exceed the time limit.
     let outcome = run(&["-n", "3", "sleep", "1000", ":", "sh", "-c", "exit 7"]);
     assert_eq!(outcome.code, 7);
     assert_eq!(outcome.stderr, "error: rank 3 ended with exit code 7\n");

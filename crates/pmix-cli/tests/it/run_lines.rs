@@ -11,7 +11,8 @@ use crate::command::{
     self, Outcome, Running, Watchdog, assert_nothing_left, finish, launcher, run, sorted,
 };
 
-/// A shell function that waits until all four processes have called it; each creates a file in `$DIR`.
+/// A shell function that waits until all four processes have called it. Each creates a file in
+/// `$DIR`.
 const MEET: &str = "meet() { : > $DIR/$1.$PMIX_RANK; \
                     while [ $(ls $DIR/$1.* | wc -l) -lt 4 ]; do sleep 0.01; done; }; ";
 

@@ -160,7 +160,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Kill the launcher of a failed test; killing a reaped child fails, which is ignored.
+        // Kill the launcher of a failed test. Killing a reaped child fails, which is ignored.
         let _ = self.child.kill();
     }
 }

@@ -95,7 +95,7 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // Kill the tool of a failed test; otherwise it has exited.
+        // Kill the tool of a failed test. Otherwise it has exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -73,7 +73,7 @@ impl Following {
 
 impl Drop for Following {
     fn drop(&mut self) {
-        // Kill the tool of a failed test; otherwise it has exited.
+        // Kill the tool of a failed test. Otherwise it has exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -72,7 +72,7 @@ impl Shown {
         }
     }
 
-    /// Reads more output; returns `true` if there was any.
+    /// Reads more output. Returns `true` if there was any.
     fn read(&mut self) -> bool {
         let mut buffer = [0; 4096];
         // Reading fails after the last process has closed the terminal.
@@ -104,7 +104,7 @@ impl Shown {
 
 impl Drop for Shown {
     fn drop(&mut self) {
-        // Kill the command of a failed test; otherwise it has exited.
+        // Kill the command of a failed test. Otherwise it has exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -187,7 +187,7 @@ impl Matcher {
     }
 }
 
-/// Returns the eight bytes that end at an offset; bytes before the name are zero.
+/// Returns the eight bytes that end at an offset. Bytes before the name are zero.
 #[inline]
 fn word_before(bytes: &[u8], end: usize) -> u64 {
     match end.checked_sub(8) {

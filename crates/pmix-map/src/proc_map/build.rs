@@ -132,7 +132,7 @@ impl ProcMapBuilder {
     /// The map would exceed the limits.
     pub fn end_node(&mut self) -> Result<(), Error> {
         if self.run.count == 0 {
-            // An empty node is counted here; other nodes are counted with their first rank.
+            // An empty node is counted here. Other nodes are counted with their first rank.
             self.grow(0, 1)?;
         }
         if self.node.is_empty() && Some(self.run) == self.expected {

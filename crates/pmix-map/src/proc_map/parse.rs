@@ -18,7 +18,7 @@ impl ProcMap {
     ///
     /// # Errors
     /// An entry is not a rank, a range is reversed, a rank is a special value, or a limit is
-    /// exceeded; the error has the byte offset.
+    /// exceeded. The error has the byte offset.
     pub fn parse_text(text: &[u8], limits: &Limits) -> Result<Self, Error> {
         let mut builder = ProcMapBuilder::new(limits);
         let mut at = 0;

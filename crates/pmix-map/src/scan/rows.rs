@@ -20,7 +20,7 @@ pub fn successors(
     field: Range<usize>,
     separator: u8,
 ) -> (usize, usize) {
-    // Names are short; only long ones need an allocation.
+    // Names are short. Only long ones need an allocation.
     let (mut short, mut long) = ([0; 64], Vec::new());
     let len = name.len();
     let expected = match short.get_mut(..=len) {

@@ -19,7 +19,7 @@ pub enum WelcomeForm {
     Server,
 }
 
-/// The reply to a hello; it has no header.
+/// The reply to a hello. It has no header.
 ///
 /// | form | fields |
 /// | --- | --- |
@@ -27,7 +27,7 @@ pub enum WelcomeForm {
 /// | [`Assigned`](WelcomeForm::Assigned) | status, nspace, rank, nspace and rank of the server, security status |
 /// | [`Server`](WelcomeForm::Server) | status, nspace and rank of the server, security status |
 ///
-/// Numbers have four bytes and are big-endian; an nspace has 256 bytes, padded with NUL. No fields
+/// Numbers have four bytes and are big-endian. An nspace has 256 bytes, padded with NUL. No fields
 /// follow a status other than success. Since 2.0; frozen: append only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Welcome<'a> {

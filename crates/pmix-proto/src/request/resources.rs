@@ -71,14 +71,14 @@ message! {
     ResolvePeers<'a> {
         /// The name of the node; `None` means all nodes.
         node: Option<Text<'a>> = One<wire_type::String>,
-        /// The job; an empty nspace means all jobs.
+        /// The job. An empty nspace means all jobs.
         nspace: Nspace<'a> = NspaceText,
     }
 
     /// Requests the nodes of a job. Since 5.0; clients of earlier releases determine them from the
     /// job info.
     ResolveNodes<'a> {
-        /// The job; an empty nspace means all jobs.
+        /// The job. An empty nspace means all jobs.
         nspace: Nspace<'a> = NspaceText,
     }
 }

@@ -22,7 +22,7 @@ enum Step<'p> {
 }
 
 impl<'p> At<'p> {
-    /// Creates the root. Its name in errors is `name`; an empty name is omitted.
+    /// Creates the root. Its name in errors is `name`. An empty name is omitted.
     pub(crate) const fn root(name: &'p str) -> Self {
         Self {
             parent: None,

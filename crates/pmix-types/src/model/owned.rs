@@ -9,7 +9,7 @@ use crate::memory::{self, OutOfMemory};
 
 /// The conversion of a value that may borrow into one that owns all of its data.
 ///
-/// Owned data are moved; only borrowed data are copied, once.
+/// Owned data are moved. Only borrowed data are copied, once.
 pub trait IntoOwned {
     /// The same type without borrowed data.
     type Owned;

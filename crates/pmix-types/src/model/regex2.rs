@@ -11,7 +11,7 @@ use crate::{Bytes, IntoOwned, Measure, Text};
 /// the length as a size, then the bytes (OpenPMIx `regex.rst`, "Wire Format"; frozen: append only).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Regex2 {
-    /// The encoding tag, for example `raw`; case matters.
+    /// The encoding tag, for example `raw`. Case matters.
     pub kind: String,
     /// The encoded representation.
     pub bytes: Vec<u8>,

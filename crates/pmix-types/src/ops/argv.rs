@@ -13,7 +13,7 @@ use crate::{IntoOwned, Measure, Text};
 ///
 /// The type wraps a `Vec<Text>`, converts to and from it without cost, and dereferences to a slice.
 /// `PMIx_Argv_count` is `len`, `PMIx_Argv_copy` is `clone`, `PMIx_Argv_free` is `drop`. C
-/// distinguishes a null pointer from an empty array; both are the empty list here.
+/// distinguishes a null pointer from an empty array. Both are the empty list here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Argv<'a>(Vec<Text<'a>>);
 
@@ -195,7 +195,7 @@ impl<'a> Argv<'a> {
     /// Sets a variable in the list (`PMIx_Setenv` with a list other than the process's
     /// environment).
     ///
-    /// The first entry with the name is replaced in place; otherwise the variable is appended.
+    /// The first entry with the name is replaced in place. Otherwise the variable is appended.
     /// Names are not checked, so an empty name or one with `=` is accepted.
     ///
     /// # Errors

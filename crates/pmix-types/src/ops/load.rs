@@ -305,7 +305,7 @@ impl<'a> Value<'a> {
     ///
     /// # Errors
     ///
-    /// As for [`Value::unload`]; for an array of other data the error names their type.
+    /// As for [`Value::unload`]. For an array of other data the error names their type.
     pub fn as_infos(&self) -> Result<&[Info<'a>], ValueError> {
         match self.as_array()? {
             DataArray::Info(infos) => Ok(infos),

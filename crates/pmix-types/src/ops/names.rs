@@ -46,7 +46,7 @@ impl Nspace<'_> {
         self.is_empty()
     }
 
-    /// Returns `true` if both name the same job; an empty nspace matches any (`PMIx_Check_nspace`).
+    /// Returns `true` if both name the same job. An empty nspace matches any (`PMIx_Check_nspace`).
     ///
     /// Bytes beyond the capacity in C, from byte 256 on, are ignored.
     #[must_use]
@@ -64,7 +64,7 @@ impl<'a> Key<'a> {
 }
 
 impl Key<'_> {
-    /// Returns `true` if the key is `name` (`PMIx_Check_key`); bytes beyond the capacity in C are
+    /// Returns `true` if the key is `name` (`PMIx_Check_key`). Bytes beyond the capacity in C are
     /// ignored.
     ///
     /// Unlike an empty nspace, an empty key matches only itself.
@@ -82,7 +82,7 @@ impl Key<'_> {
 }
 
 impl Rank {
-    /// Returns `true` if both name the same process; the wildcard matches any (`PMIx_Check_rank`).
+    /// Returns `true` if both name the same process. The wildcard matches any (`PMIx_Check_rank`).
     ///
     /// No other special rank matches another rank, not even the undefined one.
     #[must_use]
@@ -145,7 +145,7 @@ const SEPARATOR: u8 = b':';
 impl Nspace<'_> {
     /// Joins the name of a cluster and one of its nspaces (`PMIx_Multicluster_nspace_construct`).
     ///
-    /// Returns `None` if the result is longer than [`Nspace::MAX_LEN`] bytes; In this case, C
+    /// Returns `None` if the result is longer than [`Nspace::MAX_LEN`] bytes. In this case, C
     /// returns an empty nspace. A separator inside the name of the cluster is accepted, but
     /// [`Nspace::split_cluster`] then splits there.
     #[must_use]

@@ -88,7 +88,7 @@ impl Choice {
         let codes = block.codes();
         let bits = block.bits(&codes);
         if bits * 100 > quick_bits * GAIN_TO_STAY {
-            // The thorough parse no longer pays off; the next sample decides again.
+            // The thorough parse no longer pays off. The next sample decides again.
             self.parser = None;
         }
         (bits < quick_bits).then_some((block, codes))

@@ -32,7 +32,7 @@ pub(super) fn code_lengths(frequencies: &[u32], limit: usize) -> Vec<u8> {
     lengths
 }
 
-/// Returns the number of leaves of Huffman's tree at each depth; the frequencies must be sorted.
+/// Returns the number of leaves of Huffman's tree at each depth. The frequencies must be sorted.
 fn depth_counts(leaves: &[(u32, usize)]) -> Vec<usize> {
     let n = leaves.len();
     let mut weights: Vec<u64> = leaves.iter().map(|(f, _)| u64::from(*f)).collect();

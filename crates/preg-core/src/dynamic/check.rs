@@ -57,7 +57,7 @@ pub enum Outcome {
     Kept(usize),
     /// The component declined the list, or does not have the operation.
     Declined,
-    /// The component rejected a damaged value or decoded it to some list; both are correct.
+    /// The component rejected a damaged value or decoded it to some list. Both are correct.
     Handled,
     /// The component violated the interface, or its value does not decode to the list.
     Fault(String),
@@ -79,7 +79,7 @@ pub struct Sample {
 /// Counts of the sample lists by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// The number of attempts to encode; each list is tried in several forms.
+    /// The number of attempts to encode. Each list is tried in several forms.
     pub tried: usize,
     /// The number of values that the component created.
     pub encoded: usize,

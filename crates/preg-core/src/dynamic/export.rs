@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The plugin's side: the C table of a [`Component`], which a host loads.
 //!
-//! [`export_component!`](crate::export_component) defines the one exported function; the functions
+//! [`export_component!`](crate::export_component) defines the one exported function. The functions
 //! of its table are here. Every function catches panics and returns a status instead, because
 //! unwinding into C is undefined.
 //!
@@ -307,7 +307,7 @@ transforms! {
 /// Returns a process map as text. The text has ranges, so a folded map stays short.
 fn procs_text(map: &ProcMap) -> Vec<u8> {
     if map.num_nodes() == 1 && map.num_ranks() == 0 {
-        // The empty text would be a map without nodes; a blank is one node without ranks.
+        // The empty text would be a map without nodes. A blank is one node without ranks.
         return b" ".to_vec();
     }
     let mut text = Vec::new();

@@ -11,7 +11,7 @@ use pmix_mca::abi;
 
 use super::fault::Fault;
 
-/// The maximum length of a message in bytes; longer messages are truncated.
+/// The maximum length of a message in bytes. Longer messages are truncated.
 const MAX_MESSAGE: usize = 1024;
 
 /// The data that a component sends during one call.

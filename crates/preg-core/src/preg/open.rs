@@ -84,7 +84,7 @@ impl Preg {
     ///
     /// # Errors
     /// A setting is invalid, a user other than the owner and root can write a plugin file, or no
-    /// component is left; the message names the settings.
+    /// component is left. The message names the settings.
     pub fn open(params: &Params, components: &[&'static Component]) -> Result<Self, Error> {
         let limits = limits(params)?;
         let mut candidates: Vec<Candidate> = components.iter().copied().map(Static).collect();

@@ -245,7 +245,7 @@ impl Preg {
     }
 }
 
-/// Returns the part of `bytes` that is the value; a NUL may follow it, but nothing else.
+/// Returns the part of `bytes` that is the value. A NUL may follow it, but nothing else.
 fn value_of<'a>(scheme: &dyn Scheme, bytes: &'a [u8]) -> Result<&'a [u8], Error> {
     let Some(extent) = scheme.legacy_len(bytes)? else {
         return Ok(bytes);

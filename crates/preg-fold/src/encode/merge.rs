@@ -43,7 +43,7 @@ pub(crate) fn fold(region: &Region<'_>, shapes: &mut Shapes<'_>) -> Vec<Element>
     let mut order: Vec<Symbol> = (0..).take(region.symbols.len()).collect();
     let by_count = |s: &Symbol| std::cmp::Reverse(counts.get(index(*s)).copied());
     if order.len() > PASSES {
-        // Selects the most frequent differences; they are sorted below.
+        // Selects the most frequent differences. They are sorted below.
         order.select_nth_unstable_by_key(PASSES - 1, |s| (by_count(s), *s));
         order.truncate(PASSES);
     }

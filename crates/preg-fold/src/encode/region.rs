@@ -156,7 +156,7 @@ fn cut_record(
     }
     let (names, end) = layout.matching_names(&values, at);
     let valid = layout.slots.iter().zip(values).all(|(slot, value)| {
-        // Columns of missing names may be out of range; the decoder allows that.
+        // Columns of missing names may be out of range. The decoder allows that.
         let least = if slot.name < names { 0 } else { 1 - VALUE_END };
         (least..VALUE_END).contains(&value)
     });

@@ -35,7 +35,7 @@ pub(crate) fn shown(value: &[u8]) -> String {
 /// A counter of an odometer: the text before the number, the range of numbers, and their width.
 pub(crate) type Wheel = (&'static str, std::ops::RangeInclusive<u64>, usize);
 
-/// Returns `count` names of an odometer from name `start` on; the last counter is the fastest.
+/// Returns `count` names of an odometer from name `start` on. The last counter is the fastest.
 pub(crate) fn odometer(wheels: &[Wheel], start: u64, count: u64) -> Vec<u8> {
     let mut text = String::new();
     for index in start..start + count {

@@ -74,7 +74,7 @@ fn process_maps_that_peers_would_misread_or_that_grow_are_declined() {
     ] {
         assert_eq!(ppn(list), None, "{list:?}");
     }
-    // A value as long as the list is accepted; a value that is one byte longer is declined.
+    // A value as long as the list is accepted. A value that is one byte longer is declined.
     assert_eq!(ppn("0,1,2,3,4,5").as_deref(), Some("pmix[0-5]"));
     assert_eq!(ppn("0,1,2,3,4").as_deref(), Some("pmix[0-4]"));
     assert_eq!(ppn("0,1,2,3"), None);

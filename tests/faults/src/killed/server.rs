@@ -17,7 +17,7 @@ use crate::{Field, Verdict, good};
 
 const JOB: &str = "orphans";
 
-/// The number of clients; the job has one more process, which never connects.
+/// The number of clients. The job has one more process, which never connects.
 const CLIENTS: u32 = 4;
 
 /// The time within which every client must have a result.

@@ -141,7 +141,7 @@ pub(crate) fn blocks(
             let fifo = place.join("output.0.stdout");
             process::run(Command::new("mkfifo").arg(&fifo))?;
             let mut options = fs::File::options();
-            // Opening must not wait for a writer; the pipe is never read.
+            // Opening must not wait for a writer. The pipe is never read.
             let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits());
             options.custom_flags(nonblocking.map_err(|e| e.to_string())?);
             let reader = options.read(true).open(&fifo).map_err(|e| e.to_string())?;

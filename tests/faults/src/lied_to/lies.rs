@@ -69,7 +69,7 @@ impl Lie {
         }
     }
 
-    /// Returns the time limit of a client of ours; a C client has none.
+    /// Returns the time limit of a client of ours. A C client has none.
     pub(super) fn time_limit(&self) -> Duration {
         match self.takes_the_time_limit() {
             true => Duration::from_secs(1),

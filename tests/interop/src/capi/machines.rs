@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Simulated machines on this one. Each has network, mount and UTS namespaces of its own; all share one process
-//! namespace that a holder process owns. When the holder ends, the kernel ends every process in the namespace, so
-//! nothing is left however this program ends.
+//! Simulated machines on this one. Each has its own network, mount and UTS namespaces. All share
+//! one process namespace, which a holder process owns. When the holder ends, the kernel ends every
+//! process in the namespace, so nothing is left however this program ends.
 //!
 //! If namespaces are not allowed, machines are only names that distinguish the daemons on this
 //! machine. Each daemon then has a port of its own, and a library is preloaded instead of mounted
@@ -59,8 +59,8 @@ pub(super) struct Machines {
 }
 
 impl Machines {
-    /// Creates machines with these names on one network. The first has the bridge; the last byte of an address is the
-    /// place in the list plus one.
+    /// Creates machines with these names on one network. The first has the bridge. The last byte of
+    /// an address is the place in the list plus one.
     ///
     /// # Errors
     /// Returns a message if they cannot be created. It begins with [`NO_NAMESPACES`] if namespaces are not allowed.

@@ -344,7 +344,8 @@ impl Programs {
         Ok(cases)
     }
 
-    /// Returns runs of the installed library's program on single nodes; it loads ours where that is mounted.
+    /// Returns runs of the installed library's program on single nodes. It loads ours where that is
+    /// mounted.
     fn on_one_node(&self, cluster: &Cluster, setup: Setup) -> Result<Vec<Case>, String> {
         let program = self.mounted.compile("across")?;
         let nodes = cluster.nodes().zip(setup.ours).take(2);

@@ -349,8 +349,8 @@ fn copy_of(command: &Command) -> Command {
     copy
 }
 
-/// Reads the outcomes of one rank. `library` is our libpmix, which the process must have loaded; without it, our
-/// library must not be loaded.
+/// Reads the outcomes of one rank. `library` is our libpmix, which the process must have loaded.
+/// Without it, our library must not be loaded.
 fn read(
     text: &str,
     rank: u32,

@@ -198,7 +198,7 @@ pub fn compile_for_debian(name: &str) -> Result<PathBuf, String> {
     )
 }
 
-/// Returns Debian's mpirun for a number of processes; the caller adds the program.
+/// Returns Debian's mpirun for a number of processes. The caller adds the program.
 pub(super) fn mpirun(num_procs: u32) -> Command {
     launcher_of(MPIRUN, num_procs)
 }

@@ -247,7 +247,8 @@ fn of_whole(plan: &Plan, some: &[u32], list: &mut List) {
     }
 }
 
-/// Asks for values with a color as qualifier; without a color, or with another one, there is no value.
+/// Asks for values with a color as qualifier. Without a color, or with another one, there is no
+/// value.
 fn of_shades(plan: &Plan, list: &mut List) {
     for shades in &plan.shades {
         let rank = shades.rank.unwrap_or(WILDCARD);

@@ -74,7 +74,8 @@ fn functions(theirs: &Path, ours: &Path) -> Result<usize, String> {
     }
 }
 
-/// Returns the number of types of a release that are the same in ours; all must be, except for additions.
+/// Returns the number of types of a release that are the same in ours. All must be, except for
+/// additions.
 fn types(
     release: &str,
     said: Option<&str>,
@@ -142,7 +143,8 @@ fn declarations(release: &str) -> Result<(String, usize), String> {
     let column = format!("in_{release}");
     let mut names: Vec<String> = Vec::new();
     let mut add = |name: &str| {
-        // This type has different members at its end in each release; the functions that take it show the change.
+        // This type has different members at its end in each release. The functions that take it
+        // show the change.
         if name != "pmix_server_module_t" && !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
         }

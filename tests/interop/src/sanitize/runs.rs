@@ -194,7 +194,7 @@ fn case(tool: &Tool, work: &Work, host: &Launcher, pmix: &Launcher) -> Result<Ca
     })
 }
 
-/// Puts words before a command; the first one is a program.
+/// Puts words before a command. The first one is a program.
 fn before(words: &[String], command: Command) -> Command {
     let Some((program, rest)) = words.split_first() else {
         return command;

@@ -66,7 +66,7 @@ pub(super) const CHECKS: &[Check] = &[
 /// A known limit of a pair of libraries, on either side.
 pub(super) struct Note {
     checks: &'static [&'static str],
-    /// The servers and the clients; an empty list means all.
+    /// The servers and the clients. An empty list means all.
     servers: &'static [&'static str],
     clients: &'static [&'static str],
     /// `true` if the check sometimes succeeds.

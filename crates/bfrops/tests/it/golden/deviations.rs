@@ -37,7 +37,7 @@ struct Deviation {
     /// The reason.
     reason: String,
     way: Way,
-    /// The files to which the deviation applies; a `*` matches any text.
+    /// The files to which the deviation applies. A `*` matches any text.
     files: Vec<String>,
     /// The types to which it applies; all if omitted.
     #[serde(default)]

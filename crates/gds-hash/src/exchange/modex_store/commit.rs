@@ -65,7 +65,7 @@ impl ModexStore {
     ///
     /// # Errors
     ///
-    /// A value cannot be packed; the error has its key.
+    /// A value cannot be packed. The error has its key.
     pub fn commit_message(&self, codec: &Codec<'_>, rank: Rank) -> Result<Vec<u8>, Error> {
         let mut out = Vec::new();
         for (scope, scopes) in [
@@ -81,7 +81,7 @@ impl ModexStore {
     /// Stores the payload of a commit of a process of this node.
     ///
     /// Data of earlier commits are kept unless they are replaced or deleted. Clients up to 5.0
-    /// repeat all data in each commit; later clients send only changes.
+    /// repeat all data in each commit. Later clients send only changes.
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ impl ModexStore {
     ///
     /// # Errors
     ///
-    /// As for [`Self::commit_within`]; then the reported keys have not changed.
+    /// As for [`Self::commit_within`]. After an error, the reported keys have not changed.
     pub fn commit_telling(
         &mut self,
         codec: &Codec<'_>,
@@ -183,7 +183,7 @@ impl ModexStore {
     ///
     /// # Errors
     ///
-    /// A value cannot be packed; the error has its key.
+    /// A value cannot be packed. The error has its key.
     pub fn direct(&self, codec: &Codec<'_>, rank: Rank) -> Result<Vec<u8>, Error> {
         self.seen(codec, rank, ScopeSet::REMOTE)
     }
@@ -271,7 +271,7 @@ impl ModexStore {
     }
 
     /// Returns the approximate length of the output of [`kvals`](Self::kvals) without packing. It
-    /// is at least the actual length; it is greater if values take more bytes in memory.
+    /// is at least the actual length. It is greater if values take more bytes in memory.
     ///
     /// # Errors
     ///

@@ -236,11 +236,11 @@ impl OwnPuts {
 
     /// Packs the messages of a commit of all data put since the last one, in the order of the puts.
     /// Without data, there is no message. If the server did not store a message, the caller must
-    /// pass its record to [`restore`](Self::restore); otherwise its data are never committed.
+    /// pass its record to [`restore`](Self::restore). Otherwise its data are never committed.
     ///
     /// # Errors
     ///
-    /// A value cannot be packed; the error has its key. All data remain part of the next commit.
+    /// A value cannot be packed. The error has its key. All data remain part of the next commit.
     pub fn take_commit(&mut self, codec: &Codec<'_>) -> Result<Vec<CommitMessage>, Error> {
         let mut messages = Vec::new();
         while !self.uncommitted.is_empty() {

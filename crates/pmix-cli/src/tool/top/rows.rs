@@ -258,7 +258,7 @@ pub(super) struct Cells {
 /// processor are always printed.
 const OPTIONAL_COLUMNS: [&str; 6] = ["MB virt", "thr", "time", "S", "pid", "MB"];
 
-/// The minimum width of the command; for less, columns are omitted.
+/// The minimum width of the command. For less, columns are omitted.
 const COMMAND_WIDTH: usize = 10;
 
 /// The minimum width for the name of a job. If the name is longer, its end is printed.

@@ -98,7 +98,7 @@ impl Message {
         }
     }
 
-    /// Returns the message if it has a header; the first reply of a server has none.
+    /// Returns the message if it has a header. The first reply of a server has none.
     fn frame(self) -> Option<Frame> {
         Some(Frame {
             from: self.from,

@@ -40,7 +40,8 @@ struct Conversation {
 }
 
 impl Trace {
-    /// Creates a trace in a file with permissions only for its owner; an existing file is truncated.
+    /// Creates a trace in a file with permissions only for its owner. An existing file is
+    /// truncated.
     pub(crate) fn create(path: &Path, preg: Arc<Preg>) -> io::Result<Self> {
         Ok(Self {
             out: Some(BufWriter::new(pmix_files::create(path)?)),

@@ -53,7 +53,7 @@ fn value(data_type: &str, text: &str) -> Value<'static> {
     }
 }
 
-/// Converts a value; the error is the letter that the table uses for the status.
+/// Converts a value. The error is the letter that the table uses for the status.
 fn answer(value: &Value<'_>, to: &str) -> Result<Value<'static>, &'static str> {
     let data_type = DataType::from_name(to).unwrap();
     match value.convert(data_type) {

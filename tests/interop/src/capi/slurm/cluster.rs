@@ -17,7 +17,7 @@ use xtask::process::output;
 /// The time limit for all nodes to become idle.
 pub(super) const START: Duration = Duration::from_secs(90);
 
-/// The machines; the first is that of slurmctld.
+/// The machines. The first is that of slurmctld.
 const NAMES: [&str; 5] = ["ctl", "n1", "n2", "n3", "n4"];
 
 /// The variable that names the configuration file to Slurm's programs.
@@ -183,7 +183,7 @@ impl Cluster {
     /// Runs a command on the cluster as a case.
     ///
     /// # Errors
-    /// See [`Case::run`]; the output of the daemons is added.
+    /// See [`Case::run`]. The output of the daemons is added.
     pub(super) fn run(&self, mut case: Case, until: Instant) -> Result<(), String> {
         case.run(&self.home.join("output"), &self.home, until)
     }

@@ -13,7 +13,7 @@ use crate::server::case::{Case, Judge};
 const STEPS: u32 = 50;
 const FIRST: u32 = 10;
 
-/// The limit of memory growth of a node's daemon, in KiB; it keeps a record of each job.
+/// The limit of memory growth of a node's daemon, in KiB. It keeps a record of each job.
 const GROWTH: u64 = 512;
 
 /// The seed of the attacks.

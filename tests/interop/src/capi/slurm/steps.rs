@@ -286,7 +286,7 @@ impl Step {
     }
 }
 
-/// Returns `srun` with the common options; a step that may fail is run up to three times.
+/// Returns `srun` with the common options. A step that may fail is run up to three times.
 fn srun(cluster: &Cluster, may_fail: bool) -> Command {
     let mut command = match may_fail {
         false => cluster.inside("srun"),

@@ -259,7 +259,7 @@ impl Uncommitted {
     ///
     /// # Errors
     ///
-    /// A value cannot be packed; the error has its key. Then no item was taken.
+    /// A value cannot be packed. The error has its key. Then no item was taken.
     pub(super) fn take_message(
         &mut self,
         codec: &Codec<'_>,
