@@ -24,7 +24,7 @@ static ASKED: AtomicUsize = AtomicUsize::new(0);
 /// The cost of one input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
-    /// The most bytes held at once, beyond the bytes held before.
+    /// The peak of the allocated bytes, without the bytes that were allocated before.
     pub(crate) held: usize,
     /// The bytes of all allocations.
     pub(crate) asked: usize,

@@ -107,7 +107,8 @@ impl Peer {
     }
 }
 
-/// Returns the most data of a call: two modules read some one-byte numbers as wider ones.
+/// Returns the maximum number of data in a call. Two modules read some one-byte numbers as wider
+/// ones.
 fn most(module: Module, data_type: DataType) -> usize {
     let wide: &[u16] = match module {
         Module::V12 => &[30, 32, 33, 34, 36],

@@ -209,11 +209,11 @@ pub struct Call {
     pub log: Log,
     /// The function that receives the reason of an error status.
     pub fault: Fault,
-    /// The most names of a node list, and the most nodes of a process map.
+    /// The maximum number of names in a node list, and of nodes in a process map.
     pub max_nodes: u64,
-    /// The most ranks of a process map.
+    /// The maximum number of ranks in a process map.
     pub max_ranks: u64,
-    /// The most bytes of decoded text.
+    /// The maximum size of decoded text in bytes.
     pub max_bytes: u64,
 }
 

@@ -108,8 +108,8 @@ impl Config {
         format!("{} {}{width}{kind}", self.release, self.layout.module)
     }
 
-    /// Returns the most data that a call of this type may have. Some modules read one-byte numbers as wider ones, so
-    /// only a single one is read correctly.
+    /// Returns the maximum number of data in a call of this type. Some modules read one-byte
+    /// numbers as wider ones, so only a single one is read correctly.
     pub(crate) fn most(&self, number: u16) -> usize {
         let wide: &[u16] = match self.layout.module {
             Module::V12 => &[30, 32, 33, 34, 36],
