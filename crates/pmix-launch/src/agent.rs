@@ -25,7 +25,6 @@ mod cleanup;
 mod ends;
 mod local_job;
 mod log;
-mod mailbox;
 mod measure;
 mod removals;
 mod restart;
@@ -48,12 +47,11 @@ use pmix_types::{Nspace, Proc};
 use self::children::Children;
 use self::cleanup::Cleanup;
 use self::local_job::LocalJobs;
-use self::mailbox::Mailbox;
 use self::measure::Monitors;
 use self::starting::StartingJobs;
 use self::streams::Streams;
 use self::waiting_restarts::WaitingRestarts;
-use crate::host::{LocalHost, host_channel};
+use crate::host::{LocalHost, Mailbox, host_channel};
 use crate::output::{OwnStreams, Standard};
 use crate::process::{Process, Watcher};
 use crate::process_dirs::ProcessDirs;
@@ -157,6 +155,7 @@ impl<'a> Agent<'a> {
         watched.map_err(|e| Error::server("cannot poll the server", e))?;
         let mut watcher = Watcher::start(plan.watcher.as_deref(), dir.path());
         let protected = ProtectedPaths::new(kept(plan));
+        // Before any process registers paths, because the watcher removes them without asking the launcher.
         watcher.keep(protected.paths());
         // Every other child of the launcher belongs to a job or is an orphan of one.
         let children = Children::new(plan.adopt, watcher.pid(), wake.clone());
@@ -209,6 +208,7 @@ impl<'a> Agent<'a> {
 
     /// Handles an event of the poll, or returns it for the session.
     pub(crate) fn handle_event(&mut self, token: Token, now: Instant) -> Option<PollEvent> {
+        // Output has the most events, and its tokens have no upper bound, so it is asked first.
         if self.streams.handle_ready(token) {
             return None;
         }
@@ -225,12 +225,14 @@ impl<'a> Agent<'a> {
 
     /// Forwards the input of rank 0.
     pub(crate) fn turn_input(&mut self, now: Instant) -> Option<PollEvent> {
+        // The terminal reports its hang-up once, and the session decides what it means for the jobs.
         let has_hung_up = self.streams.turn_input(self.poll.registry(), now);
         has_hung_up.then_some(PollEvent::HangUp)
     }
 
     /// Polls without waiting. Returns the number of events.
     pub(crate) fn poll_now(&mut self, events: &mut Events) -> std::io::Result<usize> {
+        // The server has already waited for this poll together with its own sockets.
         self.poll.poll(events, Some(std::time::Duration::ZERO))?;
         Ok(events.iter().count())
     }
@@ -248,6 +250,7 @@ impl<'a> Agent<'a> {
     pub(crate) fn turn_output(&mut self) {
         for chunk in self.streams.turn(self.poll.registry()) {
             let channel = chunk.kind.channel();
+            // The server keeps output for peers that pull it later, so it gets all of it.
             let delivered = (self.server).iof_deliver(&chunk.source, channel, chunk.bytes, &[]);
             if let Err(e) = delivered {
                 tracing::warn!("cannot forward output: {e}");
@@ -286,6 +289,7 @@ impl<'a> Agent<'a> {
 
     /// Returns `true` if all processes and orphans have ended and all output was written.
     pub(crate) fn is_over(&self) -> bool {
+        // In this order, because orphans are read from `/proc`, which costs more than the counts.
         self.jobs.num_running() == 0
             && self.streams.are_over()
             && !self.children.are_orphans_awaited(&self.jobs)
@@ -303,6 +307,7 @@ impl<'a> Agent<'a> {
     /// unless `is_impatient`.
     pub(crate) fn lose_output(&mut self, is_impatient: bool) -> bool {
         let has_more = self.streams.have_progressed();
+        // A slow reader gets more time as long as it reads. After an interrupt the user does not want to wait for it.
         if has_more && !is_impatient {
             return false;
         }

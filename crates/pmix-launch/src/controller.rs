@@ -133,10 +133,12 @@ impl Controller {
     /// Returns [`Error`] if the first job could not be started.
     pub(crate) fn advance(&mut self, cx: &mut Cx<'_>) -> Result<Option<Instant>, Error> {
         let late = self.refuse_late(cx, Instant::now());
+        // After the refusals, so that no job starts whose time limit has passed.
         self.start_waiting(cx);
         self.finish_starts(cx)?;
         self.finish_restarts(cx, Instant::now());
         cx.agent.turn_removals();
+        // Without a signal, a full disk may get room again, so files are waited for without limit.
         let stuck = match self.jobs.are_interrupted() {
             true => cx.agent.give_up_files(Instant::now()),
             false => None,
@@ -152,6 +154,7 @@ impl Controller {
         self.services.tick(now);
         self.tick_monitors(cx, now);
         cx.warnings.tick(now);
+        // By index, because an order may change the other jobs but removes none.
         for index in 0..self.jobs.len() {
             let order = self.jobs.get_mut(index).and_then(|job| job.stop.tick(now));
             if let Some(order) = order {
@@ -171,6 +174,7 @@ impl Controller {
         let now = Instant::now();
         // Spawn requests wait while the launcher itself waits for its release.
         let is_asked = self.tool_wait.is_none() && self.spawning.can_advance();
+        // A turn without waiting: the poll reports only what happens after it has begun.
         if cx.agent.is_busy() || is_asked {
             return Some(now);
         }
@@ -189,12 +193,14 @@ impl Controller {
         let mut outcome = self
             .outcomes
             .of_first_job(&cx.plan, cx.agent.job(&first), began);
+        // The first job was counted as well.
         outcome.num_spawned = self.spawning.num_jobs().saturating_sub(1);
         let unsound = cx.agent.job(&first).map(|job| job.unsound());
         // Files are removed only after all processes have ended, since these could create them again.
         while self.jobs.len() > 1 {
             self.dismiss(cx, self.jobs.len() - 1);
         }
+        // Output and cleanups that these processes caused are handled by the server below.
         cx.agent.end_processes();
         // The server handles the cleanups for the end of the job before it is shut down.
         cx.agent.deregister_nspace(&first);

@@ -49,12 +49,12 @@ enum HangUp {
 
 impl HangUp {
     /// Records a SIGHUP. Returns `true` unless the terminal has reported the same hang-up.
-    fn note_signal(&mut self) -> bool {
+    fn register_signal(&mut self) -> bool {
         std::mem::replace(self, Self::Signal) != Self::Terminal
     }
 
     /// Records a hang-up of the terminal. Returns `true` if the launcher has to handle it.
-    fn note_terminal(&mut self) -> bool {
+    fn register_terminal(&mut self) -> bool {
         let is_first = *self == Self::Unknown;
         if is_first {
             *self = Self::Terminal;
@@ -92,14 +92,14 @@ impl Signals {
     pub(crate) fn pending(&mut self) -> Vec<i32> {
         let pending = self.delivery.pending();
         pending
-            .filter(|&signal| signal != SIGHUP || self.hang_up.note_signal())
+            .filter(|&signal| signal != SIGHUP || self.hang_up.register_signal())
             .collect()
     }
 
     /// Records a hang-up of the terminal. Returns `true` if it has to be handled like SIGHUP, because SIGHUP did not
     /// arrive before and is not ignored.
     pub(crate) fn is_first_hang_up(&mut self) -> bool {
-        self.hang_up.note_terminal()
+        self.hang_up.register_terminal()
     }
 }
 
@@ -140,13 +140,13 @@ mod tests {
     #[test]
     fn a_terminal_and_the_signal_tell_of_one_hang_up() {
         let mut by_terminal = HangUp::Unknown;
-        assert!(by_terminal.note_terminal());
-        assert!(!by_terminal.note_signal());
+        assert!(by_terminal.register_terminal());
+        assert!(!by_terminal.register_signal());
         // A user repeats the signal to terminate at once.
-        assert!(by_terminal.note_signal());
+        assert!(by_terminal.register_signal());
         let mut by_signal = HangUp::Unknown;
-        assert!(by_signal.note_signal());
-        assert!(!by_signal.note_terminal());
-        assert!(!HangUp::Ignored.note_terminal());
+        assert!(by_signal.register_signal());
+        assert!(!by_signal.register_terminal());
+        assert!(!HangUp::Ignored.register_terminal());
     }
 }

@@ -51,7 +51,7 @@ impl BegunRemovals {
     }
 
     /// Returns `true` if a removal for a process or for its job is in progress.
-    pub(crate) fn concern(&self, proc: &Proc<'static>) -> bool {
+    pub(crate) fn concerns(&self, proc: &Proc<'static>) -> bool {
         let nspace: Nspace<'static> = proc.nspace.clone();
         let has = |proc: &Proc<'static>| {
             let users = (proc.clone(), u32::MIN)..=(proc.clone(), u32::MAX);
@@ -75,18 +75,18 @@ mod tests {
         removals.begin(&proc(1), 7);
         removals.begin(&proc(1), 8);
         removals.begin(&proc(1), 8);
-        assert!(removals.concern(&proc(1)) && !removals.concern(&proc(2)));
-        assert!(!removals.concern(&Proc::new("other", Rank::new(1))));
+        assert!(removals.concerns(&proc(1)) && !removals.concerns(&proc(2)));
+        assert!(!removals.concerns(&Proc::new("other", Rank::new(1))));
         assert_eq!(removals.end(&(proc(1), 7)), Some(Vec::new()));
         assert_eq!(removals.end(&(proc(1), 8)), None);
-        assert!(removals.concern(&proc(1)));
+        assert!(removals.concerns(&proc(1)));
         assert_eq!(removals.end(&(proc(1), 8)), Some(Vec::new()));
-        assert!(!removals.concern(&proc(1)));
+        assert!(!removals.concerns(&proc(1)));
         let job = Proc::new("job", Rank::WILDCARD);
         removals.begin(&job, 7);
-        assert!(removals.concern(&proc(1)) && removals.concern(&proc(2)));
+        assert!(removals.concerns(&proc(1)) && removals.concerns(&proc(2)));
         assert_eq!(removals.end(&(job, 7)), Some(Vec::new()));
-        assert!(!removals.concern(&proc(1)));
+        assert!(!removals.concerns(&proc(1)));
     }
 
     #[test]

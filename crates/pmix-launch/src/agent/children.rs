@@ -59,6 +59,7 @@ impl Children {
 
     /// Records the processes that have ended, and reaps orphans that have exited.
     pub(super) fn collect(&mut self, jobs: &mut LocalJobs, now: Instant) {
+        // Reset first: the steps below set it again if they have to be repeated.
         self.is_collect_due = false;
         self.record(jobs, now, None);
         // Several `SIGCHLD` may be merged into one, so the ended children may include orphans. While a process is in
@@ -92,6 +93,7 @@ impl Children {
 
     /// Returns the processes whose end was recorded, except this one, whose end stays recorded.
     pub(super) fn take_ended_except(&mut self, left: &Proc<'_>) -> Vec<Proc<'static>> {
+        // Its own end stays recorded, so that it is handled after the abort that explains it.
         let ended = self.take_ended().into_iter();
         let (own, others) = ended.partition(|proc| proc == left);
         self.ended = own;

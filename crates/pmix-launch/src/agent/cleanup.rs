@@ -68,12 +68,12 @@ impl Cleanup {
 
     /// Registers a started process with the watcher.
     pub(super) fn register_process(&mut self, pid: Pid) {
-        self.watcher.tell(pid);
+        self.watcher.register(pid);
     }
 
     /// Deregisters a process that was reaped: its process id may be reused, so the watcher must not kill it.
     pub(super) fn deregister_process(&mut self, pid: Pid) {
-        self.watcher.forget(pid);
+        self.watcher.deregister(pid);
     }
 
     /// Registers paths for the end of a process or a job.
@@ -83,6 +83,7 @@ impl Cleanup {
         user: u32,
         paths: &CleanupPaths,
     ) {
+        // If a removal for the target runs, the watcher forgets the target at its end. This keeps later paths.
         self.begun.register(target, user, paths);
         self.watcher.remove_later(target, user, paths);
         // The files may exist already, and the launcher may be killed before its turn ends.
@@ -92,6 +93,7 @@ impl Cleanup {
     /// Removes the paths that were registered for a process or a job that has ended.
     pub(super) fn remove_paths(&mut self, target: Proc<'static>, user: u32, paths: CleanupPaths) {
         self.begun.begin(&target, user);
+        // The removal may begin at once in a thread, so it is counted before: a restart must not overtake it.
         self.removals.clean(paths, target, user, &self.protected);
     }
 
@@ -102,7 +104,7 @@ impl Cleanup {
 
     /// Returns `true` while paths that were registered for the process or its job are being removed.
     pub(super) fn concerns(&self, proc: &Proc<'static>) -> bool {
-        self.begun.concern(proc)
+        self.begun.concerns(proc)
     }
 
     /// Handles completed removals, and writes waiting lines to the watcher. Returns `true` if a removal has completed.
@@ -139,6 +141,7 @@ impl Cleanup {
     pub(super) fn finish(&mut self) {
         const NAMED: usize = 4;
         self.remove_discarded();
+        // All removals are queued by this time: the wait ends when the queue is empty or makes no progress.
         let finished = self.removals.finish(&mut self.dir);
         for (target, user) in finished.ended {
             self.watcher.removed(&target, user);
@@ -147,6 +150,7 @@ impl Cleanup {
         if remaining.is_empty() {
             return;
         }
+        // A job may leave thousands of removals, and the message is for a terminal.
         let named = remaining[..remaining.len().min(NAMED)].join(", ");
         let more = match remaining.len().saturating_sub(NAMED) {
             0 => String::new(),

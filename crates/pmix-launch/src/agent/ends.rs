@@ -70,6 +70,7 @@ impl Agent<'_> {
     /// known to which of them an orphan belongs.
     pub(crate) fn kill_job(&mut self, nspace: &Nspace<'_>) {
         self.signal_job(nspace, Signal::KILL);
+        // A process that is in no table yet counts as an orphan here, so it is killed as well.
         if self.jobs.is_last(nspace) {
             self.children.kill_orphans(&self.jobs);
         }
@@ -117,6 +118,7 @@ impl Agent<'_> {
     pub(crate) fn record_abort(&mut self, proc: &Proc<'_>) -> bool {
         let job = self.jobs.named_mut(&proc.nspace);
         let process = job.and_then(|job| job.table.of_rank(proc.rank));
+        // A tool has no process here, and its calls are few.
         process.is_none_or(|process| !std::mem::replace(&mut process.has_aborted, true))
     }
 
@@ -132,9 +134,11 @@ impl Agent<'_> {
 
     /// Kills the rest of a job and deregisters it. Its directory stays until [`Agent::remove_job_dir`].
     pub(crate) fn end_job(&mut self, nspace: &Nspace<'_>) -> Option<EndedJob> {
+        // A start that continues would add processes to a job that does not exist any more.
         self.starting.remove(nspace);
         let job = self.jobs.remove(nspace)?;
         let unsound = job.unsound();
+        // The outcome needs their last state, and the table is dropped to kill and reap them.
         let processes: Vec<Process> = job.table.iter().cloned().collect();
         // Reaping frees the process ids, so the watcher must not kill them after this.
         drop(job.table);
@@ -157,6 +161,7 @@ impl Agent<'_> {
     /// Kills and reaps all processes and their orphans, at the end of the session.
     pub(crate) fn end_processes(&mut self) {
         for job in self.jobs.iter_mut() {
+            // The jobs stay: their output and paths are still handled when the server is shut down.
             drop(std::mem::take(&mut job.table));
         }
         self.children.end();

@@ -17,6 +17,7 @@ use pmix_types::{Info, Proc, Status};
 
 use self::asked::{Channel, Form};
 use self::repeated::Repeated;
+use self::syslog::Fault;
 
 /// The largest number of bytes of one process that wait for room; further texts are refused.
 const MOST_OF_ONE: usize = 1 << 20;
@@ -45,23 +46,9 @@ pub(crate) struct Outlets<'f, 'a> {
     pub(crate) syslog: &'f Path,
 }
 
-/// The reason why a channel rejects a text.
-#[derive(Debug)]
-struct Fault {
-    status: Status,
-    why: String,
-}
-
-impl Fault {
-    fn new(status: Status, why: impl Into<String>) -> Self {
-        let why = why.into();
-        Self { status, why }
-    }
-}
-
 /// The result of distributing the texts of one request to their channels.
 #[derive(Debug, Default)]
-struct Taken {
+struct Distributed {
     /// The texts for the standard streams.
     texts: Vec<(OutputStream, Vec<u8>)>,
     /// The number of texts that were sent to other channels.
@@ -72,24 +59,24 @@ struct Taken {
     num_bytes: usize,
 }
 
-impl Taken {
+impl Distributed {
     fn of(call: &Log, asked: &Form, log_socket: &Path) -> Self {
-        let mut taken = Self::default();
+        let mut distributed = Self::default();
         for info in &call.data {
             let Some((channel, name)) = Channel::of(info) else {
                 continue;
             };
             // With `PMIX_LOG_ONCE` only the first working channel gets the text.
-            if asked.is_once && taken.num_taken() > 0 {
+            if asked.is_once && distributed.num_taken() > 0 {
                 break;
             }
-            if let Err(fault) = taken.add(channel, name, info, call, asked, log_socket)
-                && taken.faults.len() < MOST_NAMED
+            if let Err(fault) = distributed.add(channel, name, info, call, asked, log_socket)
+                && distributed.faults.len() < MOST_NAMED
             {
-                taken.faults.push((name, fault));
+                distributed.faults.push((name, fault));
             }
         }
-        taken
+        distributed
     }
 
     fn add(
@@ -174,19 +161,19 @@ impl Logs {
             answer(done, status);
             return Vec::new();
         }
-        let taken = Taken::of(&call, &asked, outlets.syslog);
-        let status = taken.status(asked.is_once);
+        let distributed = Distributed::of(&call, &asked, outlets.syslog);
+        let status = distributed.status(asked.is_once);
         if let Some(kind) = asked.kind.clone() {
-            self.repeated.note(kind, status, Instant::now());
+            self.repeated.register(kind, status, Instant::now());
         }
-        let faults = taken.faults.into_iter();
+        let faults = distributed.faults.into_iter();
         let faults: Vec<_> = faults
             .map(|(name, fault)| format!("{name}: {}", fault.why))
             .collect();
         let entry = Entry {
             source: call.proc,
             form,
-            texts: taken.texts.into(),
+            texts: distributed.texts.into(),
             written: 0,
             status,
             done,
@@ -244,12 +231,12 @@ impl Logs {
         if !fits && !self.waiting.is_empty() {
             return Err(entry);
         }
-        self.remember(&entry);
+        self.add(&entry);
         self.waiting.push_back(entry);
         Ok(())
     }
 
-    fn remember(&mut self, entry: &Entry) {
+    fn add(&mut self, entry: &Entry) {
         let len = entry.len();
         self.num_bytes += len;
         *self.of_proc.entry(entry.source.clone()).or_default() += len;
@@ -264,11 +251,11 @@ impl Logs {
             && let Some(entry) = self.waiting.pop_front()
         {
             let len = entry.len();
-            self.forget(&entry);
+            self.subtract(&entry);
             let left = entry.write(forward);
             written += len - left.as_ref().map_or(0, Entry::len);
             if let Some(left) = left {
-                self.remember(&left);
+                self.add(&left);
                 self.waiting.push_front(left);
             }
         }
@@ -284,7 +271,7 @@ impl Logs {
         all.num_bytes as u64
     }
 
-    fn forget(&mut self, entry: &Entry) {
+    fn subtract(&mut self, entry: &Entry) {
         let len = entry.len();
         self.num_bytes -= len;
         if let Some(of_proc) = self.of_proc.get_mut(&entry.source) {

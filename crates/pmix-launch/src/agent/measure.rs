@@ -49,18 +49,18 @@ pub(crate) struct MeasuredQuery {
 }
 
 /// The result of some work, with the time of the next sampling.
-type Looked<T> = (T, Option<Instant>);
+type Sampled<T> = (T, Option<Instant>);
 
 /// A request that waits for its result.
 enum Pending {
     Monitor(
-        Task<Looked<Result<Infos, Error>>>,
+        Task<Sampled<Result<Infos, Error>>>,
         Proc<'static>,
         Completion<Infos>,
     ),
-    Query(Task<Looked<Infos>>, Box<MeasuredQuery>),
-    Tick(Task<Looked<Vec<MonitorEvent>>>),
-    Ended(Task<Looked<()>>),
+    Query(Task<Sampled<Infos>>, Box<MeasuredQuery>),
+    Tick(Task<Sampled<Vec<MonitorEvent>>>),
+    Ended(Task<Sampled<()>>),
 }
 
 /// A request with its result.
@@ -208,8 +208,8 @@ impl Monitors {
                 },
             };
             // A sampling in the queue will set the next time itself.
-            let looks = |pending: &Pending| matches!(pending, Pending::Tick(_));
-            if !self.pending.iter().any(looks) {
+            let is_tick = |pending: &Pending| matches!(pending, Pending::Tick(_));
+            if !self.pending.iter().any(is_tick) {
                 self.deadline = deadline;
             }
             if measured.is_some() {
@@ -237,7 +237,7 @@ impl Monitors {
     fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut MonitorService) -> T + Send + 'static,
-    ) -> Result<Task<Looked<T>>, Error> {
+    ) -> Result<Task<Sampled<T>>, Error> {
         let service = Arc::clone(&self.service);
         self.helpers.run(move |_| {
             let mut service = service.lock().unwrap_or_else(PoisonError::into_inner);
@@ -261,20 +261,20 @@ fn measure(
     match question {
         Question::Node(wanted) => {
             let stats = service.measure_node(node, now).ok()?;
-            let told = vec![usage::of_node(&stats, &wanted)];
-            Some(Info::new(keys::QUERY_NODE_RESOURCE_USAGE, told))
+            let infos = vec![usage::of_node(&stats, &wanted)];
+            Some(Info::new(keys::QUERY_NODE_RESOURCE_USAGE, infos))
         }
         Question::Processes(procs, detail, wanted) => {
             let stats = service.measure(&procs, node, detail, now);
-            let told = stats.iter().map(|stats| usage::of_process(stats, &wanted));
-            let told: Vec<_> = told.collect();
-            Some(Info::new(keys::QUERY_PROC_RESOURCE_USAGE, told))
+            let infos = stats.iter().map(|stats| usage::of_process(stats, &wanted));
+            let infos: Vec<_> = infos.collect();
+            Some(Info::new(keys::QUERY_PROC_RESOURCE_USAGE, infos))
         }
         Question::Memory(procs, qualifiers) => {
             let stats = service.measure(&procs, node, Detail::Memory, now);
             let own = own.get_or_insert_with(own_memory).as_ref()?;
-            let told = memory(&node.name, own, &stats, &qualifiers);
-            Some(Info::new(keys::QUERY_MEMORY_USAGE, told))
+            let infos = memory(&node.name, own, &stats, &qualifiers);
+            Some(Info::new(keys::QUERY_MEMORY_USAGE, infos))
         }
     }
 }
@@ -308,7 +308,7 @@ fn memory(
         Info::new(keys::CLIENT_AVG_MEMORY, Value::Float(sum / num.max(1.0))),
     ];
     let by_memory = |a: &&ProcStats<'_>, b: &&ProcStats<'_>| a.rss.total_cmp(&b.rss);
-    let told: Vec<_> = match (is_ends, is_average) {
+    let reported: Vec<_> = match (is_ends, is_average) {
         (true, _) => {
             let ends = [
                 stats.iter().min_by(by_memory),
@@ -321,10 +321,8 @@ fn memory(
     };
     let wanted = [Info::new(keys::PROC_RSS, true)].to_vec();
     let wanted = Wanted::of_value(&Value::DataArray(DataArray::Info(wanted)));
-    infos.extend(
-        told.into_iter()
-            .map(|stats| usage::of_process(stats, &wanted)),
-    );
+    let reported = reported.into_iter();
+    infos.extend(reported.map(|stats| usage::of_process(stats, &wanted)));
     infos
 }
 
@@ -348,7 +346,11 @@ mod tests {
     }
 
     /// Returns monitors whose thread is blocked until the sender is dropped and whose queue is full.
-    fn full() -> (Monitors, std::sync::mpsc::Sender<()>, Vec<Task<Looked<()>>>) {
+    fn full() -> (
+        Monitors,
+        std::sync::mpsc::Sender<()>,
+        Vec<Task<Sampled<()>>>,
+    ) {
         let monitors = Monitors::new(|| {});
         let (open, gate) = std::sync::mpsc::channel::<()>();
         let (say, begun) = std::sync::mpsc::channel();

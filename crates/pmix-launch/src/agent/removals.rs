@@ -22,14 +22,14 @@ use crate::session_dir::{JobDir, SessionDir, remove_tree};
 const MOST_THREADS: usize = 4;
 
 /// The largest number of removals that are queued for the threads.
-const MOST_HANDED: usize = 64;
+const MOST_QUEUED: usize = 64;
 
 /// The time for which the exit of the launcher waits without progress of removals.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// The number of checks for progress in that time. Checks without progress are counted, not the time: a launcher that
 /// was stopped or starved has checked nothing meanwhile.
-const LOOKS: u32 = 5;
+const CHECKS: u32 = 5;
 
 /// The time after which a removal without progress is reported.
 const STALLED: Duration = Duration::from_secs(30);
@@ -147,7 +147,7 @@ impl Removals {
                     false
                 }
             });
-        self.hand_on();
+        self.queue_waiting();
         for name in self.stalled(Instant::now()) {
             tracing::warn!(
                 "{name}: the removal makes no progress for {} s, as the file system may not answer",
@@ -159,7 +159,7 @@ impl Removals {
 
     /// Returns the time for the next [`Self::turn`] if no removal completes before.
     pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
-        let is_refused = !self.backlog.is_empty() && self.running.len() < MOST_HANDED;
+        let is_refused = !self.backlog.is_empty() && self.running.len() < MOST_QUEUED;
         let unreported = self.running.iter().filter(|running| !running.is_reported);
         let stalled = unreported.map(|running| running.since.max(self.seen.1) + STALLED);
         let retry = is_refused.then(|| now + RETRY);
@@ -189,7 +189,7 @@ impl Removals {
     pub(crate) fn finish(&mut self, session: &mut SessionDir) -> Finished {
         self.tree(session.leave());
         let mut finished = Finished::default();
-        let (mut seen, mut num_looks) = (self.progress.load(Ordering::Relaxed), 0);
+        let (mut seen, mut num_checks) = (self.progress.load(Ordering::Relaxed), 0);
         loop {
             let ended = self.turn();
             finished.ended.extend(ended);
@@ -201,18 +201,18 @@ impl Removals {
                 finished.ended.extend(target.end(TaskState::Done(work())));
                 continue;
             };
-            let state = first.task.wait(self.patience / LOOKS);
+            let state = first.task.wait(self.patience / CHECKS);
             let progress = self.progress.load(Ordering::Relaxed);
             if !matches!(state, TaskState::Pending) {
                 let Running { target, .. } = self.running.swap_remove(0);
                 finished.ended.extend(target.end(state));
-                (seen, num_looks) = (progress, 0);
+                (seen, num_checks) = (progress, 0);
             } else if progress != seen {
-                (seen, num_looks) = (progress, 0);
+                (seen, num_checks) = (progress, 0);
             } else {
-                num_looks += 1;
+                num_checks += 1;
             }
-            if num_looks >= LOOKS {
+            if num_checks >= CHECKS {
                 let running = mem::take(&mut self.running).into_iter();
                 let waiting = mem::take(&mut self.backlog).into_iter();
                 let remaining = (running.map(|running| running.target))
@@ -234,12 +234,12 @@ impl Removals {
     fn run(&mut self, target: Target, work: impl FnOnce() -> Vec<String> + Send + 'static) {
         let work = Box::new(work);
         self.backlog.push_back(Removal { target, work });
-        self.hand_on();
+        self.queue_waiting();
     }
 
     /// Queues removals for the threads. A rejected one is queued later, or executed by [`Self::finish`].
-    fn hand_on(&mut self) {
-        while self.running.len() < MOST_HANDED
+    fn queue_waiting(&mut self) {
+        while self.running.len() < MOST_QUEUED
             && let Some(Removal { target, work }) = self.backlog.pop_front()
         {
             // A rejected closure is dropped, so the work is kept outside of it for another attempt.
@@ -250,9 +250,9 @@ impl Removals {
                 kept.take()
             };
             // Dropping a task would cancel its work, so the task is kept until the removal has completed.
-            let handed =
+            let queued =
                 (self.helpers).run(move |_| take(&taken).map_or_else(Vec::new, |work| work()));
-            match handed {
+            match queued {
                 Ok(task) => self.running.push(Running {
                     target,
                     task,

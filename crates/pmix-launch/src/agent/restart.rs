@@ -51,6 +51,7 @@ impl Agent<'_> {
         let ran = now.saturating_duration_since(process.started);
         let num_at_once = waiting_restarts::num_at_once(process.num_at_once, ran);
         job.table.await_restart(place, num_at_once);
+        // A process that fails at once would otherwise keep the launcher busy with starts.
         let due = now + waiting_restarts::delay(num_at_once);
         self.restarts.add(proc.clone(), due);
     }
@@ -125,6 +126,7 @@ impl Agent<'_> {
         let job = self.jobs.named_mut(&proc.nspace);
         let job = job.ok_or_else(Error::cancelled)?;
         let place = job.table.place(proc.rank).ok_or_else(Error::cancelled)?;
+        // Its descendants may hold the files and ports that the next incarnation needs.
         job.table.kill_group(place);
         let process = job.table.get(place).cloned();
         let process = process.ok_or_else(Error::cancelled)?;
@@ -193,6 +195,7 @@ impl Agent<'_> {
         number: Option<u64>,
     ) -> Result<(), Error> {
         let refused = |e| Error::server("cannot register the restarted process", e);
+        // The server refuses a second registration of a client.
         self.deregister_client(proc);
         // Registered before the client, which reads its number of restarts as job info.
         let infos = [Info::new(
@@ -226,6 +229,7 @@ impl Agent<'_> {
         let place = table.place(proc.rank).ok_or_else(Error::cancelled)?;
         let ended = table.get(place).cloned().ok_or_else(Error::cancelled)?;
         let Proc { nspace, rank } = proc;
+        // Before the table reaps it: the watcher must not kill a process that gets the same id.
         self.cleanup.deregister_process(ended.pid);
         let number = ended.num_restarts.saturating_add(1);
         tracing::info!("restarting rank {rank} of {nspace} (restart {number})");

@@ -29,6 +29,7 @@ impl Agent<'_> {
     /// Returns [`Error`] if the server failed.
     pub(crate) fn wait(&mut self, until: Option<Instant>) -> Result<bool, Error> {
         let cannot = |e| Error::server("the server failed", e);
+        // The server waits for its sockets and for the poll of the agent at once.
         self.server.turn(until).map_err(cannot)
     }
 
@@ -76,6 +77,7 @@ impl Agent<'_> {
     pub(crate) fn next_upcall(&mut self) -> Option<HostMessage> {
         self.release_early();
         while let Some(message) = self.mailbox.next() {
+            // Messages that end here do not count as work for the controller.
             if let Some(message) = self.handle_local(message) {
                 return Some(message);
             }
@@ -124,6 +126,7 @@ impl Agent<'_> {
 
     /// Notifies the clients and tools of the session of an event.
     pub(crate) fn notify(&self, status: Status, source: &Proc<'static>, infos: &[Info<'_>]) {
+        // All jobs of the launcher are one session, and its tools belong to it.
         let range = DataRange::SESSION;
         if let Err(e) = self.server.notify(status, source, range, infos) {
             tracing::debug!("cannot notify clients of {status}: {e}");
@@ -209,6 +212,7 @@ impl Agent<'_> {
                 false => done.fail(Status::ERR_NOT_FOUND),
             };
         }
+        // One reply for all readers: the push completes when the slowest has read it.
         let (ends, answer) = (input::ends(&call), PushAnswer::new(done));
         let data = call.data.into();
         for job in self.jobs.iter_mut() {

@@ -50,8 +50,10 @@ impl<'a> Agent<'a> {
         };
         let (bound, programs) = (prepared.bound, Arc::new(prepared.programs));
         let mut table = Table::default();
+        // From here on its processes count as running. Otherwise the job would be over before the first one starts.
         table.expect(num_here);
         let nspace = Nspace::new(plan.nspace.clone()).to_shared();
+        // A restart needs the form again.
         let form = settings.form.clone();
         let spawner = Spawner::new(Arc::clone(&plan), Arc::clone(&programs), &bound, form);
         self.starting.add(StartingJob {
@@ -116,6 +118,7 @@ impl<'a> Agent<'a> {
         let infos = job_info::of_job(plan, bound, &places);
         let registered = self.register_with(plan, &nspace, settings.number, &infos);
         registered.map_err(|error| {
+            // A client or a set may have been refused after the job was accepted.
             self.deregister_nspace(&nspace);
             Error::server("cannot register the job", error)
         })
@@ -176,6 +179,7 @@ impl<'a> Agent<'a> {
     /// Gives up the start of a job whose processes were killed. Nothing waits for processes that would be killed at
     /// once, since a program may be on a file system that hangs.
     pub(crate) fn cancel_start(&mut self, nspace: &Nspace<'_>) {
+        // The controller still gets a report, because a spawn request may wait for it.
         self.starting.cancel(nspace);
         if let Some(job) = self.jobs.named_mut(nspace) {
             job.table.complete();
@@ -198,6 +202,7 @@ impl<'a> Agent<'a> {
         let plan = Arc::clone(&job.plan);
         let (reader, shows_progress) = (job.settings.reader, job.settings.shows_progress);
         let here = plan.layout.here();
+        // A copy of the handle: the closures below borrow the agent.
         let starters = self.children.starters();
         start.turn(
             &starters,
@@ -262,6 +267,7 @@ impl<'a> Agent<'a> {
             tracing::info!("rank {rank} of {nspace} runs {program} as process {pid}");
         }
         match place {
+            // The previous incarnation is reaped here, which frees its process id.
             Some(place) => job.table.replace(place, process),
             None => job.table.push(process),
         }
@@ -280,6 +286,7 @@ impl<'a> Agent<'a> {
                 (self.streams).add_output(registry, source, (kind, pipe), shown, file)?;
             }
         }
+        // Only spawned jobs read pushed input by rank. The first job has one reader, which may also read a terminal.
         if job.settings.number.is_some()
             && let Some(pipe) = started.input.take()
         {

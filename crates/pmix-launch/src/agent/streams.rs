@@ -124,6 +124,7 @@ impl<'a> Streams<'a> {
     /// Writes and forwards output and log texts. Returns the output for peers that pull it.
     pub(super) fn turn(&mut self, registry: &Registry) -> Vec<OutputChunk> {
         self.logs.write(&mut self.forward);
+        // Log texts first: a request waits for its text, while the writer of a pipe only waits when the pipe is full.
         self.forward.turn(registry);
         self.forward.take_chunks()
     }
@@ -194,6 +195,7 @@ impl<'a> Streams<'a> {
             return None;
         }
         self.forward.give_up_files(FILE_PATIENCE, now);
+        // Several checks within the patience, because progress of another file restarts it.
         now.checked_add(FILE_PATIENCE / 4)
     }
 
@@ -205,6 +207,7 @@ impl<'a> Streams<'a> {
     /// Returns `true` if readers took output since the last call.
     pub(super) fn have_progressed(&mut self) -> bool {
         let written = self.forward.num_written();
+        // The count is kept even if the caller does not act on it, so that each progress counts once.
         written > std::mem::replace(&mut self.written, written)
     }
 

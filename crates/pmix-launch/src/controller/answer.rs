@@ -73,6 +73,7 @@ impl Controller {
         while let Some(message) = cx.agent.next_upcall() {
             any = true;
             self.handle_upcall(cx, message);
+            // A client that sends requests without end must not hold up signals and time limits.
             if Instant::now() >= until {
                 break;
             }
@@ -83,6 +84,7 @@ impl Controller {
     fn handle_upcall(&mut self, cx: &mut Cx<'_>, message: HostMessage) {
         if let Err(error) = support::check(&message) {
             tracing::warn!("{error}");
+            // The Standard lets a host refuse what it must obey and cannot, so nothing of the call is done.
             return message.fail(error.status());
         }
         match message {
@@ -153,6 +155,7 @@ impl Controller {
                 false => done.fail(Status::ERR_NOT_FOUND),
             },
             HostMessage::Connect(call, done) => {
+                // The server completes the connect only after all participants have called.
                 let exist = self.exist(Collective::Connect, &call.procs);
                 if exist && call.failed.is_none() {
                     self.connected.connect(&call.procs);
@@ -234,6 +237,7 @@ impl Controller {
             self.services.published().proc_ended(proc);
             self.services.job_ended(&proc.nspace);
             cx.agent.monitors().job_ended(&proc.nspace);
+            // The tool has disconnected, so no peer waits for the replies of its spawns.
             self.drop_waiting_of(cx, proc);
         }
     }
@@ -292,6 +296,7 @@ impl Controller {
         let cause = Cause::Aborted {
             rank: call.proc.rank,
             status: call.status.as_raw(),
+            // The text comes from a process, and is printed and sent to every tool.
             message: message.chars().take(MAX_REASON).collect(),
         };
         // Repeated calls of a process are reported to others only once.
@@ -301,6 +306,7 @@ impl Controller {
             let text = Some(cause.to_string());
             notify_of_process(&cx.agent, aborted, &call.proc, Some(code), text);
         }
+        // The job of the caller fails in any case: it cannot continue without the process that gave up.
         let is_meant = |nspace: &Nspace<'_>| {
             call.proc.nspace == *nspace || call.targets.iter().any(|proc| proc.nspace == *nspace)
         };

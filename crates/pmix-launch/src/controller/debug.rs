@@ -46,6 +46,7 @@ impl Controller {
         let Some(job) = self.jobs.named_mut(nspace) else {
             return;
         };
+        // Recorded even if the process has ended meanwhile: the others of the job wait for the last one.
         let ready = job.debugging.add_stopped(*rank, breakpoint.as_bytes());
         if is_running {
             job.debugging.add_waiting(*rank, breakpoint.as_bytes());
@@ -87,6 +88,7 @@ impl Controller {
             for rank in waiting {
                 job.debugging.release(rank);
             }
+            // Before they continue, so that the server does not keep the release for their stop in init.
             cx.agent.release_stopped(&stopped);
             cx.agent.continue_stopped(&nspace, is_meant);
         }

@@ -24,7 +24,7 @@ pub(crate) struct Directive {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// The change of a setting.
-    Obeyed(Asked),
+    Obeyed(Setting),
     /// None, since it requests what holds for any job.
     Given,
     /// The refusal of the spawn: a job started without it would not be the requested one.
@@ -33,7 +33,7 @@ pub(crate) enum Effect {
 
 /// The setting that an obeyed directive changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum Setting {
     /// The independence of the parent job.
     Separate,
     MapBy,
@@ -117,79 +117,79 @@ macro_rules! directives {
     };
 }
 
-use Asked as A;
 use Effect::{Given, Obeyed, Refused};
+use Setting as S;
 
 pub(crate) const DIRECTIVES: &[Directive] = directives! {
-    ABORT_NON_ZERO_TERM => Obeyed(A::EndsByExitCode),
-    ADD_ENVAR => Obeyed(A::Variable),
-    APPEND_ENVAR => Obeyed(A::Variable),
-    BINDTO => Obeyed(A::BindTo),
-    CPUS_PER_PROC => Obeyed(A::CoresEach),
-    CPU_LIST => Obeyed(A::Cpus),
-    COLOCATE_NPERNODE => Obeyed(A::BesideOnNode),
-    COLOCATE_NPERPROC => Obeyed(A::BesideEach),
-    COLOCATE_PROCS => Obeyed(A::Beside),
-    DEBUGGER_DAEMONS => Obeyed(A::Debug(DebugDirective::Daemons)),
-    DEBUG_DAEMONS_PER_NODE => Obeyed(A::Debug(DebugDirective::PerNode)),
-    DEBUG_DAEMONS_PER_PROC => Obeyed(A::Debug(DebugDirective::PerProc)),
-    DEBUG_JOB => Obeyed(A::Debug(DebugDirective::Target)),
-    DEBUG_STOP_IN_APP => Obeyed(A::Debug(DebugDirective::Stop(StopPoint::InApp))),
-    DEBUG_STOP_IN_INIT => Obeyed(A::Debug(DebugDirective::Stop(StopPoint::InInit))),
-    DEBUG_STOP_ON_EXEC => Obeyed(A::Debug(DebugDirective::Stop(StopPoint::OnExec))),
-    DEBUG_TARGET => Obeyed(A::Debug(DebugDirective::Target)),
-    DISPLAY_ALLOCATION => Obeyed(A::ShowAllocation),
-    DISPLAY_MAP => Obeyed(A::ShowMap),
-    DISPLAY_MAP_DETAILED => Obeyed(A::ShowMapDetailed),
-    DISPLAY_PARSEABLE_OUTPUT => Obeyed(A::Parseable),
-    DISPLAY_PROCESSORS => Obeyed(A::ShowProcessors),
-    DISPLAY_TOPOLOGY => Obeyed(A::ShowTopology),
-    DO_NOT_LAUNCH => Obeyed(A::PrepareOnly),
-    EXEC_AGENT => Obeyed(A::Agent),
-    FIRST_ENVAR => Obeyed(A::Variable),
-    FORKEXEC_AGENT => Obeyed(A::Agent),
-    FWD_STDDIAG => Obeyed(A::Forwarded),
-    FWD_STDERR => Obeyed(A::Forwarded),
-    FWD_STDIN => Obeyed(A::Input),
-    FWD_STDOUT => Obeyed(A::Forwarded),
-    HOST => Obeyed(A::Host),
-    INDEX_ARGV => Obeyed(A::RankInArgv),
-    IOF_FILE_ONLY => Obeyed(A::FilesAlone),
-    IOF_FILE_PATTERN => Obeyed(A::FilePattern),
-    IOF_MERGE_STDERR_STDOUT => Obeyed(A::Merged),
-    IOF_OUTPUT_TO_DIRECTORY => Obeyed(A::OutputDir),
-    IOF_OUTPUT_TO_FILE => Obeyed(A::OutputFile),
-    IOF_TAG_DETAILED_OUTPUT => Obeyed(A::DetailedTags),
-    IOF_TAG_FULLNAME_OUTPUT => Obeyed(A::TagsOutput),
-    IOF_TAG_OUTPUT => Obeyed(A::TagsOutput),
-    JOB_CONTINUOUS => Obeyed(A::KeepGoing),
-    JOB_RECOVERABLE => Obeyed(A::KeepGoing),
-    JOB_TIMEOUT => Obeyed(A::JobLimit),
-    LAUNCHER_RENDEZVOUS_FILE => Obeyed(A::Variable),
-    LAUNCH_DIRECTIVES => Obeyed(A::ForLauncher),
-    MAPBY => Obeyed(A::MapBy),
-    MAX_RESTARTS => Obeyed(A::Restarts),
-    MERGE_STDERR_STDOUT => Obeyed(A::Merged),
-    NO_OVERSUBSCRIBE => Obeyed(A::WithinProcessors),
-    OUTPUT_NOCOPY => Obeyed(A::FilesAlone),
-    OUTPUT_TO_DIRECTORY => Obeyed(A::OutputDir),
-    OUTPUT_TO_FILE => Obeyed(A::OutputFile),
-    PPR => Obeyed(A::ProcsPerPart),
-    PREPEND_ENVAR => Obeyed(A::Variable),
-    RANKBY => Obeyed(A::RankBy),
-    REPORT_BINDINGS => Obeyed(A::ShowMap),
-    REPORT_CHILD_SEP => Obeyed(A::ChildrenApart),
-    RUNTIME_OPTIONS => Obeyed(A::Options),
-    SET_ENVAR => Obeyed(A::Variable),
-    SHOW_LAUNCH_PROGRESS => Obeyed(A::ShowProgress),
-    SPAWN_CHILD_SEP => Obeyed(A::Separate),
-    SPAWN_TIMEOUT => Obeyed(A::SpawnLimit),
-    SPAWN_TOOL => Obeyed(A::Tool),
-    STDIN_TGT => Obeyed(A::Reader),
-    TAG_OUTPUT => Obeyed(A::TagsOutput),
-    TIMEOUT => Obeyed(A::SpawnLimit),
-    UNSET_ENVAR => Obeyed(A::Variable),
-    WDIR => Obeyed(A::Wdir),
+    ABORT_NON_ZERO_TERM => Obeyed(S::EndsByExitCode),
+    ADD_ENVAR => Obeyed(S::Variable),
+    APPEND_ENVAR => Obeyed(S::Variable),
+    BINDTO => Obeyed(S::BindTo),
+    CPUS_PER_PROC => Obeyed(S::CoresEach),
+    CPU_LIST => Obeyed(S::Cpus),
+    COLOCATE_NPERNODE => Obeyed(S::BesideOnNode),
+    COLOCATE_NPERPROC => Obeyed(S::BesideEach),
+    COLOCATE_PROCS => Obeyed(S::Beside),
+    DEBUGGER_DAEMONS => Obeyed(S::Debug(DebugDirective::Daemons)),
+    DEBUG_DAEMONS_PER_NODE => Obeyed(S::Debug(DebugDirective::PerNode)),
+    DEBUG_DAEMONS_PER_PROC => Obeyed(S::Debug(DebugDirective::PerProc)),
+    DEBUG_JOB => Obeyed(S::Debug(DebugDirective::Target)),
+    DEBUG_STOP_IN_APP => Obeyed(S::Debug(DebugDirective::Stop(StopPoint::InApp))),
+    DEBUG_STOP_IN_INIT => Obeyed(S::Debug(DebugDirective::Stop(StopPoint::InInit))),
+    DEBUG_STOP_ON_EXEC => Obeyed(S::Debug(DebugDirective::Stop(StopPoint::OnExec))),
+    DEBUG_TARGET => Obeyed(S::Debug(DebugDirective::Target)),
+    DISPLAY_ALLOCATION => Obeyed(S::ShowAllocation),
+    DISPLAY_MAP => Obeyed(S::ShowMap),
+    DISPLAY_MAP_DETAILED => Obeyed(S::ShowMapDetailed),
+    DISPLAY_PARSEABLE_OUTPUT => Obeyed(S::Parseable),
+    DISPLAY_PROCESSORS => Obeyed(S::ShowProcessors),
+    DISPLAY_TOPOLOGY => Obeyed(S::ShowTopology),
+    DO_NOT_LAUNCH => Obeyed(S::PrepareOnly),
+    EXEC_AGENT => Obeyed(S::Agent),
+    FIRST_ENVAR => Obeyed(S::Variable),
+    FORKEXEC_AGENT => Obeyed(S::Agent),
+    FWD_STDDIAG => Obeyed(S::Forwarded),
+    FWD_STDERR => Obeyed(S::Forwarded),
+    FWD_STDIN => Obeyed(S::Input),
+    FWD_STDOUT => Obeyed(S::Forwarded),
+    HOST => Obeyed(S::Host),
+    INDEX_ARGV => Obeyed(S::RankInArgv),
+    IOF_FILE_ONLY => Obeyed(S::FilesAlone),
+    IOF_FILE_PATTERN => Obeyed(S::FilePattern),
+    IOF_MERGE_STDERR_STDOUT => Obeyed(S::Merged),
+    IOF_OUTPUT_TO_DIRECTORY => Obeyed(S::OutputDir),
+    IOF_OUTPUT_TO_FILE => Obeyed(S::OutputFile),
+    IOF_TAG_DETAILED_OUTPUT => Obeyed(S::DetailedTags),
+    IOF_TAG_FULLNAME_OUTPUT => Obeyed(S::TagsOutput),
+    IOF_TAG_OUTPUT => Obeyed(S::TagsOutput),
+    JOB_CONTINUOUS => Obeyed(S::KeepGoing),
+    JOB_RECOVERABLE => Obeyed(S::KeepGoing),
+    JOB_TIMEOUT => Obeyed(S::JobLimit),
+    LAUNCHER_RENDEZVOUS_FILE => Obeyed(S::Variable),
+    LAUNCH_DIRECTIVES => Obeyed(S::ForLauncher),
+    MAPBY => Obeyed(S::MapBy),
+    MAX_RESTARTS => Obeyed(S::Restarts),
+    MERGE_STDERR_STDOUT => Obeyed(S::Merged),
+    NO_OVERSUBSCRIBE => Obeyed(S::WithinProcessors),
+    OUTPUT_NOCOPY => Obeyed(S::FilesAlone),
+    OUTPUT_TO_DIRECTORY => Obeyed(S::OutputDir),
+    OUTPUT_TO_FILE => Obeyed(S::OutputFile),
+    PPR => Obeyed(S::ProcsPerPart),
+    PREPEND_ENVAR => Obeyed(S::Variable),
+    RANKBY => Obeyed(S::RankBy),
+    REPORT_BINDINGS => Obeyed(S::ShowMap),
+    REPORT_CHILD_SEP => Obeyed(S::ChildrenApart),
+    RUNTIME_OPTIONS => Obeyed(S::Options),
+    SET_ENVAR => Obeyed(S::Variable),
+    SHOW_LAUNCH_PROGRESS => Obeyed(S::ShowProgress),
+    SPAWN_CHILD_SEP => Obeyed(S::Separate),
+    SPAWN_TIMEOUT => Obeyed(S::SpawnLimit),
+    SPAWN_TOOL => Obeyed(S::Tool),
+    STDIN_TGT => Obeyed(S::Reader),
+    TAG_OUTPUT => Obeyed(S::TagsOutput),
+    TIMEOUT => Obeyed(S::SpawnLimit),
+    UNSET_ENVAR => Obeyed(S::Variable),
+    WDIR => Obeyed(S::Wdir),
     // Any program may run, ends are reported to all that register for them, repeated messages are counted, and the
     // origin of the working directory makes no difference.
     AGGREGATE_HELP => Given,
@@ -225,33 +225,33 @@ impl Directive {
     pub(crate) fn is_for_launch(&self) -> bool {
         match self.effect {
             Given | Refused => true,
-            Obeyed(asked) => matches!(
-                asked,
-                A::MapBy
-                    | A::RankBy
-                    | A::BindTo
-                    | A::CoresEach
-                    | A::Cpus
-                    | A::TagsOutput
-                    | A::DetailedTags
-                    | A::OutputDir
-                    | A::OutputFile
-                    | A::FilePattern
-                    | A::FilesAlone
-                    | A::Merged
-                    | A::KeepGoing
-                    | A::ShowMap
-                    | A::Restarts
-                    | A::ProcsPerPart
-                    | A::WithinProcessors
-                    | A::Input
-                    | A::Reader
-                    | A::JobLimit
-                    | A::Host
-                    | A::Wdir
-                    | A::Variable
-                    | A::Forwarded
-                    | A::Debug(DebugDirective::Stop(_))
+            Obeyed(setting) => matches!(
+                setting,
+                S::MapBy
+                    | S::RankBy
+                    | S::BindTo
+                    | S::CoresEach
+                    | S::Cpus
+                    | S::TagsOutput
+                    | S::DetailedTags
+                    | S::OutputDir
+                    | S::OutputFile
+                    | S::FilePattern
+                    | S::FilesAlone
+                    | S::Merged
+                    | S::KeepGoing
+                    | S::ShowMap
+                    | S::Restarts
+                    | S::ProcsPerPart
+                    | S::WithinProcessors
+                    | S::Input
+                    | S::Reader
+                    | S::JobLimit
+                    | S::Host
+                    | S::Wdir
+                    | S::Variable
+                    | S::Forwarded
+                    | S::Debug(DebugDirective::Stop(_))
             ),
         }
     }

@@ -24,6 +24,7 @@ impl Controller {
         cx.agent.collect(now);
         // The requests that they sent before they ended have arrived; handle them before the ends.
         self.serve(cx);
+        // Taken after the requests, because an abort among them handles the ends before it by itself.
         let ended = cx.agent.take_ended();
         self.handle_ends(cx, ended, now);
         self.spread_failures(cx, now);
@@ -76,6 +77,7 @@ impl Controller {
         };
         tracing::info!("rank {} of {} ended: {ending}", proc.rank, proc.nspace);
         self.services.proc_ended(proc, cx.agent.jobs());
+        // Its monitors end even if it is restarted: they were for this incarnation.
         cx.agent.monitors().proc_ended(proc);
         match self.may_restart(proc, &process) {
             // The process counts as running until its next incarnation has started.
@@ -102,6 +104,8 @@ impl Controller {
         if process.link != Link::Connected {
             cx.agent.deregister_client(proc);
         }
+        // After the termination was decided and before it is executed: the event precedes those of the processes that
+        // it ends.
         notify_process_ended(&cx.agent, proc, process);
         self.debugged_process_ended(cx, proc);
         if let (Some(order), Some(index)) = (order, index) {

@@ -87,6 +87,7 @@ impl Controller {
                 return;
             };
             job.has_failed = true;
+            // Once for each job, and in the order of failures: the first one is the cause of the session.
             self.outcomes.record_failure(job);
             if !job.stop.is_ending() {
                 // Its other processes continue, so other jobs do not lose it yet. The failure spreads when the job is
@@ -101,6 +102,8 @@ impl Controller {
                 };
                 let is_child = job.is_child_of(&nspace);
                 let is_separate = job.origin.as_ref().is_some_and(|origin| origin.is_separate);
+                // A connection ends both jobs even if one was spawned to be separate: the processes asked for it
+                // later.
                 let ends = is_child && !is_separate || self.connected.are(&nspace, &job.nspace);
                 if ends && other != index && job.stop.cause().is_none() {
                     let nspace = nspace.to_string();
@@ -154,12 +157,14 @@ impl Controller {
 
     /// Kills the rest of a spawned job, deregisters it and records its outcome.
     pub(crate) fn dismiss(&mut self, cx: &mut Cx<'_>, index: usize) {
+        // Removed first: messages that are served below must not find a job without processes.
         let job = self.jobs.remove(index);
         let ended = cx.agent.end_job(&job.nspace);
         self.connected.forget(&job.nspace);
         self.services.job_ended(&job.nspace);
         if let Some(ended) = ended {
             self.outcomes.keep(&job, &ended);
+            // Deregistration makes the server report what the processes left open.
             self.serve(cx);
             // `serve` has handled the group requests that the processes sent before they ended.
             self.services.groups().lost(&ended.unsound);

@@ -32,7 +32,7 @@ use super::job::Job;
 use super::support;
 use super::{Controller, Cx};
 use crate::agent::Agent;
-use crate::process::{Ending, Link, Process, Restart};
+use crate::process::{Ending, Link, Process, ProcessState};
 
 /// The keys about queues, allocations and storage. Only a resource manager can answer them.
 const REFUSED: &[&str] = &[
@@ -112,20 +112,14 @@ impl Controller {
                 }
             }
         }
-        let num_found = found.len();
-        let is_refused = !refused.is_empty();
+        // One warning for the request is enough: the reply does not name the keys either.
         if let Some(key) = refused.first() {
             let (who, name) = (cx.name_of(&call.proc), Attribute::name_of(key));
             cx.warn(format!(
                 "{who} queried {name}, which pmix run does not support"
             ));
         }
-        let status = match num_found {
-            0 if is_refused => Status::ERR_NOT_SUPPORTED,
-            0 => Status::ERR_NOT_FOUND,
-            some if some < num_asked => Status::ERR_PARTIAL_SUCCESS,
-            _ => Status::SUCCESS,
-        };
+        let status = status_of(found.len(), num_asked, !refused.is_empty());
         (status, found)
     }
 
@@ -239,6 +233,16 @@ impl Controller {
     }
 }
 
+/// Returns the status of a reply with this number of values for this number of keys.
+fn status_of(num_found: usize, num_asked: usize, is_refused: bool) -> Status {
+    match num_found {
+        0 if is_refused => Status::ERR_NOT_SUPPORTED,
+        0 => Status::ERR_NOT_FOUND,
+        some if some < num_asked => Status::ERR_PARTIAL_SUCCESS,
+        _ => Status::SUCCESS,
+    }
+}
+
 /// Returns the processes of the jobs, if there are any jobs.
 fn table(agent: &Agent<'_>, jobs: &[&Job]) -> Option<Value<'static>> {
     jobs.first()?;
@@ -295,18 +299,18 @@ fn about(job: &Job, process: &Process) -> ProcInfo<'static> {
 
 /// Returns the state of a process as the Standard defines it.
 fn state(process: &Process) -> ProcState {
-    if process.restart == Restart::Awaited {
-        return ProcState::RESTART;
-    }
-    match (process.ended, process.link) {
-        (None, Link::Connected) => ProcState::CONNECTED,
-        (None, Link::None | Link::Finalized) => ProcState::RUNNING,
-        (Some((Ending::Exited(0), _)), Link::Connected) => ProcState::TERM_WO_SYNC,
-        (Some((Ending::Exited(0), _)), _) => ProcState::TERMINATED,
-        (Some((Ending::Exited(_), _)), _) => ProcState::TERM_NON_ZERO,
-        (Some((Ending::Signalled { .. }, _)), _) if process.was_killed_by_command() => {
+    match process.state() {
+        ProcessState::RestartAwaited => ProcState::RESTART,
+        ProcessState::Connected => ProcState::CONNECTED,
+        ProcessState::Running | ProcessState::StoppedOnExec => ProcState::RUNNING,
+        ProcessState::Ended(Ending::Exited(0)) if process.link == Link::Connected => {
+            ProcState::TERM_WO_SYNC
+        }
+        ProcessState::Ended(Ending::Exited(0)) => ProcState::TERMINATED,
+        ProcessState::Ended(Ending::Exited(_)) => ProcState::TERM_NON_ZERO,
+        ProcessState::Ended(Ending::Signalled { .. }) if process.was_killed_by_command() => {
             ProcState::KILLED_BY_CMD
         }
-        (Some((Ending::Signalled { .. }, _)), _) => ProcState::ABORTED_BY_SIG,
+        ProcessState::Ended(Ending::Signalled { .. }) => ProcState::ABORTED_BY_SIG,
     }
 }

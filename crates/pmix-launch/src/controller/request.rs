@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The settings of a spawn request, read from its infos.
 
-mod options;
 mod read;
 #[cfg(test)]
 mod tests;
 
-use std::ffi::OsStr;
-use std::fmt;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,48 +15,16 @@ use pmix_topology::{Cpuset, Level};
 use pmix_types::{App as SpawnApp, Info, Proc, Rank, Status, Text, Value, keys};
 
 use super::debug_request::DebugRequest;
-use super::directives::{Asked, Directive, Effect};
+use super::directives::{Directive, Effect, Setting};
 use super::display::Display;
 use super::tool_wait::PAUSE_FOR_TOOL;
 use crate::process::CommandForm;
-use crate::{App, Error, Export, MapBy};
+use crate::{App, Export, MapBy};
+pub(crate) use read::Refusal;
 use read::{
     bind, command, cpus, directory, envar, here, infos, level, number, own, procs, rank, reader,
     shorten, text_of, unknown, variable,
 };
-
-/// The reason why a job is not started, with the status for the requester.
-#[derive(Debug)]
-pub(crate) struct Refusal {
-    pub(crate) status: Status,
-    pub(crate) why: String,
-}
-
-impl Refusal {
-    pub(crate) fn new(status: Status, why: impl Into<String>) -> Self {
-        let why = why.into();
-        Self { status, why }
-    }
-
-    pub(crate) fn of(error: &Error) -> Self {
-        Self::new(error.status(), error.to_string())
-    }
-
-    /// Returns the refusal for required forwarding while output and input do not pass through the launcher.
-    pub(crate) fn unforwarded() -> Self {
-        let why = "its output and input do not pass through the launcher (--forward-io)";
-        Self::new(Status::ERR_NOT_SUPPORTED, why)
-    }
-
-    fn unsupported(what: impl fmt::Display) -> Self {
-        let why = format!("pmix run does not support {what}");
-        Self::new(Status::ERR_NOT_SUPPORTED, why)
-    }
-
-    pub(crate) fn bad(why: impl Into<String>) -> Self {
-        Self::new(Status::ERR_BAD_PARAM, why)
-    }
-}
 
 /// The settings of a requested job. `None` selects the setting of the first job.
 #[derive(Debug, Default)]
@@ -246,74 +212,74 @@ impl Request {
             return unknown(info);
         };
         let flag = info.truth().is_true();
-        let asked = match directive.effect {
-            Effect::Obeyed(asked) => asked,
+        let setting = match directive.effect {
+            Effect::Obeyed(setting) => setting,
             Effect::Given => return Ok(()),
             // A directive with the value `false` requests nothing.
             Effect::Refused if matches!(info.value, Value::Bool(false)) => return Ok(()),
             Effect::Refused => return Err(Refusal::unsupported(directive.name)),
         };
-        match asked {
-            Asked::Separate => self.is_separate = Some(flag),
-            Asked::MapBy => self.map(text_of(info)?)?,
-            Asked::RankBy => rank(text_of(info)?)?,
-            Asked::BindTo => self.bind_to = Some(bind(text_of(info)?)?),
-            Asked::CoresEach => self.cores_each = Some(number(info)?),
-            Asked::Cpus => self.cpus = Some(cpus(text_of(info)?)?),
-            Asked::TagsOutput => self.tags_output = Some(flag),
-            Asked::OutputDir => self.output_dir = Some(own(text_of(info)?).into()),
-            Asked::OutputFile => self.output_file = Some(own(text_of(info)?).into()),
-            Asked::FilePattern => self.is_pattern = flag,
-            Asked::FilesAlone => self.is_in_files_alone = Some(flag),
-            Asked::Merged => self.is_merged = Some(flag),
-            Asked::KeepGoing => self.keep_going = Some(flag),
-            Asked::EndsByExitCode => self.ends_by_exit_code = Some(flag),
-            Asked::ShowMap => self.display.map |= flag,
-            Asked::ShowMapDetailed => self.display.detailed |= flag,
-            Asked::ShowAllocation => self.display.allocation |= flag,
-            Asked::ShowTopology => {
+        match setting {
+            Setting::Separate => self.is_separate = Some(flag),
+            Setting::MapBy => self.map(text_of(info)?)?,
+            Setting::RankBy => rank(text_of(info)?)?,
+            Setting::BindTo => self.bind_to = Some(bind(text_of(info)?)?),
+            Setting::CoresEach => self.cores_each = Some(number(info)?),
+            Setting::Cpus => self.cpus = Some(cpus(text_of(info)?)?),
+            Setting::TagsOutput => self.tags_output = Some(flag),
+            Setting::OutputDir => self.output_dir = Some(own(text_of(info)?).into()),
+            Setting::OutputFile => self.output_file = Some(own(text_of(info)?).into()),
+            Setting::FilePattern => self.is_pattern = flag,
+            Setting::FilesAlone => self.is_in_files_alone = Some(flag),
+            Setting::Merged => self.is_merged = Some(flag),
+            Setting::KeepGoing => self.keep_going = Some(flag),
+            Setting::EndsByExitCode => self.ends_by_exit_code = Some(flag),
+            Setting::ShowMap => self.display.map |= flag,
+            Setting::ShowMapDetailed => self.display.detailed |= flag,
+            Setting::ShowAllocation => self.display.allocation |= flag,
+            Setting::ShowTopology => {
                 here(info, host)?;
                 self.display.topology = true;
             }
-            Asked::ShowProcessors => {
+            Setting::ShowProcessors => {
                 here(info, host)?;
                 self.display.processors = true;
             }
-            Asked::Parseable => self.display.is_parseable = flag,
-            Asked::ShowProgress => self.shows_progress = flag,
-            Asked::PrepareOnly => self.is_only_prepared = flag,
-            Asked::ChildrenApart => self.reports_children_apart = flag,
-            Asked::Restarts => {
+            Setting::Parseable => self.display.is_parseable = flag,
+            Setting::ShowProgress => self.shows_progress = flag,
+            Setting::PrepareOnly => self.is_only_prepared = flag,
+            Setting::ChildrenApart => self.reports_children_apart = flag,
+            Setting::Restarts => {
                 self.max_restarts = Some(u32::try_from(number(info)?).unwrap_or(u32::MAX));
             }
-            Asked::Agent => self.form.agent = command(info)?,
-            Asked::RankInArgv => self.form.has_rank = flag,
-            Asked::ProcsPerPart => self.part(text_of(info)?)?,
-            Asked::WithinProcessors => self.is_within_processors = flag,
-            Asked::Beside => self.beside = procs(info)?,
-            Asked::BesideEach => self.num_beside = Some(number(info)?),
-            Asked::BesideOnNode => self.num_beside_node = Some(number(info)?),
-            Asked::DetailedTags => self.has_detailed_tags = flag,
-            Asked::Input => match reader(info)? {
+            Setting::Agent => self.form.agent = command(info)?,
+            Setting::RankInArgv => self.form.has_rank = flag,
+            Setting::ProcsPerPart => self.part(text_of(info)?)?,
+            Setting::WithinProcessors => self.is_within_processors = flag,
+            Setting::Beside => self.beside = procs(info)?,
+            Setting::BesideEach => self.num_beside = Some(number(info)?),
+            Setting::BesideOnNode => self.num_beside_node = Some(number(info)?),
+            Setting::DetailedTags => self.has_detailed_tags = flag,
+            Setting::Input => match reader(info)? {
                 // A rank that `PMIX_STDIN_TGT` named has precedence.
                 Some(rank) => {
                     self.reader.get_or_insert(rank);
                 }
                 None => self.reader = None,
             },
-            Asked::Reader => self.reader = reader(info)?,
-            Asked::Options => self.options(text_of(info)?)?,
-            Asked::JobLimit => shorten(&mut self.timeout, number(info)?),
-            Asked::SpawnLimit => shorten(&mut self.spawn_timeout, number(info)?),
-            Asked::Host => here(info, host)?,
-            Asked::Wdir => self.wdir = Some(directory(text_of(info)?)?),
-            Asked::Variable => self.exports.extend(envar(info)?),
-            Asked::ForLauncher => self.for_launcher = Some(infos(info)?),
-            Asked::Tool => self.is_tool = flag,
-            Asked::Debug(directive) => {
+            Setting::Reader => self.reader = reader(info)?,
+            Setting::Options => self.options(text_of(info)?)?,
+            Setting::JobLimit => shorten(&mut self.timeout, number(info)?),
+            Setting::SpawnLimit => shorten(&mut self.spawn_timeout, number(info)?),
+            Setting::Host => here(info, host)?,
+            Setting::Wdir => self.wdir = Some(directory(text_of(info)?)?),
+            Setting::Variable => self.exports.extend(envar(info)?),
+            Setting::ForLauncher => self.for_launcher = Some(infos(info)?),
+            Setting::Tool => self.is_tool = flag,
+            Setting::Debug(directive) => {
                 { self.debug.take(directive, info, None) }.map_err(Refusal::bad)?
             }
-            Asked::Forwarded => self.needs_forwarding |= flag && info.is_required(),
+            Setting::Forwarded => self.needs_forwarding |= flag && info.is_required(),
         }
         Ok(())
     }
@@ -398,9 +364,9 @@ impl Request {
         exports.extend(self.exports_of_all());
         for info in &asked.info {
             match Directive::of(&info.key).map(|directive| directive.effect) {
-                Some(Effect::Obeyed(Asked::Wdir)) => wdir = Some(directory(text_of(info)?)?),
-                Some(Effect::Obeyed(Asked::Variable)) => exports.extend(envar(info)?),
-                Some(Effect::Obeyed(Asked::Debug(directive))) => {
+                Some(Effect::Obeyed(Setting::Wdir)) => wdir = Some(directory(text_of(info)?)?),
+                Some(Effect::Obeyed(Setting::Variable)) => exports.extend(envar(info)?),
+                Some(Effect::Obeyed(Setting::Debug(directive))) => {
                     let taken = self.debug.take(directive, info, Some(self.apps.len()));
                     taken.map_err(Refusal::bad)?;
                 }
@@ -414,5 +380,57 @@ impl Request {
             wdir,
             exports,
         })
+    }
+}
+
+/// The words of `PMIX_RUNTIME_OPTIONS`, as in `prterun --runtime-options`. Each is equivalent to a directive.
+impl Request {
+    /// Parses options such as `error-nonzero-status=false,max-restarts=2`, in upper or lower case.
+    fn options(&mut self, text: &Text<'_>) -> Result<(), Refusal> {
+        let text = text.to_str_lossy();
+        let options = text.split(',').map(str::trim);
+        for option in options.filter(|option| !option.is_empty()) {
+            let (name, value) = match option.split_once('=') {
+                Some((name, value)) => (name, Some(value.trim())),
+                None => (option, None),
+            };
+            if !self.option(&name.trim().to_ascii_lowercase(), value) {
+                let what = format!("PMIX_RUNTIME_OPTIONS {option:?}");
+                return Err(Refusal::unsupported(what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Parses one option. Returns `true` if it is supported.
+    fn option(&mut self, name: &str, value: Option<&str>) -> bool {
+        match (name, flag(value), value) {
+            ("error-nonzero-status", Some(flag), _) => self.ends_by_exit_code = Some(flag),
+            ("recoverable" | "continuous", Some(flag), _) => self.keep_going = Some(flag),
+            ("donotlaunch", Some(flag), _) => self.is_only_prepared = flag,
+            ("show-progress", Some(flag), _) => self.shows_progress = flag,
+            ("report-child-jobs-separately", Some(flag), _) => self.reports_children_apart = flag,
+            // These request the default behavior.
+            ("aggregate-help" | "aggregate-help-messages", Some(true), _)
+            | ("notifyerrors" | "fwd-environment", Some(true), _) => {}
+            ("max-restarts", _, Some(number)) => match number.parse() {
+                Ok(number) => self.max_restarts = Some(number),
+                Err(_) => return false,
+            },
+            ("exec-agent", _, Some(agent)) if !agent.trim().is_empty() => {
+                self.form.agent = agent.split_whitespace().map(OsString::from).collect();
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// Parses a flag; an option without a value is `true`.
+fn flag(value: Option<&str>) -> Option<bool> {
+    match value.map(str::to_ascii_lowercase).as_deref() {
+        None | Some("true" | "yes" | "t" | "y" | "1") => Some(true),
+        Some("false" | "no" | "f" | "n" | "0") => Some(false),
+        Some(_) => None,
     }
 }

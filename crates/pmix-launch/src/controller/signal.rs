@@ -53,18 +53,19 @@ impl Controller {
         let interrupt = match interrupts.collect::<Vec<_>>().first() {
             // Without a running process there is nothing to forward to, and the session ends at once.
             Some(interrupt) if is_any_running => *interrupt,
-            _ => Interrupt::Again,
+            _ => Interrupt::Repeated,
         };
         match (interrupt, Signal::from_named_raw(number)) {
-            (Interrupt::HandOn, Some(signal)) => {
+            (Interrupt::Forward, Some(signal)) => {
                 cx.agent.signal_all(signal);
                 // A stopped process does not handle the signal. It may have been stopped by a debugger, or by reading
                 // the terminal from the background.
                 cx.agent.signal_all(Signal::CONT);
                 cx.agent.continue_all_stopped();
             }
-            (Interrupt::HandOn | Interrupt::Same, _) => {}
-            (Interrupt::Again, _) => {
+            (Interrupt::Forward | Interrupt::Duplicate, _) => {}
+            (Interrupt::Repeated, _) => {
+                // First, so that no spawned job starts while the session ends.
                 self.refuse_waiting(cx);
                 for index in 0..self.jobs.len() {
                     self.fail(cx, index, Cause::Interrupted { signal: number }, now);

@@ -132,7 +132,8 @@ impl Controller {
             let prepared = preparation.prepare(cancel);
             Readied::Prepared(request, prepared)
         });
-        if let Err((spawn, error)) = prepared {
+        if let Err(refused) = prepared {
+            let (spawn, error) = *refused;
             let refusal = Refusal::new(error.status(), error.to_string());
             self.refuse(cx, spawn, refusal);
         }
@@ -269,7 +270,8 @@ impl Controller {
             let place = make(cancel);
             Readied::Placed(named, place)
         });
-        if let Err((spawn, error)) = prepared {
+        if let Err(refused) = prepared {
+            let (spawn, error) = *refused;
             let refusal = Refusal::new(error.status(), error.to_string());
             self.refuse(cx, spawn, refusal);
         }
@@ -315,6 +317,7 @@ impl Controller {
             return self.refuse(cx, spawn, refusal);
         }
         let nspace = Nspace::new(named.plan.nspace.clone()).to_shared();
+        // The request is split between the controller and the agent, which takes the rest of it.
         let origin = self.origin_of(&named.request, &spawn);
         let display = named.request.display;
         let job = self.new_job(named, place, &spawn);
@@ -372,6 +375,7 @@ impl Controller {
 
     /// Terminates the jobs that were started for a spawn that is given up.
     fn give_up_jobs(&mut self, cx: &mut Cx<'_>, spawn: &mut PendingSpawn) {
+        // Debugger daemons first: they are attached to the processes of the other job.
         for nspace in [spawn.starting.take(), spawn.started.take()]
             .into_iter()
             .flatten()

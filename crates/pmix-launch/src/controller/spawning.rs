@@ -64,13 +64,13 @@ impl Spawning {
         &mut self,
         spawn: PendingSpawn,
         work: impl FnOnce(&Cancel) -> Readied + Send + 'static,
-    ) -> Result<(), (PendingSpawn, pmix_host::Error)> {
+    ) -> Result<(), Box<(PendingSpawn, pmix_host::Error)>> {
         match self.helpers.run(work) {
             Ok(task) => {
                 self.queue.prepare(spawn, task);
                 Ok(())
             }
-            Err(error) => Err((spawn, error)),
+            Err(error) => Err(Box::new((spawn, error))),
         }
     }
 

@@ -56,6 +56,7 @@ impl Controller {
         display: Display,
     ) -> Result<(), Error> {
         let plan = Arc::clone(&new.plan);
+        // Before the job moves to the agent, and shown only if the agent accepts it.
         let lines = display.lines(&plan, &new.prepared.bound);
         cx.agent.register_job(new)?;
         let spares_exit_codes = { origin.as_ref() }.is_some_and(|origin| origin.spares_exit_codes);
@@ -100,9 +101,11 @@ impl Controller {
         result: Result<(), Error>,
     ) -> Result<(), Error> {
         let spawn = self.spawning.queue().take_started(&nspace);
+        // By name: other jobs may have been removed since the start began.
         let index = self.jobs.place(&nspace);
         let is_first = index == Some(0);
         if is_first {
+            // From here on the session may be over as soon as its processes have ended.
             self.spawning.queue().set_first_starting(false);
         }
         match (result, index, spawn) {

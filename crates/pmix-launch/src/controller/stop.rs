@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The decisions on the termination of a job. They have no side effects and get the time as an argument.
+//! The termination of a job as a state machine. Its decisions have no side effects and get the time as an argument.
+//!
+//! | state | meaning | leads to |
+//! | --- | --- | --- |
+//! | `Running` | no termination was requested; a time limit may run | `Asked` by a failure or the time limit; `Killed` by an interrupt, or by processes that ignore a signal; `Ended` with the last process |
+//! | `Asked` | SIGTERM was sent | `Killed` after the grace period; `Ended` with the last process |
+//! | `Killed` | SIGKILL was sent | `Over` with the last process |
+//! | `Ended` | no process is left; orphans and open streams have the grace period | `Over` after it |
+//! | `Over` | orphans were killed; streams are abandoned after a moment, and unread output is lost after another grace period | - |
+//!
+//! Before `Running`, the agent starts the processes. A job in any state may end its start early by `Killed`.
 
 use std::time::{Duration, Instant};
 
@@ -14,11 +24,11 @@ const ABANDON: Duration = Duration::from_millis(200);
 
 /// The time within which a repeated signal counts as one: `timeout` signals its child and then its process group,
 /// which contains the child.
-const SAME: Duration = Duration::from_millis(50);
+const DUPLICATE: Duration = Duration::from_millis(50);
 
 /// The delay between a terminating signal and the message that names the processes that still run. Most processes
 /// exit sooner, so that no message is needed.
-const SAID: Duration = Duration::from_millis(500);
+const REPORT_DELAY: Duration = Duration::from_millis(500);
 
 /// The longest grace period. A longer one would overflow the clock.
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
@@ -54,16 +64,27 @@ pub(crate) struct Unheeded {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interrupt {
     /// A new signal, which is forwarded to the processes.
-    HandOn,
+    Forward,
     /// A duplicate of a signal that was just forwarded.
-    Same,
+    Duplicate,
     /// A repeated signal: the user does not want to wait.
-    Again,
+    Repeated,
 }
 
-/// The termination state of a job.
+/// The state of a job; the module has the table of transitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum JobState {
+    Running,
+    Asked,
+    Killed,
+    Ended,
+    Over,
+}
+
+/// The termination of a job.
 #[derive(Debug)]
 pub(crate) struct Stop {
+    state: JobState,
     grace: Duration,
     keep_going: bool,
     /// `true` if other processes continue after a nonzero exit code.
@@ -72,14 +93,11 @@ pub(crate) struct Stop {
     /// The next step, and its time.
     next: Option<(Instant, Step)>,
     cause: Option<Cause>,
-    killed: bool,
-    /// `true` if all processes have ended.
-    has_ended: bool,
     impatient: bool,
     /// The forwarded signals with their times.
     interrupts: Vec<(i32, Instant)>,
     /// `true` if the processes that ignore the first of them were reported.
-    is_said: bool,
+    is_reported: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +111,7 @@ enum Step {
 impl Stop {
     pub(crate) fn new(plan: &Plan, now: Instant) -> Self {
         Self {
+            state: JobState::Running,
             grace: plan.grace.min(LONGEST),
             keep_going: plan.keep_going,
             spares_exit_codes: false,
@@ -101,11 +120,9 @@ impl Stop {
                 .timeout
                 .and_then(|t| Some((now.checked_add(t)?, Step::TimeUp))),
             cause: None,
-            killed: false,
-            has_ended: false,
             impatient: false,
             interrupts: Vec::new(),
-            is_said: false,
+            is_reported: false,
         }
     }
 
@@ -121,11 +138,13 @@ impl Stop {
     pub(crate) fn interrupted(&mut self, signal: i32, now: Instant) -> Interrupt {
         let mut known = self.interrupts.iter();
         match known.find(|(known, _)| *known == signal) {
-            Some((_, first)) if now.saturating_duration_since(*first) < SAME => Interrupt::Same,
-            Some(_) => Interrupt::Again,
+            Some((_, first)) if now.saturating_duration_since(*first) < DUPLICATE => {
+                Interrupt::Duplicate
+            }
+            Some(_) => Interrupt::Repeated,
             None => {
                 self.interrupts.push((signal, now));
-                Interrupt::HandOn
+                Interrupt::Forward
             }
         }
     }
@@ -137,7 +156,8 @@ impl Stop {
 
     /// Returns the first forwarded signal while processes have time to exit.
     fn unheeded(&self) -> Option<(i32, Instant)> {
-        (self.interrupts.first().copied()).filter(|_| !self.killed && !self.has_ended)
+        let is_open = matches!(self.state, JobState::Running | JobState::Asked);
+        (self.interrupts.first().copied()).filter(|_| is_open)
     }
 
     /// Returns `true` if the user does not want to wait for anything.
@@ -151,7 +171,7 @@ impl Stop {
     }
 
     /// Returns `true` if the launcher is to exit even if output is lost.
-    fn is_told_to_end(&self) -> bool {
+    fn must_end(&self) -> bool {
         match self.cause {
             Some(Cause::TimedOut(_)) => true,
             // The processes terminated because of a signal.
@@ -162,12 +182,12 @@ impl Stop {
 
     /// Returns `true` if the processes were requested to terminate or were killed.
     pub(crate) fn is_ending(&self) -> bool {
-        self.killed || matches!(self.next, Some((_, Step::Kill)))
+        self.state != JobState::Running
     }
 
     /// Returns `true` if the processes were killed.
     pub(crate) fn is_killed(&self) -> bool {
-        self.killed
+        matches!(self.state, JobState::Killed | JobState::Over)
     }
 
     /// Returns the first failure.
@@ -185,9 +205,9 @@ impl Stop {
 
     /// Returns the time for the next [`Stop::tick`].
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let unheeded = self.unheeded().map(|(_, since)| match self.is_said {
+        let unheeded = self.unheeded().map(|(_, since)| match self.is_reported {
             true => since + self.grace,
-            false => since + self.grace.min(SAID),
+            false => since + self.grace.min(REPORT_DELAY),
         });
         let next = self.next.map(|(when, _)| when);
         [unheeded, next].into_iter().flatten().min()
@@ -228,13 +248,13 @@ impl Stop {
 
     /// Records that all processes have ended. Their orphans may still write to the pipes.
     pub(crate) fn all_ended(&mut self, now: Instant) {
-        self.has_ended = true;
-        let step = if self.killed {
-            Step::Abandon
-        } else {
-            Step::Kill
+        let (state, step, wait) = match self.state {
+            JobState::Running | JobState::Asked | JobState::Ended => {
+                (JobState::Ended, Step::Kill, self.grace)
+            }
+            JobState::Killed | JobState::Over => (JobState::Over, Step::Abandon, ABANDON),
         };
-        let wait = if self.killed { ABANDON } else { self.grace };
+        self.state = state;
         // A pending step of the termination keeps its time; the time limit is replaced.
         let is_ending = self.next.is_some_and(|(_, step)| step != Step::TimeUp);
         if !is_ending {
@@ -256,7 +276,7 @@ impl Stop {
             Step::Kill => Some(self.kill(now)),
             Step::Abandon if self.impatient => Some(Order::Lose),
             Step::Abandon => {
-                if self.is_told_to_end() {
+                if self.must_end() {
                     self.wait_for_readers(now);
                 }
                 Some(Order::Abandon)
@@ -281,22 +301,25 @@ impl Stop {
             self.kill(now);
             return Some(Order::KillUnheeded(unheeded));
         }
-        let is_due = !self.is_said && now >= since + SAID;
-        self.is_said |= is_due;
+        let is_due = !self.is_reported && now >= since + REPORT_DELAY;
+        self.is_reported |= is_due;
         is_due.then_some(Order::Report(unheeded))
     }
 
     fn ask(&mut self, now: Instant) -> Option<Order> {
-        let asked = matches!(self.next, Some((_, Step::Kill))) || self.killed;
-        if asked {
+        if self.state != JobState::Running {
             return None;
         }
+        self.state = JobState::Asked;
         self.next = Some((now + self.grace, Step::Kill));
         Some(Order::Ask)
     }
 
     fn kill(&mut self, now: Instant) -> Order {
-        self.killed = true;
+        self.state = match self.state {
+            JobState::Running | JobState::Asked | JobState::Killed => JobState::Killed,
+            JobState::Ended | JobState::Over => JobState::Over,
+        };
         self.next = Some((now + ABANDON, Step::Abandon));
         Order::Kill
     }
@@ -312,17 +335,16 @@ mod tests {
         let now = Instant::now();
         let limit = timeout.map(Duration::from_secs);
         let stop = Stop {
+            state: JobState::Running,
             grace: GRACE,
             keep_going,
             spares_exit_codes: false,
             limit,
             next: limit.map(|limit| (now + limit, Step::TimeUp)),
             cause: None,
-            killed: false,
-            has_ended: false,
             impatient: false,
             interrupts: Vec::new(),
-            is_said: false,
+            is_reported: false,
         };
         (stop, now)
     }
@@ -404,29 +426,29 @@ mod tests {
     #[test]
     fn a_signal_repeated_within_the_interval_counts_once() {
         let (mut stop, now) = stop(None, false);
-        assert_eq!(stop.interrupted(15, now), Interrupt::HandOn);
-        assert_eq!(stop.interrupted(15, now), Interrupt::Same);
-        assert_eq!(stop.interrupted(2, now), Interrupt::HandOn);
-        assert_eq!(stop.interrupted(15, now + SAME), Interrupt::Again);
+        assert_eq!(stop.interrupted(15, now), Interrupt::Forward);
+        assert_eq!(stop.interrupted(15, now), Interrupt::Duplicate);
+        assert_eq!(stop.interrupted(2, now), Interrupt::Forward);
+        assert_eq!(stop.interrupted(15, now + DUPLICATE), Interrupt::Repeated);
     }
 
     #[test]
     fn processes_that_ignore_a_signal_are_named_and_then_killed() {
         let (mut stop, now) = stop(None, true);
-        assert_eq!(stop.interrupted(2, now), Interrupt::HandOn);
+        assert_eq!(stop.interrupted(2, now), Interrupt::Forward);
         assert!(stop.is_interrupted() && !stop.is_ending());
-        assert_eq!(stop.deadline(), Some(now + SAID));
-        assert_eq!(stop.tick(now + SAID / 2), None);
+        assert_eq!(stop.deadline(), Some(now + REPORT_DELAY));
+        assert_eq!(stop.tick(now + REPORT_DELAY / 2), None);
         let unheeded = |left| Unheeded {
             signal: 2,
             grace: GRACE,
             left,
         };
-        let said = Order::Report(unheeded(GRACE - SAID));
-        assert_eq!(stop.tick(now + SAID), Some(said));
-        assert_eq!(stop.tick(now + SAID), None);
+        let report = Order::Report(unheeded(GRACE - REPORT_DELAY));
+        assert_eq!(stop.tick(now + REPORT_DELAY), Some(report));
+        assert_eq!(stop.tick(now + REPORT_DELAY), None);
         // Another signal does not extend the time.
-        assert_eq!(stop.interrupted(15, now + SAID), Interrupt::HandOn);
+        assert_eq!(stop.interrupted(15, now + REPORT_DELAY), Interrupt::Forward);
         let end = now + GRACE;
         assert_eq!(stop.deadline(), Some(end));
         let killed = Order::KillUnheeded(unheeded(Duration::ZERO));
@@ -469,7 +491,10 @@ mod tests {
         let now = Instant::now();
         let mut stop = Stop::new(&plan, now);
         stop.interrupted(15, now);
-        assert!(matches!(stop.tick(now + SAID), Some(Order::Report(_))));
+        assert!(matches!(
+            stop.tick(now + REPORT_DELAY),
+            Some(Order::Report(_))
+        ));
         assert!(stop.deadline().is_some());
         stop.fail(Cause::TimedOut(GRACE), now);
         assert!(stop.deadline().is_some());

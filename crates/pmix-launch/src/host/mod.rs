@@ -5,7 +5,7 @@
 //! together with its completion, and the session reads the channel after the server has made progress. So no state is
 //! shared and no lock is held.
 
-mod channel;
+mod mailbox;
 
 use pmix_server::upcall::{
     Abort, Alloc, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DirectModex,
@@ -19,7 +19,7 @@ use pmix_server::{
 use pmix_types::{GroupOperation, Info, Nspace, Pdata, Proc, Status, Text, keys};
 
 use crate::process_dirs::ProcessDirs;
-pub(crate) use channel::{HostReceiver, HostSender, host_channel};
+pub(crate) use mailbox::{HostSender, Mailbox, host_channel};
 
 /// The host of the server: a launcher for one node.
 ///

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The processes of this node: start, supervision, signals and reaping.
 
-mod affinity;
 mod ending;
 mod exec_stop;
 pub(crate) mod limits;
@@ -18,10 +17,9 @@ pub use watcher::end_with_launcher;
 
 pub(crate) use ending::{of_signal, signal_name};
 
-pub(crate) use affinity::allowed;
 pub(crate) use orphans::Orphans;
 pub(crate) use program::Search;
-pub(crate) use spawn::{CommandForm, Programs, Ready, Spawner};
+pub(crate) use spawn::{CommandForm, Programs, Ready, Spawner, allowed};
 pub(crate) use starters::{JobStart, StartResult, Starters, Unadopted};
-pub(crate) use table::{Link, Process, Restart, Table};
+pub(crate) use table::{Link, Process, ProcessState, Restart, Table};
 pub(crate) use watcher::Watcher;

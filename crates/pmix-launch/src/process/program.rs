@@ -19,7 +19,7 @@ use crate::Error;
 const MOST_DIRECTORIES: usize = 4096;
 
 /// The largest number of file lookups for all applications of one job.
-const MOST_LOOKS: usize = 100_000;
+const MOST_LOOKUPS: usize = 100_000;
 
 /// The search for the programs of the applications of a job. It is made once and not by each process, and a missing
 /// program is an error before any process starts.
@@ -28,7 +28,7 @@ const MOST_LOOKS: usize = 100_000;
 /// need. The search is therefore bounded and can be canceled, and a helper thread does it for spawned jobs.
 pub(crate) struct Search<'c> {
     cancel: &'c Cancel,
-    num_looks: usize,
+    num_lookups: usize,
     found: HashMap<Name, PathBuf>,
     entered: HashSet<PathBuf>,
 }
@@ -41,7 +41,7 @@ impl<'c> Search<'c> {
     pub(crate) fn new(cancel: &'c Cancel) -> Self {
         Self {
             cancel,
-            num_looks: 0,
+            num_lookups: 0,
             found: HashMap::new(),
             entered: HashSet::new(),
         }
@@ -56,7 +56,7 @@ impl<'c> Search<'c> {
         if wdir.as_os_str().is_empty() || self.entered.contains(wdir) {
             return Ok(());
         }
-        self.look()?;
+        self.count_lookup()?;
         let entered = std::fs::metadata(wdir).and_then(|about| match about.is_dir() {
             true => Ok(access(wdir, Access::EXEC_OK)?),
             false => Err(Errno::NOTDIR.into()),
@@ -85,7 +85,7 @@ impl<'c> Search<'c> {
         let cannot = || format!("cannot run {}", program.display());
         let found = self.find(program, path.map(|path| &**path), wdir)?;
         let found = found.map_err(|e| Error::program(cannot(), e))?;
-        self.look()?;
+        self.count_lookup()?;
         if let Some(interpreter) = missing_interpreter(&found, wdir) {
             let what = format!("{}: its interpreter {}", cannot(), interpreter.display());
             return Err(Error::program(what, Errno::NOENT.into()));
@@ -104,7 +104,7 @@ impl<'c> Search<'c> {
         wdir: &Path,
     ) -> Result<io::Result<PathBuf>, Error> {
         if program.as_bytes().contains(&b'/') {
-            self.look()?;
+            self.count_lookup()?;
             let found = wdir.join(program);
             return Ok(check(&found).map(|()| found));
         }
@@ -120,7 +120,7 @@ impl<'c> Search<'c> {
         }
         let mut refused = None;
         for dir in std::env::split_paths(path) {
-            self.look()?;
+            self.count_lookup()?;
             let found = wdir.join(dir).join(program);
             match check(&found) {
                 Ok(()) => return Ok(Ok(found)),
@@ -138,15 +138,15 @@ impl<'c> Search<'c> {
     }
 
     /// Counts a lookup. Returns an error if the limit is exceeded or the search was canceled.
-    fn look(&mut self) -> Result<(), Error> {
+    fn count_lookup(&mut self) -> Result<(), Error> {
         if self.cancel.is_cancelled() {
             return Err(Error::cancelled());
         }
-        self.num_looks += 1;
-        match self.num_looks {
-            ..=MOST_LOOKS => Ok(()),
+        self.num_lookups += 1;
+        match self.num_lookups {
+            ..=MOST_LOOKUPS => Ok(()),
             _ => Err(Error::no_room(format!(
-                "the search for the programs of the job stopped after {MOST_LOOKS} lookups: give their \
+                "the search for the programs of the job stopped after {MOST_LOOKUPS} lookups: give their \
                 paths, or shorten PATH"
             ))),
         }
@@ -260,7 +260,7 @@ mod tests {
             assert_eq!(found.unwrap(), dir.path().join("prog"));
             search.enter(dir.path()).unwrap();
         }
-        assert_eq!(search.num_looks, 1003);
+        assert_eq!(search.num_lookups, 1003);
     }
 
     #[test]
@@ -282,7 +282,7 @@ mod tests {
             .collect();
         assert_eq!(statuses[0], Status::ERR_JOB_EXE_NOT_FOUND);
         assert_eq!(statuses[199], Status::ERR_JOB_INSUFFICIENT_RESOURCES);
-        assert!(search.num_looks <= 2 * MOST_LOOKS);
+        assert!(search.num_lookups <= 2 * MOST_LOOKUPS);
         cancel.cancel();
         let found = Search::new(&cancel).program("sh".as_ref(), None, Path::new(""));
         assert_eq!(found.unwrap_err().status(), Status::ERR_JOB_CANCELED);

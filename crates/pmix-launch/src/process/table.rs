@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The table of processes.
+//! The table of processes, and the states of a process.
+//!
+//! | state | meaning | leads to |
+//! | --- | --- | --- |
+//! | `StoppedOnExec` | it waits for a debugger before its first instruction | `Running` by its release; `Ended` |
+//! | `Running` | it has not initialized, or has finalized | `Connected` when it initializes; `Ended` |
+//! | `Connected` | it has initialized and not finalized | `Running` when it finalizes; `Ended`, which is a failure even with exit code 0 |
+//! | `Ended` | it has exited or was killed, and is not reaped | `RestartAwaited` if the controller restarts it |
+//! | `RestartAwaited` | it has ended, and counts as running until its next incarnation has started | `Running` as the next incarnation; `Ended` if the restart is given up |
+//!
+//! Before the first state, a thread starts the process, and the table only counts it. A process is reaped when its job
+//! is removed or its next incarnation takes its place.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -19,6 +30,16 @@ pub(crate) enum Link {
     Connected,
     /// Finalized.
     Finalized,
+}
+
+/// The state of a process; the module has the table of transitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProcessState {
+    StoppedOnExec,
+    Running,
+    Connected,
+    Ended(Ending),
+    RestartAwaited,
 }
 
 /// A process of this node.
@@ -80,6 +101,17 @@ impl Process {
             num_restarts: 0,
             num_at_once: 0,
             restart: Restart::No,
+        }
+    }
+
+    /// Returns the state of the process.
+    pub(crate) fn state(&self) -> ProcessState {
+        match (self.ended, self.restart, self.link) {
+            (_, Restart::Awaited, _) => ProcessState::RestartAwaited,
+            (Some((ending, _)), ..) => ProcessState::Ended(ending),
+            (None, ..) if self.is_stopped_on_exec => ProcessState::StoppedOnExec,
+            (None, _, Link::Connected) => ProcessState::Connected,
+            (None, _, Link::None | Link::Finalized) => ProcessState::Running,
         }
     }
 

@@ -79,7 +79,7 @@ impl Watcher {
                 let input = child.stdin.take();
                 let mut watcher = Self::of(input.map(|input| (child, input)));
                 watcher.never_wait();
-                watcher.say(&Line::Session(session));
+                watcher.queue(&Line::Session(session));
                 watcher.flush();
                 watcher
             }
@@ -119,17 +119,17 @@ impl Watcher {
         // The watcher has another working directory, so a relative path would name another directory there. The root
         // is protected in any case.
         let useful = paths.iter().filter(|path| line::is_below_root(path));
-        useful.for_each(|path| self.say(&Line::Kept(path)));
+        useful.for_each(|path| self.queue(&Line::Kept(path)));
     }
 
     /// Registers a process that leads a process group.
-    pub(crate) fn tell(&mut self, pid: Pid) {
-        self.say(&Line::Started(pid.as_raw_nonzero().get()));
+    pub(crate) fn register(&mut self, pid: Pid) {
+        self.queue(&Line::Started(pid.as_raw_nonzero().get()));
     }
 
     /// Deregisters a process whose group is empty: its process id may be reused.
-    pub(crate) fn forget(&mut self, pid: Pid) {
-        self.say(&Line::Gone(pid.as_raw_nonzero().get()));
+    pub(crate) fn deregister(&mut self, pid: Pid) {
+        self.queue(&Line::Gone(pid.as_raw_nonzero().get()));
         self.flush();
     }
 
@@ -137,19 +137,19 @@ impl Watcher {
     pub(crate) fn remove_later(&mut self, target: &Proc<'_>, uid: u32, cleanup: &Cleanup) {
         let key = Key::of(target, uid);
         for file in &cleanup.files {
-            self.say(&Line::Remove(&key, Removal::File(file.as_bytes())));
+            self.queue(&Line::Remove(&key, Removal::File(file.as_bytes())));
         }
         for directory in &cleanup.directories {
-            self.say(&Line::Remove(&key, Removal::directory(directory)));
+            self.queue(&Line::Remove(&key, Removal::directory(directory)));
         }
         for left in &cleanup.ignored {
-            self.say(&Line::Remove(&key, Removal::Ignored(left.as_bytes())));
+            self.queue(&Line::Remove(&key, Removal::Ignored(left.as_bytes())));
         }
     }
 
     /// Deregisters paths that the launcher has removed.
     pub(crate) fn removed(&mut self, target: &Proc<'_>, uid: u32) {
-        self.say(&Line::Removed(&Key::of(target, uid)));
+        self.queue(&Line::Removed(&Key::of(target, uid)));
     }
 
     /// Leaves to the watcher, for the time after this is dropped, the directory of the session and the paths that are
@@ -161,7 +161,7 @@ impl Watcher {
 
     /// Ends the watcher, or lets it remove the remaining files. No process of a job may be left.
     pub(crate) fn end(&mut self) {
-        self.say(match self.has_rest {
+        self.queue(match self.has_rest {
             true => &Line::Rest,
             false => &Line::Over,
         });
@@ -183,7 +183,7 @@ impl Watcher {
         }
     }
 
-    fn say(&mut self, line: &Line<'_>) {
+    fn queue(&mut self, line: &Line<'_>) {
         if self.process.is_none() {
             return;
         }
@@ -268,20 +268,20 @@ mod tests {
         let command = [&words[..], &[file.clone().into()]].concat();
         let mut watcher = Watcher::start(Some(&command), Path::new("/s"));
         let pid = |number| Pid::from_raw(number).unwrap();
-        watcher.tell(pid(7));
-        watcher.tell(pid(8));
+        watcher.register(pid(7));
+        watcher.register(pid(8));
         assert_eq!(watcher.waiting, b"7\n8\n");
-        watcher.forget(pid(7));
+        watcher.deregister(pid(7));
         assert_eq!(watcher.waiting, b"");
-        (0..i32::try_from(AT_ONCE).unwrap()).for_each(|number| watcher.tell(pid(100 + number)));
+        (0..i32::try_from(AT_ONCE).unwrap()).for_each(|number| watcher.register(pid(100 + number)));
         assert_eq!(watcher.waiting, b"");
         watcher.end();
-        let told = std::fs::read_to_string(file).unwrap();
+        let text = std::fs::read_to_string(file).unwrap();
         assert!(
-            told.starts_with("session /s\n7\n8\ngone 7\n100\n101\n"),
-            "{told}"
+            text.starts_with("session /s\n7\n8\ngone 7\n100\n101\n"),
+            "{text}"
         );
-        assert!(told.ends_with("130\n131\nover\n"), "{told}");
+        assert!(text.ends_with("130\n131\nover\n"), "{text}");
     }
 
     #[test]
@@ -302,7 +302,7 @@ mod tests {
         while !all.exists() {
             std::thread::sleep(RETRY);
         }
-        let told = std::fs::read_to_string(all).unwrap();
-        assert_eq!(told, "session /s\nrest\n");
+        let text = std::fs::read_to_string(all).unwrap();
+        assert_eq!(text, "session /s\nrest\n");
     }
 }

@@ -6,9 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use pmix_host::forward::OutputStream;
 use pmix_types::{Info, Status, Text, Value, keys};
 
-use super::Fault;
 use super::repeated::Kind;
-use super::syslog;
+use super::syslog::{self, Fault};
 
 /// A channel of `PMIx_Log`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

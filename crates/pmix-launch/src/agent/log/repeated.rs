@@ -39,7 +39,7 @@ impl Repeated {
     }
 
     /// Records the first message of a kind with its status.
-    pub(super) fn note(&mut self, kind: Kind, status: Status, now: Instant) {
+    pub(super) fn register(&mut self, kind: Kind, status: Status, now: Instant) {
         if self.kinds.len() < MOST && kind.0.len().saturating_add(kind.1.len()) <= LONGEST {
             let num_more = 0;
             self.kinds.insert(kind, Logged { status, num_more });
@@ -87,7 +87,7 @@ mod tests {
     fn is_known(repeated: &mut Repeated, kind: Kind, now: Instant) -> bool {
         let is_known = repeated.count(&kind).is_some();
         if !is_known {
-            repeated.note(kind, Status::SUCCESS, now);
+            repeated.register(kind, Status::SUCCESS, now);
         }
         is_known
     }
@@ -96,7 +96,7 @@ mod tests {
     fn repeated_messages_get_the_status_of_the_first() {
         let (mut repeated, now) = (Repeated::default(), Instant::now());
         assert_eq!(repeated.count(&kind("a")), None);
-        repeated.note(kind("a"), Status::ERR_NOT_AVAILABLE, now);
+        repeated.register(kind("a"), Status::ERR_NOT_AVAILABLE, now);
         assert_eq!(repeated.count(&kind("a")), Some(Status::ERR_NOT_AVAILABLE));
         assert_eq!(repeated.count(&kind("b")), None);
     }

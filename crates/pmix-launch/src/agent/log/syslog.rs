@@ -17,8 +17,6 @@ use std::path::Path;
 
 use pmix_types::{Proc, Status};
 
-use super::Fault;
-
 /// The largest number of bytes of one request.
 const MOST: usize = 64 << 10;
 /// The largest number of bytes of one datagram (RFC 3164, "The syslog message").
@@ -28,6 +26,20 @@ const ALERT: u8 = 1;
 /// The facility `user`, and the largest priority.
 const USER: u8 = 1 << 3;
 const LARGEST: u8 = 191;
+
+/// The reason why a channel rejects a text.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) status: Status,
+    pub(super) why: String,
+}
+
+impl Fault {
+    pub(super) fn new(status: Status, why: impl Into<String>) -> Self {
+        let why = why.into();
+        Self { status, why }
+    }
+}
 
 /// Reads a priority (`PMIX_LOG_SYSLOG_PRI`).
 pub(super) fn priority(number: Option<i32>) -> Option<u8> {

@@ -2,6 +2,7 @@
 //! The conversion of the values of directives.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,12 +10,44 @@ use std::time::Duration;
 use pmix_topology::{Cpuset, Level};
 use pmix_types::{Attribute, DataArray, Info, Proc, Rank, Status, Text, Value, keys};
 
-use super::Refusal;
-use crate::Export;
 use crate::environment::is_foreign;
+use crate::{Error, Export};
 
 /// The longest path that the system accepts (`PATH_MAX` without its NUL).
 const LONGEST_PATH: usize = 4095;
+
+/// The reason why a job is not started, with the status for the requester.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: Status,
+    pub(crate) why: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: Status, why: impl Into<String>) -> Self {
+        let why = why.into();
+        Self { status, why }
+    }
+
+    pub(crate) fn of(error: &Error) -> Self {
+        Self::new(error.status(), error.to_string())
+    }
+
+    /// Returns the refusal for required forwarding while output and input do not pass through the launcher.
+    pub(crate) fn unforwarded() -> Self {
+        let why = "its output and input do not pass through the launcher (--forward-io)";
+        Self::new(Status::ERR_NOT_SUPPORTED, why)
+    }
+
+    pub(super) fn unsupported(what: impl fmt::Display) -> Self {
+        let why = format!("pmix run does not support {what}");
+        Self::new(Status::ERR_NOT_SUPPORTED, why)
+    }
+
+    pub(crate) fn bad(why: impl Into<String>) -> Self {
+        Self::new(Status::ERR_BAD_PARAM, why)
+    }
+}
 
 /// Ignores a directive that the launcher does not know, or refuses it if it is required.
 pub(super) fn unknown(info: &Info<'_>) -> Result<(), Refusal> {

@@ -144,7 +144,7 @@ fn escape(out: &mut Vec<u8>, bytes: &[u8]) {
 
 /// A line, as the watcher reads it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum Received {
     Over,
     Rest,
     Session(PathBuf),
@@ -160,12 +160,12 @@ pub(super) enum Heard {
     Unusable,
 }
 
-impl Heard {
+impl Received {
     /// Parses a line without its line end. Returns `None` for a line that no launcher writes.
     pub(super) fn read(line: &[u8]) -> Option<Self> {
         let mut words = line.split(|&byte| byte == b' ');
         let first = words.next()?;
-        let heard = match first {
+        let received = match first {
             b"over" => Self::Over,
             b"session" => path(words.next()?)?.map_or(Self::Unusable, Self::Session),
             b"kept" => path(words.next()?)?.map_or(Self::Unusable, Self::Kept),
@@ -190,7 +190,7 @@ impl Heard {
             }
             number => Self::Started(pid(number)?),
         };
-        words.next().is_none().then_some(heard)
+        words.next().is_none().then_some(received)
     }
 }
 
@@ -248,12 +248,12 @@ mod tests {
     use super::*;
     use pmix_types::Rank;
 
-    fn read_back(line: &Line<'_>) -> Heard {
+    fn read_back(line: &Line<'_>) -> Received {
         let mut written = Vec::new();
         line.write(&mut written);
         let line = written.strip_suffix(b"\n").unwrap();
         assert!(!line.contains(&b'\n'));
-        Heard::read(line).unwrap()
+        Received::read(line).unwrap()
     }
 
     #[test]
@@ -263,24 +263,30 @@ mod tests {
         let every: Vec<u8> = (1..=u8::MAX).collect();
         let path = [b"/".as_slice(), &every].concat();
         let (text, path) = (Text::new(path.clone()), path.as_slice());
-        assert_eq!(read_back(&Line::Over), Heard::Over);
-        assert_eq!(read_back(&Line::Rest), Heard::Rest);
+        assert_eq!(read_back(&Line::Over), Received::Over);
+        assert_eq!(read_back(&Line::Rest), Received::Rest);
         let session = Path::new(OsStr::from_bytes(path));
         assert_eq!(
             read_back(&Line::Session(session)),
-            Heard::Session(session.to_owned())
+            Received::Session(session.to_owned())
         );
         assert_eq!(
             read_back(&Line::Kept(session)),
-            Heard::Kept(session.to_owned())
+            Received::Kept(session.to_owned())
         );
-        assert_eq!(read_back(&Line::Started(7)), Heard::Started(7));
-        assert_eq!(read_back(&Line::Gone(7)), Heard::Gone(7));
-        assert_eq!(read_back(&Line::Removed(&key)), Heard::Removed(key.clone()));
+        assert_eq!(read_back(&Line::Started(7)), Received::Started(7));
+        assert_eq!(read_back(&Line::Gone(7)), Received::Gone(7));
+        assert_eq!(
+            read_back(&Line::Removed(&key)),
+            Received::Removed(key.clone())
+        );
         let file = Line::Remove(&key, Removal::File(path));
-        assert_eq!(read_back(&file), Heard::File(key.clone(), text.clone()));
+        assert_eq!(read_back(&file), Received::File(key.clone(), text.clone()));
         let left = Line::Remove(&key, Removal::Ignored(path));
-        assert_eq!(read_back(&left), Heard::Ignored(key.clone(), text.clone()));
+        assert_eq!(
+            read_back(&left),
+            Received::Ignored(key.clone(), text.clone())
+        );
         for flags in 0..8 {
             let directory = CleanupDirectory {
                 path: text.clone(),
@@ -289,7 +295,10 @@ mod tests {
                 leave_top: flags & 4 != 0,
             };
             let line = Line::Remove(&key, Removal::directory(&directory));
-            assert_eq!(read_back(&line), Heard::Directory(key.clone(), directory));
+            assert_eq!(
+                read_back(&line),
+                Received::Directory(key.clone(), directory)
+            );
         }
     }
 
@@ -299,8 +308,8 @@ mod tests {
             for path in ["/", "//", "relative", ".", ""] {
                 let line = format!("{name} {path}");
                 assert_eq!(
-                    Heard::read(line.as_bytes()),
-                    Some(Heard::Unusable),
+                    Received::read(line.as_bytes()),
+                    Some(Received::Unusable),
                     "{line:?}"
                 );
             }
@@ -332,7 +341,7 @@ mod tests {
             "dir 1 2 n 01 /a",
             "removed 1 2",
         ] {
-            assert_eq!(Heard::read(line.as_bytes()), None, "{line:?}");
+            assert_eq!(Received::read(line.as_bytes()), None, "{line:?}");
         }
     }
 }

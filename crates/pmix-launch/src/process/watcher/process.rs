@@ -11,7 +11,7 @@ use pmix_host::cleanup::{self, ProtectedPaths};
 use pmix_server::{Cleanup, CleanupDirectory};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
-use super::line::{Heard, Key};
+use super::line::{Key, Received};
 use crate::session_dir;
 
 /// The number of rounds in which the watcher kills processes. A killed process may have forked before, and the kernel
@@ -55,12 +55,12 @@ pub fn end_with_launcher(input: impl Read) -> io::Result<usize> {
         let Some(line) = line.strip_suffix(b"\n") else {
             break;
         };
-        let heard = Heard::read(line).ok_or(io::ErrorKind::InvalidData)?;
-        if heard == Heard::Over {
+        let received = Received::read(line).ok_or(io::ErrorKind::InvalidData)?;
+        if received == Received::Over {
             // The launcher ended its jobs and removed their files itself.
             return Ok(left.groups.len());
         }
-        left.note(heard);
+        left.register(received);
     }
     if !left.is_rest {
         left.kill();
@@ -70,28 +70,30 @@ pub fn end_with_launcher(input: impl Read) -> io::Result<usize> {
 }
 
 impl Left {
-    fn note(&mut self, heard: Heard) {
-        match heard {
-            Heard::Over | Heard::Unusable => {}
-            Heard::Rest => self.is_rest = true,
-            Heard::Session(path) => self.session = Some(path),
-            Heard::Kept(path) => self.kept.push(path),
-            Heard::Started(pid) => {
+    fn register(&mut self, received: Received) {
+        match received {
+            Received::Over | Received::Unusable => {}
+            Received::Rest => self.is_rest = true,
+            Received::Session(path) => self.session = Some(path),
+            Received::Kept(path) => self.kept.push(path),
+            Received::Started(pid) => {
                 self.groups.insert(pid);
             }
-            Heard::Gone(pid) => {
+            Received::Gone(pid) => {
                 self.groups.remove(&pid);
             }
-            Heard::File(key, path) => self.cleanups.entry(key).or_default().files.push(path),
-            Heard::Ignored(key, path) => self.cleanups.entry(key).or_default().ignored.push(path),
-            Heard::Directory(key, directory) => {
+            Received::File(key, path) => self.cleanups.entry(key).or_default().files.push(path),
+            Received::Ignored(key, path) => {
+                self.cleanups.entry(key).or_default().ignored.push(path)
+            }
+            Received::Directory(key, directory) => {
                 self.cleanups
                     .entry(key)
                     .or_default()
                     .directories
                     .push(directory);
             }
-            Heard::Removed(key) => {
+            Received::Removed(key) => {
                 self.cleanups.remove(&key);
             }
         }
@@ -194,8 +196,8 @@ mod tests {
     #[test]
     fn processes_are_killed_when_the_launcher_dies_without_a_final_line() {
         let mut child = sleeper();
-        let said = format!("{}\n", child.id());
-        assert_eq!(end_with_launcher(said.as_bytes()).unwrap(), 1);
+        let text = format!("{}\n", child.id());
+        assert_eq!(end_with_launcher(text.as_bytes()).unwrap(), 1);
         assert_eq!(child.wait().unwrap().signal(), Some(9));
     }
 
@@ -210,8 +212,8 @@ mod tests {
         };
         let mut inside = [start(session.clone()), start(format!("{session}/rank.0"))];
         let mut outside = start(format!("{session}.other"));
-        let said = format!("session {session}\n");
-        assert_eq!(end_with_launcher(said.as_bytes()).unwrap(), 0);
+        let text = format!("session {session}\n");
+        assert_eq!(end_with_launcher(text.as_bytes()).unwrap(), 0);
         for child in &mut inside {
             assert_eq!(child.wait().unwrap().signal(), Some(9));
         }
@@ -234,8 +236,8 @@ mod tests {
         let forgotten = format!("{pid}\ngone {pid}\n");
         assert_eq!(end_with_launcher(forgotten.as_bytes()).unwrap(), 0);
         for bad in ["0", "1", "-1", "x", "", "gone x", "file x"] {
-            let said = format!("{pid}\n{bad}\n");
-            assert!(end_with_launcher(said.as_bytes()).is_err(), "{bad}");
+            let text = format!("{pid}\n{bad}\n");
+            assert!(end_with_launcher(text.as_bytes()).is_err(), "{bad}");
         }
         assert!(child.try_wait().unwrap().is_none());
         child.kill().unwrap();
@@ -255,7 +257,7 @@ mod tests {
         let removal = Removal::File(file.as_os_str().as_bytes());
         let pid = i32::try_from(child.id()).unwrap();
         let lines = [Line::Started(pid), Line::Remove(&key, removal), Line::Rest];
-        assert_eq!(end_with_launcher(&*said(&lines)).unwrap(), 1);
+        assert_eq!(end_with_launcher(&*bytes_of(&lines)).unwrap(), 1);
         assert!(!file.exists());
         assert!(child.try_wait().unwrap().is_none());
         child.kill().unwrap();
@@ -265,18 +267,18 @@ mod tests {
     #[test]
     fn an_incomplete_line_of_a_killed_launcher_is_ignored() {
         let mut child = sleeper();
-        let said = format!("{}", child.id());
-        assert_eq!(end_with_launcher(said.as_bytes()).unwrap(), 0);
+        let text = format!("{}", child.id());
+        assert_eq!(end_with_launcher(text.as_bytes()).unwrap(), 0);
         assert!(child.try_wait().unwrap().is_none());
         child.kill().unwrap();
         child.wait().unwrap();
     }
 
     /// Returns the bytes that a launcher writes for some lines.
-    fn said(lines: &[Line<'_>]) -> Vec<u8> {
-        let mut said = Vec::new();
-        lines.iter().for_each(|line| line.write(&mut said));
-        said
+    fn bytes_of(lines: &[Line<'_>]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        lines.iter().for_each(|line| line.write(&mut bytes));
+        bytes
     }
 
     #[test]
@@ -323,7 +325,7 @@ mod tests {
             directory(1),
             Line::Removed(&again),
         ];
-        end_with_launcher(&*said(&lines)).unwrap();
+        end_with_launcher(&*bytes_of(&lines)).unwrap();
         let mut left: Vec<_> = { fs::read_dir(&root).unwrap() }
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
@@ -344,8 +346,8 @@ mod tests {
     fn a_line_with_the_root_or_a_relative_path_still_kills_the_processes() {
         let mut child = sleeper();
         let pid = child.id();
-        let said = format!("session tmp/pmix\nkept /\nkept relative\n{pid}\n");
-        assert_eq!(end_with_launcher(said.as_bytes()).unwrap(), 1);
+        let text = format!("session tmp/pmix\nkept /\nkept relative\n{pid}\n");
+        assert_eq!(end_with_launcher(text.as_bytes()).unwrap(), 1);
         assert_eq!(child.wait().unwrap().signal(), Some(9));
     }
 
@@ -366,7 +368,7 @@ mod tests {
             };
             Line::Remove(&key, directory)
         };
-        end_with_launcher(&*said(&[registered(false), registered(true)])).unwrap();
+        end_with_launcher(&*bytes_of(&[registered(false), registered(true)])).unwrap();
         assert!(top.exists() && !top.join("sub").exists());
     }
 
@@ -376,7 +378,7 @@ mod tests {
         let session = SessionDir::create(tmp.path()).unwrap();
         fs::write(session.path().join("left"), "x").unwrap();
         // The directory is locked while its launcher lives.
-        let lines = said(&[Line::Session(session.path())]);
+        let lines = bytes_of(&[Line::Session(session.path())]);
         end_with_launcher(&*lines).unwrap();
         assert!(session.path().join("left").exists());
         let path = session.path().to_owned();
@@ -386,7 +388,7 @@ mod tests {
         let link = path.with_extension("link");
         symlink(&other, &link).unwrap();
         for (named, is_removed) in [(&other, false), (&link, false), (&path, true)] {
-            end_with_launcher(&*said(&[Line::Session(named)])).unwrap();
+            end_with_launcher(&*bytes_of(&[Line::Session(named)])).unwrap();
             assert_eq!(
                 fs::symlink_metadata(named).is_err(),
                 is_removed,
