@@ -9,10 +9,10 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use gds_hash::{KnownNode, Subject};
-use pmix_types::{DataArray, Info, IntoOwned as _, Key, Text, Value, keys};
+use pmix_types::{DataArray, Info, IntoOwned as _, Key, Measure, Text, Value, keys, memory};
 
 use crate::Error;
-use crate::infos::value;
+use crate::infos::{try_to_owned, value};
 
 /// The keys of arrays that may occur more than once, each for another object.
 const ARRAYS: [&str; 4] = [
@@ -45,7 +45,7 @@ impl Resources {
     /// # Errors
     ///
     /// Returns `PMIX_ERR_NOT_SUPPORTED` for infos about groups, and `PMIX_ERR_BAD_PARAM` for job information that is
-    /// not a byte object. Nothing is registered then.
+    /// not a byte object; `PMIX_ERR_NOMEM` if the process has no memory for the infos. Nothing is registered then.
     pub(crate) fn register<'i>(&mut self, infos: &'i [Info<'_>]) -> Result<Vec<&'i [u8]>, Error> {
         // All infos are checked before any is registered, so that an error registers nothing.
         let mut jobs = Vec::new();
@@ -68,6 +68,8 @@ impl Resources {
                 jobs.push(&**bytes);
             }
         }
+        let bytes = infos.iter().map(|info| info.measure(Measure::All));
+        memory::check(bytes.fold(0, usize::saturating_add))?;
         for info in infos
             .iter()
             .filter(|info| !info.key.is(keys::GROUP_JOB_INFO))
@@ -109,9 +111,15 @@ impl Resources {
                 tracing::debug!("ignoring an inventory without the name of its node");
                 continue;
             };
+            let about = match try_to_owned(about) {
+                Ok(about) => about,
+                Err(error) => {
+                    tracing::error!(%error, node = %name, "cannot store the inventory of a node");
+                    continue;
+                }
+            };
             num_nodes += 1;
             let node = self.nodes.entry(name.clone().into_owned()).or_default();
-            let about = about.to_vec().into_owned();
             let new: HashSet<_> = about.iter().map(|info| &info.key).collect();
             // A host may deliver the inventory of a node in parts, so other keys stay.
             node.retain(|known| !new.contains(&known.key));

@@ -67,11 +67,12 @@ impl AnlMap {
         let Some(total) = total.filter(|total| *total <= most) else {
             return Err(pmix_map::Error::limit("ranks", most).into());
         };
-        let Some(mut runs) = self.runs(total) else {
+        let Some(mut runs) = self.runs(total)? else {
             let limit = pmix_map::Error::limit("runs of ranks in a vector", MAX_RUNS as u64);
             return Err(Error::new(limit.status(), limit.to_string()));
         };
-        runs.sort_by_key(|(node, ..)| *node);
+        // A stable sort would allocate; the ranks keep the order of the runs of a node.
+        runs.sort_unstable_by_key(|(node, rank, _)| (*node, *rank));
         let last = runs.last().map_or(0, |(node, ..)| *node);
         let num_nodes = u64::try_from(num_nodes).unwrap_or(u64::MAX);
         if !runs.is_empty() && last >= num_nodes {
@@ -89,7 +90,7 @@ impl AnlMap {
 
     /// Returns the node, the first rank and the count of each run for `total` processes, or `None`
     /// if there are too many runs.
-    fn runs(&self, total: u64) -> Option<Vec<(u64, u64, u64)>> {
+    fn runs(&self, total: u64) -> Result<Option<Vec<(u64, u64, u64)>>, OutOfMemory> {
         // Every block has a process, so there are at most as many repetitions as processes.
         let again = || self.blocks().skip_while(|block| block.first != 0);
         let repeated =
@@ -99,15 +100,18 @@ impl AnlMap {
         for block in self.blocks().chain(repeated.flatten()) {
             for node in block.first..block.first + block.nodes {
                 if rank == total {
-                    return Some(runs);
+                    return Ok(Some(runs));
                 }
                 let count = block.procs.min(total - rank);
                 // A run on the same node extends the previous run, because ranks are consecutive.
                 let full = runs.len() == MAX_RUNS;
                 match runs.last_mut().filter(|last| last.0 == node) {
                     Some(last) => last.2 += count,
-                    None if full => return None,
-                    None => runs.push((node, rank, count)),
+                    None if full => return Ok(None),
+                    None => {
+                        memory::reserve(&mut runs, 1)?;
+                        runs.push((node, rank, count));
+                    }
                 }
                 rank += count;
             }
@@ -115,7 +119,7 @@ impl AnlMap {
                 break;
             }
         }
-        Some(runs)
+        Ok(Some(runs))
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Process sets that the host defines and deletes, and the events that report it.
 
-use pmix_types::{DataRange, Info, IntoOwned, Proc, Status, Text, Value, keys};
+use pmix_types::{DataRange, Info, IntoOwned, Proc, Status, Text, Value, keys, memory};
 
 use super::{Events, Notification, Reporter};
 use crate::Error;
@@ -12,13 +12,16 @@ impl Events {
     ///
     /// # Errors
     ///
-    /// Returns `PMIX_ERR_BAD_PARAM` without a name or without members.
+    /// Returns `PMIX_ERR_BAD_PARAM` without a name or without members, and `PMIX_ERR_NOMEM` if the process has no memory
+    /// for the members.
     pub(crate) fn define_set(
         &mut self,
         cx: &mut Cx,
         name: &Text<'_>,
         members: &[Proc<'_>],
     ) -> Result<(), Error> {
+        // One list is stored, and one is in the event.
+        memory::check(size_of_val(members).saturating_mul(2))?;
         let members = Proc::owned_list(members);
         (cx.process_sets).define(name.clone().into_owned(), members.clone())?;
         // The set is defined first: a process that receives the event may query it at once.

@@ -11,6 +11,7 @@ use pmix_proto::{Event, PeerForm, Tag, request};
 use pmix_types::{DataRange, Info, IntoOwned, Nspace, Rank, Status, Value, keys};
 
 use super::{Events, Listener, Notification, RELAYED, Reporter, is_environmental};
+use crate::Error;
 use crate::cx::Cx;
 use crate::host::{DeregisterEvents, NotifyEvent, RegisterEvents};
 use crate::obeyed;
@@ -70,10 +71,12 @@ impl Events {
     /// Packs an event for a peer. An info of a type that the peer does not know is left out, because the event itself
     /// is more important than its infos.
     fn pack_event(cx: &Cx, form: &PeerForm, notification: &Notification) -> Option<Vec<u8>> {
+        let failed = |error: Error| tracing::error!(%error, "cannot pack an event");
+        let infos = notification.infos.try_clone();
         let mut event = Event {
             status: notification.status,
             source: notification.source.clone(),
-            infos: notification.infos.clone(),
+            infos: infos.map_err(|error| failed(error.into())).ok()?,
             range: Some(notification.range),
         };
         let pack = |event: &Event<'_>| event.encode(form, Some(cx.framer()));
@@ -86,8 +89,7 @@ impl Events {
         };
         event.infos.retain(|info| pack(&alone(info)).is_ok());
         let packed = pack(&event);
-        let failed = |error| tracing::error!(%error, "cannot pack an event");
-        packed.map_err(failed).ok()
+        packed.map_err(|error| failed(error.into())).ok()
     }
 
     /// Handles an event registration. The reply is sent at once, unless the codes are environmental, which only the

@@ -4,9 +4,7 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
-use pmix_types::{
-    DataArray, DataType, Info, IntoOwned, NodeStats, Proc, Status, Text, Value, keys,
-};
+use pmix_types::{DataArray, DataType, Info, NodeStats, Proc, Status, Text, Value, keys};
 
 use super::sample::Samples;
 use super::{LocalNode, error, wrong};
@@ -200,7 +198,7 @@ impl Targets {
                 }
                 (keys::MONITOR_TARGET_PIDS, DataArray::NodePid(pids)) => {
                     let pid = |pid: &pmix_types::NodePid<'_>| {
-                        let host = pid.hostname.clone().map(IntoOwned::into_owned);
+                        let host = pid.hostname.as_ref().map(Wanted::kept_name);
                         (host, pid.nodeid, pid.pid)
                     };
                     targets.pids = Some(pids.iter().map(pid).collect());
@@ -277,8 +275,7 @@ fn array(key: &'static str, array: DataArray<'static>) -> Info<'static> {
 }
 
 fn owned<C: FromIterator<Text<'static>>>(names: &[Option<Text<'_>>]) -> C {
-    let names = names.iter().flatten();
-    names.map(|name| name.clone().into_owned()).collect()
+    names.iter().flatten().map(Wanted::kept_name).collect()
 }
 
 #[cfg(test)]

@@ -19,14 +19,21 @@ impl Wanted {
         let keys: HashSet<_> = match value {
             Value::DataArray(DataArray::Info(infos)) => infos
                 .iter()
-                .map(|info| info.key.clone().into_owned())
+                .map(|info| Key::new(Self::kept_name(info.key.as_text())))
                 .collect(),
             Value::DataArray(DataArray::String(names)) => (names.iter().flatten())
-                .map(|name| Key::new(name.clone().into_owned()))
+                .map(|name| Key::new(Self::kept_name(name)))
                 .collect(),
             _ => HashSet::new(),
         };
         Self(keys)
+    }
+
+    /// Copies the name of a figure or target, of a longer one the first 256 bytes. Names of figures, nodes, disks and
+    /// interfaces are shorter, so the copy selects nothing either. A monitor keeps thousands of names of its requestor.
+    pub(crate) fn kept_name(name: &Text<'_>) -> Text<'static> {
+        let bytes = name.as_bytes();
+        Text::new(bytes.get(..256).unwrap_or(bytes).to_vec())
     }
 
     /// Returns `true` if the figure of a key is requested.
@@ -213,6 +220,16 @@ mod tests {
             },
             ..ProcStats::default()
         }
+    }
+
+    #[test]
+    fn names_that_are_too_long_are_kept_in_part_and_select_nothing() {
+        let long = "x".repeat(1 << 20);
+        let names = DataArray::String(vec![Some(Text::from(long.as_str())); 3]);
+        let wanted = Wanted::of_value(&Value::DataArray(names));
+        let kept: Vec<_> = wanted.0.iter().map(|key| key.as_bytes().len()).collect();
+        assert_eq!(kept, [256]);
+        assert!(!wanted.has(keys::PROC_PSS));
     }
 
     #[test]

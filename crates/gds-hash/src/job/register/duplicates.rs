@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use pmix_map::{ProcBlock, ProcMap, RankRun};
 use pmix_types::Rank;
+use pmix_types::memory::{self, OutOfMemory};
 
 /// A set of ranks as ranges: the last rank of each range, by its first rank.
 #[derive(Debug, Default)]
@@ -29,20 +30,27 @@ impl RankSet {
 }
 
 /// Returns a rank that occurs twice in a map, if there is one.
-pub(super) fn in_map(procs: &ProcMap) -> Option<Rank> {
+///
+/// # Errors
+///
+/// Returns an error if the process has no memory for the ranks: a short map can have 134,217,728 of them in another order
+/// than that of their numbers.
+pub(super) fn in_map(procs: &ProcMap) -> Result<Option<Rank>, OutOfMemory> {
     if ascending(procs) {
-        return None;
+        return Ok(None);
     }
     let mut blocks = procs.blocks();
     if let (Some(only), None) = (blocks.next(), blocks.next())
         && dealt(&only)
     {
-        return None;
+        return Ok(None);
     }
-    let mut ranks: Vec<Rank> = procs.iter().flatten().collect();
+    let num_ranks = usize::try_from(procs.num_ranks()).unwrap_or(usize::MAX);
+    let mut ranks: Vec<Rank> = memory::list(num_ranks)?;
+    ranks.extend(procs.iter().flatten());
     ranks.sort_unstable();
-    let twice = ranks.windows(2).find(|pair| pair[0] == pair[1])?;
-    twice.first().copied()
+    let twice = ranks.windows(2).find(|pair| pair[0] == pair[1]);
+    Ok(twice.and_then(|pair| pair.first().copied()))
 }
 
 /// Returns `true` if all ranks of each node exceed those of the previous node.
@@ -109,7 +117,7 @@ mod tests {
             ("0,2;1,3;2,4", Some(2)),
         ] {
             let procs = ProcMap::parse_text(map.as_bytes(), &Limits::default()).unwrap();
-            assert_eq!(in_map(&procs), twice.map(Rank::new), "{map}");
+            assert_eq!(in_map(&procs), Ok(twice.map(Rank::new)), "{map}");
         }
     }
 

@@ -265,7 +265,7 @@ pub(super) fn paired(nodes: impl Into<Arc<NodeList>>, procs: ProcMap) -> Result<
 
 /// Rejects a process map that names a rank twice.
 fn each_rank_once(procs: &ProcMap) -> Result<(), Error> {
-    match duplicates::in_map(procs) {
+    match duplicates::in_map(procs)? {
         Some(rank) => Err(Error::bad(format!("rank {rank} occurs twice in the map"))),
         None => Ok(()),
     }
