@@ -139,23 +139,19 @@ pub(crate) unsafe fn free(set: &pmix_cpuset_t) {
 }
 
 /// Returns a copy of a set. Its bitmap is copied if the source is hwloc, and shared otherwise.
-///
-/// # Safety
-/// The set is valid.
-pub(crate) unsafe fn copy(set: &pmix_cpuset_t) -> Result<pmix_cpuset_t> {
-    // SAFETY: the caller guarantees a valid set. `source` was made here and is freed only if no set took it.
-    unsafe {
-        let source = memory::duplicate(set.source)?;
-        let bitmap = ptr::null_mut();
-        let copied = match is_hwloc(set.source) {
-            false => Ok(pmix_cpuset_t { source, ..*set }),
-            true => read(Valid::new(set)).and_then(|cpus| match cpus {
-                Some(cpus) => write(&cpus, source),
-                None => Ok(pmix_cpuset_t { source, bitmap }),
-            }),
-        };
-        copied.inspect_err(|_| release(source))
-    }
+pub(crate) fn copy(set: Valid<'_, pmix_cpuset_t>) -> Result<pmix_cpuset_t> {
+    // SAFETY: the set is `Valid`, so its source is NULL or a string.
+    let (source, is_hwloc) = unsafe { (memory::duplicate(set.source)?, is_hwloc(set.source)) };
+    let bitmap = ptr::null_mut();
+    let copied = match is_hwloc {
+        false => Ok(pmix_cpuset_t { source, ..*set }),
+        true => read(set).and_then(|cpus| match cpus {
+            Some(cpus) => write(&cpus, source),
+            None => Ok(pmix_cpuset_t { source, bitmap }),
+        }),
+    };
+    // SAFETY: `source` was made here and is freed only if no set took it.
+    copied.inspect_err(|_| unsafe { release(source) })
 }
 
 #[cfg(test)]
@@ -170,7 +166,7 @@ mod tests {
             // SAFETY: `made` and `copy` return valid sets of their own, and each is freed once.
             unsafe {
                 assert_eq!(read(Valid::new(&one)), Ok(Some(cpus.clone())), "{list}");
-                let copied = copy(&one).unwrap();
+                let copied = copy(Valid::new(&one)).unwrap();
                 assert_ne!(copied.bitmap, one.bitmap);
                 free(&one);
                 assert_eq!(read(Valid::new(&copied)), Ok(Some(cpus)), "{list}");

@@ -49,7 +49,10 @@ impl Ops {
         }
         unsafe fn duplicate<T: Record>(from: *const c_void, to: *mut c_void) -> Result<()> {
             // SAFETY: the caller of `copy` guarantees a valid datum of this type at `from`, and room for it at `to`.
-            unsafe { to.cast::<T>().write((*from.cast::<T>()).duplicate()?) };
+            unsafe {
+                to.cast::<T>()
+                    .write(Valid::new(&*from.cast::<T>()).duplicate()?)
+            };
             Ok(())
         }
         Self {
@@ -125,8 +128,7 @@ macro_rules! data {
                 if of == DataType::UNDEF {
                     return Ok(Value::Undef);
                 }
-                // SAFETY: the value is `Valid`: its type names the member of its union.
-                let at = unsafe { place_of(&from)? };
+                let at = place_of(from)?;
                 if at.is_null() {
                     return missing(of);
                 }
@@ -308,16 +310,13 @@ pub(crate) fn ops_in_value(of: DataType) -> Option<Ops> {
 }
 
 /// Returns the address of the datum of a value; NULL if the pointer in its union is NULL.
-///
-/// # Safety
-/// The value is valid.
-unsafe fn place_of(value: &pmix_value_t) -> Result<*mut c_void> {
+fn place_of(value: Valid<'_, pmix_value_t>) -> Result<*mut c_void> {
     let of = DataType::from_raw(value.r#type);
     let known = ops_in_value(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
     let union = ptr::from_ref(&value.data).cast_mut().cast::<c_void>();
     match known.place {
         Storage::Inline => Ok(union),
-        // SAFETY: the caller guarantees a valid value, and its type is one whose member of the union is a pointer.
+        // SAFETY: the value is `Valid`, and its type is one whose member of the union is a pointer.
         Storage::Pointer => Ok(unsafe { value.data.ptr }),
         Storage::ArrayOnly => Err(Status::ERR_UNKNOWN_DATA_TYPE),
     }
@@ -351,7 +350,7 @@ fn put<T: Record>(to: &mut pmix_value_t, place: Storage, datum: T) -> Result<()>
 pub(crate) unsafe fn empty_value(value: &mut pmix_value_t) {
     let of = DataType::from_raw(value.r#type);
     // SAFETY: the caller guarantees that the value is valid.
-    let Ok(at) = (unsafe { place_of(value) }) else {
+    let Ok(at) = place_of(unsafe { Valid::new(value) }) else {
         return;
     };
     if let Some(known) = ops_in_value(of)
@@ -368,15 +367,11 @@ pub(crate) unsafe fn empty_value(value: &mut pmix_value_t) {
 }
 
 /// Returns a copy of a value.
-///
-/// # Safety
-/// The value is valid.
-pub(crate) unsafe fn duplicate_value(value: &pmix_value_t) -> Result<pmix_value_t> {
+pub(crate) fn duplicate_value(value: Valid<'_, pmix_value_t>) -> Result<pmix_value_t> {
     if value.r#type == DataType::UNDEF.as_raw() {
         return Ok(pmix_value_t::initial());
     }
-    // SAFETY: the caller guarantees that the value is valid.
-    let at = unsafe { place_of(value) }?;
+    let at = place_of(value)?;
     // SAFETY: `place_of` returned NULL or the place of the datum, which has the type of the value.
     unsafe { load_value(DataType::from_raw(value.r#type), at) }
 }
@@ -461,10 +456,7 @@ pub(crate) fn new_array(of: DataType, count: usize) -> Result<pmix_data_array_t>
 }
 
 /// Returns a copy of an array.
-///
-/// # Safety
-/// The array is valid.
-pub(crate) unsafe fn duplicate_array(from: &pmix_data_array_t) -> Result<pmix_data_array_t> {
+pub(crate) fn duplicate_array(from: Valid<'_, pmix_data_array_t>) -> Result<pmix_data_array_t> {
     let count = if from.array.is_null() { 0 } else { from.size };
     let of = DataType::from_raw(from.r#type);
     let mut to = new_array(of, count)?;
@@ -474,7 +466,7 @@ pub(crate) unsafe fn duplicate_array(from: &pmix_data_array_t) -> Result<pmix_da
             from.array.wrapping_byte_add(place * size),
             to.array.wrapping_byte_add(place * size),
         );
-        // SAFETY: the caller guarantees `count` data at `from`, and `new_array` made as many in `to`.
+        // SAFETY: the array is `Valid`: it has `count` data, and `new_array` made as many in `to`.
         let copied = nested(|| unsafe { ops(of).map_or(Ok(()), |known| known.copy(source, room)) });
         if let Err(status) = copied {
             // SAFETY: every member is a copy or initialized as empty.

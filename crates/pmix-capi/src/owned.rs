@@ -153,8 +153,7 @@ impl<T: Record> CArray<T> {
 
     /// Copies an array of the program.
     pub(crate) fn copy_of(from: Valid<'_, [T]>) -> Result<Self> {
-        // SAFETY: `Valid` has as many valid elements as its length says.
-        let (at, count) = unsafe { duplicate_list(from.as_ptr(), from.len())? };
+        let (at, count) = duplicate_list(from)?;
         Ok(Self { at, count })
     }
 

@@ -25,17 +25,13 @@ pub(crate) trait Record: Copy {
     unsafe fn empty(&mut self);
 
     /// Returns a copy, with copies of all that it owns.
-    ///
-    /// # Safety
-    /// The datum is valid.
-    unsafe fn duplicate(&self) -> Result<Self>;
+    fn duplicate(from: Valid<'_, Self>) -> Result<Self>;
 }
 
 impl<T: Record> Valid<'_, T> {
     /// Returns a copy, with copies of all that the structure owns.
     pub(crate) fn duplicate(self) -> Result<T> {
-        // SAFETY: the invariant of `Valid` is what `Record::duplicate` needs.
-        unsafe { (*self).duplicate() }
+        T::duplicate(self)
     }
 }
 
@@ -55,9 +51,9 @@ impl Record for OwnedString {
         *self = Self::initial();
     }
 
-    unsafe fn duplicate(&self) -> Result<Self> {
-        // SAFETY: the caller guarantees a string or NULL.
-        unsafe { duplicate(self.0) }.map(Self)
+    fn duplicate(from: Valid<'_, Self>) -> Result<Self> {
+        // SAFETY: the datum is `Valid`: a string or NULL.
+        unsafe { duplicate(from.0) }.map(Self)
     }
 }
 
@@ -77,12 +73,12 @@ impl Record for OwnedMap {
         *self = Self::initial();
     }
 
-    unsafe fn duplicate(&self) -> Result<Self> {
-        if self.0.is_null() {
+    fn duplicate(from: Valid<'_, Self>) -> Result<Self> {
+        if from.0.is_null() {
             return Ok(Self::initial());
         }
-        // SAFETY: the caller guarantees that this is a map.
-        unsafe { regex::duplicate(self.0) }.map(Self)
+        // SAFETY: the datum is `Valid`: a map, and it is not NULL.
+        unsafe { regex::duplicate(from.0) }.map(Self)
     }
 }
 
@@ -101,9 +97,9 @@ impl Record for MapObject {
         unsafe { self.0.empty() };
     }
 
-    unsafe fn duplicate(&self) -> Result<Self> {
-        // SAFETY: the caller guarantees a valid object.
-        regex::duplicate_object(unsafe { Valid::new(&self.0) }).map(Self)
+    fn duplicate(from: Valid<'_, Self>) -> Result<Self> {
+        // SAFETY: the object is the only member of a `Valid` datum.
+        regex::duplicate_object(unsafe { Valid::new(&from.0) }).map(Self)
     }
 }
 
@@ -119,8 +115,8 @@ macro_rules! plain {
                 *self = Self::initial();
             }
 
-            unsafe fn duplicate(&self) -> Result<Self> {
-                Ok(*self)
+            fn duplicate(from: Valid<'_, Self>) -> Result<Self> {
+                Ok(*from)
             }
         })*
     };
@@ -179,10 +175,10 @@ macro_rules! structures {
         $to.$field = copied($from.$field, $from.$len)?
     };
     (@copy $to:ident $from:ident, list $field:ident $len:ident) => {
-        ($to.$field, $to.$len) = duplicate_list($from.$field, $from.$len)?
+        ($to.$field, $to.$len) = duplicate_list(Valid::slice($from.$field, $from.$len)?)?
     };
     (@copy $to:ident $from:ident, one $field:ident) => {
-        $to.$field = $from.$field.duplicate()?
+        $to.$field = Valid::new(&$from.$field).duplicate()?
     };
     ($($type:ident { $($kind:ident $($field:ident)+;)* } $({ $($first:ident: $value:expr,)* })?)*) => {
         $(impl Record for $type {
@@ -203,12 +199,11 @@ macro_rules! structures {
                 *self = Self::initial();
             }
 
-            unsafe fn duplicate(&self) -> Result<Self> {
-                let mut to = *self;
-                let from = self;
+            fn duplicate(from: Valid<'_, Self>) -> Result<Self> {
+                let mut to = *from;
                 $(structures!(@unshare to, $kind $($field)+);)*
                 let mut copy = || -> Result<()> {
-                    // SAFETY: the caller guarantees a valid structure.
+                    // SAFETY: the structure is `Valid`, so each pointer in it is NULL or valid.
                     unsafe {
                         $(structures!(@copy to from, $kind $($field)+);)*
                     }
@@ -265,9 +260,8 @@ impl Record for pmix_cpuset_t {
         *self = Self::initial();
     }
 
-    unsafe fn duplicate(&self) -> Result<Self> {
-        // SAFETY: the caller guarantees a valid set.
-        unsafe { cpuset::copy(self) }
+    fn duplicate(from: Valid<'_, Self>) -> Result<Self> {
+        cpuset::copy(from)
     }
 }
 
@@ -288,11 +282,11 @@ impl Record for pmix_info_t {
         *self = Self::initial();
     }
 
-    unsafe fn duplicate(&self) -> Result<Self> {
-        let mut to = *self;
-        if !is_persistent(self) {
-            // SAFETY: the caller guarantees a valid info.
-            to.value = unsafe { self.value.duplicate() }?;
+    fn duplicate(from: Valid<'_, Self>) -> Result<Self> {
+        let mut to = *from;
+        if !is_persistent(&from) {
+            // SAFETY: the value is a member of a `Valid` info.
+            to.value = unsafe { Valid::new(&from.value) }.duplicate()?;
         }
         Ok(to)
     }
@@ -315,9 +309,8 @@ impl Record for pmix_value_t {
         *self = Self::initial();
     }
 
-    unsafe fn duplicate(&self) -> Result<Self> {
-        // SAFETY: the caller guarantees a valid value, whose type matches its union.
-        unsafe { datum::duplicate_value(self) }
+    fn duplicate(from: Valid<'_, Self>) -> Result<Self> {
+        datum::duplicate_value(from)
     }
 }
 
@@ -336,9 +329,8 @@ impl Record for pmix_data_array_t {
         *self = Self::initial();
     }
 
-    unsafe fn duplicate(&self) -> Result<Self> {
-        // SAFETY: the caller guarantees a valid array, which has `size` data of its type.
-        unsafe { datum::duplicate_array(self) }
+    fn duplicate(from: Valid<'_, Self>) -> Result<Self> {
+        datum::duplicate_array(from)
     }
 }
 
@@ -354,9 +346,8 @@ impl Record for pmix_data_buffer_t {
         *self = Self::initial();
     }
 
-    unsafe fn duplicate(&self) -> Result<Self> {
-        // SAFETY: the caller guarantees a valid buffer.
-        buffer_of(left_in(&unsafe { Valid::new(self) }))
+    fn duplicate(from: Valid<'_, Self>) -> Result<Self> {
+        buffer_of(left_in(&from))
     }
 }
 
@@ -440,28 +431,18 @@ pub(crate) unsafe fn empty_list<T: Record>(at: &mut *mut T, count: &mut usize) {
 }
 
 /// Returns a copy of an array, with copies of all that its elements own.
-///
-/// # Safety
-/// `at` is NULL or points to `count` valid elements.
-pub(crate) unsafe fn duplicate_list<T: Record>(
-    at: *const T,
-    count: usize,
-) -> Result<(*mut T, usize)> {
-    // SAFETY: the caller guarantees `count` valid elements at `at`, or NULL.
-    let from = unsafe { slice(at, count)? };
-    let to = fresh::<T>(from.len())?;
-    for (place, one) in from.iter().enumerate() {
-        // SAFETY: the caller guarantees that each element is valid.
-        match unsafe { one.duplicate() } {
+pub(crate) fn duplicate_list<T: Record>(from: Valid<'_, [T]>) -> Result<(*mut T, usize)> {
+    let (mut to, mut count) = (fresh::<T>(from.len())?, from.len());
+    for (place, element) in from.iter().enumerate() {
+        match element.duplicate() {
             // SAFETY: `fresh` made an array of `from.len()` elements.
             Ok(copy) => unsafe { to.add(place).write(copy) },
             Err(status) => {
-                let (mut to, mut count) = (to, from.len());
                 // SAFETY: every element is a copy or initialized as empty.
                 unsafe { empty_list(&mut to, &mut count) };
                 return Err(status);
             }
         }
     }
-    Ok((to, from.len()))
+    Ok((to, count))
 }

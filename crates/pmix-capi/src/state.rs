@@ -45,6 +45,21 @@ pub(crate) struct OwnTool {
     pub(crate) asks_own_host: bool,
 }
 
+impl OwnTool {
+    /// Returns the role of a tool after its first init.
+    pub(crate) const fn new(tool: Tool, infos: Vec<Info<'static>>, launchers: Launchers) -> Self {
+        Self {
+            tool,
+            count: 1,
+            infos,
+            has_server: false,
+            launchers,
+            is_of_server: false,
+            asks_own_host: false,
+        }
+    }
+}
+
 impl State {
     const fn new() -> Self {
         Self {

@@ -187,32 +187,35 @@ fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
         }
         count_init(&mut state, &attributes)
     };
-    if let Some((name, is_looking)) = known {
-        if !is_looking {
-            return Ok(name);
+    match known {
+        Some((_, true)) => connect_again(&attributes)?,
+        Some((name, false)) => return Ok(name),
+        None => init_first(infos, &attributes)?,
+    }
+    crate::state::proc()
+}
+
+/// Searches for a server in a later init of a tool that is not connected.
+fn connect_again(attributes: &ToolAttributes) -> Result<()> {
+    let identity = state().tool.as_ref().map(|own| own.tool.identity());
+    let identity = identity.ok_or(Status::ERR_INIT)?.begun();
+    let connected = connect(&identity, attributes).and_then(|made| add_server(made, false));
+    match connected {
+        Err(status) if !attributes.is_optional => {
+            // A failed call does not count: the tool is in the same state as before.
+            end_one(|_| true);
+            Err(status)
         }
-        let identity = state().tool.as_ref().map(|own| own.tool.identity());
-        let identity = identity.ok_or(Status::ERR_INIT)?.begun();
-        let connected = connect(&identity, &attributes);
-        return match connected.and_then(|made| add_server(made, false)) {
-            Err(status) if !attributes.is_optional => {
-                // A failed call does not count: the tool is in the same state as before.
-                end_one(|_| true);
-                Err(status)
-            }
-            _ => crate::state::proc(),
-        };
+        _ => Ok(()),
     }
-    let mut tool = Tool::new().launcher(attributes.is_launcher);
-    if let Some(name) = &attributes.name {
-        tool = tool.name(name.clone());
-    }
-    if let Some(start) = thread_start() {
-        tool = tool.on_thread_start(start);
-    }
+}
+
+/// Makes this process a tool, with the connection and the server that its first init requests.
+fn init_first(infos: Vec<Info<'static>>, attributes: &ToolAttributes) -> Result<()> {
+    let mut tool = new_tool(attributes.name.clone()).launcher(attributes.is_launcher);
     let made = match attributes.connects {
         false => None,
-        true => match connect(&tool.identity(), &attributes) {
+        true => match connect(&tool.identity(), attributes) {
             Err(_) if attributes.is_optional => None,
             made => Some(made?),
         },
@@ -225,26 +228,17 @@ fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
     let unused = {
         let mut state = state();
         // Another thread may have initialized this process in the meantime.
-        match count_init(&mut state, &attributes) {
+        match count_init(&mut state, attributes) {
             Some(_) => Some(tool),
             None => {
-                state.tool = Some(OwnTool {
-                    tool,
-                    count: 1,
-                    infos,
-                    has_server: false,
-                    launchers: launchers(),
-                    is_of_server: false,
-                    asks_own_host: false,
-                });
+                state.tool = Some(OwnTool::new(tool, infos, launchers()));
                 None
             }
         }
     };
     match unused {
-        Some(tool) => {
-            let _ = tool.finalize();
-        }
+        Some(tool) => drop(tool.finalize()),
+        // A launcher without a server serves the processes that it starts.
         None if attributes.is_launcher && crate::state::client().is_err() => {
             if let Err(status) = serve(None) {
                 let _ = finalize();
@@ -253,7 +247,19 @@ fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
         }
         None => {}
     }
-    crate::state::proc()
+    Ok(())
+}
+
+/// Returns a tool without servers, whose threads have the binding of this process.
+fn new_tool(name: Option<Proc<'static>>) -> Tool {
+    let mut tool = Tool::new();
+    if let Some(name) = name {
+        tool = tool.name(name);
+    }
+    match thread_start() {
+        Some(start) => tool.on_thread_start(start),
+        None => tool,
+    }
 }
 
 /// Decrements the init count. Returns the tool if that was the last init and the tool may end.
@@ -306,18 +312,11 @@ fn let_server_attach(state: &mut State) {
     let Some((server, _)) = &state.server else {
         return;
     };
-    let mut tool = Tool::new().name(server.proc().clone());
-    if let Some(start) = thread_start() {
-        tool = tool.on_thread_start(start);
-    }
+    let tool = new_tool(Some(server.proc().clone()));
     state.tool = Some(OwnTool {
-        tool,
-        count: 1,
-        infos: Vec::new(),
-        has_server: false,
-        launchers: launchers(),
         is_of_server: true,
         asks_own_host: true,
+        ..OwnTool::new(tool, Vec::new(), launchers())
     });
 }
 
