@@ -48,13 +48,13 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    queue: VecDeque<Work>,
+    queue: VecDeque<QueuedWork>,
     num_threads: usize,
     num_idle: usize,
     is_closed: bool,
 }
 
-struct Work {
+struct QueuedWork {
     cancel: Cancel,
     run: Box<dyn FnOnce() + Send>,
 }
@@ -144,7 +144,7 @@ impl Helpers {
             result,
             cancel: cancel.clone(),
         };
-        self.queue(Work {
+        self.queue(QueuedWork {
             cancel,
             run: Box::new(run),
         })?;
@@ -156,7 +156,7 @@ impl Helpers {
         self.shared.state().num_threads > 0
     }
 
-    fn queue(&self, work: Work) -> Result<(), Error> {
+    fn queue(&self, work: QueuedWork) -> Result<(), Error> {
         let refused = |why: String| Error::from(ErrorDetail::new(Status::ERR_OUT_OF_RESOURCE, why));
         let name = self.shared.name;
         let mut state = self.shared.state();

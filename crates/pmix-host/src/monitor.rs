@@ -27,7 +27,7 @@
 //! page PMIx_Process_monitor(3).
 
 mod file;
-mod looks;
+mod file_checks;
 mod sample;
 mod used;
 
@@ -38,7 +38,7 @@ use pmix_server::upcall::Monitor;
 use pmix_types::{DataRange, ErrorDetail, Info, Nspace, Proc, Rank, Status, Text, Value, keys};
 
 use self::file::FileMonitor;
-use self::looks::Looks;
+use self::file_checks::FileChecks;
 use self::sample::Samples;
 use self::used::UsageMonitor;
 use crate::Error;
@@ -84,19 +84,19 @@ pub struct MonitorEvent {
 /// old.
 #[derive(Debug, Default)]
 pub struct MonitorService {
-    monitors: BTreeMap<CheckTime, Entry>,
+    monitors: BTreeMap<CheckTime, ActiveMonitor>,
     /// Number of monitors of each process.
     owners: BTreeMap<Proc<'static>, usize>,
     last: u64,
     samples: Samples,
-    looks: Looks,
+    checks: FileChecks,
 }
 
 /// The time of the next check of a monitor, and the monitor's number.
 type CheckTime = (Instant, u64);
 
 #[derive(Debug)]
-struct Entry {
+struct ActiveMonitor {
     owner: Proc<'static>,
     /// The name for cancellation (`PMIX_MONITOR_ID`).
     id: Option<Text<'static>>,
@@ -138,10 +138,10 @@ impl MonitorService {
         }
         // A cancellation, above, concerns only monitors of the caller, so it needs no permission.
         permit(&call.directives, user)?;
-        let common = Common::read(&call.directives)?;
+        let common = CommonDirectives::read(&call.directives)?;
         let (period, kind, found) = if call.monitor.key.is(keys::MONITOR_FILE) {
             let (period, mut monitor) = FileMonitor::read(&call.monitor, &call.directives)?;
-            monitor.begin(&mut self.looks, &call.proc)?;
+            monitor.begin(&mut self.checks, &call.proc)?;
             (Some(period), MonitorKind::File(monitor), Vec::new())
         } else {
             let monitor = UsageMonitor::read(&call.monitor, &call.directives)?;
@@ -154,7 +154,7 @@ impl MonitorService {
                 other => other,
             };
             let added = self.add(
-                Entry {
+                ActiveMonitor {
                     owner: call.proc.clone(),
                     id: common.id,
                     status,
@@ -164,9 +164,9 @@ impl MonitorService {
                 },
                 now,
             );
-            // The first look may have started a thread for a process that now has no monitor.
+            // The first check may have started a thread for a process that now has no monitor.
             if !self.owners.contains_key(&call.proc) {
-                self.looks.forget(&call.proc);
+                self.checks.forget(&call.proc);
             }
             added?;
         }
@@ -207,25 +207,25 @@ impl MonitorService {
     /// Performs due checks, and returns the resulting events.
     pub fn tick(&mut self, node: &LocalNode, now: Instant) -> Vec<MonitorEvent> {
         let mut all_due = Vec::new();
-        let asked = self.looks.last();
-        self.looks.drain();
+        let asked = self.checks.last();
+        self.checks.drain();
         while let Some(first) = self.monitors.first_entry()
             && first.key().0 <= now
         {
             let ((_, number), mut entry) = first.remove_entry();
             if let MonitorKind::File(monitor) = &mut entry.kind {
-                monitor.ask(&mut self.looks, &entry.owner);
+                monitor.request_check(&mut self.checks, &entry.owner);
             }
             all_due.push((number, entry));
         }
         // All due files are requested before the wait, so that one short wait serves all of them.
-        self.looks.wait(asked);
+        self.checks.wait(asked);
         let mut events = Vec::new();
         for (number, mut entry) in all_due {
             let found = match &mut entry.kind {
                 MonitorKind::File(monitor) => {
-                    let told = monitor.check(&mut self.looks, &entry.owner);
-                    told.map(|path| {
+                    let missed = monitor.check(&mut self.checks, &entry.owner);
+                    missed.map(|path| {
                         let path = Info::new(keys::MONITOR_FILE, Value::String(Some(path)));
                         let owner = Info::new(keys::EVENT_AFFECTED_PROC, entry.owner.clone());
                         vec![owner, path]
@@ -266,9 +266,9 @@ impl MonitorService {
         self.monitors.is_empty()
     }
 
-    fn add(&mut self, entry: Entry, now: Instant) -> Result<(), Error> {
+    fn add(&mut self, entry: ActiveMonitor, now: Instant) -> Result<(), Error> {
         let has = self.owners.get(&entry.owner).copied().unwrap_or(0);
-        let repeated = |other: &&Entry| other.owner == entry.owner && other.sends();
+        let repeated = |other: &&ActiveMonitor| other.owner == entry.owner && other.sends();
         let is_refused = has >= MOST_OF_ONE
             || self.monitors.len() >= MOST
             || (entry.sends() && self.monitors.values().filter(repeated).count() >= MOST_REPEATED);
@@ -287,7 +287,7 @@ impl MonitorService {
 
     fn cancel(&mut self, owner: &Proc<'_>, monitor: &Info<'_>) -> Result<(), Error> {
         let id = text(monitor)?;
-        let is_meant = |entry: &Entry| {
+        let is_meant = |entry: &ActiveMonitor| {
             entry.owner == *owner && id.as_ref().is_none_or(|id| entry.id.as_ref() == Some(id))
         };
         match (self.forget(is_meant), id) {
@@ -300,8 +300,8 @@ impl MonitorService {
     }
 
     /// Removes monitors, and returns their number.
-    fn forget(&mut self, is_meant: impl Fn(&Entry) -> bool) -> usize {
-        let (owners, looks) = (&mut self.owners, &mut self.looks);
+    fn forget(&mut self, is_meant: impl Fn(&ActiveMonitor) -> bool) -> usize {
+        let (owners, checks) = (&mut self.owners, &mut self.checks);
         let before = self.monitors.len();
         self.monitors.retain(|_, entry| {
             let stays = !is_meant(entry);
@@ -309,7 +309,7 @@ impl MonitorService {
                 *count -= 1;
                 if *count == 0 {
                     owners.remove(&entry.owner);
-                    looks.forget(&entry.owner);
+                    checks.forget(&entry.owner);
                 }
             }
             stays
@@ -328,14 +328,14 @@ impl MonitorKind {
     }
 }
 
-impl Entry {
+impl ActiveMonitor {
     const fn sends(&self) -> bool {
         matches!(self.kind, MonitorKind::Usage(_))
     }
 
     /// Returns the event with these infos. The source of a file alert is the process of the file. The source of usage
     /// data is the server, so the event has the measured processes as infos.
-    fn event(&self, said: Vec<Info<'static>>) -> MonitorEvent {
+    fn event(&self, details: Vec<Info<'static>>) -> MonitorEvent {
         let nspace = self.owner.nspace.clone();
         let (range, target) = match self.range {
             // Usage goes only to the requester; an alert goes to its whole job.
@@ -355,7 +355,7 @@ impl Entry {
         }
         let id = self.id.clone();
         infos.extend(id.map(|id| Info::new(keys::MONITOR_ID, Value::String(Some(id)))));
-        infos.extend(said);
+        infos.extend(details);
         MonitorEvent {
             status: self.status,
             observed: (!self.sends()).then(|| self.owner.clone()),
@@ -367,13 +367,13 @@ impl Entry {
 
 /// The directives that any monitor may have.
 #[derive(Debug, Default)]
-struct Common {
+struct CommonDirectives {
     id: Option<Text<'static>>,
     range: Option<DataRange>,
     rate: Option<Duration>,
 }
 
-impl Common {
+impl CommonDirectives {
     fn read(directives: &[Info<'_>]) -> Result<Self, Error> {
         let mut common = Self::default();
         for info in directives {
@@ -483,7 +483,7 @@ mod tests {
     use std::fs;
     use std::sync::Arc;
 
-    use super::looks::tests::Gate;
+    use super::file_checks::tests::Gate;
     use super::*;
 
     #[test]
@@ -493,15 +493,15 @@ mod tests {
         fs::write(&path, "1").unwrap();
         let gate = Arc::<Gate>::default();
         let mut service = MonitorService {
-            looks: Looks::with_gate(&gate, Duration::ZERO),
+            checks: FileChecks::with_gate(&gate, Duration::ZERO),
             ..MonitorService::default()
         };
         let owner = Proc::new("job", Rank::new(0));
         let file = Info::new(keys::MONITOR_FILE, format!("/hung{}", path.display()));
         let every = Info::new(keys::MONITOR_FILE_CHECK_TIME, 1_u32);
         let (period, mut monitor) = FileMonitor::read(&file, &[every]).unwrap();
-        monitor.begin(&mut service.looks, &owner).unwrap();
-        let entry = Entry {
+        monitor.begin(&mut service.checks, &owner).unwrap();
+        let entry = ActiveMonitor {
             owner: owner.clone(),
             id: None,
             status: Status::MONITOR_FILE_ALERT,
@@ -513,17 +513,17 @@ mod tests {
         let node = LocalNode::default();
         service.add(entry, now).unwrap();
         let mut num_told = || {
-            // The last look ends between two checks, so the next check finds its result without a wait.
+            // The last check ends between two checks, so the next check finds its result without a wait.
             gate.open();
-            while !service.looks.is_idle(&owner) {
-                service.looks.drain();
+            while !service.checks.is_idle(&owner) {
+                service.checks.drain();
             }
             gate.shut();
             now += period;
             service.tick(&node, now).len()
         };
         assert_eq!(num_told(), 0);
-        // Each check finds the result of the look that the previous one requested.
+        // Each check finds the result of the check that the previous one requested.
         assert_eq!([num_told(), num_told()], [1, 0]);
         fs::write(&path, "22").unwrap();
         assert_eq!([num_told(), num_told(), num_told()], [0, 1, 0]);
@@ -533,7 +533,7 @@ mod tests {
     #[test]
     fn the_name_of_a_monitor_is_as_long_as_a_key_at_most() {
         let read = |len: usize| {
-            let read = Common::read(&[Info::new(keys::MONITOR_ID, "x".repeat(len))]);
+            let read = CommonDirectives::read(&[Info::new(keys::MONITOR_ID, "x".repeat(len))]);
             read.map(|common| common.id.map_or(0, |id| id.len()))
                 .map_err(|error| error.status())
         };

@@ -30,7 +30,7 @@ pub use caller::Caller;
 pub use pending_lookup::LookupResult;
 pub use pubsub::{PubSub, PubSubLimits};
 
-type Found = Completion<Vec<Pdata<'static>>>;
+type LookupCompletion = Completion<Vec<Pdata<'static>>>;
 
 /// The service for publish, lookup and unpublish of the processes of a host, with the pending lookups.
 ///
@@ -40,7 +40,7 @@ type Found = Completion<Vec<Pdata<'static>>>;
 #[derive(Debug, Default)]
 pub struct PublishService {
     pubsub: PubSub<u64>,
-    waiting: HashMap<u64, Found>,
+    waiting: HashMap<u64, LookupCompletion>,
     last: u64,
 }
 
@@ -63,7 +63,7 @@ impl PublishService {
         match self.pubsub.publish(&caller, &call.infos) {
             Ok(looked) => {
                 done.succeed(());
-                looked.into_iter().for_each(|looked| self.tell(looked));
+                looked.into_iter().for_each(|looked| self.complete(looked));
             }
             Err(error) => done.fail(error.status()),
         }
@@ -73,7 +73,7 @@ impl PublishService {
     ///
     /// When the time has passed, a part of the keys is returned with `PMIX_ERR_PARTIAL_SUCCESS`. Without any data the
     /// status is `PMIX_ERR_NOT_FOUND`, or `PMIX_ERR_TIMEOUT` if the lookup waited.
-    pub fn lookup(&mut self, call: &Lookup, done: Found) {
+    pub fn lookup(&mut self, call: &Lookup, done: LookupCompletion) {
         let caller = Caller::of_upcall(&call.proc, &call.infos);
         self.last += 1;
         let now = Instant::now();
@@ -84,7 +84,7 @@ impl PublishService {
             Ok(looked) => {
                 // A result may be there already, and is passed to the completion of its token below.
                 self.waiting.insert(self.last, done);
-                looked.into_iter().for_each(|looked| self.tell(looked));
+                looked.into_iter().for_each(|looked| self.complete(looked));
             }
             Err(error) => done.fail(error.status()),
         }
@@ -108,7 +108,7 @@ impl PublishService {
     /// Completes the lookups whose time has passed.
     pub fn tick(&mut self, now: Instant) {
         let late = self.pubsub.handle_timeout(now);
-        late.into_iter().for_each(|looked| self.tell(looked));
+        late.into_iter().for_each(|looked| self.complete(looked));
     }
 
     /// Drops the lookups of a process that has terminated, and its data with the persistence `PMIX_PERSIST_PROC`.
@@ -133,7 +133,7 @@ impl PublishService {
         }
     }
 
-    fn tell(&mut self, looked: LookupResult<u64>) {
+    fn complete(&mut self, looked: LookupResult<u64>) {
         if let Some(done) = self.waiting.remove(&looked.token) {
             match looked.status {
                 Status::SUCCESS | Status::ERR_PARTIAL_SUCCESS => {

@@ -34,7 +34,7 @@ pub(super) struct FileId(usize);
 /// The files that streams are written to.
 #[derive(Default)]
 pub(super) struct Files {
-    queues: Vec<Option<Queue>>,
+    queues: Vec<Option<FileQueue>>,
     writers: Writers,
     /// The index of the queue that is tried first.
     first: usize,
@@ -62,7 +62,7 @@ pub(super) struct Failure {
 }
 
 /// A file and its pending bytes.
-struct Queue {
+struct FileQueue {
     path: PathBuf,
     file: Arc<File>,
     way: WriteMethod,
@@ -104,7 +104,7 @@ impl Files {
             queue.num_streams += 1;
             return FileId(place);
         }
-        let queue = Some(Queue {
+        let queue = Some(FileQueue {
             way: WriteMethod::of(&file),
             path,
             file,
@@ -193,7 +193,7 @@ impl Files {
 
     /// Returns the time at which a pipe, or a file that no thread accepted, must be retried.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let is_retried = |queue: &Queue| match queue.way {
+        let is_retried = |queue: &FileQueue| match queue.way {
             WriteMethod::NonBlocking => !queue.is_empty(),
             // A thread wakes the host itself when its write ends.
             WriteMethod::Blocking => queue.is_refused,
@@ -209,7 +209,7 @@ impl Files {
     /// that occupy the threads, since its own waiting time says nothing about the disk.
     pub(super) fn give_up(&mut self, patience: Duration, now: Instant) -> Vec<Failure> {
         let progress_since = self.writers.progress_since(now);
-        let is_late = |queue: &Queue| {
+        let is_late = |queue: &FileQueue| {
             let since = queue.stuck_since.unwrap_or(now);
             let since = match queue.way {
                 WriteMethod::Blocking => since.max(progress_since),
@@ -217,11 +217,11 @@ impl Files {
             };
             !queue.is_empty() && now.saturating_duration_since(since) >= patience
         };
-        let is_begun = |queue: &Queue| queue.writing.as_ref().is_some_and(Writing::has_begun);
+        let is_begun = |queue: &FileQueue| queue.writing.as_ref().is_some_and(Writing::has_begun);
         let mut late = self.queues.iter().flatten().filter(|queue| is_late(queue));
         self.writers.has_lost_thread |= late.any(is_begun);
         let has_lost_thread = self.writers.has_lost_thread;
-        let is_stuck = |queue: &Queue| {
+        let is_stuck = |queue: &FileQueue| {
             let is_tried = queue.way == WriteMethod::NonBlocking || is_begun(queue);
             is_late(queue) && (is_tried || has_lost_thread)
         };
@@ -232,7 +232,7 @@ impl Files {
             .collect();
         let lost = |files: &Self, id: FileId| {
             let queue = files.queues.get(id.0).and_then(Option::as_ref);
-            let num_bytes = queue.map_or(0, Queue::num_left);
+            let num_bytes = queue.map_or(0, FileQueue::num_left);
             io::Error::other(format!(
                 "it accepted no data for {} ms, and {num_bytes} bytes are lost",
                 patience.as_millis()
@@ -262,7 +262,7 @@ impl Files {
     }
 
     fn forget_if_done(&mut self, id: FileId) {
-        let is_done = |queue: &mut Queue| queue.num_streams == 0 && queue.num_waiting() == 0;
+        let is_done = |queue: &mut FileQueue| queue.num_streams == 0 && queue.num_waiting() == 0;
         let queue = self.queues.get_mut(id.0);
         if let Some(done) = queue.and_then(|queue| queue.take_if(is_done)) {
             self.writers.close(done);
@@ -272,8 +272,8 @@ impl Files {
 
 impl Writers {
     /// Closes a file in a thread, since closing may write to a disk. Returns its path.
-    fn close(&self, queue: Queue) -> PathBuf {
-        let Queue {
+    fn close(&self, queue: FileQueue) -> PathBuf {
+        let FileQueue {
             path, file, way, ..
         } = queue;
         if let (WriteMethod::Blocking, Some(helpers)) = (way, &self.helpers) {
@@ -297,7 +297,7 @@ impl Writers {
     }
 }
 
-impl Queue {
+impl FileQueue {
     /// Returns the number of bytes kept for the file.
     fn num_waiting(&self) -> usize {
         self.waiting.len() + self.writing.as_ref().map_or(0, Writing::len)

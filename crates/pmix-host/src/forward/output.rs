@@ -286,7 +286,7 @@ impl<'a> OutputForwarder<'a> {
             let sink = &mut self.sinks[kind];
             stream.queued = false;
             // The reader of the host has closed its end. The output then goes only to files and pulls.
-            stream.is_shown &= !sink.is_gone();
+            stream.is_shown &= !sink.is_closed();
             let mut read = Read::More;
             for _ in 0..READS_A_TURN {
                 let (piece, files) = (&mut self.piece, &mut self.files);
@@ -448,9 +448,9 @@ impl<'a> OutputForwarder<'a> {
     /// Writes as much as the sink accepts, and registers for writability if bytes remain.
     fn flush(&mut self, kind: usize, registry: &Registry) {
         let sink = &mut self.sinks[kind];
-        let was_gone = sink.is_gone();
+        let was_closed = sink.is_closed();
         sink.flush();
-        if sink.is_gone() && !was_gone {
+        if sink.is_closed() && !was_closed {
             let written = self.streams.iter().enumerate();
             let orphans = written.filter(|(_, s)| s.as_ref().is_some_and(|s| s.is_only_for(kind)));
             for index in orphans.map(|(index, _)| index).collect::<Vec<_>>() {

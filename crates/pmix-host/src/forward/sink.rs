@@ -32,7 +32,7 @@ pub(super) struct Sink<'a> {
     written: usize,
     /// Number of bytes written so far.
     total: u64,
-    gone: bool,
+    is_closed: bool,
 }
 
 /// The method of writing without blocking.
@@ -56,7 +56,7 @@ impl<'a> Sink<'a> {
             waiting: Vec::new(),
             written: 0,
             total: 0,
-            gone: false,
+            is_closed: false,
         }
     }
 
@@ -77,7 +77,7 @@ impl<'a> Sink<'a> {
     /// stays pending. A closed reader is detected by the next flush.
     pub(super) fn push(&mut self, mut bytes: &[u8]) {
         // Pending bytes are written first, to keep the order.
-        if bytes.len() >= DIRECT && !self.gone && self.write_waiting().is_ok() {
+        if bytes.len() >= DIRECT && !self.is_closed && self.write_waiting().is_ok() {
             while !bytes.is_empty() {
                 match self.way.write(self.fd, bytes) {
                     Ok(written) => {
@@ -131,20 +131,20 @@ impl<'a> Sink<'a> {
     }
 
     /// Returns `true` if the reader has closed the stream.
-    pub(super) fn is_gone(&self) -> bool {
-        self.gone
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
     }
 
     /// Drops the pending bytes.
     pub(super) fn discard(&mut self) {
-        self.gone = true;
+        self.is_closed = true;
         self.waiting.clear();
         self.written = 0;
     }
 
     /// Writes as much as there is room for.
     pub(super) fn flush(&mut self) {
-        if !self.gone
+        if !self.is_closed
             && let Err(e) = self.write_waiting()
             && e != Errno::AGAIN
         {
@@ -152,9 +152,9 @@ impl<'a> Sink<'a> {
             if e != Errno::PIPE {
                 tracing::error!("output is lost: {}", io::Error::from(e));
             }
-            self.gone = true;
+            self.is_closed = true;
         }
-        if self.gone {
+        if self.is_closed {
             self.waiting.clear();
             self.written = 0;
         }
@@ -314,7 +314,7 @@ mod tests {
         drop(reader);
         sink.buffer().push(0);
         sink.flush();
-        assert!(sink.is_gone());
+        assert!(sink.is_closed());
     }
 
     #[test]
@@ -324,7 +324,7 @@ mod tests {
         let mut sink = Sink::new(writer.as_fd());
         sink.buffer().extend_from_slice(b"x");
         sink.flush();
-        assert!(sink.is_gone() && sink.is_empty());
+        assert!(sink.is_closed() && sink.is_empty());
     }
 
     #[test]

@@ -26,11 +26,11 @@ pub struct StdinPipe {
 struct Piece {
     bytes: Arc<[u8]>,
     written: usize,
-    done: Option<Done>,
+    done: Option<PieceCompletion>,
 }
 
 /// The callback for the result.
-type Done = Box<dyn FnOnce(Status) + Send>;
+type PieceCompletion = Box<dyn FnOnce(Status) + Send>;
 
 impl StdinPipe {
     /// Takes the pipe of a process, and registers it with a poll under a token.
@@ -79,7 +79,7 @@ impl StdinPipe {
         self.add(bytes, Some(Box::new(done)));
     }
 
-    fn add(&mut self, bytes: Arc<[u8]>, done: Option<Done>) {
+    fn add(&mut self, bytes: Arc<[u8]>, done: Option<PieceCompletion>) {
         self.waiting.push_back(Piece {
             bytes,
             written: 0,
@@ -99,7 +99,7 @@ impl StdinPipe {
         while let Some(piece) = self.waiting.front_mut() {
             let Some(pipe) = self.pipe.as_mut().filter(|_| !piece.is_written()) else {
                 let piece = self.waiting.pop_front();
-                piece.into_iter().for_each(Piece::answer);
+                piece.into_iter().for_each(Piece::complete);
                 continue;
             };
             match pipe.write(&piece.bytes[piece.written..]) {
@@ -122,7 +122,7 @@ impl Piece {
         self.written == self.bytes.len()
     }
 
-    fn answer(self) {
+    fn complete(self) {
         let is_written = self.is_written();
         match self.done {
             Some(done) if is_written => done(Status::SUCCESS),

@@ -443,8 +443,11 @@ impl<T> GroupConstruct<T> {
 
     /// Returns the processes whose end affects this construct and that were not returned before.
     pub(super) fn take_new_concerned(&mut self) -> Vec<Proc<'static>> {
-        let said = std::mem::replace(&mut self.num_reported, self.concerned_by.len());
-        self.concerned_by.get(said..).unwrap_or_default().to_vec()
+        let num_reported = std::mem::replace(&mut self.num_reported, self.concerned_by.len());
+        self.concerned_by
+            .get(num_reported..)
+            .unwrap_or_default()
+            .to_vec()
     }
 
     /// Returns all processes whose end affects or affected this construct, whole jobs by their wildcards.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pmix_types::{Info, Proc, Status, Text, Value, keys};
 
-use super::looks::{FileState, LookId, Looks};
+use super::file_checks::{FileCheckId, FileChecks, FileState};
 use super::{error, number, text, wrong};
 use crate::Error;
 
@@ -33,8 +33,8 @@ pub(super) struct FileMonitor {
     /// Number of consecutive checks without a sign of life.
     missed: u32,
     seen: Option<FileState>,
-    /// The last look at the file.
-    look: Option<LookId>,
+    /// The last check at the file.
+    last_check: Option<FileCheckId>,
     /// `true` if the check was requested before the last deadline.
     is_late: bool,
     /// The result of the previous check, if it completed after the last deadline.
@@ -91,7 +91,7 @@ impl FileMonitor {
             drops,
             missed: 0,
             seen: None,
-            look: None,
+            last_check: None,
             is_late: false,
             late: None,
         };
@@ -102,30 +102,34 @@ impl FileMonitor {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Looks::ask`].
-    pub(super) fn begin(&mut self, looks: &mut Looks, owner: &Proc<'static>) -> Result<(), Error> {
-        looks.drain();
-        let (before, will_end) = (looks.last(), looks.is_idle(owner));
-        let look = looks.ask(owner, &self.path)?;
-        self.look = Some(look);
+    /// Returns the errors of [`FileChecks::request`].
+    pub(super) fn begin(
+        &mut self,
+        checks: &mut FileChecks,
+        owner: &Proc<'static>,
+    ) -> Result<(), Error> {
+        checks.drain();
+        let (before, will_end) = (checks.last(), checks.is_idle(owner));
+        let last_check = checks.request(owner, &self.path)?;
+        self.last_check = Some(last_check);
         // A thread with open checks may be blocked by a file system, and the request must not wait for it.
         if will_end {
-            looks.wait(before);
-            self.seen = looks.take(owner, look).flatten();
+            checks.wait(before);
+            self.seen = checks.take(owner, last_check).flatten();
         }
         Ok(())
     }
 
-    /// Stores the result of the last look if the previous check did not find it, and requests another look unless the
-    /// last one is still running.
-    pub(super) fn ask(&mut self, looks: &mut Looks, owner: &Proc<'static>) {
-        self.is_late = self.look.is_some_and(|look| looks.is_open(owner, look));
+    /// Stores the result of the last requested check if it was late, and requests another one unless the last one is
+    /// still running.
+    pub(super) fn request_check(&mut self, checks: &mut FileChecks, owner: &Proc<'static>) {
+        self.is_late = self.last_check.is_some_and(|id| checks.is_open(owner, id));
         if self.is_late {
             return;
         }
-        self.late = self.look.and_then(|look| looks.take(owner, look));
-        self.look = looks
-            .ask(owner, &self.path)
+        self.late = self.last_check.and_then(|id| checks.take(owner, id));
+        self.last_check = checks
+            .request(owner, &self.path)
             .inspect_err(|error| tracing::debug!("cannot check a monitored file: {error}"))
             .ok();
     }
@@ -138,18 +142,18 @@ impl FileMonitor {
     /// permitted number; `a_file_without_changes_causes_one_alert`.
     pub(super) fn check(
         &mut self,
-        looks: &mut Looks,
+        checks: &mut FileChecks,
         owner: &Proc<'static>,
     ) -> Option<Text<'static>> {
         let late = self.late.take();
-        let look = self.look.and_then(|look| looks.take(owner, look));
-        // A result that came late shows a change as well.
-        let look = look.or(late);
+        let result = self.last_check.and_then(|id| checks.take(owner, id));
+        // A late result shows a change as well.
+        let result = result.or(late);
         // The check could not be requested, which says nothing about the file.
-        if look.is_none() && !self.is_late {
+        if result.is_none() && !self.is_late {
             return None;
         }
-        let seen = look.flatten();
+        let seen = result.flatten();
         // A missing file shows no sign of life; one that was created does.
         let lives = match (self.seen, seen) {
             (_, None) => false,
@@ -160,7 +164,7 @@ impl FileMonitor {
                     || (self.signs.modification && before.modification != now.modification)
             }
         };
-        if look.is_some() {
+        if result.is_some() {
             self.seen = seen;
         }
         if lives {
@@ -168,9 +172,9 @@ impl FileMonitor {
             return None;
         }
         // One silence causes one alert.
-        let is_told = self.missed > self.drops;
+        let is_reported = self.missed > self.drops;
         self.missed = self.missed.saturating_add(1);
-        let is_due = !is_told && self.missed > self.drops;
+        let is_due = !is_reported && self.missed > self.drops;
         is_due.then(|| Text::new(self.path.as_os_str().as_bytes().to_vec()))
     }
 }
@@ -180,21 +184,21 @@ mod tests {
     use std::fs;
     use std::sync::Arc;
 
-    use super::super::looks::tests::Gate;
+    use super::super::file_checks::tests::Gate;
     use super::*;
 
     /// A monitor and the threads for it.
     struct Watch {
         monitor: FileMonitor,
-        looks: Looks,
+        checks: FileChecks,
     }
 
     impl Watch {
         fn check(&mut self) -> Option<Text<'static>> {
-            let before = self.looks.last();
-            self.monitor.ask(&mut self.looks, &owner());
-            self.looks.wait(before);
-            self.monitor.check(&mut self.looks, &owner())
+            let before = self.checks.last();
+            self.monitor.request_check(&mut self.checks, &owner());
+            self.checks.wait(before);
+            self.monitor.check(&mut self.checks, &owner())
         }
     }
 
@@ -206,10 +210,10 @@ mod tests {
         let monitor = Info::new(keys::MONITOR_FILE, path);
         let read = FileMonitor::read(&monitor, directives);
         let (period, mut monitor) = read.map_err(|error| error.status())?;
-        let mut looks = Looks::patient();
-        let begun = monitor.begin(&mut looks, &owner());
+        let mut checks = FileChecks::patient();
+        let begun = monitor.begin(&mut checks, &owner());
         begun.map_err(|error| error.status())?;
-        Ok((period, Watch { monitor, looks }))
+        Ok((period, Watch { monitor, checks }))
     }
 
     fn every(seconds: u32) -> Info<'static> {
@@ -229,15 +233,15 @@ mod tests {
         assert_eq!(monitor.check(), None);
         fs::write(&path, "1").unwrap();
         assert_eq!([monitor.check(), monitor.check()], [None, None]);
-        let told = Some(Text::from(name));
-        assert_eq!([monitor.check(), monitor.check()], [told.clone(), None]);
+        let reported = Some(Text::from(name));
+        assert_eq!([monitor.check(), monitor.check()], [reported.clone(), None]);
         // The file is written without growth.
         fs::write(&path, "2").unwrap();
         assert_eq!(monitor.check(), None);
         fs::write(&path, "22").unwrap();
         assert_eq!([monitor.check(), monitor.check()], [None, None]);
         fs::remove_file(&path).unwrap();
-        assert_eq!([monitor.check(), monitor.check()], [told, None]);
+        assert_eq!([monitor.check(), monitor.check()], [reported, None]);
     }
 
     #[test]
@@ -245,19 +249,19 @@ mod tests {
         let gate = Arc::<Gate>::default();
         let monitor = Info::new(keys::MONITOR_FILE, "/hung/absent");
         let (_, mut monitor) = FileMonitor::read(&monitor, &[every(1)]).unwrap();
-        let mut looks = Looks::with_gate(&gate, Duration::ZERO);
-        monitor.begin(&mut looks, &owner()).unwrap();
-        let mut watch = Watch { monitor, looks };
-        let told = Some(Text::from("/hung/absent"));
-        // The first look is still running, so no other is requested.
-        assert_eq!([watch.check(), watch.check()], [told, None]);
-        assert_eq!(watch.looks.last(), 1);
+        let mut checks = FileChecks::with_gate(&gate, Duration::ZERO);
+        monitor.begin(&mut checks, &owner()).unwrap();
+        let mut watch = Watch { monitor, checks };
+        let reported = Some(Text::from("/hung/absent"));
+        // The first check is still running, so no other is requested.
+        assert_eq!([watch.check(), watch.check()], [reported, None]);
+        assert_eq!(watch.checks.last(), 1);
         gate.open();
-        while watch.looks.is_open(&owner(), 1) {
-            watch.looks.drain();
+        while watch.checks.is_open(&owner(), 1) {
+            watch.checks.drain();
         }
         watch.check();
-        assert_eq!(watch.looks.last(), 2);
+        assert_eq!(watch.checks.last(), 2);
     }
 
     #[test]

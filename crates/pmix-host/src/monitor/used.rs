@@ -19,7 +19,7 @@ const MOST_FIGURES: usize = 256;
 /// The monitor of resource usage.
 #[derive(Debug)]
 pub(super) struct UsageMonitor {
-    kind: Kind,
+    kind: UsageKind,
     wanted: Wanted,
     /// `true` if the request wants an array of a statistics type instead of infos.
     is_typed: bool,
@@ -27,7 +27,7 @@ pub(super) struct UsageMonitor {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum UsageKind {
     Processes,
     Node,
     Disks,
@@ -54,10 +54,10 @@ impl UsageMonitor {
     /// `PMIX_ERR_OUT_OF_RESOURCE` for too many targets or figures.
     pub(super) fn read(monitor: &Info<'_>, directives: &[Info<'_>]) -> Result<Self, Error> {
         let (kind, own_type) = match monitor.key.as_text().as_str() {
-            Some(keys::MONITOR_PROC_RESOURCE_USAGE) => (Kind::Processes, DataType::PROC_STATS),
-            Some(keys::MONITOR_NODE_RESOURCE_USAGE) => (Kind::Node, DataType::NODE_STATS),
-            Some(keys::MONITOR_DISK_RESOURCE_USAGE) => (Kind::Disks, DataType::DISK_STATS),
-            Some(keys::MONITOR_NET_RESOURCE_USAGE) => (Kind::Interfaces, DataType::NET_STATS),
+            Some(keys::MONITOR_PROC_RESOURCE_USAGE) => (UsageKind::Processes, DataType::PROC_STATS),
+            Some(keys::MONITOR_NODE_RESOURCE_USAGE) => (UsageKind::Node, DataType::NODE_STATS),
+            Some(keys::MONITOR_DISK_RESOURCE_USAGE) => (UsageKind::Disks, DataType::DISK_STATS),
+            Some(keys::MONITOR_NET_RESOURCE_USAGE) => (UsageKind::Interfaces, DataType::NET_STATS),
             _ => {
                 let message = format!("{} is not supported by this host", monitor.key);
                 return Err(error(Status::ERR_NOT_SUPPORTED, message));
@@ -95,7 +95,7 @@ impl UsageMonitor {
             let message = format!("the named nodes do not include {}", node.name);
             return Err(error(Status::ERR_NOT_FOUND, message));
         }
-        if self.kind == Kind::Processes {
+        if self.kind == UsageKind::Processes {
             let procs = self.targets.processes(node);
             // A node may have no processes, but a named process must exist.
             if procs.is_empty() && self.targets.names_processes() {
@@ -136,21 +136,21 @@ impl UsageMonitor {
     fn of_node(&self, stats: NodeStats<'static>) -> Vec<Info<'static>> {
         let at = stats.sample_time.tv_sec;
         match (self.kind, self.is_typed) {
-            (Kind::Disks, false) => {
+            (UsageKind::Disks, false) => {
                 let disks = stats.diskstats.iter();
                 disks.map(|disk| of_disk(disk, &self.wanted, at)).collect()
             }
-            (Kind::Interfaces, false) => {
+            (UsageKind::Interfaces, false) => {
                 let nets = stats.netstats.iter();
                 nets.map(|net| of_interface(net, &self.wanted, at))
                     .collect()
             }
             (_, false) => vec![of_node(&stats, &self.wanted)],
-            (Kind::Disks, true) => {
+            (UsageKind::Disks, true) => {
                 let disks = DataArray::DiskStats(stats.diskstats);
                 vec![array(keys::DISK_RESOURCE_USAGE, disks)]
             }
-            (Kind::Interfaces, true) => {
+            (UsageKind::Interfaces, true) => {
                 let nets = DataArray::NetStats(stats.netstats);
                 vec![array(keys::NETWORK_RESOURCE_USAGE, nets)]
             }
@@ -375,10 +375,12 @@ mod tests {
             };
             let monitor = UsageMonitor::read(&monitor, &[]).unwrap();
             let measured = monitor.measure(&node, &mut Samples::default(), Instant::now());
-            let told = measured.map_err(|error| error.status())?;
-            let all = told.iter().filter_map(|info| info.value.as_infos().ok());
+            let measured = measured.map_err(|error| error.status())?;
+            let all = measured
+                .iter()
+                .filter_map(|info| info.value.as_infos().ok());
             let with = all.filter(|infos| infos.iter().any(|info| info.key.is(keys::PROC_PSS)));
-            Ok::<_, Status>((told.len(), with.count()))
+            Ok::<_, Status>((measured.len(), with.count()))
         };
         let pss = || vec![Info::new(keys::PROC_PSS, true)];
         assert_eq!(of(pss(), 2), Ok((2, 2)));

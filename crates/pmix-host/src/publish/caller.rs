@@ -120,7 +120,7 @@ fn same(a: Option<u32>, b: Option<u32>) -> bool {
 
 /// A published datum.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Item {
+pub(super) struct PublishedItem {
     pub(super) publisher: Caller,
     /// The data, shared by all its readers without a copy.
     pub(super) data: Arc<Pdata<'static>>,
@@ -141,7 +141,7 @@ pub(super) enum Visibility {
     Open,
 }
 
-impl Item {
+impl PublishedItem {
     /// Returns the visibility for a caller that looks among the publishers in a range (PMIx Standard,
     /// "Retrieval rules for published data").
     pub(super) fn seen_by(&self, caller: &Caller, among: &Range) -> Visibility {

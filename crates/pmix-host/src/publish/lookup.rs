@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use pmix_types::{DataRange, Info, Key, Persistence, Status, Text};
 
-use super::caller::{Caller, Item, Visibility};
+use super::caller::{Caller, PublishedItem, Visibility};
 use super::directives::Directives;
-use super::pending_lookup::{Found, LookupResult, PendingLookup, Search};
+use super::pending_lookup::{FoundDatum, LookupResult, PendingLookup, Search};
 use super::pubsub::{PubSub, owned, range_of};
 use crate::Error;
 
@@ -55,12 +55,12 @@ impl<T> PubSub<T> {
         // A lookup that does not wait is completed below with whatever is there.
         if enough > 0 {
             let keys = waiting.keys();
-            let there = keys.filter(|key| !self.lacks(key, &waiting.wanted));
-            let there: Vec<_> = there.cloned().collect();
-            there.iter().for_each(|key| waiting.note(key, false));
+            let found = keys.filter(|key| !self.lacks(key, &waiting.wanted));
+            let found: Vec<_> = found.cloned().collect();
+            found.iter().for_each(|key| waiting.note(key, false));
         }
         if waiting.has_enough() {
-            return Ok(Some(self.answer(waiting)));
+            return Ok(Some(self.complete(waiting)));
         }
         self.check_waiting(&waiting.wanted)?;
         self.waiting.add(waiting);
@@ -80,25 +80,25 @@ impl<T> PubSub<T> {
 
     /// Returns the published values of the wanted keys, and their positions. A repeated key is looked up
     /// once.
-    fn find(&self, wanted: &Search) -> (Found, Vec<u64>) {
-        let mut found = Found::default();
+    fn find(&self, wanted: &Search) -> (FoundDatum, Vec<u64>) {
+        let mut found = FoundDatum::default();
         let mut numbers = Vec::new();
         let mut known = HashMap::new();
         for key in &wanted.keys {
             let seen = known.entry(key);
             match *seen.or_insert_with(|| self.find_key(key, wanted)) {
-                Seen::Open(number, item) => {
+                KeyLookup::Open(number, item) => {
                     found.data.push(Arc::clone(&item.data));
                     numbers.push(number);
                 }
-                Seen::Denied => found.num_denied += 1,
-                Seen::Nothing => {}
+                KeyLookup::Denied => found.num_denied += 1,
+                KeyLookup::Nothing => {}
             }
         }
         (found, numbers)
     }
 
-    fn find_key(&self, key: &Key<'_>, wanted: &Search) -> Seen<'_> {
+    fn find_key(&self, key: &Key<'_>, wanted: &Search) -> KeyLookup<'_> {
         let mut is_denied = false;
         let mut items = self.under(key.as_bytes());
         // The Standard leaves the choice open; the oldest readable data are returned.
@@ -108,15 +108,15 @@ impl<T> PubSub<T> {
             visibility == Visibility::Open
         });
         match open {
-            Some((number, item)) => Seen::Open(number, item),
-            None if is_denied => Seen::Denied,
-            None => Seen::Nothing,
+            Some((number, item)) => KeyLookup::Open(number, item),
+            None if is_denied => KeyLookup::Denied,
+            None => KeyLookup::Nothing,
         }
     }
 
     /// Returns `true` if a lookup finds no value of a key.
     fn lacks(&self, key: &Key<'_>, wanted: &Search) -> bool {
-        matches!(self.find_key(key, wanted), Seen::Nothing)
+        matches!(self.find_key(key, wanted), KeyLookup::Nothing)
     }
 
     /// Updates the lookups with this key after its data changed. Returns them, the oldest first.
@@ -133,7 +133,7 @@ impl<T> PubSub<T> {
     }
 
     /// Completes a lookup with the published values; values for the first reader are removed.
-    fn answer(&mut self, waiting: PendingLookup<T>) -> LookupResult<T> {
+    fn complete(&mut self, waiting: PendingLookup<T>) -> LookupResult<T> {
         let (found, numbers) = self.find(&waiting.wanted);
         // Data for the first reader go after the search, so that a repeated key finds them each time.
         for number in numbers {
@@ -155,16 +155,16 @@ impl<T> PubSub<T> {
         let naming = keys.iter().flat_map(|key| self.key_changed(key));
         // The order of arrival decides which lookup is the first reader.
         let naming: BTreeSet<_> = naming.collect();
-        let mut answered = Vec::new();
+        let mut completed = Vec::new();
         for id in naming {
             let waiting = self.waiting.get(id);
             if waiting.is_some_and(PendingLookup::has_enough)
                 && let Some(waiting) = self.waiting.take(id)
             {
-                answered.push(self.answer(waiting));
+                completed.push(self.complete(waiting));
             }
         }
-        answered
+        completed
     }
 
     /// Ends the lookups whose time has passed, with `PMIX_ERR_TIMEOUT`.
@@ -187,9 +187,9 @@ impl<T> PubSub<T> {
 
 /// The result of the search for a key.
 #[derive(Clone, Copy)]
-enum Seen<'s> {
+enum KeyLookup<'s> {
     /// An item that the caller may read.
-    Open(u64, &'s Item),
+    Open(u64, &'s PublishedItem),
     /// An item exists, but the caller may not read it.
     Denied,
     Nothing,

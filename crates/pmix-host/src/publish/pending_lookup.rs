@@ -198,14 +198,14 @@ impl<T> PendingLookups<T> {
 
 /// The published values for a lookup.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundDatum {
     /// The readable values, in the order of the keys.
     pub(super) data: Vec<Arc<Pdata<'static>>>,
     /// Number of further values without permission to read.
     pub(super) num_denied: usize,
 }
 
-impl Found {
+impl FoundDatum {
     /// Returns the status for this result according to the Standard.
     pub(super) fn status(&self, num_keys: usize) -> Status {
         match (self.data.len(), self.num_denied) {

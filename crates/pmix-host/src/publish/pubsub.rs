@@ -11,7 +11,7 @@ use pmix_types::{
     DataRange, Info, IntoOwned, Key, Nspace, Pdata, Persistence, Proc, Rank, Status, Text,
 };
 
-use super::caller::{Caller, Item, Range};
+use super::caller::{Caller, PublishedItem, Range};
 use super::directives::{Directives, is_key};
 use super::pending_lookup::{LookupResult, PendingLookups};
 use crate::Error;
@@ -50,7 +50,7 @@ impl Default for PubSubLimits {
 pub struct PubSub<T> {
     pub(super) limits: PubSubLimits,
     /// The data in the order of publication.
-    pub(super) items: BTreeMap<u64, Item>,
+    pub(super) items: BTreeMap<u64, PublishedItem>,
     pub(super) by_key: HashMap<Key<'static>, BTreeSet<u64>>,
     pub(super) by_publisher: BTreeMap<Proc<'static>, BTreeSet<u64>>,
     next: u64,
@@ -101,7 +101,7 @@ impl<T> PubSub<T> {
         }
         let range = range_of(data_range, publisher, directives.listed)?;
         let names = range.num_names() + directives.access.as_ref().map_or(0, |a| a.len());
-        let item = |info: &&Info<'_>| Item {
+        let item = |info: &&Info<'_>| PublishedItem {
             publisher: publisher.clone(),
             data: Arc::new(Pdata {
                 proc: publisher.proc.clone(),
@@ -124,7 +124,7 @@ impl<T> PubSub<T> {
     }
 
     /// Checks that data of one publisher can be published.
-    fn check(&self, items: &[Item]) -> Result<(), Error> {
+    fn check(&self, items: &[PublishedItem]) -> Result<(), Error> {
         let Some(first) = items.first() else {
             return Err(Error::bad("no data to publish: all infos are directives"));
         };
@@ -143,7 +143,8 @@ impl<T> PubSub<T> {
             }
         }
         let most = self.limits.ranges_per_key;
-        let num_ranges = |item: &Item| self.by_key.get(item.key()).map_or(0, BTreeSet::len);
+        let num_ranges =
+            |item: &PublishedItem| self.by_key.get(item.key()).map_or(0, BTreeSet::len);
         if let Some(item) = items.iter().find(|item| num_ranges(item) >= most) {
             return Err(Error::new(
                 Status::ERR_OUT_OF_RESOURCE,
@@ -167,7 +168,7 @@ impl<T> PubSub<T> {
         Ok(())
     }
 
-    fn insert(&mut self, item: Item) {
+    fn insert(&mut self, item: PublishedItem) {
         let number = self.next;
         self.next += 1;
         let publisher = item.publisher.proc.clone();
@@ -208,13 +209,13 @@ impl<T> PubSub<T> {
     }
 
     /// Returns the data under a key, the oldest first.
-    pub(super) fn under(&self, key: &[u8]) -> impl Iterator<Item = (u64, &Item)> {
+    pub(super) fn under(&self, key: &[u8]) -> impl Iterator<Item = (u64, &PublishedItem)> {
         let numbers = self.by_key.get(key).into_iter().flatten();
         numbers.filter_map(|number| Some((*number, self.items.get(number)?)))
     }
 
     /// Returns the data of a process, the oldest first.
-    fn of_publisher(&self, proc: &Proc<'static>) -> impl Iterator<Item = (u64, &Item)> {
+    fn of_publisher(&self, proc: &Proc<'static>) -> impl Iterator<Item = (u64, &PublishedItem)> {
         let numbers = self.by_publisher.get(proc).into_iter().flatten();
         numbers.filter_map(|number| Some((*number, self.items.get(number)?)))
     }
@@ -237,10 +238,10 @@ impl<T> PubSub<T> {
         let everything = keys.is_empty() && directives.range.is_none();
         let data_range = directives.range.unwrap_or(DataRange::SESSION);
         let range = range_of(data_range, publisher, directives.listed)?;
-        let own = |item: &Item| {
+        let own = |item: &PublishedItem| {
             item.publisher.proc == publisher.proc && (everything || item.range == range)
         };
-        let gone: Vec<_> = match keys.is_empty() {
+        let removed: Vec<_> = match keys.is_empty() {
             true => {
                 let items = self.of_publisher(&publisher.proc);
                 items
@@ -257,7 +258,7 @@ impl<T> PubSub<T> {
                     .collect()
             }
         };
-        self.remove_items(gone);
+        self.remove_items(removed);
         Ok(())
     }
 
@@ -272,9 +273,9 @@ impl<T> PubSub<T> {
     pub fn proc_ended(&mut self, proc: &Proc<'_>) -> Vec<T> {
         let proc = proc.clone().into_owned();
         let items = self.of_publisher(&proc);
-        let gone = items.filter(|(_, item)| item.persistence == Persistence::PROC);
-        let gone = gone.map(|(number, _)| number).collect();
-        self.remove_items(gone);
+        let removed = items.filter(|(_, item)| item.persistence == Persistence::PROC);
+        let removed = removed.map(|(number, _)| number).collect();
+        self.remove_items(removed);
         self.waiting.stop_proc(&proc)
     }
 
@@ -290,19 +291,19 @@ impl<T> PubSub<T> {
                 dies || matches!(item.range, Range::Proc(_) | Range::Nspace(_))
             })
         };
-        let gone = own.flat_map(|(_, numbers)| numbers).filter(goes);
-        let gone = gone.copied().collect();
-        self.remove_items(gone);
+        let removed = own.flat_map(|(_, numbers)| numbers).filter(goes);
+        let removed = removed.copied().collect();
+        self.remove_items(removed);
         self.waiting.stop_job(nspace)
     }
 
     /// Unpublishes data with at most the persistence of the session when the session with this number has ended.
     pub fn session_ended(&mut self, session: u32) {
-        let gone = self.items.iter().filter(|(_, item)| {
+        let removed = self.items.iter().filter(|(_, item)| {
             item.publisher.session == Some(session) && item.persistence != Persistence::INDEF
         });
-        let gone = gone.map(|(number, _)| *number).collect();
-        self.remove_items(gone);
+        let removed = removed.map(|(number, _)| *number).collect();
+        self.remove_items(removed);
     }
 
     /// Returns the number of published data and of pending lookups.

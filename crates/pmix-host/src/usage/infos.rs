@@ -50,12 +50,12 @@ impl Wanted {
 }
 
 /// The requested figures, after those that are always present.
-struct Figures<'w> {
+struct UsageValues<'w> {
     wanted: &'w Wanted,
     infos: Vec<Info<'static>>,
 }
 
-impl Figures<'_> {
+impl UsageValues<'_> {
     fn add(&mut self, key: &'static str, value: Value<'static>) {
         if self.wanted.has(key) {
             self.infos.push(Info::new(key, value));
@@ -71,7 +71,7 @@ pub fn of_process(stats: &ProcStats<'_>, wanted: &Wanted) -> Info<'static> {
         Info::new(keys::PROC_PID, Value::Pid(stats.pid)),
     ];
     infos.extend(name(keys::HOSTNAME, stats.node.as_ref()));
-    let mut figures = Figures { wanted, infos };
+    let mut figures = UsageValues { wanted, infos };
     let command = stats.cmd.clone().map(IntoOwned::into_owned);
     let state = char::from(stats.state).to_string();
     figures.add(keys::CMD_LINE, Value::String(command));
@@ -99,7 +99,7 @@ pub fn of_process(stats: &ProcStats<'_>, wanted: &Wanted) -> Info<'static> {
 pub fn of_node(stats: &NodeStats<'_>, wanted: &Wanted) -> Info<'static> {
     let infos = name(keys::HOSTNAME, stats.node.as_ref());
     let infos = infos.into_iter().collect();
-    let mut figures = Figures { wanted, infos };
+    let mut figures = UsageValues { wanted, infos };
     for (key, figure) in [
         (keys::NODE_LOAD_AVG, stats.la),
         (keys::NODE_LOAD_AVG5, stats.la5),
@@ -150,7 +150,7 @@ pub fn of_node(stats: &NodeStats<'_>, wanted: &Wanted) -> Info<'static> {
 pub fn of_disk(stats: &DiskStats<'_>, wanted: &Wanted, at: i64) -> Info<'static> {
     let infos = name(keys::DISK_ID, stats.disk.as_ref());
     let infos = infos.into_iter().collect();
-    let mut figures = Figures { wanted, infos };
+    let mut figures = UsageValues { wanted, infos };
     for (key, figure) in [
         (keys::DISK_READ_COMPLETED, stats.num_reads_completed),
         (keys::DISK_READ_MERGED, stats.num_reads_merged),
@@ -175,7 +175,7 @@ pub fn of_disk(stats: &DiskStats<'_>, wanted: &Wanted, at: i64) -> Info<'static>
 pub fn of_interface(stats: &NetStats<'_>, wanted: &Wanted, at: i64) -> Info<'static> {
     let infos = name(keys::NETWORK_ID, stats.net_interface.as_ref());
     let infos = infos.into_iter().collect();
-    let mut figures = Figures { wanted, infos };
+    let mut figures = UsageValues { wanted, infos };
     for (key, figure) in [
         (keys::NET_RECVD_BYTES, stats.num_bytes_recvd),
         (keys::NET_RECVD_PCKTS, stats.num_packets_recvd),
@@ -253,14 +253,14 @@ mod tests {
             pss: 1.5,
             ..process()
         };
-        let told = [
+        let found = [
             (of_process(&measured, &all), 15),
             (of_process(&process(), &all), 14),
             (of_node(&node, &all), 15),
             (of_disk(&disk, &all, 5), 13),
             (of_interface(&net, &all, 5), 8),
         ];
-        for (info, len) in told {
+        for (info, len) in found {
             let figures = inner(&info);
             assert_eq!(figures.len(), len, "{figures:?}");
             for (key, data_type) in figures {
@@ -285,8 +285,8 @@ mod tests {
             )]))),
         ];
         for wanted in wanted {
-            let told = inner(&of_process(&process(), &wanted));
-            let keys: Vec<_> = told.iter().map(|(key, _)| key.as_str()).collect();
+            let found = inner(&of_process(&process(), &wanted));
+            let keys: Vec<_> = found.iter().map(|(key, _)| key.as_str()).collect();
             assert_eq!(
                 keys,
                 [keys::PROCID, keys::PROC_PID, keys::HOSTNAME, keys::PROC_RSS]

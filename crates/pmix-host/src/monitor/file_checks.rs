@@ -36,66 +36,70 @@ pub(super) struct FileState {
 /// The function that checks a file; `None` if the file does not exist.
 type CheckFn = dyn Fn(&Path) -> Option<FileState> + Send + Sync;
 
-/// The id of a look, that is, a check of a file by a thread.
-pub(super) type LookId = u64;
+/// The id of a check of a file by a thread.
+pub(super) type FileCheckId = u64;
 
 /// The threads that check files, by process.
-pub(super) struct Looks {
-    look: Arc<CheckFn>,
+pub(super) struct FileChecks {
+    check_file: Arc<CheckFn>,
     threads: BTreeMap<Proc<'static>, Thread>,
     wait: Duration,
     /// The count of threads: each holds a clone.
     running: Arc<()>,
-    last: LookId,
-    answer: Sender<(LookId, Option<FileState>)>,
-    answers: Receiver<(LookId, Option<FileState>)>,
+    last: FileCheckId,
+    result_sender: Sender<(FileCheckId, Option<FileState>)>,
+    results: Receiver<(FileCheckId, Option<FileState>)>,
 }
 
 /// The thread that checks the files of one process.
 struct Thread {
     /// The queue of files to check. The thread ends when the queue is empty and this sender is dropped.
-    asked: Sender<(LookId, PathBuf)>,
-    /// The looks that are not known to have ended.
-    open: HashSet<LookId>,
+    requests: Sender<(FileCheckId, PathBuf)>,
+    /// The checks that are not known to have ended.
+    open: HashSet<FileCheckId>,
     /// The results of completed checks that were not taken, at most one for each possible monitor of a
     /// process.
-    ended: BTreeMap<LookId, Option<FileState>>,
+    ended: BTreeMap<FileCheckId, Option<FileState>>,
 }
 
-impl Default for Looks {
+impl Default for FileChecks {
     fn default() -> Self {
-        Self::with(Arc::new(look), WAIT)
+        Self::with(Arc::new(check_file), WAIT)
     }
 }
 
-impl fmt::Debug for Looks {
+impl fmt::Debug for FileChecks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Looks")
+        f.debug_struct("FileChecks")
             .field("threads", &self.threads.len())
             .finish_non_exhaustive()
     }
 }
 
-impl Looks {
-    fn with(look: Arc<CheckFn>, wait: Duration) -> Self {
-        let (answer, answers) = mpsc::channel();
+impl FileChecks {
+    fn with(check_file: Arc<CheckFn>, wait: Duration) -> Self {
+        let (result_sender, results) = mpsc::channel();
         Self {
-            look,
+            check_file,
             threads: BTreeMap::new(),
             wait,
             running: Arc::new(()),
             last: 0,
-            answer,
-            answers,
+            result_sender,
+            results,
         }
     }
 
-    /// Requests a look at a file of a process.
+    /// Requests a check at a file of a process.
     ///
     /// # Errors
     ///
     /// Returns `PMIX_ERR_OUT_OF_RESOURCE` if there is no thread for it.
-    pub(super) fn ask(&mut self, owner: &Proc<'static>, path: &Path) -> Result<LookId, Error> {
+    pub(super) fn request(
+        &mut self,
+        owner: &Proc<'static>,
+        path: &Path,
+    ) -> Result<FileCheckId, Error> {
         let thread = match self.threads.get_mut(owner) {
             Some(thread) => thread,
             None => {
@@ -111,7 +115,7 @@ impl Looks {
             return Err(error(Status::ERR_OUT_OF_RESOURCE, message));
         }
         self.last += 1;
-        if thread.asked.send((self.last, path.to_owned())).is_err() {
+        if thread.requests.send((self.last, path.to_owned())).is_err() {
             self.threads.remove(owner);
             let message = "the thread that checks the monitored files of the process has ended";
             return Err(error(Status::ERR_OUT_OF_RESOURCE, message));
@@ -127,48 +131,52 @@ impl Looks {
     }
 
     /// Returns `true` if a check of a process is not known to have completed.
-    pub(super) fn is_open(&self, owner: &Proc<'static>, id: LookId) -> bool {
+    pub(super) fn is_open(&self, owner: &Proc<'static>, id: FileCheckId) -> bool {
         let thread = self.threads.get(owner);
         thread.is_some_and(|thread| thread.open.contains(&id))
     }
 
-    /// Removes and returns the result of a look, if it has ended.
-    pub(super) fn take(&mut self, owner: &Proc<'static>, id: LookId) -> Option<Option<FileState>> {
+    /// Removes and returns the result of a check, if it has ended.
+    pub(super) fn take(
+        &mut self,
+        owner: &Proc<'static>,
+        id: FileCheckId,
+    ) -> Option<Option<FileState>> {
         self.threads.get_mut(owner)?.ended.remove(&id)
     }
 
     /// Returns the last requested check.
-    pub(super) const fn last(&self) -> LookId {
+    pub(super) const fn last(&self) -> FileCheckId {
         self.last
     }
 
-    /// Waits a short time for the looks requested after `after`.
-    pub(super) fn wait(&mut self, after: LookId) {
+    /// Waits a short time for the checks requested after `after`.
+    pub(super) fn wait(&mut self, after: FileCheckId) {
         let end = Instant::now() + self.wait;
-        let is_waited_for = |id: &&LookId| **id > after;
+        let is_waited_for = |id: &&FileCheckId| **id > after;
         let open = self.threads.values().flat_map(|thread| &thread.open);
         let mut num_left = open.filter(is_waited_for).count();
         while num_left > 0 {
             let left = end.saturating_duration_since(Instant::now());
-            let Ok((id, seen)) = self.answers.recv_timeout(left) else {
+            let Ok((id, seen)) = self.results.recv_timeout(left) else {
                 break;
             };
             // Results of earlier checks may arrive, too.
-            if self.keep(id, seen) && id > after {
+            if self.add_result(id, seen) && id > after {
                 num_left -= 1;
             }
         }
     }
 
-    /// Stores the results of looks that have ended since.
+    /// Stores the results of checks that have ended since.
     pub(super) fn drain(&mut self) {
-        while let Ok((id, seen)) = self.answers.try_recv() {
-            self.keep(id, seen);
+        while let Ok((id, seen)) = self.results.try_recv() {
+            self.add_result(id, seen);
         }
     }
 
-    /// Stores the result of a look. Returns `true` if its process still has monitored files.
-    fn keep(&mut self, id: LookId, seen: Option<FileState>) -> bool {
+    /// Stores the result of a check. Returns `true` if its process still has monitored files.
+    fn add_result(&mut self, id: FileCheckId, seen: Option<FileState>) -> bool {
         let mut threads = self.threads.values_mut();
         let Some(thread) = threads.find_map(|thread| thread.open.remove(&id).then_some(thread))
         else {
@@ -196,14 +204,15 @@ impl Looks {
                 systems that do not respond also count"
             )));
         }
-        let (asked, to_look_at) = mpsc::channel::<(LookId, PathBuf)>();
-        let (look, answer) = (Arc::clone(&self.look), self.answer.clone());
+        let (requests, queue) = mpsc::channel::<(FileCheckId, PathBuf)>();
+        let (check_file, result_sender) =
+            (Arc::clone(&self.check_file), self.result_sender.clone());
         let running = Arc::clone(&self.running);
         let named = thread::Builder::new().name("pmix-files".to_owned());
         let begun = named.stack_size(STACK_BYTES).spawn(move || {
-            for (id, path) in to_look_at {
-                let seen = look(&path);
-                if answer.send((id, seen)).is_err() {
+            for (id, path) in queue {
+                let seen = check_file(&path);
+                if result_sender.send((id, seen)).is_err() {
                     break;
                 }
             }
@@ -214,14 +223,14 @@ impl Looks {
             refused(format!("cannot start a thread that checks a file: {error}"))
         })?;
         Ok(Thread {
-            asked,
+            requests,
             open: HashSet::new(),
             ended: BTreeMap::new(),
         })
     }
 }
 
-fn look(path: &Path) -> Option<FileState> {
+fn check_file(path: &Path) -> Option<FileState> {
     let metadata = std::fs::metadata(path).ok()?;
     Some(FileState {
         size: metadata.size(),
@@ -241,27 +250,27 @@ pub(super) mod tests {
     /// A limit beyond the duration of a test on any machine.
     const LONG: Duration = Duration::from_secs(600);
 
-    impl Looks {
-        /// Creates threads whose looks are always waited for.
+    impl FileChecks {
+        /// Creates threads whose checks are always waited for.
         pub(crate) fn patient() -> Self {
-            Self::with(Arc::new(look), LONG)
+            Self::with(Arc::new(check_file), LONG)
         }
 
         /// Creates threads that map `/hung` to `/` and block there until the gate opens.
         pub(crate) fn with_gate(gate: &Arc<Gate>, wait: Duration) -> Self {
             let gate = Arc::clone(gate);
-            let look = move |path: &Path| match path.strip_prefix("/hung") {
+            let check_file = move |path: &Path| match path.strip_prefix("/hung") {
                 Ok(path) => {
                     gate.pass();
-                    look(&Path::new("/").join(path))
+                    check_file(&Path::new("/").join(path))
                 }
-                Err(_) => look(path),
+                Err(_) => check_file(path),
             };
-            Self::with(Arc::new(look), wait)
+            Self::with(Arc::new(check_file), wait)
         }
     }
 
-    /// A gate that blocks looks until it is opened.
+    /// A gate that blocks checks until it is opened.
     #[derive(Default)]
     pub(crate) struct Gate {
         is_open: Mutex<bool>,
@@ -295,53 +304,63 @@ pub(super) mod tests {
     #[test]
     fn a_blocked_file_system_does_not_delay_other_processes() {
         let gate = Arc::<Gate>::default();
-        let mut looks = Looks::with_gate(&gate, LONG);
-        let hung = looks.ask(&owner(0), Path::new("/hung/absent")).unwrap();
-        let other = looks.ask(&owner(1), Path::new("/")).unwrap();
+        let mut checks = FileChecks::with_gate(&gate, LONG);
+        let hung = checks
+            .request(&owner(0), Path::new("/hung/absent"))
+            .unwrap();
+        let other = checks.request(&owner(1), Path::new("/")).unwrap();
         // The first check is not waited for, because the second was requested after it.
-        looks.wait(hung);
-        assert!(looks.is_open(&owner(0), hung) && !looks.is_open(&owner(1), other));
-        assert!(looks.take(&owner(1), other).flatten().is_some());
-        assert!(!looks.is_idle(&owner(0)) && looks.is_idle(&owner(1)));
+        checks.wait(hung);
+        assert!(checks.is_open(&owner(0), hung) && !checks.is_open(&owner(1), other));
+        assert!(checks.take(&owner(1), other).flatten().is_some());
+        assert!(!checks.is_idle(&owner(0)) && checks.is_idle(&owner(1)));
         gate.open();
-        looks.wait(hung - 1);
-        assert_eq!(looks.take(&owner(0), hung), Some(None));
-        assert!(looks.is_idle(&owner(0)));
+        checks.wait(hung - 1);
+        assert_eq!(checks.take(&owner(0), hung), Some(None));
+        assert!(checks.is_idle(&owner(0)));
     }
 
     #[test]
     fn looks_of_one_process_are_bounded() {
         let gate = Arc::<Gate>::default();
-        let mut looks = Looks::with_gate(&gate, LONG);
+        let mut checks = FileChecks::with_gate(&gate, LONG);
         for _ in 0..MOST_OF_ONE {
-            looks.ask(&owner(0), Path::new("/hung/absent")).unwrap();
+            checks
+                .request(&owner(0), Path::new("/hung/absent"))
+                .unwrap();
         }
-        let refused = looks.ask(&owner(0), Path::new("/hung/absent")).unwrap_err();
+        let refused = checks
+            .request(&owner(0), Path::new("/hung/absent"))
+            .unwrap_err();
         assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
         gate.open();
-        looks.wait(0);
-        let last = looks.ask(&owner(0), Path::new("/hung/absent")).unwrap();
-        looks.wait(0);
+        checks.wait(0);
+        let last = checks
+            .request(&owner(0), Path::new("/hung/absent"))
+            .unwrap();
+        checks.wait(0);
         // The results were not taken.
-        assert_eq!(looks.take(&owner(0), 1), None);
-        assert_eq!(looks.take(&owner(0), last), Some(None));
+        assert_eq!(checks.take(&owner(0), 1), None);
+        assert_eq!(checks.take(&owner(0), last), Some(None));
     }
 
     #[test]
     fn threads_that_wait_for_ever_are_bounded() {
         let gate = Arc::<Gate>::default();
-        let mut looks = Looks::with_gate(&gate, Duration::ZERO);
+        let mut checks = FileChecks::with_gate(&gate, Duration::ZERO);
         let most = u32::try_from(MOST_THREADS).unwrap();
         for rank in 0..most {
-            looks.ask(&owner(rank), Path::new("/hung/absent")).unwrap();
-            looks.forget(&owner(rank));
+            checks
+                .request(&owner(rank), Path::new("/hung/absent"))
+                .unwrap();
+            checks.forget(&owner(rank));
         }
-        let refused = looks.ask(&owner(most), Path::new("/")).unwrap_err();
+        let refused = checks.request(&owner(most), Path::new("/")).unwrap_err();
         assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
         gate.open();
-        while Arc::strong_count(&looks.running) > 1 {
+        while Arc::strong_count(&checks.running) > 1 {
             thread::yield_now();
         }
-        assert!(looks.ask(&owner(most), Path::new("/")).is_ok());
+        assert!(checks.request(&owner(most), Path::new("/")).is_ok());
     }
 }
