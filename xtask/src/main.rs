@@ -83,7 +83,7 @@ enum Task {
     },
     /// Installs the C library, its headers, the command and their pages into a directory; with --musl the command alone.
     Dist {
-        /// Where: `lib`, `include`, `bin` and `share` are made there.
+        /// The directory for `lib`, `include`, `bin` and `share`.
         folder: PathBuf,
         /// The cargo profile of the build.
         #[arg(long, default_value = "dist")]

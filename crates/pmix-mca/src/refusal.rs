@@ -83,7 +83,7 @@ pub enum LoadFault {
     Interface {
         /// The plugin's version.
         found: u32,
-        /// The host's version.
+        /// The version of this library.
         expected: u32,
     },
     /// A text of the header is invalid.

@@ -18,9 +18,9 @@ use std::sync::{Mutex, PoisonError};
 pub struct ProcDesc {
     /// The node that it runs on.
     pub host: CString,
-    /// Its program.
+    /// The executable of the process.
     pub program: CString,
-    /// Its process id there.
+    /// The process id on that node.
     pub pid: i32,
 }
 

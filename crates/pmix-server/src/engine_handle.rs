@@ -62,7 +62,7 @@ struct Core {
 }
 
 enum State {
-    /// Not started yet.
+    /// The server has not been started.
     New(Engine),
     Running(Engine),
     Finalized,

@@ -215,7 +215,7 @@ pub enum ServerEvent {
     },
     /// A group was constructed or destructed, or a member left it.
     Group {
-        /// Its name.
+        /// The name of the group.
         name: Text<'static>,
         /// The change of the group.
         change: crate::GroupChange,

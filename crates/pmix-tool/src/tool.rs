@@ -262,8 +262,8 @@ impl Tool {
     ///
     /// # Errors
     ///
-    /// What the first server answers that does not let the tool go, or `PMIX_ERR_TIMEOUT`; the others are left all the
-    /// same.
+    /// Returns the status of the first server that refuses the end of the connection, or `PMIX_ERR_TIMEOUT`. The
+    /// connections to the other servers end nevertheless.
     pub fn finalize(self) -> Result<(), Error> {
         let limit = self.identity.time_limit;
         let left = self.servers.into_iter().map(|one| leave(one, limit));

@@ -18,7 +18,7 @@ pub enum Standing {
     Deprecated,
     /// Removed from the Standard.
     Removed,
-    /// Not in the Standard: an extension of OpenPMIx.
+    /// An extension of OpenPMIx, which is not in the Standard.
     Extension,
 }
 

@@ -154,7 +154,7 @@ pub(crate) fn status() -> Result<String, String> {
     let sheets = "`data/status.tsv`, `data/status_internal.tsv` and `data/status_text.tsv`";
     let mut text = head("The status codes.", sheets, &uses);
     render(&mut text, "Status", "i32", "STATUS", rows);
-    text.push_str("\n/// What each status says, sorted by number.\npub(crate) const TEXTS: &[(i32, &str)] = &[\n");
+    text.push_str("\n/// The text of each status, sorted by number.\npub(crate) const TEXTS: &[(i32, &str)] = &[\n");
     for (number, about) in &texts {
         let _ = writeln!(text, "    ({number}, {about:?}),");
     }

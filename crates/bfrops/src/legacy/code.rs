@@ -129,7 +129,7 @@ pub(crate) enum LegacyForm {
     Coded,
     /// 32 bits for each number.
     Wide,
-    /// Not packed.
+    /// No bytes: the value is not packed.
     Absent,
 }
 

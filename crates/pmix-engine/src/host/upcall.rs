@@ -143,7 +143,7 @@ upcalls! {
     /// A client requests data of a process on another node (`direct_modex`). [`Data`](super::HostReply::Data) returns the
     /// result of `dmodex_request` on the server of that node.
     DirectModex {
-        /// The process.
+        /// The requesting process.
         proc: Proc<'static>,
         /// The requested key (`pmix.req.key`), and the infos of the client.
         infos: Vec<Info<'static>>,
@@ -151,7 +151,7 @@ upcalls! {
 
     /// A process publishes data (`publish`).
     Publish {
-        /// The process.
+        /// The requesting process.
         proc: Proc<'static>,
         /// The data, with their range and persistence, and the verified user of the publisher.
         infos: Vec<Info<'static>>,
@@ -159,7 +159,7 @@ upcalls! {
 
     /// A process looks up published data (`lookup`): [`Found`](super::HostReply::Found).
     Lookup {
-        /// The process.
+        /// The requesting process.
         proc: Proc<'static>,
         /// The keys.
         keys: Vec<Text<'static>>,
@@ -169,7 +169,7 @@ upcalls! {
 
     /// A process removes published data (`unpublish`).
     Unpublish {
-        /// The process.
+        /// The requesting process.
         proc: Proc<'static>,
         /// The keys; empty for all.
         keys: Vec<Text<'static>>,
@@ -179,11 +179,11 @@ upcalls! {
 
     /// A process requests the start of a job (`spawn`): [`Spawned`](super::HostReply::Spawned).
     Spawn {
-        /// The process.
+        /// The requesting process.
         proc: Proc<'static>,
         /// The infos about the job.
         infos: Vec<Info<'static>>,
-        /// Its applications.
+        /// The applications of the job.
         apps: Vec<App<'static>>,
     }
 
@@ -236,7 +236,7 @@ upcalls! {
 
     /// A process requests information that this server does not have (`query`): [`Infos`](super::HostReply::Infos).
     Query {
-        /// The process.
+        /// The requesting process.
         proc: Proc<'static>,
         /// The queries.
         queries: Vec<pmix_types::Query<'static>>,
@@ -250,7 +250,7 @@ upcalls! {
 
     /// A process has data to log (`log2`).
     Log {
-        /// The process.
+        /// The requesting process.
         proc: Proc<'static>,
         /// The data to log; the keys name the channels.
         data: Vec<Info<'static>>,
@@ -260,7 +260,7 @@ upcalls! {
 
     /// A process requests a change of an allocation (`allocate`): [`Infos`](super::HostReply::Infos).
     Alloc {
-        /// The process.
+        /// The requesting process.
         proc: Proc<'static>,
         /// The change of the allocation.
         directive: AllocDirective,
@@ -270,7 +270,7 @@ upcalls! {
 
     /// A process requests control of processes (`job_control`): [`Infos`](super::HostReply::Infos).
     JobControl {
-        /// The process.
+        /// The requesting process.
         proc: Proc<'static>,
         /// The processes to control; empty for its own job.
         targets: Vec<Proc<'static>>,
@@ -280,7 +280,7 @@ upcalls! {
 
     /// A process requests monitoring (`monitor`): [`Infos`](super::HostReply::Infos).
     Monitor {
-        /// The process.
+        /// The requesting process.
         proc: Proc<'static>,
         /// The monitor: a heartbeat or a file.
         monitor: Info<'static>,
@@ -292,7 +292,7 @@ upcalls! {
 
     /// A process requests a credential (`get_credential`): [`Credential`](super::HostReply::Credential).
     GetCredential {
-        /// The process.
+        /// The requesting process.
         proc: Proc<'static>,
         /// The directives.
         directives: Vec<Info<'static>>,
@@ -300,7 +300,7 @@ upcalls! {
 
     /// A process requests the validation of a credential (`validate_credential`): [`Infos`](super::HostReply::Infos).
     ValidateCredential {
-        /// The process.
+        /// The requesting process.
         proc: Proc<'static>,
         /// The credential.
         credential: Vec<u8>,
@@ -354,7 +354,7 @@ upcalls! {
 
     /// A process requests the description of a fabric (`fabric`): [`Infos`](super::HostReply::Infos).
     Fabric {
-        /// The process.
+        /// The requesting process.
         proc: Proc<'static>,
         /// The requested operation.
         operation: FabricOperation,
@@ -364,7 +364,7 @@ upcalls! {
 
     /// A process requests control of a session (`session_control`): [`Infos`](super::HostReply::Infos).
     SessionControl {
-        /// The process.
+        /// The requesting process.
         proc: Proc<'static>,
         /// The session.
         session: u32,
@@ -374,7 +374,7 @@ upcalls! {
 
     /// A process defines or changes a block of resources (`resource_block`).
     ResourceBlock {
-        /// The process.
+        /// The requesting process.
         proc: Proc<'static>,
         /// The operation.
         directive: ResourceBlockDirective,
@@ -390,7 +390,7 @@ upcalls! {
     /// [`Distances`](super::HostReply::Distances). The host has no function for it; the driver of the engine has access to
     /// the hardware and replies.
     DeviceDistances {
-        /// The process.
+        /// The requesting process.
         proc: Proc<'static>,
         /// The CPUs as a list such as `0,2-3`: those in the request, or else those to which the host bound the process.
         /// `None` for all of the node.

@@ -33,7 +33,7 @@ pub(super) enum LocalAnswer {
     Found(Value<'static>),
     /// An answer unless the host has a better one: the host observes processes, the server only connections.
     Tentative(Value<'static>),
-    /// No answer.
+    /// No value of this server.
     Unknown,
 }
 

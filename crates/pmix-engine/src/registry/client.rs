@@ -20,7 +20,7 @@ pub(crate) struct Client {
     pub(crate) until: Option<Instant>,
     /// The number of connections so far, without clones.
     pub(crate) incarnation: u32,
-    /// Its connections without a finalize: one, or more with clones.
+    /// The connections of the process without a finalize: one, or more with clones.
     pub(crate) peers: Vec<PeerId>,
     /// `true` if the process has committed.
     pub(crate) has_committed: bool,

@@ -56,7 +56,7 @@ pub(crate) struct Process {
     pub(crate) rank: u32,
     pub(crate) nspace: &'static str,
     pub(crate) node: usize,
-    /// Its connection, while it is alive.
+    /// The connection of the process, while it is alive.
     pub(crate) client: Option<Who>,
     /// The next step of the script.
     pub(crate) phase: usize,

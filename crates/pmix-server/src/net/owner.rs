@@ -19,9 +19,9 @@ use super::netlink::{Netlink, field};
 pub(crate) enum Owner {
     /// A process of this user holds it.
     User(u32),
-    /// It is on this node, and no process holds it now.
+    /// The other end is on this node, and no process holds it now.
     Gone,
-    /// It is on another node, or the kernel has no information.
+    /// The other end is on another node, or the kernel has no information.
     Unknown,
 }
 

@@ -9,19 +9,19 @@ use crate::table::Standing::{Deprecated, Extension, Provisional, Stable};
 use crate::table::{Constant, Table};
 
 impl Status {
-    /// Where codes of others begin (`PMIX_EXTERNAL_ERR_BASE` = -3000), since 4.2.2.
+    /// The first code that other libraries may use (`PMIX_EXTERNAL_ERR_BASE` = -3000), since 4.2.2.
     pub const EXTERNAL_ERR_BASE: Self = Self::from_raw(-3000);
-    /// Unavailable for now (`PMIX_ERR_TEMP_UNAVAILABLE` = -1367), in no header.
+    /// The resource is unavailable for now (`PMIX_ERR_TEMP_UNAVAILABLE` = -1367), in no header.
     pub const ERR_TEMP_UNAVAILABLE: Self = Self::from_raw(-1367);
-    /// Declined, take the next option (`PMIX_ERR_TAKE_NEXT_OPTION` = -1366), in no header.
+    /// The component declines, so the next one is used (`PMIX_ERR_TAKE_NEXT_OPTION` = -1366), in no header.
     pub const ERR_TAKE_NEXT_OPTION: Self = Self::from_raw(-1366);
     /// The description of the fabric cannot be parsed (`PMIX_ERR_FABRIC_NOT_PARSEABLE` = -1363), in no header.
     pub const ERR_FABRIC_NOT_PARSEABLE: Self = Self::from_raw(-1363);
-    /// Output is to be held back (`PMIX_ERR_IOF_XOFF` = -405), since master.
+    /// The sender must suspend its output (`PMIX_ERR_IOF_XOFF` = -405), since master.
     pub const ERR_IOF_XOFF: Self = Self::from_raw(-405);
     /// The process ended with a status other than zero (`PMIX_ERR_EXIT_NONZERO_TERM` = -404), since 4.2.2.
     pub const ERR_EXIT_NONZERO_TERM: Self = Self::from_raw(-404);
-    /// The process went over the bound of a sensor (`PMIX_ERR_PROC_SENSOR_BOUND_EXCEEDED` = -403), since 4.2.2.
+    /// The process exceeded the limit of a sensor (`PMIX_ERR_PROC_SENSOR_BOUND_EXCEEDED` = -403), since 4.2.2.
     pub const ERR_PROC_SENSOR_BOUND_EXCEEDED: Self = Self::from_raw(-403);
     /// The process was aborted by a signal (`PMIX_ERR_PROC_ABORTED_BY_SIG` = -402), since 4.2.2.
     pub const ERR_PROC_ABORTED_BY_SIG: Self = Self::from_raw(-402);
@@ -29,9 +29,9 @@ impl Status {
     pub const ERR_PROC_FAILED_TO_START: Self = Self::from_raw(-401);
     /// The process was killed by a command (`PMIX_ERR_PROC_KILLED_BY_CMD` = -400), since 4.2.2.
     pub const ERR_PROC_KILLED_BY_CMD: Self = Self::from_raw(-400);
-    /// The handler of the event is done with it (`PMIX_EVENT_ACTION_COMPLETE` = -334), since 4.2.2.
+    /// The handler of the event has completed it (`PMIX_EVENT_ACTION_COMPLETE` = -334), since 4.2.2.
     pub const EVENT_ACTION_COMPLETE: Self = Self::from_raw(-334);
-    /// The handler of the event put its action off (`PMIX_EVENT_ACTION_DEFERRED` = -333), since 4.2.2.
+    /// The handler of the event deferred its action (`PMIX_EVENT_ACTION_DEFERRED` = -333), since 4.2.2.
     pub const EVENT_ACTION_DEFERRED: Self = Self::from_raw(-333);
     /// The handler of the event took a part of the action (`PMIX_EVENT_PARTIAL_ACTION_TAKEN` = -332), since 4.2.2.
     pub const EVENT_PARTIAL_ACTION_TAKEN: Self = Self::from_raw(-332);
@@ -43,7 +43,7 @@ impl Status {
     pub const ERR_SYS_OTHER: Self = Self::from_raw(-330);
     /// A call of the system failed (`PMIX_ERR_JOB_SYS_OP_FAILED` = -235), since 4.2.2.
     pub const ERR_JOB_SYS_OP_FAILED: Self = Self::from_raw(-235);
-    /// Not enough resources for the job (`PMIX_ERR_JOB_INSUFFICIENT_RESOURCES` = -234), since 4.2.2.
+    /// The resources do not suffice for the job (`PMIX_ERR_JOB_INSUFFICIENT_RESOURCES` = -234), since 4.2.2.
     pub const ERR_JOB_INSUFFICIENT_RESOURCES: Self = Self::from_raw(-234);
     /// The working directory was not found (`PMIX_ERR_JOB_WDIR_NOT_FOUND` = -233), since 4.2.2.
     pub const ERR_JOB_WDIR_NOT_FOUND: Self = Self::from_raw(-233);
@@ -55,9 +55,9 @@ impl Status {
     pub const EVENT_NODE_DOWN: Self = Self::from_raw(-231);
     /// A node is down (`PMIX_ERR_NODE_DOWN` = -231), since 4.2.2; deprecated.
     pub const ERR_NODE_DOWN: Self = Self::from_raw(-231);
-    /// Where events of the system begin (`PMIX_EVENT_SYS_BASE` = -230), since 4.2.2.
+    /// The first code of system events (`PMIX_EVENT_SYS_BASE` = -230), since 4.2.2.
     pub const EVENT_SYS_BASE: Self = Self::from_raw(-230);
-    /// Where events of the system begin (`PMIX_ERR_SYS_BASE` = -230), since 4.2.2; deprecated.
+    /// The first code of system events (`PMIX_ERR_SYS_BASE` = -230), since 4.2.2; deprecated.
     pub const ERR_SYS_BASE: Self = Self::from_raw(-230);
     /// The number would change its sign (`PMIX_ERR_CHANGE_SIGN` = -203), since 6.1.0.
     pub const ERR_CHANGE_SIGN: Self = Self::from_raw(-203);
@@ -65,7 +65,7 @@ impl Status {
     pub const ERR_LOST_PRECISION: Self = Self::from_raw(-202);
     /// A process ended (`PMIX_EVENT_PROC_TERMINATED` = -201), since 4.2.2.
     pub const EVENT_PROC_TERMINATED: Self = Self::from_raw(-201);
-    /// A process ended without finalising (`PMIX_ERR_PROC_TERM_WO_SYNC` = -200), since 4.2.2.
+    /// A process ended without finalizing (`PMIX_ERR_PROC_TERM_WO_SYNC` = -200), since 4.2.2.
     pub const ERR_PROC_TERM_WO_SYNC: Self = Self::from_raw(-200);
     /// The virtual machine could not be changed (`PMIX_ERR_DVM_MOD` = -196), since seed.
     pub const ERR_DVM_MOD: Self = Self::from_raw(-196);
@@ -83,13 +83,13 @@ impl Status {
     pub const ERR_JOB_EXE_NOT_FOUND: Self = Self::from_raw(-190);
     /// The system aborted the job (`PMIX_ERR_JOB_ABORTED_BY_SYS_EVENT` = -189), since 4.2.2.
     pub const ERR_JOB_ABORTED_BY_SYS_EVENT: Self = Self::from_raw(-189);
-    /// No allocation for the job (`PMIX_ERR_JOB_ALLOC_FAILED` = -188), since 4.2.2.
+    /// The job has no allocation (`PMIX_ERR_JOB_ALLOC_FAILED` = -188), since 4.2.2.
     pub const ERR_JOB_ALLOC_FAILED: Self = Self::from_raw(-188);
     /// A process of the job ended with a status other than zero (`PMIX_ERR_JOB_NON_ZERO_TERM` = -187), since 4.2.2.
     pub const ERR_JOB_NON_ZERO_TERM: Self = Self::from_raw(-187);
-    /// The job went over the bound of a sensor (`PMIX_ERR_JOB_SENSOR_BOUND_EXCEEDED` = -186), since 4.2.2.
+    /// The job exceeded the limit of a sensor (`PMIX_ERR_JOB_SENSOR_BOUND_EXCEEDED` = -186), since 4.2.2.
     pub const ERR_JOB_SENSOR_BOUND_EXCEEDED: Self = Self::from_raw(-186);
-    /// A process of the job ended without finalising (`PMIX_ERR_JOB_TERM_WO_SYNC` = -185), since 4.2.2.
+    /// A process of the job ended without finalizing (`PMIX_ERR_JOB_TERM_WO_SYNC` = -185), since 4.2.2.
     pub const ERR_JOB_TERM_WO_SYNC: Self = Self::from_raw(-185);
     /// The job was aborted by a signal (`PMIX_ERR_JOB_ABORTED_BY_SIG` = -184), since 4.2.2.
     pub const ERR_JOB_ABORTED_BY_SIG: Self = Self::from_raw(-184);
@@ -99,7 +99,7 @@ impl Status {
     pub const ERR_JOB_ABORTED: Self = Self::from_raw(-182);
     /// The job could not be launched (`PMIX_ERR_JOB_FAILED_TO_LAUNCH` = -181), since 4.2.2.
     pub const ERR_JOB_FAILED_TO_LAUNCH: Self = Self::from_raw(-181);
-    /// The job was cancelled (`PMIX_ERR_JOB_CANCELED` = -180), since 4.2.2.
+    /// The job was canceled (`PMIX_ERR_JOB_CANCELED` = -180), since 4.2.2.
     pub const ERR_JOB_CANCELED: Self = Self::from_raw(-180);
     /// The job could not be mapped (`PMIX_ERR_JOB_FAILED_TO_MAP` = -179), since 4.2.2.
     pub const ERR_JOB_FAILED_TO_MAP: Self = Self::from_raw(-179);
@@ -141,13 +141,13 @@ impl Status {
     pub const GROUP_INVITE_ACCEPTED: Self = Self::from_raw(-161);
     /// A process left the group (`PMIX_GROUP_LEFT` = -160), since 4.2.2.
     pub const GROUP_LEFT: Self = Self::from_raw(-160);
-    /// Invited into a group (`PMIX_GROUP_INVITED` = -159), since 4.2.2.
+    /// The process is invited to a group (`PMIX_GROUP_INVITED` = -159), since 4.2.2.
     pub const GROUP_INVITED: Self = Self::from_raw(-159);
     /// The operation is not allowed here (`PMIX_ERR_INVALID_OPERATION` = -158), since 4.2.2.
     pub const ERR_INVALID_OPERATION: Self = Self::from_raw(-158);
-    /// Succeeded at once, no callback follows (`PMIX_OPERATION_SUCCEEDED` = -157), since 4.2.2.
+    /// The operation succeeded at once, so no callback follows (`PMIX_OPERATION_SUCCEEDED` = -157), since 4.2.2.
     pub const OPERATION_SUCCEEDED: Self = Self::from_raw(-157);
-    /// In progress (`PMIX_OPERATION_IN_PROGRESS` = -156), since 4.2.2.
+    /// The operation is in progress (`PMIX_OPERATION_IN_PROGRESS` = -156), since 4.2.2.
     pub const OPERATION_IN_PROGRESS: Self = Self::from_raw(-156);
     /// The launcher is ready (`PMIX_LAUNCHER_READY` = -155), since 4.2.2.
     pub const LAUNCHER_READY: Self = Self::from_raw(-155);
@@ -161,7 +161,7 @@ impl Status {
     pub const CONNECT_REQUESTED: Self = Self::from_raw(-150);
     /// A process connected (`PMIX_PROC_HAS_CONNECTED` = -149), since 4.2.2; deprecated.
     pub const PROC_HAS_CONNECTED: Self = Self::from_raw(-149);
-    /// The data store did what it was asked to (`PMIX_GDS_ACTION_COMPLETE` = -148), since 4.2.2; deprecated.
+    /// An operation of the data store is complete (`PMIX_GDS_ACTION_COMPLETE` = -148), since 4.2.2; deprecated.
     pub const GDS_ACTION_COMPLETE: Self = Self::from_raw(-148);
     /// A programming model was declared (`PMIX_MODEL_DECLARED` = -147), since 4.2.2.
     pub const MODEL_DECLARED: Self = Self::from_raw(-147);
@@ -177,7 +177,7 @@ impl Status {
     pub const MONITOR_RESUSAGE_UPDATE: Self = Self::from_raw(-114);
     /// The endpoints of a fabric changed (`PMIX_FABRIC_UPDATE_ENDPOINTS` = -113), since 4.2.2.
     pub const FABRIC_UPDATE_ENDPOINTS: Self = Self::from_raw(-113);
-    /// A process left without finalising (`PMIX_ERR_INVALID_TERMINATION` = -112), since 4.2.2; deprecated.
+    /// A process left without finalizing (`PMIX_ERR_INVALID_TERMINATION` = -112), since 4.2.2; deprecated.
     pub const ERR_INVALID_TERMINATION: Self = Self::from_raw(-112);
     /// A process terminated (`PMIX_PROC_TERMINATED` = -111), since 4.2.2.
     pub const PROC_TERMINATED: Self = Self::from_raw(-111);
@@ -189,7 +189,7 @@ impl Status {
     pub const JCTRL_PREEMPT_ALERT: Self = Self::from_raw(-108);
     /// The checkpoint is complete (`PMIX_JCTRL_CHECKPOINT_COMPLETE` = -107), since 4.2.2.
     pub const JCTRL_CHECKPOINT_COMPLETE: Self = Self::from_raw(-107);
-    /// Write a checkpoint (`PMIX_JCTRL_CHECKPOINT` = -106), since 4.2.2.
+    /// The process must write a checkpoint (`PMIX_JCTRL_CHECKPOINT` = -106), since 4.2.2.
     pub const JCTRL_CHECKPOINT: Self = Self::from_raw(-106);
     /// An allocation request is complete (`PMIX_NOTIFY_ALLOC_COMPLETE` = -105), since 4.2.2; deprecated.
     pub const NOTIFY_ALLOC_COMPLETE: Self = Self::from_raw(-105);
@@ -219,33 +219,33 @@ impl Status {
     pub const ERR_FILE_READ_FAILURE: Self = Self::from_raw(-68);
     /// A file could not be opened (`PMIX_ERR_FILE_OPEN_FAILURE` = -67), since 4.2.2; deprecated.
     pub const ERR_FILE_OPEN_FAILURE: Self = Self::from_raw(-67);
-    /// Not a member of the group (`PMIX_ERR_NOT_A_MEMBER` = -66), since seed.
+    /// The process is not a member of the group (`PMIX_ERR_NOT_A_MEMBER` = -66), since seed.
     pub const ERR_NOT_A_MEMBER: Self = Self::from_raw(-66);
     /// The value is out of bounds (`PMIX_ERR_VALUE_OUT_OF_BOUNDS` = -65), since 4.2.2; deprecated.
     pub const ERR_VALUE_OUT_OF_BOUNDS: Self = Self::from_raw(-65);
-    /// Not available (`PMIX_ERR_NOT_AVAILABLE` = -64), since 4.2.2.
+    /// The resource is not available (`PMIX_ERR_NOT_AVAILABLE` = -64), since 4.2.2.
     pub const ERR_NOT_AVAILABLE: Self = Self::from_raw(-64);
-    /// Fatal (`PMIX_ERR_FATAL` = -63), since 4.2.2; deprecated.
+    /// The error is fatal (`PMIX_ERR_FATAL` = -63), since 4.2.2; deprecated.
     pub const ERR_FATAL: Self = Self::from_raw(-63);
-    /// It exists, but outside of the scope asked for (`PMIX_ERR_EXISTS_OUTSIDE_SCOPE` = -62), since 4.2.2.
+    /// The key exists only outside of the requested scope (`PMIX_ERR_EXISTS_OUTSIDE_SCOPE` = -62), since 4.2.2.
     pub const ERR_EXISTS_OUTSIDE_SCOPE: Self = Self::from_raw(-62);
     /// A connection was lost (`PMIX_ERR_LOST_CONNECTION` = -61), since 4.2.2.
     pub const ERR_LOST_CONNECTION: Self = Self::from_raw(-61);
-    /// Empty (`PMIX_ERR_EMPTY` = -60), since 4.2.2.
+    /// The list or string is empty (`PMIX_ERR_EMPTY` = -60), since 4.2.2.
     pub const ERR_EMPTY: Self = Self::from_raw(-60);
     /// The value of a parameter is not supported (`PMIX_ERR_PARAM_VALUE_NOT_SUPPORTED` = -59), since 4.2.2.
     pub const ERR_PARAM_VALUE_NOT_SUPPORTED: Self = Self::from_raw(-59);
-    /// Ready for a debugger (`PMIX_READY_FOR_DEBUG` = -58), since 4.2.2.
+    /// The process is ready for a debugger (`PMIX_READY_FOR_DEBUG` = -58), since 4.2.2.
     pub const READY_FOR_DEBUG: Self = Self::from_raw(-58);
-    /// Ready for a debugger (`PMIX_DEBUG_WAITING_FOR_NOTIFY` = -58), since 4.2.2; deprecated.
+    /// The process is ready for a debugger (`PMIX_DEBUG_WAITING_FOR_NOTIFY` = -58), since 4.2.2; deprecated.
     pub const DEBUG_WAITING_FOR_NOTIFY: Self = Self::from_raw(-58);
-    /// Ready for a debugger (`PMIX_DEBUG_WAIT_FOR_NOTIFY` = -58), in no header; deprecated.
+    /// The process is ready for a debugger (`PMIX_DEBUG_WAIT_FOR_NOTIFY` = -58), in no header; deprecated.
     pub const DEBUG_WAIT_FOR_NOTIFY: Self = Self::from_raw(-58);
     /// A process set was deleted (`PMIX_PROCESS_SET_DELETE` = -56), since 4.2.2.
     pub const PROCESS_SET_DELETE: Self = Self::from_raw(-56);
     /// A process set was defined (`PMIX_PROCESS_SET_DEFINE` = -55), since 4.2.2.
     pub const PROCESS_SET_DEFINE: Self = Self::from_raw(-55);
-    /// The key is there twice (`PMIX_ERR_DUPLICATE_KEY` = -53), since 4.2.2.
+    /// The key occurs twice (`PMIX_ERR_DUPLICATE_KEY` = -53), since 4.2.2.
     pub const ERR_DUPLICATE_KEY: Self = Self::from_raw(-53);
     /// Only a part of the operation succeeded (`PMIX_ERR_PARTIAL_SUCCESS` = -52), since 4.2.2.
     pub const ERR_PARTIAL_SUCCESS: Self = Self::from_raw(-52);
@@ -255,11 +255,11 @@ impl Status {
     pub const ERR_UNPACK_READ_PAST_END_OF_BUFFER: Self = Self::from_raw(-50);
     /// Communication failed (`PMIX_ERR_COMM_FAILURE` = -49), since 4.2.2.
     pub const ERR_COMM_FAILURE: Self = Self::from_raw(-49);
-    /// Not implemented (`PMIX_ERR_NOT_IMPLEMENTED` = -48), since 4.2.2; deprecated.
+    /// The operation is not implemented (`PMIX_ERR_NOT_IMPLEMENTED` = -48), since 4.2.2; deprecated.
     pub const ERR_NOT_IMPLEMENTED: Self = Self::from_raw(-48);
-    /// Not supported (`PMIX_ERR_NOT_SUPPORTED` = -47), since 4.2.2.
+    /// The operation is not supported (`PMIX_ERR_NOT_SUPPORTED` = -47), since 4.2.2.
     pub const ERR_NOT_SUPPORTED: Self = Self::from_raw(-47);
-    /// Not found (`PMIX_ERR_NOT_FOUND` = -46), since 4.2.2.
+    /// The requested item was not found (`PMIX_ERR_NOT_FOUND` = -46), since 4.2.2.
     pub const ERR_NOT_FOUND: Self = Self::from_raw(-46);
     /// No server is available (`PMIX_ERR_SERVER_NOT_AVAIL` = -45), since 4.2.2; deprecated.
     pub const ERR_SERVER_NOT_AVAIL: Self = Self::from_raw(-45);
@@ -287,33 +287,33 @@ impl Status {
     pub const ERR_INVALID_KEY: Self = Self::from_raw(-34);
     /// Invalid argument (`PMIX_ERR_INVALID_ARG` = -33), since 4.2.2; deprecated.
     pub const ERR_INVALID_ARG: Self = Self::from_raw(-33);
-    /// Out of memory (`PMIX_ERR_NOMEM` = -32), since 4.2.2.
+    /// The memory is exhausted (`PMIX_ERR_NOMEM` = -32), since 4.2.2.
     pub const ERR_NOMEM: Self = Self::from_raw(-32);
-    /// Not initialised (`PMIX_ERR_INIT` = -31), since 4.2.2.
+    /// The library is not initialized (`PMIX_ERR_INIT` = -31), since 4.2.2.
     pub const ERR_INIT: Self = Self::from_raw(-31);
     /// No value for the key (`PMIX_ERR_DATA_VALUE_NOT_FOUND` = -30), since 4.2.2; deprecated.
     pub const ERR_DATA_VALUE_NOT_FOUND: Self = Self::from_raw(-30);
-    /// Out of resource (`PMIX_ERR_OUT_OF_RESOURCE` = -29), since 4.2.2.
+    /// The resources are exhausted (`PMIX_ERR_OUT_OF_RESOURCE` = -29), since 4.2.2.
     pub const ERR_OUT_OF_RESOURCE: Self = Self::from_raw(-29);
     /// The resource is busy (`PMIX_ERR_RESOURCE_BUSY` = -28), since 4.2.2.
     pub const ERR_RESOURCE_BUSY: Self = Self::from_raw(-28);
     /// Bad parameter (`PMIX_ERR_BAD_PARAM` = -27), since 4.2.2.
     pub const ERR_BAD_PARAM: Self = Self::from_raw(-27);
-    /// See errno (`PMIX_ERR_IN_ERRNO` = -26), since 4.2.2; deprecated.
+    /// The system reported an error in errno (`PMIX_ERR_IN_ERRNO` = -26), since 4.2.2; deprecated.
     pub const ERR_IN_ERRNO: Self = Self::from_raw(-26);
     /// The peer cannot be reached (`PMIX_ERR_UNREACH` = -25), since 4.2.2.
     pub const ERR_UNREACH: Self = Self::from_raw(-25);
-    /// Timed out (`PMIX_ERR_TIMEOUT` = -24), since 4.2.2.
+    /// The operation timed out (`PMIX_ERR_TIMEOUT` = -24), since 4.2.2.
     pub const ERR_TIMEOUT: Self = Self::from_raw(-24);
-    /// Not permitted (`PMIX_ERR_NO_PERMISSIONS` = -23), since 4.2.2.
+    /// The operation is not permitted (`PMIX_ERR_NO_PERMISSIONS` = -23), since 4.2.2.
     pub const ERR_NO_PERMISSIONS: Self = Self::from_raw(-23);
-    /// Packed for another layout (`PMIX_ERR_PACK_MISMATCH` = -22), since 4.2.2; deprecated.
+    /// The data are packed for another layout (`PMIX_ERR_PACK_MISMATCH` = -22), since 4.2.2; deprecated.
     pub const ERR_PACK_MISMATCH: Self = Self::from_raw(-22);
     /// Packing failed (`PMIX_ERR_PACK_FAILURE` = -21), since 4.2.2.
     pub const ERR_PACK_FAILURE: Self = Self::from_raw(-21);
     /// Unpacking failed (`PMIX_ERR_UNPACK_FAILURE` = -20), since 4.2.2.
     pub const ERR_UNPACK_FAILURE: Self = Self::from_raw(-20);
-    /// Not enough space to unpack into (`PMIX_ERR_UNPACK_INADEQUATE_SPACE` = -19), since 4.2.2.
+    /// The array for unpacked values is too short (`PMIX_ERR_UNPACK_INADEQUATE_SPACE` = -19), since 4.2.2.
     pub const ERR_UNPACK_INADEQUATE_SPACE: Self = Self::from_raw(-19);
     /// Type mismatch (`PMIX_ERR_TYPE_MISMATCH` = -18), since 4.2.2.
     pub const ERR_TYPE_MISMATCH: Self = Self::from_raw(-18);
@@ -323,27 +323,27 @@ impl Status {
     pub const ERR_UNKNOWN_DATA_TYPE: Self = Self::from_raw(-16);
     /// The operation would block (`PMIX_ERR_WOULD_BLOCK` = -15), since 4.2.2.
     pub const ERR_WOULD_BLOCK: Self = Self::from_raw(-15);
-    /// Ready for the handshake (`PMIX_ERR_READY_FOR_HANDSHAKE` = -14), since 4.2.2; deprecated.
+    /// The peer is ready for the handshake (`PMIX_ERR_READY_FOR_HANDSHAKE` = -14), since 4.2.2; deprecated.
     pub const ERR_READY_FOR_HANDSHAKE: Self = Self::from_raw(-14);
     /// The handshake failed (`PMIX_ERR_HANDSHAKE_FAILED` = -13), since 4.2.2; deprecated.
     pub const ERR_HANDSHAKE_FAILED: Self = Self::from_raw(-13);
     /// Invalid credential (`PMIX_ERR_INVALID_CRED` = -12), since 4.2.2.
     pub const ERR_INVALID_CRED: Self = Self::from_raw(-12);
-    /// It exists already (`PMIX_ERR_EXISTS` = -11), since 4.2.2.
+    /// The item exists already (`PMIX_ERR_EXISTS` = -11), since 4.2.2.
     pub const ERR_EXISTS: Self = Self::from_raw(-11);
-    /// It exists already (`PMIX_EXISTS` = -11), since 4.2.2; deprecated.
+    /// The item exists already (`PMIX_EXISTS` = -11), since 4.2.2; deprecated.
     pub const EXISTS: Self = Self::from_raw(-11);
     /// The server refused the request (`PMIX_ERR_SERVER_FAILED_REQUEST` = -10), since 4.2.2; deprecated.
     pub const ERR_SERVER_FAILED_REQUEST: Self = Self::from_raw(-10);
     /// A process is aborting (`PMIX_ERR_PROC_ABORTING` = -9), since 4.2.2; deprecated.
     pub const ERR_PROC_ABORTING: Self = Self::from_raw(-9);
-    /// A process asked for an abort (`PMIX_ERR_PROC_REQUESTED_ABORT` = -8), since 4.2.2.
+    /// A process requested an abort (`PMIX_ERR_PROC_REQUESTED_ABORT` = -8), since 4.2.2.
     pub const ERR_PROC_REQUESTED_ABORT: Self = Self::from_raw(-8);
     /// A process aborted (`PMIX_ERR_PROC_ABORTED` = -7), since 4.2.2; deprecated.
     pub const ERR_PROC_ABORTED: Self = Self::from_raw(-7);
-    /// A process was to migrate (`PMIX_ERR_PROC_MIGRATE` = -6), since 4.2.2.
+    /// A process must migrate (`PMIX_ERR_PROC_MIGRATE` = -6), since 4.2.2.
     pub const ERR_PROC_MIGRATE: Self = Self::from_raw(-6);
-    /// A process was to write a checkpoint and could not (`PMIX_ERR_PROC_CHECKPOINT` = -5), since 4.2.2.
+    /// A process could not write its checkpoint (`PMIX_ERR_PROC_CHECKPOINT` = -5), since 4.2.2.
     pub const ERR_PROC_CHECKPOINT: Self = Self::from_raw(-5);
     /// A process was restarted (`PMIX_ERR_PROC_RESTART` = -4), since 4.2.2.
     pub const ERR_PROC_RESTART: Self = Self::from_raw(-4);
@@ -351,7 +351,7 @@ impl Status {
     pub const DEBUGGER_RELEASE: Self = Self::from_raw(-3);
     /// A debugger released the processes (`PMIX_ERR_DEBUGGER_RELEASE` = -3), since 4.2.2; deprecated.
     pub const ERR_DEBUGGER_RELEASE: Self = Self::from_raw(-3);
-    /// Already reported (`PMIX_ERR_SILENT` = -2), since 4.2.2; deprecated.
+    /// The error was reported already (`PMIX_ERR_SILENT` = -2), since 4.2.2; deprecated.
     pub const ERR_SILENT: Self = Self::from_raw(-2);
     /// Error (`PMIX_ERROR` = -1), since 4.2.2.
     pub const ERROR: Self = Self::from_raw(-1);
@@ -539,33 +539,33 @@ pub(crate) const STATUS: Table<i32> = Table {
     by_name: &[31, 74, 169, 114, 115, 30, 172, 144, 25, 122, 120, 141, 170, 118, 29, 111, 81, 98, 160, 109, 5, 3, 108, 104, 103, 102, 158, 140, 138, 131, 159, 137, 129, 136, 133, 127, 132, 130, 67, 128, 84, 135, 134, 145, 52, 53, 4, 43, 41, 36, 37, 48, 45, 35, 44, 46, 17, 42, 38, 47, 39, 16, 80, 40, 97, 18, 110, 93, 95, 94, 26, 22, 20, 139, 107, 105, 125, 123, 124, 148, 142, 150, 149, 112, 119, 99, 165, 7, 163, 167, 154, 8, 9, 166, 164, 168, 6, 28, 157, 54, 143, 162, 126, 171, 24, 100, 96, 101, 15, 2, 1, 147, 153, 155, 151, 152, 121, 146, 78, 106, 156, 10, 11, 79, 34, 21, 19, 13, 12, 27, 32, 33, 23, 14, 161, 0, 50, 83, 49, 76, 60, 59, 56, 66, 64, 63, 62, 57, 58, 65, 61, 55, 90, 89, 88, 70, 51, 77, 73, 86, 87, 82, 91, 72, 71, 69, 68, 117, 116, 75, 85, 92, 113, 173],
 };
 
-/// What each status says, sorted by number.
+/// The text of each status, sorted by number.
 pub(crate) const TEXTS: &[(i32, &str)] = &[
-    (-3000, "where codes of others begin"),
-    (-1367, "unavailable for now"),
-    (-1366, "declined, take the next option"),
+    (-3000, "the first code that other libraries may use"),
+    (-1367, "the resource is unavailable for now"),
+    (-1366, "the component declines, so the next one is used"),
     (-1363, "the description of the fabric cannot be parsed"),
-    (-405, "output is to be held back"),
+    (-405, "the sender must suspend its output"),
     (-404, "the process ended with a status other than zero"),
-    (-403, "the process went over the bound of a sensor"),
+    (-403, "the process exceeded the limit of a sensor"),
     (-402, "the process was aborted by a signal"),
     (-401, "the process could not be started"),
     (-400, "the process was killed by a command"),
-    (-334, "the handler of the event is done with it"),
-    (-333, "the handler of the event put its action off"),
+    (-334, "the handler of the event has completed it"),
+    (-333, "the handler of the event deferred its action"),
     (-332, "the handler of the event took a part of the action"),
     (-331, "the handler of the event took no action"),
     (-330, "another event of the system"),
     (-235, "a call of the system failed"),
-    (-234, "not enough resources for the job"),
+    (-234, "the resources do not suffice for the job"),
     (-233, "the working directory was not found"),
     (-232, "a node is offline"),
     (-231, "a node is down"),
-    (-230, "where events of the system begin"),
+    (-230, "the first code of system events"),
     (-203, "the number would change its sign"),
     (-202, "the number would lose precision"),
     (-201, "a process ended"),
-    (-200, "a process ended without finalising"),
+    (-200, "a process ended without finalizing"),
     (-196, "the virtual machine could not be changed"),
     (-195, "the virtual machine is ready"),
     (-194, "an allocation is about to time out"),
@@ -574,15 +574,15 @@ pub(crate) const TEXTS: &[(i32, &str)] = &[
     (-191, "a job started"),
     (-190, "the executable was not found"),
     (-189, "the system aborted the job"),
-    (-188, "no allocation for the job"),
+    (-188, "the job has no allocation"),
     (-187, "a process of the job ended with a status other than zero"),
-    (-186, "the job went over the bound of a sensor"),
-    (-185, "a process of the job ended without finalising"),
+    (-186, "the job exceeded the limit of a sensor"),
+    (-185, "a process of the job ended without finalizing"),
     (-184, "the job was aborted by a signal"),
     (-183, "the job was killed by a command"),
     (-182, "the job aborted"),
     (-181, "the job could not be launched"),
-    (-180, "the job was cancelled"),
+    (-180, "the job was canceled"),
     (-179, "the job could not be mapped"),
     (-178, "no executable was named"),
     (-177, "the application is not executable"),
@@ -603,30 +603,30 @@ pub(crate) const TEXTS: &[(i32, &str)] = &[
     (-162, "an invitation was declined"),
     (-161, "an invitation was accepted"),
     (-160, "a process left the group"),
-    (-159, "invited into a group"),
+    (-159, "the process is invited to a group"),
     (-158, "the operation is not allowed here"),
-    (-157, "succeeded at once, no callback follows"),
-    (-156, "in progress"),
+    (-157, "the operation succeeded at once, so no callback follows"),
+    (-156, "the operation is in progress"),
     (-155, "the launcher is ready"),
     (-153, "a parallel region of OpenMP was left"),
     (-152, "a parallel region of OpenMP was entered"),
     (-151, "the resources of a programming model"),
     (-150, "a connection was requested"),
     (-149, "a process connected"),
-    (-148, "the data store did what it was asked to"),
+    (-148, "an operation of the data store is complete"),
     (-147, "a programming model was declared"),
     (-146, "endpoints were updated"),
     (-145, "a job ended"),
     (-144, "the registration for an event failed"),
     (-114, "a report on the use of resources"),
     (-113, "the endpoints of a fabric changed"),
-    (-112, "a process left without finalising"),
+    (-112, "a process left without finalizing"),
     (-111, "a process terminated"),
     (-110, "a monitored file did not change"),
     (-109, "a heartbeat is missing"),
     (-108, "the job is about to be preempted"),
     (-107, "the checkpoint is complete"),
-    (-106, "write a checkpoint"),
+    (-106, "the process must write a checkpoint"),
     (-105, "an allocation request is complete"),
     (-104, "only some of the queries have an answer"),
     (-103, "the connection to a client was lost"),
@@ -641,25 +641,25 @@ pub(crate) const TEXTS: &[(i32, &str)] = &[
     (-69, "a file could not be written"),
     (-68, "a file could not be read"),
     (-67, "a file could not be opened"),
-    (-66, "not a member of the group"),
+    (-66, "the process is not a member of the group"),
     (-65, "the value is out of bounds"),
-    (-64, "not available"),
-    (-63, "fatal"),
-    (-62, "it exists, but outside of the scope asked for"),
+    (-64, "the resource is not available"),
+    (-63, "the error is fatal"),
+    (-62, "the key exists only outside of the requested scope"),
     (-61, "a connection was lost"),
-    (-60, "empty"),
+    (-60, "the list or string is empty"),
     (-59, "the value of a parameter is not supported"),
-    (-58, "ready for a debugger"),
+    (-58, "the process is ready for a debugger"),
     (-56, "a process set was deleted"),
     (-55, "a process set was defined"),
-    (-53, "the key is there twice"),
+    (-53, "the key occurs twice"),
     (-52, "only a part of the operation succeeded"),
     (-51, "cleanup directives contradict each other"),
     (-50, "read past the end of the buffer"),
     (-49, "communication failed"),
-    (-48, "not implemented"),
-    (-47, "not supported"),
-    (-46, "not found"),
+    (-48, "the operation is not implemented"),
+    (-47, "the operation is not supported"),
+    (-46, "the requested item was not found"),
     (-45, "no server is available"),
     (-44, "invalid namespace"),
     (-43, "invalid size"),
@@ -673,37 +673,37 @@ pub(crate) const TEXTS: &[(i32, &str)] = &[
     (-35, "invalid length of a key"),
     (-34, "invalid key"),
     (-33, "invalid argument"),
-    (-32, "out of memory"),
-    (-31, "not initialised"),
+    (-32, "the memory is exhausted"),
+    (-31, "the library is not initialized"),
     (-30, "no value for the key"),
-    (-29, "out of resource"),
+    (-29, "the resources are exhausted"),
     (-28, "the resource is busy"),
     (-27, "bad parameter"),
-    (-26, "see errno"),
+    (-26, "the system reported an error in errno"),
     (-25, "the peer cannot be reached"),
-    (-24, "timed out"),
-    (-23, "not permitted"),
-    (-22, "packed for another layout"),
+    (-24, "the operation timed out"),
+    (-23, "the operation is not permitted"),
+    (-22, "the data are packed for another layout"),
     (-21, "packing failed"),
     (-20, "unpacking failed"),
-    (-19, "not enough space to unpack into"),
+    (-19, "the array for unpacked values is too short"),
     (-18, "type mismatch"),
     (-17, "no entry for the process"),
     (-16, "unknown data type"),
     (-15, "the operation would block"),
-    (-14, "ready for the handshake"),
+    (-14, "the peer is ready for the handshake"),
     (-13, "the handshake failed"),
     (-12, "invalid credential"),
-    (-11, "it exists already"),
+    (-11, "the item exists already"),
     (-10, "the server refused the request"),
     (-9, "a process is aborting"),
-    (-8, "a process asked for an abort"),
+    (-8, "a process requested an abort"),
     (-7, "a process aborted"),
-    (-6, "a process was to migrate"),
-    (-5, "a process was to write a checkpoint and could not"),
+    (-6, "a process must migrate"),
+    (-5, "a process could not write its checkpoint"),
     (-4, "a process was restarted"),
     (-3, "a debugger released the processes"),
-    (-2, "already reported"),
+    (-2, "the error was reported already"),
     (-1, "error"),
     (0, "success"),
 ];

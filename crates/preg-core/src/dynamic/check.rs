@@ -102,7 +102,7 @@ pub struct PluginReport {
     pub abi: (u16, u16),
     /// The version of the preg interface for which it was built.
     pub interface: u32,
-    /// Its built-in priority.
+    /// The built-in priority.
     pub priority: i32,
     /// `true` if the component is active without configuration.
     pub enabled: bool,

@@ -56,7 +56,7 @@ enum Stated {
     Text(String),
     /// The elements of the encoded list, with expanded ranges of ranks.
     Input,
-    /// Not tested: the vectors have only a digest of the input.
+    /// A vector that is not tested, because it has only a digest of the input.
     NotAsked,
 }
 
