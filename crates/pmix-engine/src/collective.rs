@@ -3,15 +3,26 @@
 //!
 //! A [`Tracker`](tracker::Tracker) is one collective, with its participants on this node:
 //!
-//! ```text
-//! gathering ── all local participants are there ── hosting ── the host answers ── ended
-//!     └──────── time is up, or one of them is lost ──────────────────────────────── ended
-//! ```
+//! | state | stored as | event | next state |
+//! | --- | --- | --- | --- |
+//! | none | | a call before all local processes of a job are registered | early |
+//! | early | `EarlyCall` | the last of them is registered | gathering |
+//! | none | | the first call | gathering |
+//! | none | | all local members of a group have left or are lost | at the host, with the destruct of the group |
+//! | gathering | `Phase::Gathering` | a call, and others are missing | gathering, until the earliest time limit of any caller |
+//! | gathering | | the last missing call | at the host, with the contribution of this node |
+//! | gathering, of local participants only | | the last missing call of a fence, or of a group with `PMIX_GROUP_LOCAL_ONLY` | ended with success, without an upcall |
+//! | gathering | | a participant is or was lost; the time limit; a call that is refused | failed, with an upcall for the other servers |
+//! | gathering, tolerant | | a participant is lost or leaves the group | gathering without it, or at the host |
+//! | at the host | `Phase::Hosting` | the host replies with success, and its data are valid | ended with success |
+//! | at the host | | the host replies with an error or invalid data; the time limit | failed |
+//! | at the host | | a participant is lost | at the host |
+//! | failed | `Phase::Failed` | a late call | failed: the caller receives the same status |
+//! | failed | | no participant is missing any more, or the job has too many failed collectives | removed |
 //!
 //! - Trackers of the same participants (and, for groups, the same name) form a queue: the n-th call of a process
 //!   belongs to the n-th tracker, independent of the calls of the others.
-//! - A failed tracker remains until its last participants have called and received the same status. Otherwise their
-//!   calls would join the next collective.
+//! - A failed tracker remains for late callers, because their calls would otherwise join the next collective.
 //! - A fence with local participants only ends without the host. Any other collective is reported to the host even if
 //!   it failed here, so that the other servers end it too: a fence with the failure in place of its data, others with a
 //!   status.

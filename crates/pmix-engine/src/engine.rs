@@ -4,7 +4,6 @@
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces"; the form without sockets and a clock is this project's
 //! own.
 
-mod check;
 mod host_calls;
 mod resource_calls;
 

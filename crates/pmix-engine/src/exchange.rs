@@ -11,7 +11,6 @@
 //! | GETNB of a client without prefetch | the same, if no process has replaced its data |
 //! | GETNB about an unregistered job | after its registration, which the host is asked for |
 
-mod answer;
 mod by_proc;
 mod commit;
 mod get;

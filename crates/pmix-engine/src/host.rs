@@ -7,15 +7,14 @@
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `pmix_server_module_t` and its callbacks.
 
-mod order;
 mod pack;
 mod upcall;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use pmix_types::{DeviceDistance, Info, Nspace, Pdata, Proc, Status};
+use pmix_types::{DeviceDistance, Info, Nspace, Pdata, Proc, Rank, Status};
 
-pub use order::in_final_order;
 pub use upcall::{
     Abort, Alloc, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DeviceDistances,
     DirectModex, Disconnect, Fabric, Fence, GetCredential, Group, IofPull, JobControl, Log, Lookup,
@@ -114,4 +113,31 @@ impl Credentials {
     pub const fn new(uid: u32, gid: u32) -> Self {
         Self { uid, gid }
     }
+}
+
+/// Returns members in the order of `PMIX_GROUP_FINAL_MEMBERSHIP_ORDER`: first the listed ones, a whole job by rank,
+/// then the others in their previous order. The members are single processes.
+#[must_use]
+pub fn in_final_order(members: Vec<Proc<'static>>, order: &[Proc<'static>]) -> Vec<Proc<'static>> {
+    let mut places: HashMap<(&Nspace<'_>, Rank), usize> = HashMap::new();
+    for (place, proc) in order.iter().enumerate() {
+        places.entry((&proc.nspace, proc.rank)).or_insert(place);
+    }
+    let place = |proc: &Proc<'static>| {
+        let named = |rank| places.get(&(&proc.nspace, rank)).copied();
+        match named(proc.rank) {
+            Some(place) => (place, Rank::new(0)),
+            None => match named(Rank::WILDCARD) {
+                Some(place) => (place, proc.rank),
+                None => (usize::MAX, Rank::new(0)),
+            },
+        }
+    };
+    let mut placed: Vec<_> = members
+        .into_iter()
+        .map(|proc| (place(&proc), proc))
+        .collect();
+    // The sort is stable, so members that are not listed keep their order.
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|(_, proc)| proc).collect()
 }

@@ -18,18 +18,16 @@
 //!
 //! Source: PMIx Standard, chapter "Query operations".
 
-mod jobs;
 mod known;
 mod nodes;
 mod resolve;
 pub(crate) mod results;
 mod serve;
 mod stored;
-mod support;
 mod table;
 mod target;
 
-pub(crate) use jobs::visible;
 pub(crate) use known::OwnGroups;
 pub(crate) use resolve::{host_resolved, resolve_nodes, resolve_peers};
 pub(crate) use serve::{query, reply_results};
+pub(crate) use target::visible;

@@ -211,6 +211,7 @@ impl Collectives {
         local
     }
 
+    /// Records the call of a participant, and ends the gathering if it was the last one.
     fn arrived(
         &mut self,
         cx: &mut Cx,
@@ -242,12 +243,7 @@ impl Collectives {
         };
         // A late participant of a failed collective gets the status of the others.
         if let Phase::Failed(status) = tracker.phase {
-            let tickets = tracker.take_tickets();
-            self.destruct_failed(cx, id, &tickets);
-            self.tidy(id);
-            return tickets
-                .into_iter()
-                .for_each(|ticket| cx.reply_status(ticket, status));
+            return self.reply_failed(cx, id, status);
         }
         // The infos that members share are copied for all of them in one step. A call that is refused alone would let
         // the others wait, so the collective fails for all.
@@ -268,15 +264,8 @@ impl Collectives {
             tracing::warn!(%error, "PMIx_Fence by processes of {} was rejected", tracker.job);
             return self.fail(cx, id, error.status());
         }
-        // The earliest time limit of any participant applies to all.
-        if let Some(until) = until
-            && tracker.until.is_none_or(|known| until < known)
-        {
-            let known = tracker.until.replace(until);
-            if let Some(known) = known {
-                cx.timers.cancel(known, Timer::Collective(id));
-            }
-            cx.timers.set(until, Timer::Collective(id));
+        if let Some(until) = until {
+            tracker.limit_time(cx, id, until);
         }
         // The call shows that the announced construct has not ended on this node.
         self.ask_held_back(cx, id);
@@ -284,6 +273,19 @@ impl Collectives {
             self.add_leader(cx, id, client);
         }
         self.go_on(cx, id);
+    }
+
+    /// Sends the status of a failed collective to a late participant.
+    fn reply_failed(&mut self, cx: &mut Cx, id: TrackerId, status: Status) {
+        let Some(tracker) = self.get_mut(id) else {
+            return;
+        };
+        let tickets = tracker.take_tickets();
+        self.destruct_failed(cx, id, &tickets);
+        self.tidy(id);
+        for ticket in tickets {
+            cx.reply_status(ticket, status);
+        }
     }
 
     /// Ends the gathering if no participant is missing, or if one of them will never call.

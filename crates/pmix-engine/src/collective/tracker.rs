@@ -11,10 +11,12 @@ use super::group_call;
 use super::kind::{Collective, GroupName};
 use super::participants::Participants;
 use crate::Error;
+use crate::cx::Cx;
 use crate::host::{Connect, Disconnect, Fence, Upcall};
-use crate::ids::ClientId;
+use crate::ids::{ClientId, TrackerId};
 use crate::infos::{is_set, value};
 use crate::peers::Ticket;
+use crate::timer::Timer;
 
 /// The identity of a collective: the operation, the participants, and the group.
 pub(super) type Key = (Collective, Participants, GroupName);
@@ -113,6 +115,17 @@ impl Tracker {
             self.missing.insert(client);
             Slot::Expected
         });
+    }
+
+    /// Limits the time of the collective. The earliest time limit of any participant applies to all.
+    pub(super) fn limit_time(&mut self, cx: &mut Cx, id: TrackerId, until: Instant) {
+        if self.until.is_some_and(|known| known <= until) {
+            return;
+        }
+        if let Some(known) = self.until.replace(until) {
+            cx.timers.cancel(known, Timer::Collective(id));
+        }
+        cx.timers.set(until, Timer::Collective(id));
     }
 
     /// Returns `true` if the call of a process can belong to this collective.

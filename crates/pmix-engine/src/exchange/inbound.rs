@@ -1,5 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Direct modex requests of other servers, which the host passes on, for data of local processes.
+//!
+//! | state | event | next state |
+//! | --- | --- | --- |
+//! | none | a request for a job as a whole | ended with the job info |
+//! | none | a request for an unregistered job, or for a process of another node | none: the call fails with `PMIX_ERR_NOT_FOUND` |
+//! | none | a request for a process that is or may become local | waiting, and resolved at once |
+//! | waiting | the process has committed, with the required key if there is one | ended with the data |
+//! | waiting | the process has committed without the required key | waiting, until the limit of the host or [`Config::key_time`](crate::Config::key_time) |
+//! | waiting | the process is lost | ended with `PMIX_ERR_LOST_CONNECTION` |
+//! | waiting | the process has finalized; the job is deregistered, or complete without the process | ended with `PMIX_ERR_NOT_FOUND` |
+//! | waiting | the limit of the host | ended with `PMIX_ERR_TIMEOUT` |
+//! | waiting | `key_time` | ended with the data, without the key |
+//!
+//! A waiting request is resolved again after each commit, loss and finalize of its process, and after each change of its
+//! job.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_dmodex_request`.
 
 use gds_hash::ModexStore;
 use pmix_types::{Info, IntoOwned, Key, Nspace, Proc, Rank, Status, Value, keys};

@@ -42,9 +42,7 @@ impl JobInfoCache {
         let found = built.iter().find(|(known, _)| *known == wire_form);
         found.map(|(_, object)| Arc::clone(object))
     }
-}
 
-impl JobInfoCache {
     /// Returns the object with the info of a whole job for a client.
     pub(super) fn whole_job(
         &mut self,

@@ -1,5 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Direct modex requests of this server for data of processes on other nodes: one upcall for all waiting gets.
+//!
+//! | state | stored as | event | next state |
+//! | --- | --- | --- | --- |
+//! | none | | a get needs data of the process from its node | requested, with a `direct_modex` upcall |
+//! | requested | `OutboundDmodex::asked` | another get needs data of the process | requested: the get waits for the same reply |
+//! | requested | | the host reports the loss of the process | stale |
+//! | requested | | the host returns data | none: the data are stored, and each waiting get is resolved again |
+//! | requested | | the host returns data that must not be stored, or of an unregistered job | none: the waiting gets receive the data |
+//! | requested | | the host replies with an error | none: the waiting gets fail, or continue to wait for the registration of the job |
+//! | requested | | `PMIX_ERR_TIMEOUT`, by the limit of another client | none: a get with a longer limit makes another upcall |
+//! | stale | `DmodexCall::is_stale` | the host replies | none: the data are dropped, and the waiting gets are resolved again |
+//!
+//! A get that is resolved again and finds no data makes another upcall if the last one was for another key.
+//!
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `pmix_server_dmodex_req_fn_t`.
 
 use gds_hash::ModexStore;
 use pmix_types::{Info, Proc, Scope, Status, Text, Value, keys};

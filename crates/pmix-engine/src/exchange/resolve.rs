@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use gds_hash::{ModexStore, Registered, Remote, Request};
-use pmix_proto::reply::Object;
-use pmix_types::{Kval, Proc, Rank, Scope, Status, keys};
+use pmix_proto::PeerForm;
+use pmix_proto::reply::{self, Object, pack_kvals};
+use pmix_types::{Kval, Proc, Rank, Scope, Status, keys, memory};
 
-use super::answer;
 use super::get_request::{Form, GetRequest};
 use super::state::Exchange;
 use super::state::{PendingGet, WaitFor};
@@ -41,9 +41,7 @@ impl Exchange {
             let object = self.job_infos.whole_job(cx, nspace, &job, &form)?;
             // The client caches this reply, so later ones need not repeat the job info.
             cx.peers.knows_job(pending.ticket.peer(), nspace);
-            return Ok(Resolution::Ready(
-                answer::success(&form, &[&object])?.into(),
-            ));
+            return Ok(Resolution::Ready(success(&form, &[&object])?.into()));
         }
         self.put_by_proc(cx, pending, &job)
     }
@@ -62,8 +60,8 @@ impl Exchange {
                 let form = cx.member(&pending.ticket)?.form;
                 let whole = self.introduction(cx, pending, job)?.unwrap_or_default();
                 let proc = request.named.as_ref().unwrap_or(&proc);
-                let object = answer::object(cx, &form, proc, &[kval])?;
-                let reply = answer::success(&form, &[&whole, &object])?;
+                let object = object_of_values(cx, &form, proc, &[kval])?;
+                let reply = success(&form, &[&whole, &object])?;
                 return Ok(Resolution::Ready(reply.into()));
             }
             Err(error) => error,
@@ -84,7 +82,7 @@ impl Exchange {
         if rank == Rank::WILDCARD && job.job().get(&of_any).is_ok() {
             let form = cx.member(&pending.ticket)?.form;
             if let Some(whole) = self.introduction(cx, pending, job)? {
-                return Ok(Resolution::Ready(answer::success(&form, &[&whole])?.into()));
+                return Ok(Resolution::Ready(success(&form, &[&whole])?.into()));
             }
         }
         Err(error)
@@ -249,7 +247,7 @@ impl Exchange {
             })
         });
         let kvals: Vec<_> = kvals.into_iter().flatten().collect();
-        let object = answer::object(cx, &member.form, proc, &kvals)?;
+        let object = object_of_values(cx, &member.form, proc, &kvals)?;
         Ok(Some(object.into()))
     }
 
@@ -269,16 +267,36 @@ impl Exchange {
             let of = of.clone();
             Object { of, kvals }.encode(&form)
         };
-        let before = |len: usize| answer::success(&form, &[&Object::front(&form, proc, len)?]);
+        let before = |len: usize| success(&form, &[&Object::front(&form, proc, len)?]);
         let packed = puts.packed_once(&codec, proc.rank, scope, form.major, before)?;
         let kvals = packed.kvals();
         Ok(match (request.form, &request.named) {
-            (Form::Kvals, _) => answer::success(&form, &[front, kvals])?.into(),
+            (Form::Kvals, _) => success(&form, &[front, kvals])?.into(),
             (Form::Objects, None) if front.is_empty() => packed.shared().into(),
             (Form::Objects, named) => {
                 let of = named.as_ref().unwrap_or(proc);
-                answer::success(&form, &[front, &object(of, kvals)?])?.into()
+                success(&form, &[front, &object(of, kvals)?])?.into()
             }
         })
     }
+}
+
+/// Packs values as the object of a process.
+fn object_of_values(
+    cx: &Cx,
+    form: &PeerForm,
+    proc: &Proc<'_>,
+    kvals: &[Kval<'_>],
+) -> Result<Vec<u8>, Error> {
+    let kvals = &pack_kvals(form, Some(cx.framer()), kvals)?;
+    let of = proc.clone();
+    Ok(Object { of, kvals }.encode(form)?)
+}
+
+/// Packs a success reply followed by parts: objects, or data only.
+fn success(form: &PeerForm, parts: &[&[u8]]) -> Result<Vec<u8>, Error> {
+    let mut out = reply::status(form, Status::SUCCESS)?;
+    memory::reserve_exact(&mut out, parts.iter().map(|part| part.len()).sum())?;
+    parts.iter().for_each(|part| out.extend_from_slice(part));
+    Ok(out)
 }

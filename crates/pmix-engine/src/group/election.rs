@@ -15,8 +15,8 @@ use pmix_types::{DataArray, Info, IntoOwned as _, Nspace, Proc, Rank, Status, Va
 use super::invitation::answers::Outcome;
 use super::invitation::table::{Invitation, Key};
 use super::known::Groups;
+use super::members::{absent, concerns_us};
 use super::membership::event;
-use super::presence::{absent, concerns_us};
 use crate::collective::each;
 use crate::cx::Cx;
 use crate::events::Notification;

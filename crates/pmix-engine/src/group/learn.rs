@@ -6,8 +6,8 @@ use pmix_types::{DataArray, Info, IntoOwned, Proc, Status, Text, Value, keys};
 
 use super::known::{Groups, KnownGroup};
 use super::members::Members;
+use super::members::absent;
 use super::membership::lost_before;
-use super::presence::absent;
 use crate::Error;
 use crate::cx::Cx;
 use crate::events::Notification;

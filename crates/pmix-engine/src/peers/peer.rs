@@ -1,6 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A connection, its origin and its requests.
 //!
+//! | state | stored as | event | next state |
+//! | --- | --- | --- | --- |
+//! | none | | the driver accepts a connection | handshake |
+//! | none | | the host passes a tool that it connected to | member |
+//! | handshake | [`Phase::Handshake`] | the valid hello of a registered client | member, with the welcome |
+//! | handshake | | the valid hello of a tool | pending tool, with a `tool_connected2` upcall |
+//! | handshake | | a hello whose credential the security module verifies later | verifying |
+//! | handshake | | an invalid hello; the time limit; too many handshakes of the user | refused |
+//! | verifying | [`Phase::Verifying`] | the module confirms the credential | member or pending tool, as from handshake |
+//! | verifying | | the module rejects it; the time limit; a message | refused |
+//! | pending tool | [`Phase::PendingTool`] | the host accepts the tool, or has no such function | member, with the welcome |
+//! | pending tool | | the host rejects the tool; its name is in use; the time limit; a message | refused |
+//! | member | [`Phase::Member`] | the host rejects the client | refused |
+//! | refused | | the driver has closed the connection | removed |
+//! | any | | the other end closes | removed; a member that has not finalized is lost |
+//!
 //! Source: none outside.
 
 use std::collections::HashSet;

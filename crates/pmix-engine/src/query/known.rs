@@ -5,13 +5,13 @@ use std::collections::HashMap;
 
 use pmix_types::{ABI_VERSION, DataArray, Info, Nspace, Proc, Status, Text, Value, keys};
 
-use super::jobs::{may_see, meant, of_job, visible};
 use super::nodes::Nodes;
 use super::resolve::{nodes_of, peers_on};
 use super::results::LocalAnswer;
 use super::stored::stored;
 use super::table::{proc_state, proc_table};
 use super::target::QueryTarget;
+use super::target::{may_see, meant, of_job, visible};
 use crate::Error;
 use crate::cx::Cx;
 use crate::infos::is_set;

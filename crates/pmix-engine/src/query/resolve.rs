@@ -7,8 +7,8 @@ use gds_hash::Request;
 use pmix_proto::{reply, request};
 use pmix_types::{DataArray, Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys};
 
-use super::jobs::{procs_of, visible};
 use super::nodes::Nodes;
+use super::target::{procs_of, visible};
 use crate::Error;
 use crate::cx::Cx;
 use crate::host::{HostReply, Query};

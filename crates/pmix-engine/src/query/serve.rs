@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Queries: the answers of this server and of the host.
 
-use pmix_proto::{is_about_support, request};
-use pmix_types::{Query, Status};
+use pmix_proto::{SupportLevel, is_about_support, request};
+use pmix_types::{Info, IntoOwned as _, Query, Status, Value};
 
 use super::known::{OwnGroups, known};
 use super::nodes::num_named;
 use super::results::{HostQuery, QueryResults};
-use super::support::supported;
 use super::target::QueryTarget;
 use crate::cx::Cx;
 use crate::host::{self, HostReply};
 use crate::infos::with_user;
+use crate::obeyed::SUPPORTED;
 use crate::peers::Ticket;
 use crate::pending::Pending;
 use crate::{Error, obeyed, weight};
@@ -104,5 +104,50 @@ pub(crate) fn reply_results(
     match infos.is_empty() {
         true => cx.reply_status(ticket, status),
         false => cx.reply_infos(ticket, status, infos),
+    }
+}
+
+/// Returns one info for each requested key at the level of the server, and the remaining query for the host. The levels
+/// of clients and tools are answered by their own libraries.
+fn supported(query: &Query<'_>) -> (Vec<Info<'static>>, Option<Query<'static>>) {
+    let found = SupportLevel::Server.answer(query, SUPPORTED);
+    let mut left = Vec::new();
+    for key in SupportLevel::Host.keys() {
+        match query.qualifiers.iter().find(|info| info.key.is(key)) {
+            Some(info) => left.push(info.clone().into_owned()),
+            None if query.qualifiers.is_empty() => left.push(Info::new(key, Value::Undef)),
+            None => {}
+        }
+    }
+    let left = (!left.is_empty()).then(|| Query {
+        keys: query.keys.clone().into_owned(),
+        qualifiers: left,
+    });
+    (found, left)
+}
+
+#[cfg(test)]
+mod tests {
+    use pmix_types::{Text, keys};
+
+    use super::*;
+
+    fn query(keys: &[&'static str], qualifiers: Vec<Info<'static>>) -> Query<'static> {
+        let keys = [keys::QUERY_ATTRIBUTE_SUPPORT].iter().chain(keys);
+        Query {
+            keys: keys.map(|key| Text::from(*key)).collect(),
+            qualifiers,
+        }
+    }
+
+    #[test]
+    fn attributes_of_the_host_are_left_to_the_host() {
+        let host = Info::new(keys::HOST_ATTRIBUTES, "all");
+        let (found, left) = supported(&query(&["PMIx_Get"], vec![host.clone()]));
+        assert_eq!(found, []);
+        let left = left.unwrap();
+        assert_eq!((left.keys.len(), left.qualifiers), (2, vec![host]));
+        let (found, left) = supported(&query(&[], vec![]));
+        assert_eq!((found.len(), left.unwrap().qualifiers.len()), (2, 2));
     }
 }

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use gds_hash::Request;
 use pmix_types::{DataArray, Info, Nspace, Proc, Rank, Text, Value, keys};
 
-use super::jobs::may_see;
 use super::nodes::Nodes;
+use super::target::may_see;
 use crate::cx::Cx;
 use crate::peers::Member;
 

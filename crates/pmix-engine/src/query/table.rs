@@ -4,9 +4,9 @@
 use gds_hash::{Registered, Request};
 use pmix_types::{DataArray, Nspace, Proc, ProcInfo, ProcState, Rank, Text, Value, keys};
 
-use super::jobs::{may_see, of_job};
 use super::nodes::Nodes;
 use super::resolve::procs_on;
+use super::target::{may_see, of_job};
 use crate::cx::Cx;
 use crate::peers::Member;
 use crate::registry::ClientState;

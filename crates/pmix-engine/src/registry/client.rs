@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Registered local processes.
+//!
+//! | state | event | next state |
+//! | --- | --- | --- |
+//! | none | the host registers the process | expected |
+//! | expected, finalized, left, lost | the process connects | connected, as the next incarnation |
+//! | connected | a clone connects | connected |
+//! | connected | the finalize over the last connection | finalized |
+//! | connected | the last connection closes without a finalize | lost |
+//! | finalized | [`Config::return_time`](crate::Config::return_time) | left |
+//! | left, lost | the host registers the process again | expected |
+//! | any | the host deregisters the process | removed |
 
 use std::time::Instant;
 
