@@ -50,10 +50,16 @@ pub(crate) struct Cx {
     pub(crate) membership_changes: VecDeque<MembershipChange>,
     /// The connections to close when the current subsystem returns, with the reasons.
     refused: VecDeque<(PeerId, Error)>,
-    /// The next progress check of partial long messages, if messages wait for room.
-    intake_due: Option<Instant>,
-    /// `true` if the last turn of long messages ended too late to count.
-    has_skipped_turn: bool,
+    intake: IntakeTurns,
+}
+
+/// The turns of partial long messages.
+#[derive(Debug, Default)]
+struct IntakeTurns {
+    /// The next progress check, if messages wait for room.
+    due: Option<Instant>,
+    /// `true` if the last turn ended too late to count.
+    has_skipped: bool,
 }
 
 impl Cx {
@@ -73,8 +79,7 @@ impl Cx {
             group_outcomes: VecDeque::new(),
             membership_changes: VecDeque::new(),
             refused: VecDeque::new(),
-            intake_due: None,
-            has_skipped_turn: false,
+            intake: IntakeTurns::default(),
         }
     }
 
@@ -176,9 +181,9 @@ impl Cx {
     /// Starts a turn of long messages if a message waits for room.
     pub(crate) fn watch_input(&mut self) {
         // Turns exist only while messages wait, so an idle server has no timer.
-        if self.intake_due.is_none() && self.peers.any_input_waits() {
-            self.intake_due = self.after(self.config.input_turn);
-            if let Some(at) = self.intake_due {
+        if self.intake.due.is_none() && self.peers.any_input_waits() {
+            self.intake.due = self.after(self.config.input_turn);
+            if let Some(at) = self.intake.due {
                 self.timers.set(at, Timer::Intake);
                 self.peers.begin_input_turn();
             }
@@ -188,7 +193,7 @@ impl Cx {
     /// Ends the turns of long messages if no message waits for room.
     pub(crate) fn unwatch_input(&mut self) {
         if !self.peers.any_input_waits()
-            && let Some(at) = self.intake_due.take()
+            && let Some(at) = self.intake.due.take()
         {
             self.timers.cancel(at, Timer::Intake);
         }
@@ -198,11 +203,11 @@ impl Cx {
     /// that ends late by its own length is repeated, because the driver read no input in the meantime. It is not
     /// repeated twice, so that a server that is always late has turns, too.
     pub(crate) fn end_input_turn(&mut self) {
-        let due = self.intake_due.take().zip(self.now);
+        let due = self.intake.due.take().zip(self.now);
         let late = due.map(|(due, now)| now.saturating_duration_since(due));
         let is_late = late.is_some_and(|late| late >= self.config.input_turn);
-        self.has_skipped_turn = is_late && !self.has_skipped_turn;
-        if self.peers.any_input_waits() && !self.has_skipped_turn {
+        self.intake.has_skipped = is_late && !self.intake.has_skipped;
+        if self.peers.any_input_waits() && !self.intake.has_skipped {
             let (time, turn) = (self.config.input_time, self.config.input_turn);
             // Progress is measured once a turn, so the patience is counted in turns.
             let patience = time.as_nanos() / turn.as_nanos().max(1);
@@ -237,7 +242,7 @@ impl Cx {
                 recount.deadline(Some(until), Timer::Handshake(id));
             }
         }
-        recount.deadline(self.intake_due, Timer::Intake);
+        recount.deadline(self.intake.due, Timer::Intake);
         self.registry.recount(recount);
         self.host.recount(recount);
     }

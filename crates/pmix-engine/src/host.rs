@@ -121,6 +121,7 @@ impl Credentials {
 pub fn in_final_order(members: Vec<Proc<'static>>, order: &[Proc<'static>]) -> Vec<Proc<'static>> {
     let mut places: HashMap<(&Nspace<'_>, Rank), usize> = HashMap::new();
     for (place, proc) in order.iter().enumerate() {
+        // A caller may list a process twice; every server must then use the same position, the first one.
         places.entry((&proc.nspace, proc.rank)).or_insert(place);
     }
     let place = |proc: &Proc<'static>| {

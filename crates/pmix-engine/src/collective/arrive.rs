@@ -345,7 +345,7 @@ impl Collectives {
         tracker.take_decisions();
         if tracker.key.0 == Collective::GroupConstruct {
             // The host passes these members to all servers. A process that is registered later is no absent one.
-            tracker.absent = absent(cx, tracker);
+            tracker.construct.absent = absent(cx, tracker);
         }
         let tracker = &*tracker;
         if tracker.key.0 == Collective::Fence && Self::is_local(cx, &tracker.key.1) {
@@ -408,7 +408,12 @@ impl Collectives {
             };
             infos.push(Info::new(keys::GROUP_MEMBERSHIP, members));
             // The host must not end the construct for a loss on another node: the leader decides about it.
-            if tracker.leadership.as_ref().is_some_and(Leadership::is_led) {
+            if tracker
+                .construct
+                .leadership
+                .as_ref()
+                .is_some_and(Leadership::is_led)
+            {
                 infos.push(Info::new(keys::GROUP_LEADER, true));
             }
         }

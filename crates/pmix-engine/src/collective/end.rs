@@ -229,7 +229,7 @@ impl Collectives {
             participants,
             job: tracker.job,
             caller_infos: tracker.caller_infos,
-            absent: tracker.absent,
+            absent: tracker.construct.absent,
             lost,
             host_infos: tracker.infos,
             status,
@@ -353,7 +353,7 @@ impl Collectives {
         if let Some(until) = tracker.until {
             cx.timers.cancel(until, Timer::Collective(id));
         }
-        let leadership = tracker.leadership.as_ref();
+        let leadership = tracker.construct.leadership.as_ref();
         if let Some(until) = leadership.and_then(|led| led.until) {
             cx.timers.cancel(until, Timer::Leadership(id));
         }

@@ -72,7 +72,7 @@ pub(super) fn absent(cx: &Cx, tracker: &Tracker) -> Vec<Proc<'static>> {
         absent.extend(deregistered.map(|rank| Proc::new(nspace.clone(), *rank)));
     }
     // A participant that was deregistered after its call has no client to find it by.
-    let lost = tracker.lost.iter();
+    let lost = tracker.construct.lost.iter();
     let called: HashSet<_> = lost
         .filter(|(client, _)| callers.contains(client))
         .map(|(_, proc)| proc)

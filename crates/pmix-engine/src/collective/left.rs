@@ -113,7 +113,7 @@ impl Collectives {
         let earlier = self.of_key(&tracker.key);
         for id in earlier.into_iter().filter(|earlier| *earlier < id) {
             if let Some(tracker) = self.get_mut(id) {
-                tracker.lost.retain(|_, lost| lost != proc);
+                tracker.construct.lost.retain(|_, lost| lost != proc);
             }
         }
     }

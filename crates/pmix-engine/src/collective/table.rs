@@ -77,7 +77,7 @@ impl Collectives {
     pub(crate) fn recount(&self, recount: &mut Recount) {
         for (id, tracker) in &self.trackers {
             recount.deadline(tracker.until, Timer::Collective(*id));
-            let leadership = tracker.leadership.as_ref();
+            let leadership = tracker.construct.leadership.as_ref();
             let until = leadership.and_then(|leadership| leadership.until);
             recount.deadline(until, Timer::Leadership(*id));
             tracker.tickets().for_each(|ticket| recount.request(ticket));
@@ -96,7 +96,8 @@ impl Collectives {
         recount.compare("queued collectives", queued.sum(), num_trackers);
         let trackers = || self.trackers.values();
         let has_failed = |tracker: &&Tracker| matches!(tracker.phase, Phase::Failed(_));
-        let led = trackers().filter(|tracker| !has_failed(tracker) && tracker.leadership.is_some());
+        let led = trackers()
+            .filter(|tracker| !has_failed(tracker) && tracker.construct.leadership.is_some());
         recount.compare(
             "group constructions with a leader",
             self.led.len(),
@@ -195,7 +196,7 @@ impl Collectives {
 
     pub(super) fn remove(&mut self, id: TrackerId) -> Option<Tracker> {
         let tracker = self.trackers.remove(&id)?;
-        if let (Some(_), (_, _, Some(name))) = (&tracker.leadership, &tracker.key) {
+        if let (Some(_), (_, _, Some(name))) = (&tracker.construct.leadership, &tracker.key) {
             self.led.remove(name, id);
         }
         if let Some(queue) = self.by_key.get_mut(&tracker.key) {

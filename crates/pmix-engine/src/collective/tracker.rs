@@ -38,14 +38,6 @@ pub(super) struct Tracker {
     pub(super) infos: Vec<Info<'static>>,
     /// The infos of each participant of a construct or destruct, which differ.
     pub(super) caller_infos: Vec<(ClientId, Vec<Info<'static>>)>,
-    /// The user of the first caller of a construct.
-    user: Option<u32>,
-    /// The local participants that had not called when the host was called. A process that is registered again
-    /// afterwards is still a member.
-    pub(super) absent: Vec<Proc<'static>>,
-    /// The local members that were lost after the construct began. They may be deregistered, or connect again as
-    /// another incarnation, before it ends.
-    pub(super) lost: BTreeMap<ClientId, Proc<'static>>,
     /// `true` if the collective continues without participants that are lost or leave the group.
     pub(super) is_tolerant: bool,
     /// `true` if any participant set `PMIX_COLLECT_DATA`.
@@ -53,8 +45,8 @@ pub(super) struct Tracker {
     /// The participants of other nodes that were lost after it began: their data in contributions may belong to another
     /// incarnation.
     pub(super) stale: Vec<Proc<'static>>,
-    /// The leader and the pending decisions of a construct that has or had a leader.
-    pub(super) leadership: Option<Leadership>,
+    /// The state that only a construct has.
+    pub(super) construct: ConstructState,
     /// The time limit.
     pub(super) until: Option<Instant>,
     /// The memory of a failed collective, or of one that the server called itself.
@@ -72,6 +64,21 @@ pub(super) enum Phase {
     Hosting,
     /// The collective failed, and some participants have not received the status.
     Failed(Status),
+}
+
+/// The state of a group construct.
+#[derive(Debug, Default)]
+pub(super) struct ConstructState {
+    /// The user of the first caller.
+    pub(super) user: Option<u32>,
+    /// The local participants that had not called when the host was called. A process that is registered again
+    /// afterwards is still a member.
+    pub(super) absent: Vec<Proc<'static>>,
+    /// The local members that were lost after the construct began. They may be deregistered, or connect again as
+    /// another incarnation, before it ends.
+    pub(super) lost: BTreeMap<ClientId, Proc<'static>>,
+    /// The leader and the pending decisions of a construct with a leader.
+    pub(super) leadership: Option<Leadership>,
 }
 
 /// A local participant.
@@ -96,13 +103,10 @@ impl Tracker {
             has_lost_participant: false,
             infos: Vec::new(),
             caller_infos: Vec::new(),
-            user: None,
-            absent: Vec::new(),
-            lost: BTreeMap::new(),
             is_tolerant: false,
             collects: false,
             stale: Vec::new(),
-            leadership: None,
+            construct: ConstructState::default(),
             until: None,
             weight: 0,
             is_own_call: false,
@@ -122,6 +126,7 @@ impl Tracker {
         if self.until.is_some_and(|known| known <= until) {
             return;
         }
+        // A recount compares the timers with the collectives, so a replaced limit must leave no timer.
         if let Some(known) = self.until.replace(until) {
             cx.timers.cancel(known, Timer::Collective(id));
         }
@@ -135,7 +140,7 @@ impl Tracker {
 
     /// Returns `true` if the infos of a participant state another user than those of the earlier callers.
     pub(super) fn is_of_other_user(&self, infos: &[Info<'_>]) -> bool {
-        let is_other = |user: u32| self.user.is_some_and(|known| known != user);
+        let is_other = |user: u32| self.construct.user.is_some_and(|known| known != user);
         self.user_of(infos).is_some_and(is_other)
     }
 
@@ -154,7 +159,7 @@ impl Tracker {
         self.collects |= is_set(&infos, keys::COLLECT_DATA);
         if self.key.0.is_of_group() {
             self.is_tolerant |= group_call::is_tolerant(&infos);
-            self.user = self.user.or_else(|| self.user_of(&infos));
+            self.construct.user = self.construct.user.or_else(|| self.user_of(&infos));
             // Members pass different infos: their own data, or an order of the members that all must agree on.
             self.caller_infos.push((client, infos));
             return;
@@ -191,7 +196,10 @@ impl Tracker {
     /// Records the process of a client that is lost during a construct.
     pub(super) fn note_lost(&mut self, client: ClientId, proc: &Proc<'static>) {
         if self.key.0 == Collective::GroupConstruct {
-            self.lost.entry(client).or_insert_with(|| proc.clone());
+            self.construct
+                .lost
+                .entry(client)
+                .or_insert_with(|| proc.clone());
         }
     }
 
@@ -202,7 +210,7 @@ impl Tracker {
             .iter()
             .map(|(client, _)| *client)
             .collect();
-        let lost = self.lost.iter();
+        let lost = self.construct.lost.iter();
         let lost = lost.filter(|(client, _)| called.contains(client));
         lost.map(|(_, proc)| proc.clone()).collect()
     }
@@ -292,8 +300,8 @@ impl Tracker {
         self.slots.retain(|client, _| missing.contains(client));
         self.infos = Vec::new();
         self.caller_infos = Vec::new();
-        self.absent = Vec::new();
-        self.lost = BTreeMap::new();
+        self.construct.absent = Vec::new();
+        self.construct.lost = BTreeMap::new();
         self.weight = self.key.1.weight() + self.missing.len() * size_of::<ClientId>();
     }
 

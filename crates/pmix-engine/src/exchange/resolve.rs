@@ -296,6 +296,7 @@ fn object_of_values(
 /// Packs a success reply followed by parts: objects, or data only.
 fn success(form: &PeerForm, parts: &[&[u8]]) -> Result<Vec<u8>, Error> {
     let mut out = reply::status(form, Status::SUCCESS)?;
+    // The reply for a large job has megabytes, which growth in steps would copy several times.
     memory::reserve_exact(&mut out, parts.iter().map(|part| part.len()).sum())?;
     parts.iter().for_each(|part| out.extend_from_slice(part));
     Ok(out)

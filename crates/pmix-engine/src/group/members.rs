@@ -267,6 +267,7 @@ pub(super) fn absent(cx: &Cx, proc: &Proc<'static>) -> Vec<Proc<'static>> {
         let client = job.clients.get(rank);
         match client.and_then(|id| cx.registry.client(*id)) {
             Some(client) => !matches!(client.state, ClientState::Expected | ClientState::Connected),
+            // A host may deregister a process as soon as it has ended, before the construct that lists it ends.
             None => job.deregistered.contains(rank),
         }
     };

@@ -115,6 +115,8 @@ fn supported(query: &Query<'_>) -> (Vec<Info<'static>>, Option<Query<'static>>) 
     for key in SupportLevel::Host.keys() {
         match query.qualifiers.iter().find(|info| info.key.is(key)) {
             Some(info) => left.push(info.clone().into_owned()),
+            // A query without a level concerns all levels (PMIx Standard, "Query operations"), so the host gets its
+            // own.
             None if query.qualifiers.is_empty() => left.push(Info::new(key, Value::Undef)),
             None => {}
         }

@@ -39,7 +39,7 @@ impl Collectives {
             return;
         };
         let (name, participants) = (name.clone(), participants.to_procs());
-        if let Some(leadership) = &mut tracker.leadership
+        if let Some(leadership) = &mut tracker.construct.leadership
             && let Some(leader) = leadership.leader().cloned()
         {
             leadership.announced = Some(leader.clone());
@@ -63,7 +63,7 @@ impl Collectives {
         let (_, participants, Some(name)) = &tracker.key else {
             return;
         };
-        let announced = tracker.leadership.as_mut();
+        let announced = tracker.construct.leadership.as_mut();
         if let Some(leader) = announced.and_then(|led| led.announced.take()) {
             cx.group_outcomes
                 .push_back(GroupOutcome::Announced(Announcement {
@@ -149,7 +149,7 @@ impl Collectives {
         is_tolerant: bool,
     ) {
         let is_next = |tracker: &Tracker| {
-            let leadership = tracker.leadership.as_ref();
+            let leadership = tracker.construct.leadership.as_ref();
             leadership.is_none_or(|led| !led.announced_leaders.contains(leader))
         };
         let has_part = |cx: &Cx, participants| {
@@ -170,7 +170,8 @@ impl Collectives {
                 }
             },
         };
-        let is_first = { self.get(id) }.is_some_and(|tracker| tracker.leadership.is_none());
+        let is_first =
+            { self.get(id) }.is_some_and(|tracker| tracker.construct.leadership.is_none());
         let Some(leadership) = self.begin_leadership(id, false) else {
             return;
         };
@@ -202,7 +203,7 @@ impl Collectives {
     /// construct is dropped.
     fn ended_elsewhere(&mut self, cx: &mut Cx, key: &Key, leader: &Proc<'static>) {
         let is_it = |tracker: &Tracker| {
-            let leadership = tracker.leadership.as_ref();
+            let leadership = tracker.construct.leadership.as_ref();
             tracker.phase == Phase::Gathering
                 && leadership.is_some_and(|led| led.announced_leaders.contains(leader))
         };
@@ -272,12 +273,12 @@ impl Collectives {
     pub(crate) fn led_job_gone(&mut self, cx: &mut Cx) {
         let is_of_nobody = |tracker: &Tracker| {
             tracker.phase == Phase::Gathering
-                && tracker.leadership.is_some()
+                && tracker.construct.leadership.is_some()
                 && tracker.key.1.local_jobs(&cx.registry).is_empty()
         };
         for id in self.which(is_of_nobody) {
             let is_begun = self.get(id).is_some_and(|tracker| {
-                let leadership = tracker.leadership.as_ref();
+                let leadership = tracker.construct.leadership.as_ref();
                 !tracker.is_without_calls() || leadership.is_some_and(Leadership::is_open)
             });
             match is_begun {
@@ -298,7 +299,9 @@ impl Collectives {
         };
         let old = Proc::new(about.nspace.to_shared(), about.rank);
         let is_it = |id: &TrackerId| {
-            let leadership = self.get(*id).and_then(|open| open.leadership.as_ref());
+            let leadership = self
+                .get(*id)
+                .and_then(|open| open.construct.leadership.as_ref());
             leadership.is_some_and(|led| match &led.leader {
                 Leader::Leads(leader) | Leader::ElectingElsewhere(leader) => *leader == old,
                 Leader::None | Leader::Electing(_) => false,

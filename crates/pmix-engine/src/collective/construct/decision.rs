@@ -81,7 +81,7 @@ impl Collectives {
         let about = Proc::new(about.nspace.to_shared(), about.rank);
         let is_it = |id: &TrackerId| {
             self.get(*id).is_some_and(|tracker| {
-                let leadership = tracker.leadership.as_ref();
+                let leadership = tracker.construct.leadership.as_ref();
                 leadership.is_some_and(|led| led.concerns(&about)) && tracker.key.1.has(source)
             })
         };
@@ -126,7 +126,7 @@ impl Collectives {
             return !cx.registry.was_here(proc);
         };
         self.get(id).is_some_and(|tracker| {
-            let leadership = tracker.leadership.as_ref();
+            let leadership = tracker.construct.leadership.as_ref();
             matches!(tracker.slots.get(&client), Some(Slot::Arrived(_)))
                 && !leadership.is_some_and(|led| led.lost_callers.contains(&client))
         })

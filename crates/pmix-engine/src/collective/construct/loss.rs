@@ -27,7 +27,12 @@ impl Collectives {
         let Some(tracker) = self.get_mut(id).filter(|tracker| !tracker.is_tolerant) else {
             return false;
         };
-        let Some(leadership) = tracker.leadership.as_mut().filter(|led| led.is_led()) else {
+        let Some(leadership) = tracker
+            .construct
+            .leadership
+            .as_mut()
+            .filter(|led| led.is_led())
+        else {
             return false;
         };
         let has_called = matches!(tracker.slots.get(&client), Some(Slot::Arrived(_)));
@@ -62,7 +67,9 @@ impl Collectives {
         id: TrackerId,
         proc: &Proc<'static>,
     ) {
-        let leadership = self.get(id).and_then(|open| open.leadership.as_ref());
+        let leadership = self
+            .get(id)
+            .and_then(|open| open.construct.leadership.as_ref());
         if leadership.is_some_and(|led| led.leader() == Some(proc) && !led.is_local) {
             self.leader_lost(cx, id, proc);
         }
@@ -74,7 +81,7 @@ impl Collectives {
             return;
         };
         let to = tracker.key.1.to_procs();
-        if let Some(leadership) = &mut tracker.leadership {
+        if let Some(leadership) = &mut tracker.construct.leadership {
             leadership.leader = Leader::Electing(proc.clone());
         }
         let more = vec![Info::new(keys::GROUP_LEADER, proc.clone())];
@@ -112,7 +119,7 @@ impl Collectives {
             return;
         };
         let to = tracker.key.1.to_procs();
-        let Some(leadership) = &mut tracker.leadership else {
+        let Some(leadership) = &mut tracker.construct.leadership else {
             return;
         };
         let Some(old) = leadership.lost_leader().cloned() else {
@@ -138,7 +145,7 @@ impl Collectives {
             return;
         };
         let phase = tracker.phase;
-        let Some(leadership) = &mut tracker.leadership else {
+        let Some(leadership) = &mut tracker.construct.leadership else {
             return;
         };
         let is_led = leader.is_some();
@@ -156,7 +163,7 @@ impl Collectives {
         let Some(tracker) = self.get(id) else {
             return;
         };
-        let Some(leadership) = &tracker.leadership else {
+        let Some(leadership) = &tracker.construct.leadership else {
             return;
         };
         let num_callers = tracker.caller_infos.len() - leadership.lost_callers.len();
@@ -172,7 +179,12 @@ impl Collectives {
             return;
         };
         let phase = tracker.phase;
-        let Some(leadership) = tracker.leadership.as_ref().filter(|led| led.is_open()) else {
+        let Some(leadership) = tracker
+            .construct
+            .leadership
+            .as_ref()
+            .filter(|led| led.is_open())
+        else {
             return;
         };
         let (status, old) = (leadership.status(), leadership.lost_leader().cloned());

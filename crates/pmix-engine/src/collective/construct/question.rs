@@ -21,11 +21,11 @@ use crate::timer::Timer;
 impl Collectives {
     /// Returns the leader of a construct that has not ended.
     pub(in super::super) fn leader_of(&self, id: TrackerId) -> Option<&Proc<'static>> {
-        self.get(id)?.leadership.as_ref()?.leader()
+        self.get(id)?.construct.leadership.as_ref()?.leader()
     }
 
     pub(in super::super) fn leadership_of(&mut self, id: TrackerId) -> Option<&mut Leadership> {
-        self.get_mut(id)?.leadership.as_mut()
+        self.get_mut(id)?.construct.leadership.as_mut()
     }
 
     /// Registers a caller that leads, and asks it about the processes that are already lost. The first such caller of a
@@ -38,7 +38,7 @@ impl Collectives {
         let Some(tracker) = self.get(id) else {
             return;
         };
-        let known = tracker.leadership.as_ref();
+        let known = tracker.construct.leadership.as_ref();
         // Servers learn of each other's leaders at different times, so names decide between nodes
         // (docs/decisions/0017).
         let may_lead = known.is_none_or(|known| {
@@ -70,7 +70,7 @@ impl Collectives {
         {
             self.led.insert(name, id);
         }
-        let leadership = tracker.leadership.get_or_insert_default();
+        let leadership = tracker.construct.leadership.get_or_insert_default();
         leadership.is_local = is_local;
         Some(leadership)
     }
@@ -184,7 +184,7 @@ impl Collectives {
         let Some(tracker) = self.get(id) else {
             return;
         };
-        let (Some(name), Some(leadership)) = (&tracker.key.2, &tracker.leadership) else {
+        let (Some(name), Some(leadership)) = (&tracker.key.2, &tracker.construct.leadership) else {
             return;
         };
         let is_elsewhere = match &*to {
@@ -224,7 +224,10 @@ impl Collectives {
 
     /// Ends the leadership of a construct that has failed.
     pub(in super::super) fn stop_asking(&mut self, cx: &mut Cx, id: TrackerId, status: Status) {
-        let Some(tracker) = self.get(id).filter(|open| open.leadership.is_some()) else {
+        let Some(tracker) = self
+            .get(id)
+            .filter(|open| open.construct.leadership.is_some())
+        else {
             return;
         };
         if let Some(name) = tracker.key.2.clone() {
@@ -240,13 +243,13 @@ impl Tracker {
     /// Returns `true` if the host is not called before a pending decision.
     pub(in super::super) fn is_undecided(&self) -> bool {
         let waits = |led: &Leadership| led.is_open() || led.is_held_back;
-        self.phase == Phase::Gathering && self.leadership.as_ref().is_some_and(waits)
+        self.phase == Phase::Gathering && self.construct.leadership.as_ref().is_some_and(waits)
     }
 
     /// Applies the decisions once all remaining participants have called: drops the directives of lost callers, and
     /// adds the replacements for lost processes.
     pub(in super::super) fn take_decisions(&mut self) {
-        let Some(leadership) = &mut self.leadership else {
+        let Some(leadership) = &mut self.construct.leadership else {
             return;
         };
         let lost = std::mem::take(&mut leadership.lost_callers);

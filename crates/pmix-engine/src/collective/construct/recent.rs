@@ -25,8 +25,8 @@ impl Collectives {
             return;
         };
         // Once the leader is known here, no late announcement follows.
-        let has_other_leaders =
-            { tracker.leadership.as_ref() }.is_some_and(|led| !led.announced_leaders.is_empty());
+        let has_other_leaders = { tracker.construct.leadership.as_ref() }
+            .is_some_and(|led| !led.announced_leaders.is_empty());
         if tracker.key.0 != Collective::GroupConstruct
             || has_other_leaders
             || Self::is_local(cx, &tracker.key.1)
@@ -72,7 +72,9 @@ impl Collectives {
     }
 
     pub(in super::super) fn is_held_back(&self, id: TrackerId) -> bool {
-        let leadership = self.get(id).and_then(|open| open.leadership.as_ref());
+        let leadership = self
+            .get(id)
+            .and_then(|open| open.construct.leadership.as_ref());
         leadership.is_some_and(|led| led.is_held_back)
     }
 }
