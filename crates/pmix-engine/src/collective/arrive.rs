@@ -229,11 +229,11 @@ impl Collectives {
         let leads = is_set(&infos, keys::GROUP_LEADER);
         let is_of_other_user = tracker.is_of_other_user(&infos);
         // The host is not called for a fence of this node.
-        let refusal = match tracker.key.0 == Collective::Fence {
-            true => obeyed::check("PMIx_Fence", &infos).err(),
-            false => None,
-        };
-        let refusal = refusal.filter(|_| Self::is_local(cx, &tracker.key.1));
+        let is_fence = tracker.key.0 == Collective::Fence;
+        let refusal = is_fence.then(|| obeyed::check("PMIx_Fence", &infos).err());
+        let refusal = refusal
+            .flatten()
+            .filter(|_| Self::is_local(cx, &tracker.key.1));
         tracker.arrive(client, ticket, infos);
         if tracker.key.0 == Collective::GroupConstruct {
             self.calls_again(cx, id, client);
@@ -247,9 +247,8 @@ impl Collectives {
         }
         // The infos that members share are copied for all of them in one step. A call that is refused alone would let
         // the others wait, so the collective fails for all.
-        let shared = tracker.shared_bytes();
-        if shared > cx.config.request_bytes {
-            let most = cx.config.request_bytes;
+        let (shared, most) = (tracker.shared_bytes(), cx.config.request_bytes);
+        if shared > most {
             tracing::warn!(
                 "the members of a group share {shared} bytes on this node, more than {most}"
             );
@@ -401,7 +400,12 @@ impl Collectives {
         if let Some(tracker) = self.get(id)
             && tracker.key.0 == Collective::GroupConstruct
         {
-            let members = members_now(cx, &tracker.key.1, &tracker.caller_infos, &tracker.absent);
+            let members = members_now(
+                cx,
+                &tracker.key.1,
+                &tracker.caller_infos,
+                &tracker.construct.absent,
+            );
             let members = match members {
                 Ok(members) => members,
                 Err(error) => return self.fail_before_host(cx, id, &error),

@@ -10,8 +10,7 @@ use pmix_types::{
 };
 
 use super::known::{Groups, KnownGroup, changed};
-use super::members::Members;
-use super::presence::{absent, was_here};
+use super::members::{Members, absent, was_here};
 use crate::collective::{
     Collective, DesertedGroup, EndedGroup, GroupOutcome, MemberLeft, MembershipChange,
     Participants, count, each, in_wanted_order, is_gathered, listed, members_now, present,
