@@ -24,7 +24,7 @@ const TOOL: (&str, &str) = ("cargo-cyclonedx", "0.5.9");
 pub(crate) const FOLDER: &str = "share/doc/pmix-rs";
 
 /// The file with the licenses.
-pub(crate) const LICENCES: &str = "LICENSES.txt";
+pub(crate) const LICENSES: &str = "LICENSES.txt";
 
 /// The beginnings of names of license files.
 const TERMS: &[&str] = &[
@@ -37,7 +37,7 @@ const TERMS: &[&str] = &[
 ];
 
 /// The license of musl, which is part of a static command.
-const MUSL: &str = "musl, the C library of static commands, is licensed under the MIT licence:\n\
+const MUSL: &str = "musl, the C library of static commands, is licensed under the MIT license:\n\
                     Copyright \u{a9} 2005-2020 Rich Felker, et al.\n\n";
 
 /// A product: its crate and the file name of its bill.
@@ -52,7 +52,7 @@ pub(crate) const LIBRARY: Product = ("pmix-capi", "libpmix.cdx.json");
 struct Component {
     name: String,
     version: String,
-    licence: String,
+    license: String,
 }
 
 /// Returns the tool, which is installed if that is allowed.
@@ -87,7 +87,7 @@ pub(crate) fn bills(
         write(&doc.join(file), text.as_bytes())?;
         all.extend(found);
     }
-    let mut text = licences(&all, &folders(target)?)?;
+    let mut text = licenses(&all, &folders(target)?)?;
     if target.ends_with("-musl") {
         let terms = root().join("LICENSE-MIT");
         let terms = fs::read_to_string(&terms).map_err(|e| format!("{}: {e}", terms.display()))?;
@@ -96,7 +96,7 @@ pub(crate) fn bills(
             .map_or("", |(_, body)| body);
         let _ = write!(text, "\n{}\n\n{MUSL}Permission is{body}", "-".repeat(80));
     }
-    write(&doc.join(LICENCES), text.as_bytes())?;
+    write(&doc.join(LICENSES), text.as_bytes())?;
     // The licenses of the standard library are part of the toolchain.
     let sysroot = output(
         Command::new("rustc")
@@ -203,19 +203,19 @@ fn components(bill: &Value) -> Result<BTreeSet<Component>, String> {
     let components = components.ok_or("the bill has no components")?;
     let component = |one: &Value| {
         let text = |key: &str| one[key].as_str().unwrap_or_default().to_owned();
-        let licences = one["licenses"].as_array().into_iter().flatten();
-        let words = licences.filter_map(|licence| {
-            let expression = licence["expression"].as_str();
-            let named = expression.or_else(|| licence["license"]["id"].as_str());
-            named.or_else(|| licence["license"]["name"].as_str())
+        let licenses = one["licenses"].as_array().into_iter().flatten();
+        let words = licenses.filter_map(|license| {
+            let expression = license["expression"].as_str();
+            let named = expression.or_else(|| license["license"]["id"].as_str());
+            named.or_else(|| license["license"]["name"].as_str())
         });
         let component = Component {
             name: text("name"),
             version: text("version"),
-            licence: words.collect::<Vec<_>>().join(" AND "),
+            license: words.collect::<Vec<_>>().join(" AND "),
         };
-        match component.licence.is_empty() {
-            true => Err(format!("{} does not say its licence", component.name)),
+        match component.license.is_empty() {
+            true => Err(format!("{} does not say its license", component.name)),
             false => Ok(component),
         }
     };
@@ -269,16 +269,16 @@ fn folders(target: &str) -> Result<BTreeMap<(String, String), PathBuf>, String> 
 }
 
 /// Returns a line with the license of each crate, and then each text once with the crates that it covers.
-fn licences(
+fn licenses(
     components: &BTreeSet<Component>,
     folders: &BTreeMap<(String, String), PathBuf>,
 ) -> Result<String, String> {
-    let mut list = String::from("What is in pmix-rs, and under which licence:\n\n");
+    let mut list = String::from("What is in pmix-rs, and under which license:\n\n");
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for one in components {
         let named = format!("{} {}", one.name, one.version);
         // Writing into a String cannot fail.
-        let _ = writeln!(list, "{named}: {}", one.licence);
+        let _ = writeln!(list, "{named}: {}", one.license);
         let folder = folders.get(&(one.name.clone(), one.version.clone()));
         let folder = folder.ok_or_else(|| format!("cargo does not know {named}"))?;
         for text in terms(folder)? {
@@ -360,27 +360,27 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_a_licence_is_a_fault() {
+    fn a_crate_without_a_license_is_a_fault() {
         let bill = parsed(BILL.replace("Zlib", "").as_bytes()).expect("a bill");
         assert!(components(&bill).is_err_and(|why| why.contains("b does not say")));
         assert!(components(&Value::Null).is_err());
     }
 
     #[test]
-    fn every_licence_is_named_and_each_text_is_there_once() {
+    fn every_license_is_named_and_each_text_is_there_once() {
         let found = components(&bill()).expect("two crates");
         let ours = root().join("crates/pmix-types");
         let folders = found
             .iter()
             .map(|one| ((one.name.clone(), one.version.clone()), ours.clone()));
-        let text = licences(&found, &folders.collect()).expect("a list");
+        let text = licenses(&found, &folders.collect()).expect("a list");
         assert!(
             text.contains("\na 1.0.0: MIT OR Apache-2.0\nb 2.1.0: Zlib\n"),
             "{text}"
         );
         assert_eq!(text.matches("Permission is hereby granted").count(), 1);
         assert!(text.contains("a 1.0.0, b 2.1.0:"), "{text}");
-        let nowhere = licences(&found, &BTreeMap::new());
+        let nowhere = licenses(&found, &BTreeMap::new());
         assert!(nowhere.is_err_and(|why| why.contains("does not know a 1.0.0")));
     }
 }

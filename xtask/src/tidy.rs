@@ -6,7 +6,7 @@ mod deviations;
 mod files;
 mod language;
 mod layers;
-mod licences;
+mod licenses;
 mod pages;
 mod source;
 mod tree;
@@ -24,7 +24,7 @@ const RULES: &[(&str, Rule)] = &[
     ("circles of files", circles::check),
     ("homes of unsafe", files::check_unsafe),
     ("names of schemes", layers::check_names),
-    ("licence lines", files::spdx),
+    ("license lines", files::spdx),
     ("file sizes", files::sizes),
     ("machine paths", files::machine_paths),
     ("deviations", deviations::check),
@@ -45,7 +45,7 @@ pub(crate) fn run(list: bool) -> Outcome {
     for (name, rule) in RULES {
         outcome.check(name, report(rule(&tree)));
     }
-    outcome.check("licences", licences::check().and_then(report));
+    outcome.check("licenses", licenses::check().and_then(report));
     outcome.check("generated tables", tables::check());
     for (lines, path) in files::long_files(&tree) {
         println!("long file: {path}, {lines} lines");

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_without_a_licence_is_found() {
+    fn a_file_without_a_license_is_found() {
         let good = (
             "include/a.h",
             "/* SPDX-License-Identifier: MIT OR Apache-2.0 */\n",

@@ -31,7 +31,7 @@ pub(crate) fn check() -> Result<Vec<Fault>, String> {
         ]);
         return process::run(deny.args(CHECKS)).map(|()| Vec::new());
     }
-    let allowed = allowed_licences()?;
+    let allowed = allowed_licenses()?;
     let metadata = process::output(&mut cargo(["metadata", "--format-version=1", "--locked"]))?;
     let metadata: Value = serde_json::from_slice(&metadata).map_err(|e| e.to_string())?;
     let packages = metadata["packages"].as_array().ok_or("no packages")?;
@@ -40,24 +40,24 @@ pub(crate) fn check() -> Result<Vec<Fault>, String> {
 }
 
 /// Returns the licenses that `deny.toml` permits.
-fn allowed_licences() -> Result<Vec<String>, String> {
+fn allowed_licenses() -> Result<Vec<String>, String> {
     let fault = |e: &dyn std::fmt::Display| format!("deny.toml: {e}");
     let text = std::fs::read_to_string(process::root().join("deny.toml")).map_err(|e| fault(&e))?;
     let table: Table = text.parse().map_err(|e| fault(&e))?;
     let allow = table.get("licenses").and_then(|table| table.get("allow"));
     let allow = allow.and_then(toml::Value::as_array);
-    let allow = allow.ok_or_else(|| fault(&"no list of allowed licences"))?;
+    let allow = allow.ok_or_else(|| fault(&"no list of allowed licenses"))?;
     let names = allow.iter().filter_map(toml::Value::as_str);
     Ok(names.map(str::to_owned).collect())
 }
 
-fn fault_of(package: &Value, allowed_licences: &[String]) -> Option<Fault> {
-    let licence = package["license"].as_str().unwrap_or("none stated");
-    (!allowed(licence, allowed_licences)).then(|| Fault {
+fn fault_of(package: &Value, allowed_licenses: &[String]) -> Option<Fault> {
+    let license = package["license"].as_str().unwrap_or("none stated");
+    (!allowed(license, allowed_licenses)).then(|| Fault {
         path: "Cargo.lock".to_owned(),
         line: 0,
         message: format!(
-            "{} {} has licence {licence:?}, which is not allowed",
+            "{} {} has license {license:?}, which is not allowed",
             package["name"].as_str().unwrap_or_default(),
             package["version"].as_str().unwrap_or_default(),
         ),
@@ -79,7 +79,7 @@ fn foreign(package: &Value) -> Option<Fault> {
 }
 
 /// Returns `true` if the permitted licenses satisfy an SPDX expression.
-fn allowed(expression: &str, licences: &[String]) -> bool {
+fn allowed(expression: &str, licenses: &[String]) -> bool {
     let spaced = expression
         .replace('(', " ( ")
         .replace(')', " ) ")
@@ -87,7 +87,7 @@ fn allowed(expression: &str, licences: &[String]) -> bool {
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let mut parser = Parser {
         words: &words,
-        licences,
+        licenses,
     };
     parser.any() == Some(true) && parser.words.is_empty()
 }
@@ -95,7 +95,7 @@ fn allowed(expression: &str, licences: &[String]) -> bool {
 /// A recursive-descent parser of license expressions; `None` means a malformed expression.
 struct Parser<'a> {
     words: &'a [&'a str],
-    licences: &'a [String],
+    licenses: &'a [String],
 }
 
 impl<'a> Parser<'a> {
@@ -125,7 +125,7 @@ impl<'a> Parser<'a> {
             // An exception only adds permissions.
             self.next()?;
         }
-        Some(self.licences.iter().any(|known| known == name))
+        Some(self.licenses.iter().any(|known| known == name))
     }
 
     fn next(&mut self) -> Option<&'a str> {
@@ -149,8 +149,8 @@ mod tests {
 
     #[test]
     fn expressions_are_judged_as_a_whole() {
-        let licences = allowed_licences().expect("the committed list");
-        let allowed = |expression: &str| allowed(expression, &licences);
+        let licenses = allowed_licenses().expect("the committed list");
+        let allowed = |expression: &str| allowed(expression, &licenses);
         assert!(allowed("MIT OR Apache-2.0"));
         assert!(allowed("GPL-3.0-only OR MIT"));
         assert!(allowed("(MIT OR GPL-2.0-only) AND Unicode-3.0"));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_without_a_licence_is_reported() {
+    fn a_package_without_a_license_is_reported() {
         let package = serde_json::json!({"name": "x", "version": "1.0.0", "license": null});
         let fault = fault_of(&package, &[]).expect("a fault");
         assert!(fault.message.contains("x 1.0.0"));
