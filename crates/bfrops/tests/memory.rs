@@ -124,6 +124,7 @@ fn mutation(numbers: &mut Numbers, records: &[Record], bytes: &[u8]) -> Vec<u8> 
     bytes
 }
 
+// Planted: memory is taken for the count in packed data before the data are read.
 #[test]
 fn every_record_is_affordable_in_every_layout() {
     let mut unpacked = 0;

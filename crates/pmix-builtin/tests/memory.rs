@@ -44,6 +44,7 @@ fn refused(preg: &Preg, value: &[u8]) -> (Error, usize) {
 
 const MIB: usize = 1 << 20;
 
+// Planted: a name may have any length.
 #[test]
 fn rejects_a_name_that_inflates_beyond_the_limit() {
     let value = blob(64 << 20, std::iter::repeat_n(vec![b'n'; MIB], 64));
@@ -53,6 +54,7 @@ fn rejects_a_name_that_inflates_beyond_the_limit() {
     assert!(held < 8 * MIB, "{held} bytes");
 }
 
+// Planted: a `blob:` may declare any length.
 #[test]
 fn a_blob_with_an_excessive_length_takes_no_memory() {
     let value = blob(2 << 20, std::iter::repeat_n(b"n,".repeat(MIB / 2), 2));
@@ -73,6 +75,7 @@ fn a_blob_with_an_impossible_length_takes_no_memory() {
     assert!(cost.peak < MIB, "{} bytes", cost.peak);
 }
 
+// Planted: decoding of a list ignores its memory limit.
 #[test]
 fn irregular_names_respect_the_memory_limit() {
     // Two bytes per name, and no two consecutive names fold.

@@ -162,6 +162,7 @@ fn endless_events_fill_a_bounded_queue_and_the_rest_is_counted() {
     server.join().unwrap();
 }
 
+// Planted: a client ignores its time limit while events arrive.
 #[test]
 fn endless_events_do_not_extend_the_time_limit() {
     let (mut settings, server) = server(|mut peer| {
@@ -267,6 +268,7 @@ fn compressed(form: &PeerForm, claimed: u32, stream: &[u8]) -> Vec<u8> {
     out
 }
 
+// Planted: a client inflates a string to any length.
 #[test]
 fn a_compressed_string_is_inflated_only_up_to_the_limit() {
     let text = vec![b'x'; 8 << 20];

@@ -86,6 +86,7 @@ fn an_own_file_is_trusted_even_below_a_sticky_directory() {
     );
 }
 
+// Planted: a file of any owner is trusted.
 #[test]
 fn a_file_of_another_user_is_not_trusted() {
     let place = Place::new();
@@ -195,6 +196,7 @@ fn a_large_file_is_refused_by_its_size() {
     assert!(Trust::of_process().open(&path, 1 << 40).is_ok());
 }
 
+// Planted: all users may read traces and output files.
 #[test]
 fn created_files_are_private() {
     let place = Place::new();

@@ -156,6 +156,7 @@ fn commit_of_many_blocks_and_deletion_of_all() {
     );
 }
 
+// Planted: the data of each process in a fence are compared with all earlier data.
 #[test]
 fn the_data_of_a_fence() {
     let participants = [Participant {

@@ -84,6 +84,7 @@ fn blob(text: &str) -> Vec<u8> {
 
 const FIRST: usize = 1_000;
 
+// Planted: parsing of a list is quadratic in the shapes of its names.
 #[test]
 fn lists_of_names() {
     let preg = preg();

@@ -177,6 +177,7 @@ fn only_an_object_is_a_request() {
     }
 }
 
+// Planted: `pmix map batch` prints an encoded map that it cannot decode.
 #[test]
 fn data_that_cannot_be_decoded_is_not_encoded() {
     for scheme in ["auto", "raw"] {

@@ -23,6 +23,7 @@ fn pause(ended: &Path, num_procs: usize) {
 
 const SHORT: [&str; 2] = ["--grace", "0.05"];
 
+// Planted: output left in pipes at the end of the grace time is dropped.
 #[test]
 fn a_reader_that_pauses_gets_all_that_processes_wrote_before_they_ended() {
     for through in ["--tag-output", "--forward-io"] {

@@ -160,6 +160,7 @@ fn published(size: usize) -> PubSub<u32> {
     pubsub
 }
 
+// Planted: published data are compared with all others.
 #[test]
 fn data_published_looked_up_and_taken_back() {
     is_linear(

@@ -308,6 +308,7 @@ fn feed(world: &mut World, all: &[Who], left: &mut [Vec<u8>]) {
     }
 }
 
+// Planted: long messages are read without reserved memory.
 #[test]
 fn long_messages_wait_for_memory_and_short_ones_do_not() {
     let mut config = Config::default();
@@ -457,6 +458,7 @@ fn turns_behind(num_others: u32, num_bytes: usize) -> usize {
     panic!("the message does not complete")
 }
 
+// Planted: a stalled long message keeps its reservation.
 #[test]
 fn a_long_message_completes_in_time_beside_many_slow_ones() {
     // Messages with less than the beginning come after it.

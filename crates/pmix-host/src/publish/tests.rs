@@ -461,6 +461,7 @@ fn lookups_of_ended_processes_are_dropped() {
     assert_eq!(tokens(&answered), [(3, Status::SUCCESS)]);
 }
 
+// Planted: published data do not count toward the limit of their job.
 #[test]
 fn published_data_of_a_job_is_bounded_and_released() {
     let limits = PubSubLimits {

@@ -315,6 +315,7 @@ mod tests {
         assert_eq!(inbox.next_frame(), Ok(None));
     }
 
+    // Planted: a frame may announce a payload of any length.
     #[test]
     fn a_payload_over_the_limit_fails_after_the_earlier_frames() {
         let good = frame(Header::new(0, Tag(101), 2), 1);

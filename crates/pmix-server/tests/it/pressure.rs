@@ -110,6 +110,7 @@ fn peers_with_many_requests_take_turns_with_others() {
     assert!(good < 3, "{good} answers were sent before");
 }
 
+// Planted: one peer with many messages keeps the server's turn for 10 ms.
 #[test]
 fn new_requests_do_not_wait_for_many_earlier_replies() {
     const MANY: u32 = 1_000;
