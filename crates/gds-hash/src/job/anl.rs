@@ -24,6 +24,9 @@ use crate::Error;
 /// rank of the largest job.
 const MAX_RUNS: usize = 1 << 22;
 
+/// The node, the first rank and the number of ranks of a run.
+type Run = (u64, u64, u64);
+
 /// A process map as blocks of nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AnlMap(Vec<Part>);
@@ -90,12 +93,12 @@ impl AnlMap {
 
     /// Returns the node, the first rank and the count of each run for `total` processes, or `None`
     /// if there are too many runs.
-    fn runs(&self, total: u64) -> Result<Option<Vec<(u64, u64, u64)>>, OutOfMemory> {
+    fn runs(&self, total: u64) -> Result<Option<Vec<Run>>, OutOfMemory> {
         // Every block has a process, so there are at most as many repetitions as processes.
         let again = || self.blocks().skip_while(|block| block.first != 0);
         let repeated =
             std::iter::repeat_with(again).take_while(|again| again.clone().next().is_some());
-        let mut runs: Vec<(u64, u64, u64)> = Vec::new();
+        let mut runs: Vec<Run> = Vec::new();
         let mut rank = 0;
         for block in self.blocks().chain(repeated.flatten()) {
             for node in block.first..block.first + block.nodes {
