@@ -4,7 +4,8 @@
 use std::ffi::c_int;
 use std::time::Instant;
 
-use pmix_client::{Ask, Settings, SharedClient};
+use pmix_client::driver::{Ask, Driver};
+use pmix_client::{Client, Settings};
 use pmix_server::HostObject;
 use pmix_server::upcall::Abort;
 use pmix_types::{Info, Proc, Scope, Status, Value, keys};
@@ -55,10 +56,11 @@ fn init(infos: &[Info<'_>]) -> Result<Proc<'static>> {
     binding.set();
     settings.thread_start = thread_start();
     let made = match is_set(infos, keys::EXTERNAL_PROGRESS) {
-        true => SharedClient::init_driven(settings, events::client_event),
-        false => SharedClient::init(settings, events::client_event),
+        true => Driver::init(settings).map(|driver| driver.client().clone()),
+        false => Client::init(settings),
     };
     let made = made.map_err(|error| fault(&error))?;
+    made.set_listener(events::client_event);
     let proc = made.proc().clone();
     state.client = Some((made, 1));
     Ok(proc)
@@ -105,9 +107,8 @@ fn finalize(infos: &[Info<'_>]) -> Result<()> {
         return Err(Status::ERR_INIT);
     };
     if is_set(infos, keys::EMBED_BARRIER) {
-        let all = Ask::fence(vec![client.job()], Vec::new());
         // A failed barrier does not keep this process from leaving: a member may have been lost.
-        let _ = client.wait(all);
+        let _ = client.fence([client.job()], []).wait();
     }
     let left = client.finalize();
     later::end();
@@ -117,7 +118,7 @@ fn finalize(infos: &[Info<'_>]) -> Result<()> {
 }
 
 /// Returns the participants of a collective: the whole job of the caller if none is named.
-fn participants(client: &SharedClient, procs: Vec<Proc<'static>>) -> Vec<Proc<'static>> {
+fn participants(client: &Client, procs: Vec<Proc<'static>>) -> Vec<Proc<'static>> {
     match procs.is_empty() {
         true => vec![client.job()],
         false => procs,
@@ -164,7 +165,7 @@ exported! {
         let info = Info::new(key, value);
         match own_server() {
             Some(server) => server.put(scope, info).map_err(|error| error.status()),
-            None => { client()?.put(scope, info) }.map_err(|error| fault(&error)),
+            None => { client()?.put(scope, info.key, info.value) }.map_err(|error| fault(&error)),
         }
     }
 
@@ -176,7 +177,7 @@ exported! {
         }
         let client = client()?;
         let of = proc.unwrap_or_else(|| client.proc().clone());
-        client.store(&of, info).map_err(|error| fault(&error))
+        client.store(&of, info.key, info.value).map_err(|error| fault(&error))
     }
 
     fn PMIx_Commit() -> pmix_status_t {
@@ -204,9 +205,9 @@ exported! {
     }
 
     fn PMIx_Progress() {
-        // If the library has threads, `drive` has nothing to do.
-        if let Ok(client) = client() {
-            let _ = client.drive(Instant::now());
+        // A client with threads has no driver.
+        if let Some(driver) = client().ok().and_then(|client| Driver::of(&client)) {
+            driver.drive(Instant::now());
         }
         Ok(())
     }

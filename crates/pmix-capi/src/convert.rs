@@ -60,7 +60,7 @@ pub(crate) unsafe fn nspace_at(at: *const c_char) -> Nspace<'static> {
 
 /// Returns an error if a required attribute is not supported for a function.
 pub(crate) fn check_required(function: &str, infos: &[Info<'_>]) -> Result<()> {
-    pmix_client::check_required(function, infos).map_err(|error| fault(&error))
+    pmix_client::driver::check_required(function, infos).map_err(|error| fault(&error))
 }
 
 /// Logs an error of the client and returns its status.

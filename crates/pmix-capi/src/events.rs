@@ -5,7 +5,8 @@ mod chain;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pmix_client::{Ask, ClientEvent, EventHandler, GroupDecision, Handlers, SharedClient};
+use pmix_client::driver::{Ask, EventHandler, Handlers, call};
+use pmix_client::{Client, ClientEvent, GroupDecision};
 use pmix_proto::Event;
 use pmix_types::{DataArray, DataRange, Info, Proc, Rank, Status, Value, keys};
 
@@ -98,7 +99,7 @@ fn is_local(proc: &Proc<'static>, own: &Proc<'static>) -> bool {
         return true;
     };
     let only_here = [Info::new(keys::OPTIONAL, true)];
-    let node = |proc: &Proc<'static>| client.get(proc, &keys::HOSTNAME.into(), &only_here).ok();
+    let node = |proc: &Proc<'static>| client.get(proc, keys::HOSTNAME, &only_here).wait().ok();
     node(own).is_some_and(|own| node(proc) == Some(own))
 }
 
@@ -155,7 +156,7 @@ pub(crate) fn client_event(event: ClientEvent) {
 }
 
 /// Registers the codes of all handlers of this process with a server that became the primary server.
-pub(crate) fn register_with(client: &SharedClient) {
+pub(crate) fn register_with(client: &Client) {
     let (codes, has_default) = {
         let handlers = handlers();
         (handlers.codes(), handlers.has_default())
@@ -163,7 +164,7 @@ pub(crate) fn register_with(client: &SharedClient) {
     let some = (!codes.is_empty()).then_some(codes);
     for codes in some.into_iter().chain(has_default.then(Vec::new)) {
         // An error is not fatal, as in a registration: the server still sends its own events.
-        if let Err(error) = client.wait(Ask::register_events(codes, Vec::new())) {
+        if let Err(error) = client.register_events(codes, []).wait() {
             tracing::debug!("a server rejected the registration for events: {error}");
         }
     }
@@ -296,7 +297,9 @@ fn register_and_call_back(
                 }
                 _ => succeed(callback),
             };
-            client.start(ask, then).map_err(|error| fault(&error))
+            call(&client, ask)
+                .start(then)
+                .map_err(|error| fault(&error))
         }),
     };
     begun.inspect_err(|_| {

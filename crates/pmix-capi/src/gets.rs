@@ -3,7 +3,7 @@
 
 use std::ptr;
 
-use pmix_client::{Found, SharedClient};
+use pmix_client::driver::qualifiers;
 use pmix_types::{DataArray, Info, Key, Proc, Status, Value, keys};
 
 use crate::abi::*;
@@ -14,7 +14,6 @@ use crate::later::later;
 use crate::memory::Result;
 use crate::model::Model;
 use crate::owned::CArray;
-use crate::replies::start_as_client;
 use crate::state::{client, own_server, proc as own_name, state};
 
 /// Returns `true` if one of the infos has the key and is true.
@@ -46,7 +45,7 @@ pub(crate) fn known_to_server(
         }
         (server.clone(), state.connection().is_some())
     };
-    match server.find(of, key, &SharedClient::qualifiers(infos)) {
+    match server.find(of, key, &qualifiers(infos)) {
         Ok(found) => Some(Ok(found)),
         // A tool knows only the jobs that it registered; for others it asks the server that it is connected to.
         Err(_) if is_asking => None,
@@ -67,7 +66,7 @@ fn find_all(
         Some(client) => client.get_all(of, infos).map_err(|error| fault(&error)),
         None => {
             let server = own_server().ok_or(Status::ERR_BAD_PARAM)?;
-            let all = server.find_all(of, &SharedClient::qualifiers(infos));
+            let all = server.find_all(of, &qualifiers(infos));
             all.map_err(|error| error.status())
         }
     };
@@ -82,7 +81,7 @@ fn find(
     infos: &[Info<'static>],
 ) -> Result<Value<'static>> {
     // The check comes first, because a server and a client answer gets in different places.
-    pmix_client::check_get(infos).map_err(|error| fault(&error))?;
+    pmix_client::driver::check_get(infos).map_err(|error| fault(&error))?;
     let of = subject(named, own);
     let Some(key) = key else {
         return find_all(named, &of, infos);
@@ -90,7 +89,7 @@ fn find(
     let key = key_of(key)?;
     match known_to_server(&of, &key, infos) {
         Some(found) => found,
-        None => { client()?.get(&of, &key, infos) }.map_err(|error| fault(&error)),
+        None => { client()?.get(&of, key, infos).wait() }.map_err(|error| fault(&error)),
     }
 }
 
@@ -117,7 +116,7 @@ exported! {
     }
 
     fn PMIx_Get_nb(own = own_name()?; proc: Maybe<args::Proc>, key: Maybe<Array<512>>, (info, ninfo): Infos, (cbfunc, cbdata): Required<pmix_value_cbfunc_t>) -> pmix_status_t {
-        pmix_client::check_get(&info).map_err(|error| fault(&error))?;
+        pmix_client::driver::check_get(&info).map_err(|error| fault(&error))?;
         let of = subject(proc.as_ref(), &own);
         let Some(key) = key else {
             let all = find_all(proc.as_ref(), &of, &info)?;
@@ -128,12 +127,10 @@ exported! {
             return later(move || cbfunc.complete(found));
         }
         let client = client()?;
-        match client.find(&of, &key, &info) {
-            Found::Known(found) => {
-                let found = found.map_err(|error| fault(&error));
-                client.later(move || cbfunc.complete(found)).map_err(|error| fault(&error))
-            }
-            Found::AskServer(ask) => start_as_client(&client, *ask, cbfunc),
-        }
+        let get = client.get(&of, key, &info);
+        let deliver = move |found: std::result::Result<_, _>| {
+            cbfunc.complete(found.map_err(|error| fault(&error)));
+        };
+        get.start(deliver).map_err(|error| fault(&error))
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Groups: construct, invite, join, leave and destruct.
 
-use pmix_client::{Answers, Ask, Decision, Error, Group, SharedClient};
+use pmix_client::driver::Ask;
+use pmix_client::{Answers, Client, Decision, Error, Group};
 use pmix_types::{DataArray, GroupOption, Info, Proc, Status, Text, Value, keys};
 
 use crate::abi::*;
@@ -38,7 +39,7 @@ fn accepts(option: GroupOption) -> Result<bool> {
 
 /// Returns the leader that the program names, or else the one from the invitation that this client received.
 fn inviter(
-    client: &SharedClient,
+    client: &Client,
     name: &Text<'_>,
     leader: Option<Proc<'static>>,
 ) -> Result<Proc<'static>> {
@@ -74,7 +75,7 @@ pub(crate) fn decision(status: Status, results: &[Info<'static>]) -> Option<Deci
 }
 
 /// Cancels the operations that wait for a group, after the program reported that its construct is aborted.
-pub(crate) fn cancel(client: &SharedClient, infos: &[Info<'_>]) {
+pub(crate) fn cancel(client: &Client, infos: &[Info<'_>]) {
     let name = infos.iter().find(|info| info.key.is(keys::GROUP_ID));
     if let Some(Value::String(Some(name))) = name.map(|info| &info.value) {
         client.group_abort(name);
@@ -88,16 +89,16 @@ exported! {
     }
 
     fn PMIx_Group_construct_nb(client = client()?; grp: args::Text, (procs, nprocs): Procs, (info, ninfo): Infos, (cbfunc, cbdata): Callback<pmix_info_cbfunc_t>) -> pmix_status_t {
-        client.start(Ask::group_construct(grp, procs, info), deliver(cbfunc)).map_err(|error| fault(&error))
+        client.group_construct(grp, procs, info).start(deliver(cbfunc)).map_err(|error| fault(&error))
     }
 
     fn PMIx_Group_invite(client = client()?; grp: args::Text, (procs, nprocs): Procs, (info, ninfo): Infos, (results, nresult): OutList<Info<'static>>) -> pmix_status_t {
-        let group = client.group_invite(&grp, &procs, &info).map_err(|error| fault(&error))?;
+        let group = client.group_invite(grp, procs, info).wait().map_err(|error| fault(&error))?;
         results.write(&group.into_infos())
     }
 
     fn PMIx_Group_invite_nb(client = client()?; grp: args::Text, (procs, nprocs): Procs, (info, ninfo): Infos, (cbfunc, cbdata): Callback<pmix_info_cbfunc_t>) -> pmix_status_t {
-        client.start_group_invite(&grp, &procs, &info, deliver(cbfunc)).map_err(|error| fault(&error))
+        client.group_invite(grp, procs, info).start(deliver(cbfunc)).map_err(|error| fault(&error))
     }
 
     fn PMIx_Group_join(client = client()?; grp: args::Text, leader: Maybe<args::Proc>, opt: GroupOption, (info, ninfo): Infos, (results, nresult): OutList<Info<'static>>) -> pmix_status_t {
@@ -105,9 +106,9 @@ exported! {
         check_required("PMIx_Group_join", &info)?;
         if !accepts {
             let leader = inviter(&client, &grp, leader)?;
-            return client.wait(Ask::group_decline(&grp, &leader)).map_err(|error| fault(&error));
+            return client.group_decline(grp, &leader).wait().map_err(|error| fault(&error));
         }
-        let group = client.group_join(&grp, leader.as_ref(), &info).map_err(|error| fault(&error))?;
+        let group = client.group_join(grp, leader.as_ref(), info).wait().map_err(|error| fault(&error))?;
         results.write(&group.into_infos())
     }
 
@@ -115,14 +116,14 @@ exported! {
         let accepts = accepts(opt)?;
         check_required("PMIx_Group_join", &info)?;
         let begun = match accepts {
-            true => client.start_group_join(&grp, leader.as_ref(), &info, deliver(cbfunc)),
+            true => client.group_join(grp, leader.as_ref(), info).start(deliver(cbfunc)),
             false => {
                 let declined = move |sent: std::result::Result<(), Error>| {
                     let sent = sent.map_err(|error| fault(&error));
                     cbfunc.complete(sent.map(|()| (Status::SUCCESS, Vec::new())));
                 };
                 let leader = inviter(&client, &grp, leader)?;
-                client.start(Ask::group_decline(&grp, &leader), declined)
+                client.group_decline(grp, &leader).start(declined)
             }
         };
         begun.map_err(|error| fault(&error))
@@ -137,10 +138,10 @@ exported! {
     }
 
     fn PMIx_Group_destruct(client = client()?; grp: args::Text, (info, ninfo): Infos) -> pmix_status_t {
-        wait_as_client(&client, client.group_destruct(grp, info))
+        client.group_destruct(grp, info).wait().map_err(|error| fault(&error))
     }
 
     fn PMIx_Group_destruct_nb(client = client()?; grp: args::Text, (info, ninfo): Infos, (cbfunc, cbdata): Callback<pmix_op_cbfunc_t>) -> pmix_status_t {
-        start_as_client(&client, client.group_destruct(grp, info), cbfunc)
+        start_as_client(&client, Ask::group_destruct(grp, Vec::new(), info), cbfunc)
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Forwarded I/O: pulls of the output of other processes, and data pushed to their standard input.
 
-use pmix_client::Ask;
+use pmix_client::driver::{self, Ask};
 use pmix_server::upcall::{IofPull, PushStdin};
 use pmix_tool::pull::{Abilities, Directives};
 use pmix_types::{Info, IofChannel, Proc, Status, keys};
@@ -58,7 +58,9 @@ fn pull_and_call_back(
             let then = move |answer: std::result::Result<u64, pmix_client::Error>| {
                 reply(answer.map(Some).map_err(|error| fault(&error)));
             };
-            client.start(ask, then).map_err(|error| fault(&error))
+            driver::call(&client, ask)
+                .start(then)
+                .map_err(|error| fault(&error))
         }),
     };
     // The server did not register the pull, so no output will arrive for it.

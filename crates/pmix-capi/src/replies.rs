@@ -7,7 +7,8 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use pmix_client::{Answers, Ask, SharedClient};
+use pmix_client::driver::{Ask, call};
+use pmix_client::{Answers, Client};
 use pmix_types::{Bytes, DeviceDistance, Info, Nspace, Pdata, Status, Value};
 
 use crate::abi::*;
@@ -162,20 +163,20 @@ deliver! {
 }
 
 /// Sends a request to the server and waits for the result.
-pub(crate) fn wait_as_client<T>(client: &SharedClient, ask: Ask<'static, T>) -> Result<T> {
-    client.wait(ask).map_err(|error| fault(&error))
+pub(crate) fn wait_as_client<T>(client: &Client, ask: Ask<'static, T>) -> Result<T> {
+    call(client, ask).wait().map_err(|error| fault(&error))
 }
 
 /// Sends a request to the server and delivers its result to a callback.
 pub(crate) fn start_as_client<T: 'static, F: Deliver<Result = Result<T>>>(
-    client: &SharedClient,
+    client: &Client,
     ask: Ask<'static, T>,
     callback: Callback<F>,
 ) -> Result<()> {
     let then = move |answer: std::result::Result<T, pmix_client::Error>| {
         callback.complete(answer.map_err(|error| fault(&error)));
     };
-    client.start(ask, then).map_err(|error| fault(&error))
+    call(client, ask).start(then).map_err(|error| fault(&error))
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
-use pmix_client::{Answers, Ask, SharedClient};
+use pmix_client::driver::{self, Ask};
+use pmix_client::{Answers, Client};
 use pmix_server::{Credential, Reply, upcall};
 use pmix_types::{Info, Key, Nspace, Pdata, Proc, Status, Value, keys};
 
@@ -130,7 +131,7 @@ impl CHost {
 
 /// The receiver of requests.
 pub(crate) enum Requester {
-    Server(SharedClient),
+    Server(Client),
     Host(OwnHost),
 }
 
@@ -165,7 +166,9 @@ impl Requester {
     /// Sends a request and waits for the result.
     pub(crate) fn wait<R: Request>(&self, request: R) -> Result<R::Answer> {
         match self {
-            Self::Server(client) => client.wait(request.ask()).map_err(|error| fault(&error)),
+            Self::Server(client) => driver::call(client, request.ask())
+                .wait()
+                .map_err(|error| fault(&error)),
             Self::Host(own) => {
                 let (status, reply) = own.wait(|host, done| request.call(host, done))?;
                 Ok(R::answer(status, reply))
@@ -184,7 +187,7 @@ impl Requester {
                 let then = move |answer: std::result::Result<_, pmix_client::Error>| {
                     then(answer.map_err(|error| fault(&error)));
                 };
-                let begun = client.start(request.ask(), then);
+                let begun = driver::call(&client, request.ask()).start(then);
                 begun.map_err(|error| fault(&error))
             }
             Self::Host(own) => {

@@ -2,7 +2,8 @@
 //! Requests of clients, each in a blocking and a nonblocking form: publish and lookup, connect and disconnect, spawn,
 //! queries, logging, control, monitoring and credentials.
 
-use pmix_client::{Answers, Ask, OwnAnswers};
+use pmix_client::Answers;
+use pmix_client::driver::{Ask, OwnAnswers};
 use pmix_server::upcall::{
     Alloc, GetCredential, JobControl, Log, Lookup, Monitor, Publish, Query as QueryHost, Spawn,
     Unpublish, ValidateCredential,

@@ -6,7 +6,6 @@
 
 use std::ffi::c_char;
 
-use pmix_client::Ask;
 use pmix_types::memory as heap;
 use pmix_types::{
     DataArray, Info, IntoOwned as _, Key, Measure, Nspace, Proc, Query, Rank, Status, Text, Value,
@@ -151,7 +150,8 @@ fn of_job(job: &Proc<'static>, key: &str, infos: &[Info<'static>]) -> Result<Val
     match known_to_server(job, &key, infos) {
         Some(found) => found,
         None => client()?
-            .get(job, &key, infos)
+            .get(job, key, infos)
+            .wait()
             .map_err(|error| fault(&error)),
     }
 }
@@ -180,7 +180,7 @@ fn resolved(key: &str, nspace: &Nspace<'static>, more: &[Info<'static>]) -> Opti
         keys: vec![key.to_owned().into()],
         qualifiers,
     };
-    let (_, infos) = client().ok()?.wait(Ask::query(vec![query])).ok()?;
+    let (_, infos) = client().ok()?.query([query]).wait().ok()?;
     let found = infos.into_iter().find(|info| info.key.is(key))?;
     Some(found.value)
 }

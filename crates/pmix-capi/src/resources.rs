@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Fabrics, resource blocks and sessions: requests that the host of the server handles.
 
-use pmix_client::{Answers, Ask};
+use pmix_client::Answers;
+use pmix_client::driver::Ask;
 use pmix_server::upcall::{Fabric as FabricCall, ResourceBlock, SessionControl};
 use pmix_types::{
     FabricOperation, Info, Proc, ResourceBlockDirective, ResourceUnit, Status, Value, keys,

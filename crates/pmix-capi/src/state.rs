@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pmix_client::SharedClient;
+use pmix_client::Client;
 use pmix_server::Server;
 use pmix_tool::{Launchers, Tool};
 use pmix_topology::Topology;
@@ -18,7 +18,7 @@ use crate::per_process::PerProcess;
 #[derive(Default)]
 pub(crate) struct State {
     /// The client and its init count.
-    pub(crate) client: Option<(SharedClient, usize)>,
+    pub(crate) client: Option<(Client, usize)>,
     /// The tool.
     pub(crate) tool: Option<OwnTool>,
     /// The server and its init count.
@@ -71,7 +71,7 @@ impl State {
     }
 
     /// Returns the connection to the server that handles the requests of this process, if any.
-    pub(crate) fn connection(&self) -> Option<&SharedClient> {
+    pub(crate) fn connection(&self) -> Option<&Client> {
         match (&self.client, &self.tool) {
             (Some((client, _)), _) => Some(client),
             (None, Some(own)) if own.asks_own_host => None,
@@ -177,7 +177,7 @@ pub(crate) fn server_of_parent() -> Option<&'static Server> {
 }
 
 /// Returns the client of this process, or the connection of a tool to its primary server.
-pub(crate) fn client() -> Result<SharedClient> {
+pub(crate) fn client() -> Result<Client> {
     let state = state();
     let unconnected = match state.is_any() {
         // A server need not be connected to another server, and a tool may have none.

@@ -8,7 +8,7 @@ mod attributes;
 
 use std::time::{Duration, Instant};
 
-use pmix_client::SharedClient;
+use pmix_client::Client;
 use pmix_proto::Event;
 use pmix_tool::{Attachment, ClientEvent, Identity, LauncherEvent, Launchers, Tool};
 use pmix_types::{App, Info, Nspace, Proc, Status};
@@ -127,7 +127,7 @@ fn change<T>(with: impl FnOnce(&mut OwnTool) -> Result<T>) -> Result<T> {
     Ok(done)
 }
 
-fn primary_of(tool: &Tool) -> Option<(Proc<'static>, SharedClient)> {
+fn primary_of(tool: &Tool) -> Option<(Proc<'static>, Client)> {
     let client = tool.primary().ok()?.clone();
     Some((client.server()?.clone(), client))
 }

@@ -14,10 +14,11 @@ use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
 
-use pmix_client::{Ask, Found, SharedClient};
+use pmix_client::Client;
+use pmix_client::driver::{Ask, call};
 use pmix_mca::Environment;
 use pmix_topology::{Cpuset, DeviceFilter, Error, Topology, relative_locality};
-use pmix_types::{DeviceDistance, Info, Key, Status, Text, Value, keys};
+use pmix_types::{DeviceDistance, Info, Status, Text, Value, keys};
 
 use crate::abi::*;
 use crate::args::{Held, In, Infos, Maybe, Mut, Out, OutArray, OutPointer, Required, Str};
@@ -65,8 +66,11 @@ fn this_node() -> Result<Arc<Topology>> {
     // The state is not locked while the topology is read, because reading takes time.
     let from_server = client.and_then(|client| {
         let optional = [Info::new(keys::OPTIONAL, true)];
-        match client.find(&client.job(), &Key::from(keys::HWLOC_XML_V2), &optional) {
-            Found::Known(Ok(Value::String(Some(xml)))) => xml.as_str().map(str::to_owned),
+        match client
+            .get(&client.job(), keys::HWLOC_XML_V2, &optional)
+            .known()
+        {
+            Some(Ok(Value::String(Some(xml)))) => xml.as_str().map(str::to_owned),
             _ => None,
         }
     });
@@ -105,7 +109,7 @@ type Distances = Vec<DeviceDistance<'static>>;
 enum Distant {
     Here(Distances),
     /// The status of the local failure, the client, and the request.
-    AskServer(Status, SharedClient, Box<Ask<'static, Distances>>),
+    AskServer(Status, Client, Box<Ask<'static, Distances>>),
 }
 
 /// Returns the CPUs of a C set, or of this process without one.
@@ -228,7 +232,7 @@ exported! {
     fn PMIx_Compute_distances(topo: Maybe<In<pmix_topology_t, Mut>>, cpuset: Maybe<In<pmix_cpuset_t, Mut>>, (info, ninfo): Infos<Mut>, (distances, ndist): OutArray<DeviceDistance<'static>>) -> pmix_status_t {
         let found = match self::distances(topo, cpuset, info)? {
             Distant::Here(found) => found,
-            Distant::AskServer(why, client, ask) => client.wait(*ask).map_err(|_| why)?,
+            Distant::AskServer(why, client, ask) => call(&client, *ask).wait().map_err(|_| why)?,
         };
         distances.write(&found)
     }
@@ -240,7 +244,7 @@ exported! {
                 let then = move |found: std::result::Result<Distances, pmix_client::Error>| {
                     cbfunc.complete(found.map_err(|_| why));
                 };
-                client.start(*ask, then).map_err(|_| why)
+                call(&client, *ask).start(then).map_err(|_| why)
             }
         }
     }

@@ -7,8 +7,8 @@
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use pmix_client::{Client, Error, Fence, Settings};
-use pmix_types::{Proc, Rank, Scope, Status, Value, keys};
+use pmix_client::{Client, Error, Settings};
+use pmix_types::{Info, Proc, Rank, Scope, Status, Value, keys};
 use serde_json::json;
 
 use crate::args::{Global, Hello};
@@ -50,24 +50,22 @@ pub(crate) fn run(global: &Global, args: &Hello) -> Result<Exit, Failure> {
 
 fn greet(settings: Settings, args: &Hello) -> Result<Report, Failure> {
     let start = Instant::now();
-    let mut client = Client::init(settings)?;
+    let client = Client::init(settings)?;
     let init = start.elapsed();
     let own = client.proc().clone();
-    let size = job_size(&mut client)?;
-    let node = client.get(&own, keys::HOSTNAME, &[]);
+    let size = job_size(&client)?;
+    let node = client.get(&own, keys::HOSTNAME, &[]).wait();
     client.put(Scope::GLOBAL, KEY, greeting(own.rank, args.bytes))?;
     client.commit()?;
-    let fence = match args.no_collect {
-        true => Fence::new(),
-        false => Fence::new().collect(),
-    };
+    let collect = [Info::new(keys::COLLECT_DATA, !args.no_collect)];
+    let infos = if args.no_collect { &[] } else { &collect[..] };
     let start = Instant::now();
     for _ in 0..args.fences {
-        client.fence(&fence)?;
+        client.fence([], infos).wait()?;
     }
     let fences = start.elapsed();
     let start = Instant::now();
-    let answered = ask_peers(&mut client, size, args)?;
+    let answered = ask_peers(&client, size, args)?;
     let gets = start.elapsed();
     client.finalize()?;
     Ok(Report {
@@ -82,8 +80,8 @@ fn greet(settings: Settings, args: &Hello) -> Result<Report, Failure> {
 }
 
 /// Returns the number of processes of the job.
-fn job_size(client: &mut Client) -> Result<u32, Failure> {
-    let size = client.get_of_job(keys::JOB_SIZE)?;
+fn job_size(client: &Client) -> Result<u32, Failure> {
+    let size = client.get_of_job(keys::JOB_SIZE).wait()?;
     let number = size.to_number::<u32>();
     number.map_err(|error| {
         let message = format!("{}: {error}", keys::JOB_SIZE);
@@ -92,14 +90,14 @@ fn job_size(client: &mut Client) -> Result<u32, Failure> {
 }
 
 /// Gets the data of the other processes, from the next rank on, and finally of this process.
-fn ask_peers(client: &mut Client, size: u32, args: &Hello) -> Result<u32, Failure> {
+fn ask_peers(client: &Client, size: u32, args: &Hello) -> Result<u32, Failure> {
     let own = client.proc().clone();
     let wanted = args.peers.unwrap_or(size).min(size);
     for step in 1..=wanted {
         let rank = u64::from(own.rank.as_raw()) + u64::from(step);
         let rank = Rank::new(u32::try_from(rank % u64::from(size)).unwrap_or_default());
         let peer = Proc::new(own.nspace.clone(), rank);
-        let value = client.get(&peer, KEY, &[])?;
+        let value = client.get(&peer, KEY, &[]).wait()?;
         if value != greeting(rank, args.bytes) {
             let found = value.data_type();
             let message =

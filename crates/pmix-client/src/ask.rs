@@ -16,10 +16,9 @@ use crate::core::{Answer, Waiting};
 use crate::group::invitation;
 use crate::{Error, Group};
 
-/// A request and the operation that waits for its reply. It is passed to
-/// [`SharedClient::wait`](crate::SharedClient::wait), [`start`](crate::SharedClient::start) or
-/// [`Core::ask`](crate::Core::ask).
-#[must_use = "a request does nothing until it is waited for or started"]
+/// A request and the operation that waits for its reply, for [`Core::ask`](crate::driver::Core::ask) or
+/// [`driver::call`](crate::driver::call). The methods of [`Client`](crate::Client) make one each.
+#[must_use = "a request does nothing until a core or a client sends it"]
 pub struct Ask<'a, T = ()> {
     pub(crate) request: Request<'a>,
     pub(crate) waiting: Waiting,
@@ -32,10 +31,18 @@ pub(crate) type Take<T> = fn(Answer) -> Option<T>;
 /// A status and infos; a partial success has infos as well.
 pub type Answers = (Status, Vec<Info<'static>>);
 
+/// Returns the value of the answer to a get.
+pub(crate) fn value(answer: Answer) -> Option<Value<'static>> {
+    match answer {
+        Answer::Value(value) => Some(value),
+        _ => None,
+    }
+}
+
 /// Returns the result of an [`Ask`] from the answer of its operation.
 pub(crate) fn taken<T>(take: Take<T>, answer: Result<Answer, Error>) -> Result<T, Error> {
-    let strange = || Error::new(Status::ERR_COMM_FAILURE, "a reply of an unexpected type");
-    take(answer?).ok_or_else(strange)
+    let unexpected = || Error::new(Status::ERR_COMM_FAILURE, "a reply of an unexpected type");
+    take(answer?).ok_or_else(unexpected)
 }
 
 impl<'a> Ask<'a, ()> {
@@ -166,8 +173,7 @@ impl<'a> Ask<'a, ()> {
         Self::done(Request::Notify(declined))
     }
 
-    /// Destructs a group (`PMIx_Group_destruct`). Servers of 5.0 require the list of its members, which
-    /// [`SharedClient::group_destruct`](crate::SharedClient::group_destruct) adds.
+    /// Destructs a group (`PMIx_Group_destruct`). Without processes these are its members, as far as they are known.
     pub fn group_destruct(group: Text<'a>, procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
         let group = Some(group);
         Self::done(Request::GroupDestruct(request::GroupDestruct {
@@ -179,7 +185,7 @@ impl<'a> Ask<'a, ()> {
 }
 
 /// The outcome of a search in the local data.
-pub enum Found {
+pub(crate) enum Found {
     /// The value, or the error of a get that needs no server.
     Known(Result<Value<'static>, Error>),
     /// The request to send to the server.
@@ -192,10 +198,7 @@ impl Found {
         Self::AskServer(Box::new(Ask {
             request,
             waiting,
-            take: |answer| match answer {
-                Answer::Value(value) => Some(value),
-                _ => None,
-            },
+            take: value,
         }))
     }
 }

@@ -1,38 +1,63 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The blocking client: one process and its server.
+//! The client: one process and its connection to the server, for any number of threads.
 //!
-//! Source: PMIx Standard, chapters "Client Initialization and Finalization", "Synchronization" and
-//! "Data Access and Sharing".
+//! Source: PMIx Standard, chapters "Client Initialization and Finalization" and "Data Access and Sharing".
 
-mod events;
-mod get;
+mod calls;
 mod groups;
-mod hello;
-mod jobs;
-mod stop;
+mod init;
 
-use std::io;
+use std::ops::Deref;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pmix_proto::{PeerForm, Request, request};
-use pmix_types::{Info, Proc, Scope, Status, Text, Value};
+use pmix_proto::{Event, PeerForm, Request};
+use pmix_types::{Info, Key, Proc, Rank, Scope, Status, Value, keys};
 
-pub(crate) use self::hello::{VERSION, credential, hello};
-
-use crate::connection::{Connection, Deadline};
-use crate::core::{Answer, Core, OperationId};
-use crate::shared_data::SharedData;
+use crate::ask::Ask;
+use crate::cache::JobCache;
+use crate::call::Call;
+use crate::core::Core;
+use crate::shared::{ClientEvent, Loop, Shared, lock};
 use crate::socket::Socket;
-use crate::{Error, Fence, Settings};
+use crate::{Error, Settings};
 
-/// A process and its blocking connection to the server, from init to finalize.
+/// A process and its connection to the server, from init to finalize. Clones share the connection, and any thread may
+/// use them.
 ///
-/// Every call waits for the server, but at most [`Settings::time_limit`], regardless of other messages that arrive.
+/// A method that may wait for the server returns a [`Call`]. [`Call::wait`] waits for the result, [`Call::start`]
+/// passes it to a callback. [`Settings::time_limit`] limits every call, [`Call::within`] one of them.
+///
+/// A thread that waits reads the connection, and passes on the replies of other threads. The client starts a thread
+/// only for callbacks: for [`Call::start`], and for events and output once there is a listener
+/// ([`set_listener`](Self::set_listener)). A second thread makes the callbacks, so a callback may call the client and
+/// wait. A program with its own loop has no such thread ([`Driver`](crate::driver::Driver)).
+///
 /// [`Settings::max_reply_bytes`] and [`Settings::max_string_bytes`] bound the size of a reply and of a decompressed
-/// value. If a client is dropped without [`finalize`](Self::finalize), the server treats the process as crashed.
-pub struct Client {
-    core: Core,
-    connection: Connection,
+/// value.
+///
+/// When the last clone is dropped, the connection is closed, and the server treats the process as crashed unless
+/// [`finalize`](Self::finalize) was called. Pending callbacks are called with an error, unless the program's own loop
+/// makes the callbacks. Then the callbacks and the listener are dropped.
+#[derive(Clone)]
+pub struct Client(Arc<Handles>);
+
+/// The part that all clones of the program own and the threads of the client do not.
+struct Handles(Arc<Shared>);
+
+impl Deref for Handles {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Drop for Handles {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
 }
 
 impl Client {
@@ -55,20 +80,21 @@ impl Client {
     /// queries, groups, events for other processes, and a fence with another process.
     ///
     /// ```
-    /// use pmix_client::{Client, Fence, Settings};
-    /// use pmix_types::{Scope, keys};
+    /// use pmix_client::{Client, Settings};
+    /// use pmix_types::{Info, Scope, keys};
     ///
     /// # let settings = Settings::singleton();
     /// # #[cfg(any())]
     /// let settings = Settings::from_env_or_singleton()?;
-    /// let mut client = Client::init(settings)?;
+    /// let client = Client::init(settings)?;
     /// if client.is_singleton() {
     ///     println!("no launcher started this process");
     /// }
     /// client.put(Scope::GLOBAL, "card", "ib0:17")?;
     /// client.commit()?;
-    /// client.fence(&Fence::new().collect())?;
-    /// assert_eq!(client.get_of_job(keys::JOB_SIZE)?.to_number::<u32>(), Ok(1));
+    /// client.fence([], [Info::new(keys::COLLECT_DATA, true)]).wait()?;
+    /// let size = client.get(&client.job(), keys::JOB_SIZE, &[]).wait()?;
+    /// assert_eq!(size.to_number::<u32>(), Ok(1));
     /// client.finalize()?;
     /// # Ok::<(), pmix_client::Error>(())
     /// ```
@@ -83,52 +109,75 @@ impl Client {
     /// rejects a client. Returns `PMIX_ERR_TIMEOUT` if it does not reply in time, and an unpack error if its replies
     /// are damaged.
     pub fn init(settings: Settings) -> Result<Self, Error> {
-        let Some(server) = &settings.server else {
-            let connection = Connection::new(Socket::unconnected()?);
-            let core = Core::singleton(settings);
-            return Ok(Self { core, connection });
-        };
-        let end = Deadline::after(settings.time_limit);
-        let credential = credential(settings.security);
-        let shared = settings.shared_data.as_deref();
-        let (nspace, most) = (&settings.proc.nspace, settings.max_reply_bytes);
-        let shared = shared.and_then(|at| SharedData::open(nspace, at, most));
-        let connection = Connection::new(Socket::connect(server, end.left())?);
-        let hello = hello(&settings, &credential, shared.is_some());
-        let core = Core::new(settings.clone(), &hello, end.at())?.reading(shared);
-        let mut client = Self { core, connection };
-        client.run(Core::INIT)?;
+        Self::begin(settings, |_| Ok(None))
+    }
+
+    /// Connects to a server. `own_loop` returns the parts for the program's own loop, if it has one.
+    pub(crate) fn begin(
+        settings: Settings,
+        own_loop: impl FnOnce(&Socket) -> Result<Option<(Loop, OwnedFd)>, Error>,
+    ) -> Result<Self, Error> {
+        let (core, socket, buffer) = init::connect(settings)?;
+        let own_loop = own_loop(&socket)?;
+        let client = Self::with_core(core, Some(socket), buffer, own_loop);
         client.stop_in_init()?;
         Ok(client)
     }
 
+    /// Creates a client from a core whose init is complete.
+    pub(crate) fn with_core(
+        core: Core,
+        socket: Option<Socket>,
+        buffer: Box<[u8]>,
+        own_loop: Option<(Loop, OwnedFd)>,
+    ) -> Self {
+        let shared = Shared::new(core, socket, buffer, own_loop);
+        Self(Arc::new(Handles(shared)))
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.0
+    }
+
     /// Returns the name of this process.
     #[must_use]
-    pub const fn proc(&self) -> &Proc<'static> {
-        self.core.proc()
+    pub fn proc(&self) -> &Proc<'static> {
+        &self.0.settings.proc
     }
 
     /// Returns the own job as a process name (nspace and `PMIX_RANK_WILDCARD`), for gets of job info.
     #[must_use]
     pub fn job(&self) -> Proc<'static> {
-        self.core.job()
+        Proc::new(self.proc().nspace.clone(), Rank::WILDCARD)
+    }
+
+    /// Returns the name of the server, or `None` if no launcher started this process.
+    #[must_use]
+    pub fn server(&self) -> Option<&Proc<'static>> {
+        self.0.settings.server.as_ref().map(|uri| &uri.server)
     }
 
     /// Returns `true` if no launcher started this process. It then has no server and is a job of its own
     /// ([`Settings::singleton`]).
     #[must_use]
-    pub const fn is_singleton(&self) -> bool {
-        self.core.is_singleton()
+    pub fn is_singleton(&self) -> bool {
+        self.0.settings.server.is_none() && self.0.socket.is_some()
+    }
+
+    /// Returns the settings, with the names of this process and of the server as init has set them.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
     }
 
     /// Returns the layout and version that this process and its server pack with, for [`request`](Self::request).
     #[must_use]
-    pub const fn form(&self) -> &PeerForm {
-        self.core.form()
+    pub fn form(&self) -> &PeerForm {
+        &self.0.form
     }
 
     /// Puts a value for the processes in `scope`, which can get it after a [`commit`](Self::commit) (`PMIx_Put`).
-    /// Reserved keys are accepted, as by OpenPMIx.
+    /// Reserved keys are accepted: Open MPI 4 puts `PMIX_HOSTNAME` of its processes, and no other library rejects them.
     ///
     /// # Errors
     ///
@@ -141,188 +190,165 @@ impl Client {
     ///   cannot remove keys (see [`Settings::removes_keys`](crate::Settings::removes_keys));
     /// - a pack error if the value has no form in the layout of the server.
     pub fn put<'v>(
-        &mut self,
+        &self,
         scope: Scope,
-        key: &'v str,
+        key: impl Into<Key<'v>>,
         value: impl Into<Value<'v>>,
     ) -> Result<(), Error> {
-        self.core.put(scope, Info::new(key, value))
+        self.0.known.put(scope, Info::new(key, value))
     }
 
-    /// Sends the values put since the last commit to the server (`PMIx_Commit`). Sends nothing if there are none. After
-    /// a failure, values that the server has not stored are part of the next commit.
+    /// Stores a value about a process in this client only (`PMIx_Store_internal`).
+    ///
+    /// # Errors
+    ///
+    /// Returns `PMIX_ERR_BAD_PARAM` for an empty or too long key.
+    pub fn store<'v>(
+        &self,
+        proc: &Proc<'_>,
+        key: impl Into<Key<'v>>,
+        value: impl Into<Value<'v>>,
+    ) -> Result<(), Error> {
+        self.0.known.store(proc, Info::new(key, value))
+    }
+
+    /// Sends the values put since the last commit to the server (`PMIx_Commit`), and waits until it has stored them.
+    /// Sends nothing if there are none. After a failure, values that the server has not stored are part of the next
+    /// commit. The call waits for a commit of another thread, and sends the values that it failed to store.
     ///
     /// # Errors
     ///
     /// Returns a pack error, the server's status if it rejects the data, or an error if no reply arrives.
-    pub fn commit(&mut self) -> Result<(), Error> {
-        self.wait(Core::commit)?;
-        Ok(())
-    }
-
-    /// Waits until all participants have entered the fence (`PMIx_Fence`).
-    ///
-    /// # Errors
-    ///
-    /// Returns the status of a failed fence, or an error if no reply arrives.
-    pub fn fence(&mut self, fence: &Fence<'_>) -> Result<(), Error> {
-        self.wait(|core, end| core.fence(fence, end))?;
-        Ok(())
-    }
-
-    /// Requests that the host terminate `procs`, or all processes of the own job if `procs` is empty (`PMIx_Abort`).
-    /// `status` becomes the exit code of the job.
-    ///
-    /// # Errors
-    ///
-    /// Returns the server's status if it rejects the request, or an error if no reply arrives.
-    pub fn abort(&mut self, status: i32, why: &str, procs: &[Proc<'_>]) -> Result<(), Error> {
-        self.done(&Request::Abort(request::Abort {
-            status: Status::from_raw(status),
-            message: Some(Text::from(why)),
-            procs: procs.to_vec(),
-        }))
-    }
-
-    /// Sends a heartbeat (`PMIx_Heartbeat`), for a server that monitors this process.
-    ///
-    /// # Errors
-    ///
-    /// Returns `PMIX_ERR_UNREACH` if the connection is lost, or `PMIX_ERR_TIMEOUT` if the server does not read the
-    /// message in time.
-    pub fn heartbeat(&mut self) -> Result<(), Error> {
-        self.say("a heartbeat", Core::heartbeat)
-    }
-
-    /// Sends any other request and returns the payload of the reply, which the types in [`pmix_proto::reply`] decode.
-    ///
-    /// # Errors
-    ///
-    /// Returns a pack error if the request cannot be packed, or an error if no reply arrives.
-    pub fn request(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
-        match self.wait(|core, end| core.request(request, end))? {
-            Answer::Payload(payload) => Ok(payload),
-            _ => Err(Error::new(
-                Status::ERR_COMM_FAILURE,
-                "a reply without a payload",
-            )),
+    pub fn commit(&self) -> Result<(), Error> {
+        // The commit of another thread may contain puts of this one. If the server rejects it, they are sent again
+        // here.
+        let _acknowledged = lock(&self.0.commits);
+        if self.0.known.has_uncommitted() {
+            self.0.wait(self.0.end(None), Core::commit)?;
         }
+        Ok(())
     }
 
-    /// Disconnects from the server (`PMIx_Finalize`).
+    /// Returns all local values of a process: its own puts and stored values, and those from the server (`PMIx_Get`
+    /// without a key). The only possible request is one for the job info, if init did not request it.
     ///
     /// # Errors
     ///
-    /// Returns the server's status if it rejects the request, or an error if no reply arrives.
-    pub fn finalize(mut self) -> Result<(), Error> {
-        self.wait(Core::finalize)?;
-        Ok(())
-    }
-
-    /// Returns the core and the socket, for a driver that waits in another way.
-    pub(crate) fn into_parts(self) -> (Core, Socket) {
-        (self.core, self.connection.into_socket())
-    }
-
-    fn end(&self) -> Deadline {
-        Deadline::after(self.core.settings().time_limit)
-    }
-
-    /// Sends a request whose reply is only a status, and waits for it.
-    fn done(&mut self, request: &Request<'_>) -> Result<(), Error> {
-        self.wait(|core, end| core.done(request, end))?;
-        Ok(())
-    }
-
-    /// Begins an operation and waits until it completes, at most [`Settings::time_limit`].
-    fn wait(
-        &mut self,
-        begin: impl FnOnce(&mut Core, Option<Instant>) -> Result<OperationId, Error>,
-    ) -> Result<Answer, Error> {
-        let end = self.end();
-        self.wait_until(end, begin)
-    }
-
-    /// Begins an operation and waits until it completes or `end` has passed.
-    fn wait_until(
-        &mut self,
-        end: Deadline,
-        begin: impl FnOnce(&mut Core, Option<Instant>) -> Result<OperationId, Error>,
-    ) -> Result<Answer, Error> {
-        // Without this wait, requests would pile up in memory for a server that does not read.
-        if !self.transmit(end) {
-            return Err(Error::timeout("an earlier request"));
+    /// Returns `PMIX_ERR_BAD_PARAM` for a whole job, and `PMIX_ERR_NOT_FOUND` if there are no values.
+    pub fn get_all(
+        &self,
+        proc: &Proc<'_>,
+        infos: &[Info<'_>],
+    ) -> Result<Vec<Info<'static>>, Error> {
+        if proc.rank == Rank::WILDCARD {
+            let message = "a request without a key is possible only for a single process";
+            return Err(Error::new(Status::ERR_BAD_PARAM, message));
         }
-        let id = begin(&mut self.core, end.at())?;
-        self.run(id)
-    }
-
-    /// Waits until an operation completes.
-    fn run(&mut self, id: OperationId) -> Result<Answer, Error> {
-        loop {
-            while let Some((ended, outcome)) = self.core.poll_completed() {
-                if ended == id {
-                    // The completion may have queued messages to other processes. They are sent without waiting; the
-                    // rest goes out with the next call.
-                    self.transmit(Deadline::after(Some(Duration::ZERO)));
-                    return outcome;
-                }
+        let known = &self.0.known;
+        if known.cache().is_some_and(JobCache::is_to_ask) {
+            // This key does not exist, so the get requests the job info before it fails.
+            let optional = [Info::new(keys::OPTIONAL, true)];
+            match self.get(proc, "pmix.all", &optional).wait() {
+                Err(error) if error.status() != Status::ERR_NOT_FOUND => return Err(error),
+                _ => {}
             }
-            self.turn(Deadline::after(None));
         }
+        known.all(proc, infos)
     }
 
-    /// Sends a message that has no reply, and waits until it is written.
-    fn say(
-        &mut self,
-        what: &str,
-        say: impl FnOnce(&mut Core) -> Result<(), Error>,
+    /// Passes unsolicited input to a function, from now on and from the callback thread. Input that has arrived before
+    /// is passed first. It replaces the last function, and [`next_event`](Self::next_event) gets no further events.
+    ///
+    /// The next call notices the loss of the server. If a thread reads ([`listen`](Self::listen)), it is noticed at
+    /// once.
+    pub fn set_listener(&self, listener: impl FnMut(ClientEvent) + Send + 'static) {
+        self.0.set_listener(Box::new(listener));
+    }
+
+    /// Returns the next event, or `None` if none arrives within the time. It is for programs without a
+    /// [listener](Self::set_listener), whose events are queued: at most 4096 of them and 68 MiB of messages.
+    /// [`num_lost_events`](Self::num_lost_events) returns the number of dropped events.
+    ///
+    /// # Errors
+    ///
+    /// Returns `PMIX_ERR_UNREACH` if the connection is lost and no event is queued.
+    pub fn next_event(&self, within: Duration) -> Result<Option<Event<'static>>, Error> {
+        let end = Instant::now().checked_add(within);
+        let event = self.0.wait_for_event(end, |core| core.poll_event())?;
+        // Other processes may have committed while this call waited.
+        self.0.known.drop_prefetched();
+        Ok(event)
+    }
+
+    /// Starts a thread that reads the connection at all times, if there is none. Calls that need it do so themselves. A
+    /// program calls it to notice the loss of the server at once.
+    ///
+    /// # Errors
+    ///
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` if the system cannot start the thread.
+    pub fn listen(&self) -> Result<(), Error> {
+        self.0.listen()
+    }
+
+    /// Runs a function on the callback thread.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the system cannot start the thread or the client has ended. The function is dropped then.
+    pub fn later(&self, job: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+        self.0.later(Box::new(job))
+    }
+
+    /// Runs a function on the callback thread at a time. If the client ends before, the function is dropped.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the system cannot start the thread or the client has ended.
+    pub fn later_at(
+        &self,
+        time: Instant,
+        job: impl FnOnce() + Send + 'static,
     ) -> Result<(), Error> {
-        let end = self.end();
-        if self.transmit(end) {
-            say(&mut self.core)?;
-            if self.transmit(end) {
-                return self.core.lost().cloned().map_or(Ok(()), Err);
-            }
-        }
-        Err(Error::timeout(what))
+        self.0.later_at(time, Box::new(job))
     }
 
-    /// Sends and receives once. Returns at `end` or at the next time limit of the core.
-    fn turn(&mut self, end: Deadline) {
-        let end = end.or_before(self.core.poll_timeout());
-        if self.transmit(end) && self.core.lost().is_none() {
-            match self.connection.receive(end) {
-                Ok(Some(bytes)) => self.core.handle_input(bytes, Instant::now()),
-                Ok(None) => {}
-                Err(error) => self.lose(error),
-            }
-        }
-        let now = Instant::now();
-        if self.core.poll_timeout().is_some_and(|limit| limit <= now) {
-            self.core.handle_timeout(now);
-        }
-        // The program is blocked in a call and cannot answer the question.
-        while let Some((question, _)) = self.core.poll_question() {
-            // The exchange is resolved without a decision, so an error has no consequence.
-            let _ = self.core.decide(&question, None, now);
-        }
-        // The blocking client has no interface for forwarded output.
-        while self.core.poll_output().is_some() {}
+    /// Returns the number of events and pieces of output dropped because the queue was full: 4,096 events, or 64 MiB of
+    /// events and output (4 MiB more for events).
+    #[must_use]
+    pub fn num_lost_events(&self) -> u64 {
+        self.0.num_lost_events()
     }
 
-    /// Sends all queued messages. Returns `false` if the server did not read them in time.
-    fn transmit(&mut self, end: Deadline) -> bool {
-        match self.connection.transmit(&mut self.core, end) {
-            Ok(is_sent) => is_sent,
-            Err(error) => {
-                self.lose(error);
-                true
-            }
-        }
+    /// Disconnects from the server (`PMIx_Finalize`). When it returns, all due callbacks have been called. There are
+    /// two exceptions: it was called by a callback, or another thread is in a callback of the program's own loop.
+    ///
+    /// # Errors
+    ///
+    /// Returns the server's status, `PMIX_ERR_UNREACH` if it is lost, and `PMIX_ERR_TIMEOUT` if it does not reply
+    /// within [`Settings::time_limit`]. The threads have ended in each case.
+    pub fn finalize(&self) -> Result<(), Error> {
+        self.leave(self.0.settings.time_limit)
     }
 
-    fn lose(&mut self, error: io::Error) {
-        self.core.handle_closed(error);
+    /// Disconnects from the server as [`finalize`](Self::finalize), with a time limit for the reply.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`finalize`](Self::finalize).
+    pub fn finalize_within(&self, limit: Duration) -> Result<(), Error> {
+        self.leave(Some(limit))
+    }
+
+    fn leave(&self, limit: Option<Duration>) -> Result<(), Error> {
+        let finalize = Call::new(self.shared(), Ask::done(Request::Finalize));
+        let left = finalize.within(limit.unwrap_or(Duration::MAX)).wait();
+        self.close();
+        left
+    }
+
+    /// Closes the connection and ends the threads as [`finalize`](Self::finalize), without a message. The server treats
+    /// the process as lost.
+    pub fn close(&self) {
+        self.0.close();
     }
 }

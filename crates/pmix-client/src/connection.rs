@@ -4,8 +4,11 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::Core;
+use crate::core::Core;
 use crate::socket::Socket;
+
+/// The length of a read buffer.
+pub(crate) const BUFFER_BYTES: usize = 16 << 10;
 
 /// The socket to the server, its read buffer and the message being sent.
 #[derive(Debug)]
@@ -51,14 +54,14 @@ impl Connection {
     pub(crate) fn new(socket: Socket) -> Self {
         Self {
             socket,
-            buffer: vec![0; 16 << 10].into_boxed_slice(),
+            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             unsent: (Vec::new(), 0),
         }
     }
 
-    /// Returns the socket, for another thread or loop that waits on it.
-    pub(crate) fn into_socket(self) -> Socket {
-        self.socket
+    /// Returns the socket and the read buffer, for another thread or loop that waits on the socket.
+    pub(crate) fn into_parts(self) -> (Socket, Box<[u8]>) {
+        (self.socket, self.buffer)
     }
 
     /// Sends all messages of the core. Returns `false` if the server did not read them in time.

@@ -33,11 +33,12 @@ pub use self::unasked::Forwarded;
 pub(crate) use self::unasked::Unasked;
 use self::unasked::UnaskedQueue;
 use crate::cache::JobCache;
-use crate::client;
 use crate::group;
+use crate::group::Question;
+use crate::hello;
 use crate::known::Known;
 use crate::shared_data::SharedData;
-use crate::{Ask, Error, Question, Settings};
+use crate::{Error, Settings};
 
 /// The time in which the server must acknowledge an event of an invitation if [`Settings::time_limit`] has no limit.
 const SAY_TIME: Duration = Duration::from_secs(60);
@@ -64,7 +65,8 @@ const SAY_TIME: Duration = Duration::from_secs(60);
 /// for events), are queued. Further ones are dropped and counted.
 ///
 /// ```
-/// use pmix_client::{Core, Settings, Uri};
+/// use pmix_client::driver::Core;
+/// use pmix_client::{Settings, Uri};
 /// # use pmix_proto::{Hello, Role};
 /// # use pmix_types::{Proc, Rank};
 /// # use std::time::Instant;
@@ -168,10 +170,7 @@ impl Core {
         let address = settings.server.as_ref();
         let server = address
             .ok_or_else(|| Error::new(Status::ERR_BAD_PARAM, "a launcher without an address"))?;
-        let version = settings
-            .server_version
-            .as_deref()
-            .unwrap_or(client::VERSION);
+        let version = settings.server_version.as_deref().unwrap_or(hello::VERSION);
         let form = PeerForm::new(settings.layout, version.as_bytes());
         let (server, most) = (server.server.clone(), settings.max_reply_bytes);
         let connection = ClientConnection::with_client(form, server, most);
@@ -180,6 +179,14 @@ impl Core {
         known.begin(JobCache::of_unknown(form, proc, host));
         let link = Link::Open(Box::new(connection));
         Ok(Self::begun(settings, form, link, known))
+    }
+
+    /// Creates the core of a process that is not connected to a server. Every call fails with the error.
+    pub(crate) fn without_server(error: Error) -> Self {
+        let settings = Settings::unconnected();
+        let form = PeerForm::new(settings.layout, hello::VERSION.as_bytes());
+        let known = Known::new(form, &settings);
+        Self::begun(settings, form, Link::Lost(error), known)
     }
 
     /// Creates a core whose init is complete.
@@ -522,71 +529,6 @@ impl Core {
         for id in self.operations.all_open() {
             self.operations.complete(id, Err(error.clone()));
         }
-    }
-
-    /// Sends a request if init has completed.
-    fn send(&mut self, request: &Request<'_>) -> Result<Tag, Error> {
-        match &mut self.link {
-            Link::Lost(error) => Err(error.clone()),
-            Link::Singleton => Err(Error::no_server()),
-            Link::Open(_) if self.known.cache().is_none() => Err(Error::not_begun()),
-            Link::Open(connection) => Ok(connection.request(request, None)?),
-        }
-    }
-
-    /// Begins the operation of an [`Ask`]. Its answer is the variant of [`Answer`] for the request.
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`commit`](Self::commit).
-    pub fn ask<T>(&mut self, ask: Ask<'_, T>, end: Option<Instant>) -> Result<OperationId, Error> {
-        let mut request = ask.request;
-        if let Request::Fence(fence) = &mut request
-            && fence.procs.is_empty()
-        {
-            // Servers of OpenPMIx reject a fence without participants.
-            fence.procs.push(self.job());
-        }
-        let begun = self.begin(&request, ask.waiting, end);
-        begun.map_err(|error| match (&request, error.status()) {
-            // Layouts of releases up to 5 have no type for the request, so it cannot be packed.
-            (Request::ResourceBlock(_), Status::ERR_UNKNOWN_DATA_TYPE) => {
-                let message = "the server knows no blocks of resources (PMIx_Resource_block)";
-                Error::new(Status::ERR_NOT_SUPPORTED, message)
-            }
-            _ => error,
-        })
-    }
-
-    /// Begins an operation that waits for the reply to a request.
-    fn begin(
-        &mut self,
-        request: &Request<'_>,
-        waiting: Waiting,
-        end: Option<Instant>,
-    ) -> Result<OperationId, Error> {
-        let command = request.command();
-        if !command.is_answered() {
-            let message = format!("{command} has no reply to wait for");
-            return Err(Error::new(Status::ERR_BAD_PARAM, message));
-        }
-        if let Link::Singleton = self.link {
-            let outcome = self.answer_alone(request)?;
-            return Ok(self.ended(outcome));
-        }
-        let resolved = groups::resolved(&self.known, request)?;
-        let tag = self.send(resolved.as_ref().unwrap_or(request))?;
-        let waiting = groups::ending(request).unwrap_or(waiting);
-        let id = self.operations.begin(waiting, end);
-        self.operations.ask(id, tag, None);
-        Ok(id)
-    }
-
-    /// Begins an operation that is complete at once.
-    fn ended(&mut self, outcome: Result<Answer, Error>) -> OperationId {
-        let id = self.operations.begin(Waiting::Welcome, None);
-        self.operations.complete(id, outcome);
-        id
     }
 }
 

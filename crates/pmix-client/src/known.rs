@@ -12,6 +12,7 @@ use pmix_proto::reply::{self, JobInfo, Objects};
 use pmix_proto::{MAX_REQUEST_BYTES, PeerForm, Request, request};
 use pmix_types::{Info, IntoOwned as _, Key, Nspace, Proc, Rank, Scope, Status, Value, keys};
 
+use crate::ask::Found;
 use crate::cache::{Copied, JobCache, copied};
 use crate::commit::Commit;
 use crate::core::Waiting;
@@ -23,7 +24,7 @@ use crate::group::OwnGroups;
 use crate::inflate::inflated;
 use crate::obeyed::check_get;
 use crate::prefetch::Prefetch;
-use crate::{Error, Found, Settings};
+use crate::{Error, Settings};
 
 /// Decodes the job info in a reply.
 ///

@@ -3,14 +3,12 @@
 //!
 //! Source: PMIx Standard, chapter "Query Operations", `PMIx_Resolve_peers` and `PMIx_Resolve_nodes`.
 
-use pmix_types::{
-    Info, IntoOwned as _, Key, Nspace, Proc, Rank, Status, Text, Value, keys, memory,
-};
+use pmix_types::{Info, IntoOwned as _, Nspace, Proc, Rank, Status, Text, Value, keys, memory};
 
-use crate::{Client, Error, SharedClient};
+use crate::{Client, Error};
 
 /// Returns the wildcard process of a job and the qualifier that selects a node.
-fn asked(nspace: &Nspace<'_>, node: Option<&str>) -> (Proc<'static>, Vec<Info<'static>>) {
+fn request_of(nspace: &Nspace<'_>, node: Option<&str>) -> (Proc<'static>, Vec<Info<'static>>) {
     let job = Proc::new(nspace.clone().into_owned(), Rank::WILDCARD);
     let node = node.map(|node| Info::new(keys::HOSTNAME, node.to_owned()));
     (job, node.into_iter().collect())
@@ -27,7 +25,7 @@ fn peers(nspace: &Nspace<'static>, value: &Value<'_>) -> Result<Vec<Proc<'static
     for rank in ranks.filter(|rank| !rank.is_empty()) {
         match rank.parse() {
             Ok(rank) => procs.push(Proc::new(nspace.clone(), Rank::new(rank))),
-            Err(_) => return Err(strange(keys::LOCAL_PEERS, &format!("the rank {rank:?}"))),
+            Err(_) => return Err(malformed(keys::LOCAL_PEERS, &format!("the rank {rank:?}"))),
         }
     }
     Ok(procs)
@@ -63,11 +61,11 @@ fn nodes(value: &Value<'_>) -> Result<Vec<Text<'static>>, Error> {
 fn text<'v>(value: &'v Value<'_>, key: &str) -> Result<&'v Text<'v>, Error> {
     match value {
         Value::String(Some(text)) => Ok(text),
-        _ => Err(strange(key, "no text")),
+        _ => Err(malformed(key, "no text")),
     }
 }
 
-fn strange(key: &str, what: &str) -> Error {
+fn malformed(key: &str, what: &str) -> Error {
     let message = format!("the value of {key} has {what}");
     Error::new(Status::ERR_UNPACK_FAILURE, message)
 }
@@ -81,12 +79,12 @@ impl Client {
     /// Returns `PMIX_ERR_NOT_FOUND` if the job is unknown or has no process on the node. Otherwise as
     /// [`get`](Self::get).
     pub fn resolve_peers(
-        &mut self,
+        &self,
         nspace: &Nspace<'_>,
         node: Option<&str>,
     ) -> Result<Vec<Proc<'static>>, Error> {
-        let (job, infos) = asked(nspace, node);
-        let found = self.get(&job, keys::LOCAL_PEERS, &infos)?;
+        let (job, infos) = request_of(nspace, node);
+        let found = self.get(&job, keys::LOCAL_PEERS, &infos).wait()?;
         peers(&job.nspace, &found)
     }
 
@@ -95,37 +93,9 @@ impl Client {
     /// # Errors
     ///
     /// Returns `PMIX_ERR_NOT_FOUND` if the job is unknown or the server sends no node. Otherwise as [`get`](Self::get).
-    pub fn resolve_nodes(&mut self, nspace: &Nspace<'_>) -> Result<Vec<Text<'static>>, Error> {
-        let (job, infos) = asked(nspace, None);
-        let found = self.get(&job, keys::NODE_LIST, &infos)?;
-        nodes(&found)
-    }
-}
-
-impl SharedClient {
-    /// Returns the processes of a job on a node, as [`Client::resolve_peers`].
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`Client::resolve_peers`].
-    pub fn resolve_peers(
-        &self,
-        nspace: &Nspace<'_>,
-        node: Option<&str>,
-    ) -> Result<Vec<Proc<'static>>, Error> {
-        let (job, infos) = asked(nspace, node);
-        let found = self.get(&job, &Key::from(keys::LOCAL_PEERS), &infos)?;
-        peers(&job.nspace, &found)
-    }
-
-    /// Returns the names of the nodes of a job, as [`Client::resolve_nodes`].
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`Client::resolve_nodes`].
     pub fn resolve_nodes(&self, nspace: &Nspace<'_>) -> Result<Vec<Text<'static>>, Error> {
-        let (job, infos) = asked(nspace, None);
-        let found = self.get(&job, &Key::from(keys::NODE_LIST), &infos)?;
+        let (job, infos) = request_of(nspace, None);
+        let found = self.get(&job, keys::NODE_LIST, &infos).wait()?;
         nodes(&found)
     }
 }

@@ -80,8 +80,10 @@ pub struct Settings {
     pub security: Security,
     /// The name that the server gives this node.
     pub host: Option<String>,
-    /// The time limit of each reply; `None` for no limit. A fence may take long.
+    /// The time limit of each call without one of its own; `None` for no limit. A fence may take long.
     pub time_limit: Option<Duration>,
+    /// The time limit of init; `None` for [`time_limit`](Self::time_limit).
+    pub init_limit: Option<Duration>,
     /// The largest length of a reply in bytes. A longer reply ends the connection with `PMIX_ERR_OUT_OF_RESOURCE`
     /// before it is read.
     pub max_reply_bytes: u32,
@@ -98,7 +100,7 @@ pub struct Settings {
     /// `true` if init waits for a debugger when the job info requests it (`PMIX_DEBUG_STOP_IN_INIT`). This applies to
     /// clients and tools that a server started.
     pub stops_in_init: bool,
-    /// The function that each thread of a [`SharedClient`](crate::SharedClient) calls when it starts.
+    /// The function that each thread of a [`Client`](crate::Client) calls when it starts.
     pub thread_start: Option<ThreadStart>,
 }
 
@@ -149,6 +151,7 @@ impl Settings {
             security: Security::Native,
             host: None,
             time_limit: None,
+            init_limit: None,
             max_reply_bytes: Self::MAX_REPLY_BYTES,
             max_string_bytes: Self::MAX_STRING_BYTES,
             max_prefetch_bytes: 0,
@@ -156,6 +159,11 @@ impl Settings {
             stops_in_init: true,
             thread_start: None,
         }
+    }
+
+    /// Creates settings for a process without a name and a server.
+    pub(crate) fn unconnected() -> Self {
+        Self::with(Proc::default(), None)
     }
 
     /// Creates settings for a tool that gets its name from the server, with defaults for the rest.

@@ -19,8 +19,8 @@ use pmix_proto::{Header, PeerForm, Request, Tag, Welcome};
 use pmix_types::{IntoOwned as _, Proc, Rank, Status, Value};
 
 use crate::cache::JobCache;
-use crate::client::{VERSION, credential, hello};
 use crate::connection::{Connection, Deadline};
+use crate::hello::{VERSION, credential, hello};
 use crate::socket::Socket;
 use crate::{Error, Settings};
 
@@ -112,7 +112,7 @@ impl ToolConnection {
             }
         };
         Ok(Self {
-            stream: exchange.connection.into_socket().into_server()?,
+            stream: exchange.connection.into_parts().0.into_server()?,
             unread: exchange.came,
             tool: server,
             launcher: settings.proc,

@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bfrops::{Encoder, wire_type};
-use pmix_client::{Client, Fence, Settings, Uri};
+use pmix_client::{Client, Settings, Uri};
 use pmix_proto::{Event, Frame, Header, Hello, Inbox, PeerForm, Tag, Welcome, reply};
 use pmix_types::{Kval, Proc, Rank, Scope, Status, Value, keys};
 
@@ -144,8 +144,8 @@ fn endless_events_fill_a_bounded_queue_and_the_rest_is_counted() {
         peer.succeed(fence.header.tag);
         while peer.next().is_some() {}
     });
-    let mut client = Client::init(settings).unwrap();
-    let (fence, cost) = meter::of(|| client.fence(&Fence::new()));
+    let client = Client::init(settings).unwrap();
+    let (fence, cost) = meter::of(|| client.fence([], []).wait());
     assert_eq!(fence, Ok(()));
     assert!(cost.peak < 4 << 20, "{} bytes for events", cost.peak);
     let mut kept = 0;
@@ -175,8 +175,8 @@ fn endless_events_do_not_extend_the_time_limit() {
         while begun.elapsed() < LIMIT && peer.stream.write_all(&frames).is_ok() {}
     });
     settings.time_limit = Some(Duration::from_millis(200));
-    let mut client = Client::init(settings).unwrap();
-    let error = client.fence(&Fence::new()).unwrap_err();
+    let client = Client::init(settings).unwrap();
+    let error = client.fence([], []).wait().unwrap_err();
     assert_eq!(error.status(), Status::ERR_TIMEOUT);
     drop(client);
     server.join().unwrap();
@@ -190,7 +190,7 @@ fn a_server_that_reads_nothing_does_not_block_the_client() {
         drop(peer);
     });
     settings.time_limit = Some(Duration::from_millis(200));
-    let mut client = Client::init(settings).unwrap();
+    let client = Client::init(settings).unwrap();
     let large = "x".repeat(16 << 20);
     client.put(Scope::GLOBAL, "large", large).unwrap();
     for _ in 0..2 {
@@ -218,14 +218,14 @@ fn a_slow_server_gets_whole_frames_once_it_reads() {
         }
     });
     settings.time_limit = Some(Duration::from_millis(200));
-    let mut client = Client::init(settings).unwrap();
+    let client = Client::init(settings).unwrap();
     let large = "x".repeat(32 << 20);
     client.put(Scope::LOCAL, "large", large).unwrap();
     let error = client.commit().unwrap_err();
     assert_eq!(error.status(), Status::ERR_TIMEOUT);
     reads.send(()).unwrap();
     // The rest of the commit is sent first, in as many attempts as it takes.
-    let passed = (0..100).any(|_| client.fence(&Fence::new()).is_ok());
+    let passed = (0..100).any(|_| client.fence([], []).wait().is_ok());
     assert!(passed);
     drop(client);
     server.join().unwrap();
@@ -240,8 +240,8 @@ fn a_reply_over_the_limit_is_refused_by_its_header() {
         while peer.next().is_some() {}
     });
     settings.max_reply_bytes = 1 << 20;
-    let mut client = Client::init(settings).unwrap();
-    let error = client.fence(&Fence::new()).unwrap_err();
+    let client = Client::init(settings).unwrap();
+    let error = client.fence([], []).wait().unwrap_err();
     assert_eq!(error.status(), Status::ERR_OUT_OF_RESOURCE);
     assert!(error.message().contains("1048576"), "{error}");
     drop(client);
@@ -289,9 +289,9 @@ fn a_compressed_string_is_inflated_only_up_to_the_limit() {
             while peer.next().is_some() {}
         });
         settings.max_string_bytes = 1 << 20;
-        let mut client = Client::init(settings).unwrap();
+        let client = Client::init(settings).unwrap();
         let peer = Proc::new("job", Rank::new(1));
-        let (value, cost) = meter::of(|| client.get(&peer, "text", &[]));
+        let (value, cost) = meter::of(|| client.get(&peer, "text", &[]).wait());
         match (value, status) {
             (Err(error), status) => assert_eq!(Some(error.status()), status, "{error}"),
             (Ok(Value::CompressedString(_)), None) => {}
@@ -324,9 +324,9 @@ fn a_compressed_string_of_4_mb_that_inflates_to_4_gb_stays_within_the_limit() {
             while peer.next().is_some() {}
         });
         let most = settings.max_string_bytes;
-        let mut client = Client::init(settings).unwrap();
+        let client = Client::init(settings).unwrap();
         let peer = Proc::new("job", Rank::new(1));
-        let (value, cost) = meter::of(|| client.get(&peer, "text", &[]));
+        let (value, cost) = meter::of(|| client.get(&peer, "text", &[]).wait());
         match value {
             Err(error) => assert_eq!(error.status(), Status::ERR_OUT_OF_RESOURCE, "{error}"),
             Ok(value) => assert!(matches!(value, Value::CompressedString(_)), "{claimed}"),
@@ -390,8 +390,10 @@ fn init(told: Vec<Kval<'static>>) {
 fn the_cost_of_job_information_is_proportional_to_its_size() {
     // The client must be able to read the blobs.
     let (settings, server) = server_of(vec![blob(0), blob(1)], drop);
-    let mut client = Client::init(settings).unwrap();
-    let value = client.get(&Proc::new("job", Rank::new(1)), keys::APPNUM, &[]);
+    let client = Client::init(settings).unwrap();
+    let value = client
+        .get(&Proc::new("job", Rank::new(1)), keys::APPNUM, &[])
+        .wait();
     assert_eq!(value, Ok(Value::Uint32(1)));
     drop(client);
     server.join().unwrap();

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pmix_client::{ClientEvent, Settings, SharedClient, ThreadStart};
+use pmix_client::driver::with_launcher;
+use pmix_client::{Client, ClientEvent, Settings, ThreadStart};
 use pmix_proto::Role;
 use pmix_types::Proc;
 
@@ -23,19 +24,21 @@ pub struct Identity {
     pub(crate) name: Option<Proc<'static>>,
     pub(crate) is_launcher: bool,
     pub(crate) time_limit: Option<Duration>,
+    /// The time limit of each call.
+    pub(crate) call_limit: Option<Duration>,
     pub(crate) max_reply_bytes: Option<u32>,
-    /// The tool has begun: attaching is no init any more.
+    /// `true` once the tool is initialized, so that attaching does not stop for a debugger.
     pub(crate) has_begun: bool,
     pub(crate) thread_start: Option<ThreadStart>,
 }
 
-/// Holds the connection of a tool to one server.
+/// The connection of a tool to one server.
 pub struct Attachment {
     server: Proc<'static>,
-    client: SharedClient,
-    /// The server was lost.
+    client: Client,
+    /// `true` once the server was lost.
     is_lost: Arc<AtomicBool>,
-    /// The tool leaves by its own will.
+    /// `true` once the tool disconnects itself.
     is_left: Arc<AtomicBool>,
 }
 
@@ -65,18 +68,18 @@ impl Identity {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_UNREACH` if the server cannot be reached; the status of a rejection; `PMIX_ERR_TIMEOUT`.
+    /// Returns `PMIX_ERR_UNREACH` if the server cannot be reached, its status if it rejects the tool, and
+    /// `PMIX_ERR_TIMEOUT`.
     pub fn attach(
         &self,
         found: &FoundServer,
         listener: impl FnMut(ClientEvent) + Send + 'static,
     ) -> Result<Attachment, Error> {
         let mut settings = self.settings(found);
-        settings.time_limit = Some(self.time_limit.unwrap_or(ADMISSION));
+        settings.init_limit = Some(self.time_limit.unwrap_or(ADMISSION));
+        settings.time_limit = self.call_limit;
         settings.max_reply_bytes = self.max_reply_bytes.unwrap_or(settings.max_reply_bytes);
-        Attachment::begin(&found.uri.server, listener, |listener| {
-            SharedClient::init(settings, listener)
-        })
+        Attachment::begin(&found.uri.server, listener, || Client::init(settings))
     }
 
     fn settings(&self, found: &FoundServer) -> Settings {
@@ -103,17 +106,14 @@ impl Identity {
     }
 }
 
-/// Hears what a server sends unasked.
-type Listener = Box<dyn FnMut(ClientEvent) + Send>;
-
 impl Attachment {
     /// Uses a launcher as a server of the tool, over the connection that the launcher opened
-    /// ([`SharedClient::with_launcher`]). `listener` receives unsolicited messages and the loss of the
+    /// ([`with_launcher`]). `listener` receives unsolicited messages and the loss of the
     /// connection.
     ///
     /// # Errors
     ///
-    /// The socket cannot be used, or the thread that reads from it cannot be started.
+    /// Returns an error if the socket cannot be used, or if the thread that reads from it cannot be started.
     pub fn of_launcher(
         settings: Settings,
         stream: TcpStream,
@@ -121,16 +121,14 @@ impl Attachment {
     ) -> Result<Self, Error> {
         let named = settings.server.as_ref();
         let name = named.map(|uri| uri.server.clone()).unwrap_or_default();
-        Self::begin(&name, listener, |listener| {
-            SharedClient::with_launcher(settings, stream, listener)
-        })
+        Self::begin(&name, listener, || with_launcher(settings, stream))
     }
 
     /// Starts a connection that records its loss before it notifies the listener.
     fn begin(
         name: &Proc<'static>,
         mut listener: impl FnMut(ClientEvent) + Send + 'static,
-        connect: impl FnOnce(Listener) -> Result<SharedClient, pmix_client::Error>,
+        connect: impl FnOnce() -> Result<Client, pmix_client::Error>,
     ) -> Result<Self, Error> {
         let (is_lost, is_left) = <(Arc<AtomicBool>, Arc<AtomicBool>)>::default();
         let (lost, left) = (Arc::clone(&is_lost), Arc::clone(&is_left));
@@ -146,8 +144,9 @@ impl Attachment {
         let attaching = |error: pmix_client::Error| {
             Error::from(error).of(format_args!("attaching to server {}", name.nspace))
         };
-        let client = connect(Box::new(listener)).map_err(attaching)?;
-        // That a server is lost is known at once.
+        let client = connect().map_err(attaching)?;
+        client.set_listener(listener);
+        // A reader thread notices the loss of the server at once, not only at the next call.
         client.listen().map_err(attaching)?;
         Ok(Self {
             server: client.server().unwrap_or(name).clone(),
@@ -169,13 +168,13 @@ impl Attachment {
         self.client.proc()
     }
 
-    /// Returns the connection, for all that a client may ask.
+    /// Returns the connection.
     #[must_use]
-    pub const fn client(&self) -> &SharedClient {
+    pub const fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Returns whether the server is still there.
+    /// Returns `true` unless the server was lost.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         !self.is_lost.load(Ordering::Acquire)
@@ -186,23 +185,23 @@ impl Attachment {
     ///
     /// # Errors
     ///
-    /// The status that the server returns.
+    /// Returns the status of the server.
     pub fn leave(self) -> Result<(), Error> {
-        self.leave_by(SharedClient::finalize)
+        self.leave_by(Client::finalize)
     }
 
     /// Disconnects like [`leave`](Self::leave), even if the server does not reply in time.
     ///
     /// # Errors
     ///
-    /// The status that the server returns; `PMIX_ERR_TIMEOUT`.
+    /// Returns the status of the server, or `PMIX_ERR_TIMEOUT`.
     pub fn leave_within(self, limit: Duration) -> Result<(), Error> {
         self.leave_by(|client| client.finalize_within(limit))
     }
 
     fn leave_by(
         self,
-        leave: impl FnOnce(&SharedClient) -> Result<(), pmix_client::Error>,
+        leave: impl FnOnce(&Client) -> Result<(), pmix_client::Error>,
     ) -> Result<(), Error> {
         self.is_left.store(true, Ordering::Release);
         let was_connected = self.is_connected();
@@ -213,7 +212,7 @@ impl Attachment {
         }
     }
 
-    /// Ends the connection without asking the server; its threads have ended when this returns.
+    /// Closes the connection without a message to the server; its threads have ended when this returns.
     pub fn close(self) {
         self.is_left.store(true, Ordering::Release);
         self.client.close();

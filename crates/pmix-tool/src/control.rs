@@ -3,29 +3,28 @@
 //!
 //! Source: PMIx Standard, chapter "Process Management", "Job control".
 
-use pmix_client::Ask;
 use pmix_types::{DataRange, Info, Proc, Status, keys};
 
 use crate::{Error, Tool};
 
-/// Says what is done to processes (`PMIx_Job_control`).
+/// A directive of job control (`PMIx_Job_control`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Control {
-    /// They are asked to end (`PMIX_JOB_CTRL_TERMINATE`).
+    /// The host requests the processes to terminate (`PMIX_JOB_CTRL_TERMINATE`).
     Terminate,
-    /// They are ended (`PMIX_JOB_CTRL_KILL`).
+    /// The host kills the processes (`PMIX_JOB_CTRL_KILL`).
     Kill,
-    /// They stop (`PMIX_JOB_CTRL_PAUSE`).
+    /// The host stops the processes (`PMIX_JOB_CTRL_PAUSE`).
     Pause,
-    /// They go on (`PMIX_JOB_CTRL_RESUME`).
+    /// The host continues the processes (`PMIX_JOB_CTRL_RESUME`).
     Resume,
-    /// They are sent this signal (`PMIX_JOB_CTRL_SIGNAL`).
+    /// The host sends the processes this signal (`PMIX_JOB_CTRL_SIGNAL`).
     Signal(i32),
 }
 
 impl Control {
-    /// Returns the directive for it.
+    /// Returns the info of the directive.
     fn info(self) -> Info<'static> {
         match self {
             Self::Terminate => Info::new(keys::JOB_CTRL_TERMINATE, true),
@@ -38,14 +37,15 @@ impl Control {
 }
 
 impl Tool {
-    /// Has the primary server do something to processes; the wildcard rank means all of a job.
+    /// Controls processes through the primary server ([`job_control`](pmix_client::Client::job_control)); the wildcard
+    /// rank selects all processes of a job.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` of a server of this project if none of them runs; what else the server
-    /// answers, that it was lost, or `PMIX_ERR_TIMEOUT`.
+    /// Returns the status of the server, `PMIX_ERR_UNREACH` if it is lost, or `PMIX_ERR_TIMEOUT`. A server of this
+    /// project returns `PMIX_ERR_NOT_FOUND` if none of the processes runs.
     pub fn control(&self, targets: Vec<Proc<'_>>, control: Control) -> Result<(), Error> {
-        let (status, _) = self.wait(Ask::job_control(targets, vec![control.info()]))?;
+        let (status, _) = self.job_control(targets, [control.info()]).wait()?;
         match status.is_success() {
             true => Ok(()),
             false => Err(Error::new(
@@ -60,14 +60,14 @@ impl Tool {
     ///
     /// # Errors
     ///
-    /// The status that the server returns, the loss of the connection, or `PMIX_ERR_TIMEOUT`. It is not an
-    /// error if no process is waiting.
+    /// Returns the status of the server, `PMIX_ERR_UNREACH` if it is lost, or `PMIX_ERR_TIMEOUT`. It is not an error if
+    /// no process is waiting.
     pub fn release(&self, targets: Vec<Proc<'_>>) -> Result<(), Error> {
         let infos = vec![
             Info::new(keys::EVENT_NON_DEFAULT, true),
             Info::new(keys::EVENT_CUSTOM_RANGE, targets),
         ];
         let release = Status::DEBUGGER_RELEASE;
-        self.wait(Ask::notify(release, DataRange::CUSTOM, infos))
+        Ok(self.notify(release, DataRange::CUSTOM, infos).wait()?)
     }
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PMIx tools: processes that attach to a server which did not start them.
 //!
-//! A [`Search`] says which server is meant and finds it: by address, by process id, by name, by a
-//! rendezvous file, or, if nothing is said, the server that the environment names, then that of the
-//! system, then the one server of a session. A [`Tool`] attaches to one server or to several, of which
-//! one is primary, and asks.
+//! A [`Search`] finds a server: by address, by process id, by name, by a rendezvous file, or by default the server that
+//! the environment names, then that of the system, then the only server of a session. A [`Tool`] attaches to one server
+//! or to several, of which one is primary. It has all calls of a [`Client`].
 //!
 //! ```no_run
 //! use pmix_tool::{Search, Tool};
@@ -14,7 +13,7 @@
 //! let mut tool = Tool::new();
 //! tool.attach(&found, |_| {})?;
 //! let names = Query { keys: vec![Text::from(keys::QUERY_NAMESPACES)], qualifiers: vec![] };
-//! println!("{:?}", tool.query(vec![names])?);
+//! println!("{:?}", tool.query([names]).wait()?);
 //! tool.finalize()?;
 //! # Ok::<(), pmix_tool::Error>(())
 //! ```
@@ -37,7 +36,7 @@ pub use attachment::{Attachment, Identity};
 pub use control::Control;
 pub use error::Error;
 pub use launchers::{LauncherEvent, LauncherListener, Launchers};
-pub use pmix_client::{Ask, ClientEvent, ThreadStart, Uri};
+pub use pmix_client::{Call, Client, ClientEvent, ThreadStart, Uri};
 pub use rendezvous::{FoundServer, PassedOver};
 pub use search::{Listing, Search, Target};
 pub use servers::available_servers;

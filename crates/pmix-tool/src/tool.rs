@@ -1,25 +1,62 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tool: its servers, and what it asks them.
+//! The tool: the servers that it is attached to, and the requests to the primary one.
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers".
 
-use std::sync::mpsc;
+use std::ops::Deref;
 use std::time::Duration;
 
-use pmix_client::{Answers, Ask, ClientEvent, OwnAnswers, SharedClient, ThreadStart};
+use pmix_client::driver::{self, OwnAnswers};
+use pmix_client::{Answers, Call, Client, ClientEvent, ThreadStart};
 use pmix_types::{IntoOwned as _, Proc, Query, Status, keys};
 
 use crate::attachment::{Attachment, Identity};
 use crate::{Error, FoundServer, Search, available_servers};
 
-/// Connects a process with the servers that it attached to. One of them is primary: what is asked is
-/// asked of it.
-#[derive(Default)]
+/// A process that attaches to servers which did not start it. One of them is primary.
+///
+/// The calls of a tool are those of a [`Client`], and go to the primary server. Without a connected primary server they
+/// fail with `PMIX_ERR_UNREACH`.
+///
+/// ```
+/// use pmix_tool::Tool;
+/// use pmix_types::{Info, Status};
+///
+/// let tool = Tool::new();
+/// let error = tool.publish([Info::new("port", 4711_u32)]).wait().unwrap_err();
+/// assert_eq!(error.status(), Status::ERR_UNREACH); // the tool is not attached to a server
+/// ```
 pub struct Tool {
     identity: Identity,
     servers: Vec<Attachment>,
     /// The name of the primary server, which may have been lost.
     primary: Option<Proc<'static>>,
+    /// The client of a tool without a primary server.
+    unattached: Client,
+}
+
+impl Default for Tool {
+    fn default() -> Self {
+        Self {
+            identity: Identity::default(),
+            servers: Vec::new(),
+            primary: None,
+            unattached: driver::without_server(UNATTACHED),
+        }
+    }
+}
+
+/// The message of the errors of a tool without a primary server.
+const UNATTACHED: &str = "the tool is not attached to a server";
+
+/// The connection to the primary server, with all calls of a client.
+impl Deref for Tool {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        let primary = self.primary_server();
+        primary.map_or(&self.unattached, Attachment::client)
+    }
 }
 
 impl Tool {
@@ -29,15 +66,15 @@ impl Tool {
         Self::default()
     }
 
-    /// Sets how long to wait for any answer of a server.
+    /// Sets the time limit of init and of each call without one of its own.
     #[must_use]
     pub const fn time_limit(mut self, limit: Duration) -> Self {
         self.identity.time_limit = Some(limit);
+        self.identity.call_limit = Some(limit);
         self
     }
 
-    /// Sets the length of the longest answer that is read of a server. What is made of an answer takes at most eight times
-    /// its length.
+    /// Sets the largest length of a reply. The data that the client makes of a reply take at most eight times its length.
     #[must_use]
     pub const fn max_reply_bytes(mut self, most: u32) -> Self {
         self.identity.max_reply_bytes = Some(most);
@@ -82,8 +119,8 @@ impl Tool {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_UNREACH` if the server cannot be reached; the status of a rejection; `PMIX_ERR_TIMEOUT`;
-    /// `PMIX_ERR_EXISTS` if the tool is already attached to it.
+    /// Returns `PMIX_ERR_UNREACH` if the server cannot be reached, its status if it rejects the tool,
+    /// `PMIX_ERR_TIMEOUT`, and `PMIX_ERR_EXISTS` if the tool is already attached to it.
     pub fn attach(
         &mut self,
         found: &FoundServer,
@@ -101,7 +138,7 @@ impl Tool {
         match self.add(made) {
             Ok(()) => Ok(server),
             Err(again) => {
-                // It was there before, and stays.
+                // Another name of a server that the tool is attached to. The first connection stays.
                 let _ = again.leave();
                 exists(&server)
             }
@@ -113,7 +150,7 @@ impl Tool {
     ///
     /// # Errors
     ///
-    /// Hands the attachment back if the tool is attached to the server already.
+    /// Returns the attachment if the tool is attached to the server already.
     pub fn add(&mut self, made: Attachment) -> Result<(), Attachment> {
         self.servers.retain(Attachment::is_connected);
         if self.index_of(made.server()).is_some() {
@@ -130,7 +167,7 @@ impl Tool {
         Ok(())
     }
 
-    /// Returns whether the tool is attached to a server.
+    /// Returns `true` if the tool is attached to a server.
     #[must_use]
     pub fn is_attached_to(&self, server: &Proc<'_>) -> bool {
         let index = self.index_of(server);
@@ -139,7 +176,7 @@ impl Tool {
             .is_some_and(Attachment::is_connected)
     }
 
-    /// Returns the name of the tool, which it was given, or which its first server gave it.
+    /// Returns the name of the tool, which the program or the first server has set.
     #[must_use]
     pub const fn proc(&self) -> Option<&Proc<'static>> {
         self.identity.name.as_ref()
@@ -159,7 +196,7 @@ impl Tool {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if the tool is not attached to it.
+    /// Returns `PMIX_ERR_NOT_FOUND` if the tool is not attached to it.
     pub fn set_server(&mut self, server: &Proc<'_>) -> Result<(), Error> {
         let index = self.index_of(server);
         let attached = index.and_then(|index| self.servers.get(index));
@@ -173,81 +210,60 @@ impl Tool {
         Ok(())
     }
 
-    /// Returns whether the tool is connected to its primary server (`PMIx_tool_is_connected`).
+    /// Returns `true` if the tool is connected to its primary server (`PMIx_tool_is_connected`).
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.primary_server().is_some()
     }
 
-    /// Returns the connection to the primary server, for all that a client may ask.
+    /// Returns the connection to the primary server.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_UNREACH` if the tool is not attached to a server, or if it was lost.
-    pub fn primary(&self) -> Result<&SharedClient, Error> {
-        let primary = self.primary_server();
-        let primary =
-            primary.ok_or_else(|| Error::unreachable("the tool is not attached to a server"))?;
-        Ok(primary.client())
+    /// Returns `PMIX_ERR_UNREACH` if the tool is not attached to a server, or if it was lost.
+    pub fn primary(&self) -> Result<&Client, Error> {
+        let primary = self.primary_server().map(Attachment::client);
+        primary.ok_or_else(|| Error::unreachable(UNATTACHED))
     }
 
-    /// Queries the primary server (`PMIx_Query_info`). The library itself replies to queries for the version
-    /// of the interface, the attributes that clients and tools support, and the servers of this node
+    /// Queries the primary server (`PMIx_Query_info`). The library itself replies to queries for the version of the
+    /// interface, the attributes that clients and tools support, and the servers of this node
     /// (`PMIX_QUERY_AVAIL_SERVERS`), which it searches in the directories that the environment names.
     ///
     /// # Errors
     ///
-    /// The status that the server returns, or the loss of the connection.
-    pub fn query(&self, queries: Vec<Query<'_>>) -> Result<Answers, Error> {
-        let asks_nothing = queries.is_empty();
+    /// The call returns the errors of [`Client::query`], unless the library has replied to a part of the queries.
+    pub fn query<'a>(&'a self, queries: impl Into<Vec<Query<'a>>>) -> Call<'a, Answers> {
+        let queries = queries.into();
+        let is_empty = queries.is_empty();
         let mut own = OwnAnswers::of(queries.into_owned(), true, |key| {
             (key == keys::QUERY_AVAIL_SERVERS).then(|| available_servers(&Search::from_env()))
         });
         let left = own.take_left();
-        let asks_server = asks_nothing || !left.is_empty();
-        own.with(asks_server.then(|| self.wait(Ask::query(left))))
+        // A query without keys is invalid, and the server must reject it.
+        match left.is_empty() && !is_empty {
+            true => driver::answered(self, own.with(None)),
+            false => (**self)
+                .query(left)
+                .map_result(move |answer| own.with(Some(answer))),
+        }
     }
 
-    /// Sends a request to the primary server and waits for the reply.
+    /// Detaches from one server (`PMIx_tool_disconnect`). If it was the primary one, the first of the others replaces it.
     ///
     /// # Errors
     ///
-    /// The status that the server returns, the loss of the connection, or `PMIX_ERR_TIMEOUT`.
-    pub fn wait<T: Send + 'static>(&self, ask: Ask<'_, T>) -> Result<T, Error> {
-        let client = self.primary()?;
-        let Some(limit) = self.identity.time_limit else {
-            return Ok(client.wait(ask)?);
-        };
-        let (sender, receiver) = mpsc::channel();
-        client.start(ask, move |answer| {
-            // The receiver is dropped if the caller has stopped waiting.
-            let _ = sender.send(answer);
-        })?;
-        let late = |_| {
-            Error::new(
-                Status::ERR_TIMEOUT,
-                "the server did not reply within the time limit",
-            )
-        };
-        Ok(receiver.recv_timeout(limit).map_err(late)??)
-    }
-
-    /// Detaches from one server (`PMIx_tool_disconnect`). If it was primary, the first that is left is.
-    ///
-    /// # Errors
-    ///
-    /// `PMIX_ERR_NOT_FOUND` if the tool is not attached to it; what it answers.
-    pub fn disconnect(&mut self, server: &Proc<'_>) -> Result<(), Error> {
-        let limit = self.identity.time_limit;
+    /// Returns `PMIX_ERR_NOT_FOUND` if the tool is not attached to it, or the status of the server.
+    pub fn detach(&mut self, server: &Proc<'_>) -> Result<(), Error> {
+        let limit = self.identity.call_limit;
         leave(self.remove(server)?, limit)
     }
 
-    /// Takes one server away from the tool, as [`disconnect`](Self::disconnect) does, without leaving it
-    /// yet.
+    /// Removes one server from the tool, as [`detach`](Self::detach) does, without disconnecting from it yet.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if the tool is not attached to it.
+    /// Returns `PMIX_ERR_NOT_FOUND` if the tool is not attached to it.
     pub fn remove(&mut self, server: &Proc<'_>) -> Result<Attachment, Error> {
         let index = self.index_of(server).ok_or_else(|| not_attached(server))?;
         let removed = self.servers.remove(index);
@@ -265,7 +281,7 @@ impl Tool {
     /// Returns the status of the first server that refuses the end of the connection, or `PMIX_ERR_TIMEOUT`. The
     /// connections to the other servers end nevertheless.
     pub fn finalize(self) -> Result<(), Error> {
-        let limit = self.identity.time_limit;
+        let limit = self.identity.call_limit;
         let left = self.servers.into_iter().map(|one| leave(one, limit));
         let left: Vec<_> = left.collect();
         left.into_iter().collect()
@@ -282,7 +298,7 @@ impl Tool {
     }
 }
 
-/// Leaves a server, which may take as long as any answer of a server may.
+/// Disconnects from a server, within the time limit of the tool.
 fn leave(attachment: Attachment, limit: Option<Duration>) -> Result<(), Error> {
     match limit {
         Some(limit) => attachment.leave_within(limit),

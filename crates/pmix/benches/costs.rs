@@ -8,7 +8,7 @@ use std::error::Error;
 use std::io::Write as _;
 use std::time::Instant;
 
-use pmix::client::{Ask, SharedClient};
+use pmix::client::Client;
 use pmix::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -33,8 +33,8 @@ struct Figures {
 
 fn main() -> Result<()> {
     let (begun, used) = (Instant::now(), processor_ns());
-    let client = SharedClient::init(Settings::from_env()?, |_| {})?;
-    let Value::Uint32(size) = client.get(&client.job(), &keys::JOB_SIZE.into(), &[])? else {
+    let client = Client::init(Settings::from_env()?)?;
+    let Value::Uint32(size) = client.get(&client.job(), keys::JOB_SIZE, &[]).wait()? else {
         return Err("the size of the job is no uint32".into());
     };
     let (init_ns, init_cpu_ns) = (begun.elapsed().as_nanos(), processor_ns() - used);
@@ -72,7 +72,7 @@ fn main() -> Result<()> {
 }
 
 /// Measures gets of known values, and fences.
-fn calls(client: &SharedClient, rounds: u32, figures: &mut Figures) -> Result<()> {
+fn calls(client: &Client, rounds: u32, figures: &mut Figures) -> Result<()> {
     // All processes ask at once.
     fence(client, false)?;
     get_size(client, 1);
@@ -103,14 +103,11 @@ fn calls(client: &SharedClient, rounds: u32, figures: &mut Figures) -> Result<()
 }
 
 /// Puts a kilobyte, and gets that of every other process after a fence.
-fn exchange(client: &SharedClient, size: u32, figures: &mut Figures) -> Result<()> {
+fn exchange(client: &Client, size: u32, figures: &mut Figures) -> Result<()> {
     let own = client.proc().clone();
     let letter = |rank: u32| char::from(b'a' + u8::try_from(rank % 26).unwrap_or(0));
     let data = |rank: u32| letter(rank).to_string().repeat(DATA);
-    client.put(
-        Scope::GLOBAL,
-        Info::new("costs.data", data(own.rank.as_raw())),
-    )?;
+    client.put(Scope::GLOBAL, "costs.data", data(own.rank.as_raw()))?;
     client.commit()?;
     fence(client, true)?;
     let before = memory_kib("Anonymous:")?;
@@ -119,7 +116,7 @@ fn exchange(client: &SharedClient, size: u32, figures: &mut Figures) -> Result<(
         // Each begins behind itself.
         let rank = (own.rank.as_raw() + turn) % size;
         let peer = Proc::new(own.nspace.clone(), Rank::new(rank));
-        let said = client.get(&peer, &"costs.data".into(), &[])?;
+        let said = client.get(&peer, "costs.data", &[]).wait()?;
         assert_eq!(said, Value::from(data(rank)));
     }
     figures.peer_get_ns = begun.elapsed().as_nanos() / u128::from(size.max(2) - 1);
@@ -128,15 +125,15 @@ fn exchange(client: &SharedClient, size: u32, figures: &mut Figures) -> Result<(
     Ok(())
 }
 
-fn fence(client: &SharedClient, collect: bool) -> Result<()> {
+fn fence(client: &Client, collect: bool) -> Result<()> {
     let infos = vec![Info::new(keys::COLLECT_DATA, collect)];
-    Ok(client.wait(Ask::fence(Vec::new(), infos))?)
+    Ok(client.fence(Vec::new(), infos).wait()?)
 }
 
 /// Gets the size of the job, which the process already knows.
-fn get_size(client: &SharedClient, count: u32) {
+fn get_size(client: &Client, count: u32) {
     for _ in 0..count {
-        let size = client.get(&client.job(), &keys::JOB_SIZE.into(), &[]);
+        let size = client.get(&client.job(), keys::JOB_SIZE, &[]).wait();
         assert!(matches!(size, Ok(Value::Uint32(_))), "{size:?}");
     }
 }

@@ -8,13 +8,13 @@
 
 use std::error::Error;
 
-use pmix::client::{Answers, Ask, SharedClient};
+use pmix::client::{Answers, Client};
 use pmix::prelude::*;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let client = SharedClient::init(Settings::from_env()?, |_| {})?;
+    let client = Client::init(Settings::from_env()?)?;
     let own = client.proc().clone();
-    let size = client.get(&client.job(), &keys::JOB_SIZE.into(), &[])?;
+    let size = client.get(&client.job(), keys::JOB_SIZE, &[]).wait()?;
     let Value::Uint32(size) = size else {
         return Err("the size of the job is no uint32".into());
     };
@@ -24,19 +24,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
 
     // Nothing is collected, so that the server asks its host for data of another node.
-    client.put(
-        Scope::GLOBAL,
-        Info::new("busy.card", format!("ib{}", own.rank)),
-    )?;
+    client.put(Scope::GLOBAL, "busy.card", format!("ib{}", own.rank))?;
     client.commit()?;
-    client.wait(Ask::fence(Vec::new(), Vec::new()))?;
-    let card = client.get(&next, &"busy.card".into(), &[])?;
+    client.fence(Vec::new(), Vec::new()).wait()?;
+    let card = client.get(&next, "busy.card", &[]).wait()?;
 
     let key = |rank: Rank| format!("busy.port.{rank}");
     let port = Info::new(key(own.rank), 1000 + own.rank.as_raw());
-    client.wait(Ask::publish(vec![port]))?;
+    client.publish(vec![port]).wait()?;
     let wait = Info::new(keys::WAIT, 0_i32);
-    let (_, found) = client.wait(Ask::lookup(vec![key(next.rank).into()], vec![wait]))?;
+    let (_, found) = client.lookup([key(next.rank)], [wait]).wait()?;
     let port = found.first().map(|found| &found.value);
     println!(
         "rank {}: rank {} has {card:?} and {port:?}",
@@ -47,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let file = format!("{folder}/busy.{}", own.rank);
         std::fs::write(&file, "")?;
         let infos = vec![Info::new(keys::REGISTER_CLEANUP, file)];
-        let _: Answers = client.wait(Ask::job_control(Vec::new(), infos))?;
+        let _: Answers = client.job_control(Vec::new(), infos).wait()?;
     }
     Ok(client.finalize()?)
 }

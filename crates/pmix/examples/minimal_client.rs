@@ -9,16 +9,20 @@
 use pmix::prelude::*;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut client = Client::from_env()?;
+    let client = Client::from_env()?;
     let own = client.proc().clone();
-    let Value::Uint32(size) = client.get_of_job(keys::JOB_SIZE)? else {
+    let Value::Uint32(size) = client.get_of_job(keys::JOB_SIZE).wait()? else {
         return Err("the size of the job is no uint32".into());
     };
     client.put(Scope::GLOBAL, "example.pid", std::process::id())?;
     client.commit()?;
-    client.fence(&Fence::new().collect())?;
+    client
+        .fence([], [Info::new(keys::COLLECT_DATA, true)])
+        .wait()?;
     let next = Rank::new((own.rank.as_raw() + 1) % size);
-    let pid = client.get(&Proc::new(own.nspace, next), "example.pid", &[])?;
+    let pid = client
+        .get(&Proc::new(own.nspace, next), "example.pid", &[])
+        .wait()?;
     println!(
         "rank {} of {size}: rank {next} is process {pid:?}",
         own.rank

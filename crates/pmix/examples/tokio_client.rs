@@ -9,21 +9,22 @@ use std::error::Error;
 use std::os::fd::AsFd;
 use std::time::Instant;
 
-use pmix::client::{Ask, Error as PmixError, SharedClient};
+use pmix::client::driver::Driver;
+use pmix::client::{Call, Error as PmixError};
 use pmix::prelude::*;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::oneshot;
 
 /// Drives a client for as long as the program runs.
-async fn drive(client: SharedClient) -> std::io::Result<()> {
-    let fd = client.as_fd().try_clone_to_owned()?;
-    // What replaces it is unsafe, for descriptors that are closed while they are registered; this one is
-    // owned by what registers it.
+async fn drive(driver: Driver) -> std::io::Result<()> {
+    let fd = driver.as_fd().try_clone_to_owned()?;
+    // The replacement of this function is unsafe, because a descriptor may be closed while it is registered. This one
+    // is owned by its registration.
     #[allow(deprecated)]
     let fd = AsyncFd::with_interest(fd, Interest::READABLE)?;
     loop {
-        let wake = client.drive(Instant::now());
+        let wake = driver.drive(Instant::now());
         let timer = async {
             match wake {
                 Some(wake) => tokio::time::sleep_until(wake.into()).await,
@@ -37,32 +38,30 @@ async fn drive(client: SharedClient) -> std::io::Result<()> {
     }
 }
 
-/// Asks, and waits for the answer.
-async fn ask<T: Send + 'static>(
-    client: &SharedClient,
-    ask: Ask<'_, T>,
-) -> Result<T, Box<dyn Error>> {
-    let (answer, answered) = oneshot::channel::<Result<T, PmixError>>();
-    client.start(ask, move |answered| drop(answer.send(answered)))?;
-    Ok(answered.await??)
+/// Makes a call and waits for its result.
+async fn made<T: Send + 'static>(call: Call<'_, T>) -> Result<T, Box<dyn Error>> {
+    let (sender, receiver) = oneshot::channel::<Result<T, PmixError>>();
+    call.start(move |result| drop(sender.send(result)))?;
+    Ok(receiver.await??)
 }
 
 async fn run() -> Result<(), Box<dyn Error>> {
-    let client = SharedClient::init_driven(Settings::from_env()?, |event| eprintln!("{event:?}"))?;
-    tokio::task::spawn_local(drive(client.clone()));
+    let driver = Driver::init(Settings::from_env()?)?;
+    let client = driver.client();
+    client.set_listener(|event| eprintln!("{event:?}"));
+    tokio::task::spawn_local(drive(driver.clone()));
     let own = client.proc().clone();
-    let size = client.get(&client.job(), &keys::JOB_SIZE.into(), &[])?;
+    let size = client.get(&client.job(), keys::JOB_SIZE, &[]).wait()?;
     let Value::Uint32(size) = size else {
         return Err("the size of the job is no uint32".into());
     };
     let next = Proc::new(own.nspace, Rank::new((own.rank.as_raw() + 1) % size));
-    let pid = Info::new("example.pid", std::process::id());
-    client.put(Scope::GLOBAL, pid)?;
+    client.put(Scope::GLOBAL, "example.pid", std::process::id())?;
     client.commit()?;
-    let collect = vec![Info::new(keys::COLLECT_DATA, true)];
-    // Other tasks of the program go on meanwhile.
-    ask(&client, Ask::fence(Vec::new(), collect)).await?;
-    let pid = client.get(&next, &"example.pid".into(), &[])?;
+    let collect = Info::new(keys::COLLECT_DATA, true);
+    // Other tasks of the program run meanwhile.
+    made(client.fence([], [collect])).await?;
+    let pid = made(client.get(&next, "example.pid", &[])).await?;
     let (own, next) = (own.rank, next.rank);
     println!("rank {own} of {size}: rank {next} is process {pid:?}");
     Ok(client.finalize()?)

@@ -66,12 +66,12 @@
 #![cfg_attr(not(feature = "client"), doc = "```ignore")]
 //! use pmix::prelude::*;
 //!
-//! let mut client = Client::from_env()?;
+//! let client = Client::from_env()?;
 //! client.put(Scope::GLOBAL, "card", "ib0:17")?;
 //! client.commit()?;
-//! client.fence(&Fence::new().collect())?;
+//! client.fence([], [Info::new(keys::COLLECT_DATA, true)]).wait()?;
 //! let peer = Proc::new(client.proc().nspace.clone(), Rank::new(1));
-//! println!("{:?}", client.get(&peer, "card", &[])?);
+//! println!("{:?}", client.get(&peer, "card", &[]).wait()?);
 //! client.finalize()?;
 //! # Ok::<(), pmix::client::Error>(())
 //! ```
@@ -86,11 +86,11 @@
 #![cfg_attr(not(feature = "client"), doc = "```ignore")]
 //! use pmix::prelude::*;
 //!
-//! let mut client = Client::init(Settings::singleton())?;
+//! let client = Client::init(Settings::singleton())?;
 //! assert!(client.is_singleton());
 //! assert_eq!(client.proc().rank, Rank::new(0));
-//! client.fence(&Fence::new())?;
-//! let size = client.get_of_job(keys::JOB_SIZE)?;
+//! client.fence([], []).wait()?;
+//! let size = client.get_of_job(keys::JOB_SIZE).wait()?;
 //! assert_eq!(size.to_number::<u32>(), Ok(1));
 //! # Ok::<(), pmix::client::Error>(())
 //! ```
@@ -168,7 +168,7 @@ pub mod examples {
 /// Commonly used items.
 pub mod prelude {
     #[cfg(feature = "client")]
-    pub use crate::client::{Client, Event, Fence, Settings};
+    pub use crate::client::{Client, Event, Settings};
     pub use crate::map::{Limits, MapParser, NodeList, ProcMap};
     #[cfg(feature = "server")]
     pub use crate::server::{

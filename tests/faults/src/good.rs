@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use pmix_client::{Client, Error, Fence, Settings, Uri};
-use pmix_types::{Proc, Rank, Scope, keys};
+use pmix_client::{Client, Error, Settings, Uri};
+use pmix_types::{Info, Proc, Rank, Scope, keys};
 
 use super::server::{Server, processor_time};
 use super::wait::Times;
@@ -104,7 +104,7 @@ fn fences(
     shared: &Shared,
 ) -> Result<Times, Error> {
     let server_time = || pid.map_or(Duration::MAX, processor_time);
-    let mut client = connect(uri, job, rank)?;
+    let client = connect(uri, job, rank)?;
     client.put(Scope::GLOBAL, "card", format!("ib0:{rank}"))?;
     client.commit()?;
     let mut times = Times::default();
@@ -113,12 +113,12 @@ fn fences(
         if rank == 0 && shared.stop.load(Ordering::SeqCst) {
             shared.last.store(number, Ordering::SeqCst);
         }
-        let fence = match number % 2 {
-            0 => Fence::new(),
-            _ => Fence::new().collect(),
+        let collect = match number % 2 {
+            0 => Vec::new(),
+            _ => vec![Info::new(keys::COLLECT_DATA, true)],
         };
         let (begun, before) = (Instant::now(), server_time());
-        client.fence(&fence)?;
+        client.fence([], collect).wait()?;
         let took = begun.elapsed();
         let worked = match pid {
             Some(_) if took > SHORT => server_time().saturating_sub(before),
@@ -180,11 +180,11 @@ fn jobs(server: &mut Server, numbers: std::ops::Range<usize>) -> Result<(), Stri
 
 /// Runs one client of the job through its usual calls.
 fn used(server: &Server, job: &str) -> Result<(), pmix_client::Error> {
-    let mut client = connect(&server.uri, job, 0)?;
-    client.get_of_job(keys::JOB_SIZE)?;
+    let client = connect(&server.uri, job, 0)?;
+    client.get_of_job(keys::JOB_SIZE).wait()?;
     client.put(Scope::GLOBAL, "card", job)?;
     client.commit()?;
     let own = client.proc().clone();
-    client.get(&own, "card", &[])?;
+    client.get(&own, "card", &[]).wait()?;
     client.finalize()
 }

@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use bfrops::{Layout, Module};
-use pmix_client::{Ask, Client, Fence, Settings, SharedClient, Uri};
+use pmix_client::{Client, Settings, Uri};
 use pmix_proto::{Request, Role, Tag, reply, request};
 use pmix_types::{Info, IofChannel, Key, Proc, Query, Rank, Status, keys};
 
@@ -106,15 +106,15 @@ pub(super) fn main(args: &[String]) -> Result<(), String> {
 /// in microseconds, measured by a clock that does not count other load of the machine. Then stays
 /// connected.
 fn own_fences(milliseconds: u32, path: &Path) -> Result<(), String> {
-    let mut client = of_launcher()?;
+    let client = of_launcher()?;
     let own = [client.proc().clone()];
     let launcher = std::os::unix::process::parent_id();
     let mut longest = Duration::ZERO;
     let (start, time) = (Instant::now(), Duration::from_millis(milliseconds.into()));
     while longest.is_zero() || start.elapsed() < time {
         let mut clock = FairClock::start(&[launcher, std::process::id()]);
-        let fence = Fence::new().of(own.clone());
-        client.fence(&fence).map_err(|e| e.to_string())?;
+        let fence = client.fence(&own, []).wait();
+        fence.map_err(|e| e.to_string())?;
         longest = longest.max(clock.elapsed());
     }
     // Rename the complete file, so that the process that waits for it never reads a part.
@@ -128,12 +128,11 @@ fn own_fences(milliseconds: u32, path: &Path) -> Result<(), String> {
 
 /// Fences `count` times with rank 1, which has exited without finalizing.
 fn failing_fences(count: u32) -> Result<(), String> {
-    let mut client = of_launcher()?;
+    let client = of_launcher()?;
     let job = client.proc().nspace.clone();
     let both = [0, 1].map(|rank| Proc::new(job.clone(), Rank::new(rank)));
     for _ in 0..count {
-        let fence = Fence::new().of(both.clone());
-        if client.fence(&fence).is_ok() {
+        if client.fence(&both, []).wait().is_ok() {
             return Err("a fence with a process that has ended went well".to_owned());
         }
     }
@@ -149,16 +148,16 @@ fn server_of(settings: &Settings) -> Result<&Uri, String> {
 /// Registers a file for removal at the end of this process, confirms it by creating another file, and stays.
 fn registers(path: &str, told: &Path) -> Result<(), String> {
     let settings = Settings::from_env().map_err(|e| e.to_string())?;
-    let client = SharedClient::init(settings, |_| {}).map_err(|e| e.to_string())?;
+    let client = Client::init(settings).map_err(|e| e.to_string())?;
     let infos = vec![Info::new(keys::REGISTER_CLEANUP, path.to_owned())];
-    let asked = client.wait(Ask::job_control(Vec::new(), infos));
+    let asked = client.job_control(Vec::new(), infos).wait();
     asked.map_err(|e| e.to_string())?;
     // The launcher replies to this query itself. It has passed the earlier registration to its helper process by then.
     let query = Query {
         keys: vec![keys::QUERY_NAMESPACES.into()],
         qualifiers: Vec::new(),
     };
-    let answered = client.wait(Ask::query(vec![query]));
+    let answered = client.query(vec![query]).wait();
     answered.map_err(|e| e.to_string())?;
     fs::write(told, "").map_err(|e| e.to_string())?;
     // The parent kills this process.
@@ -197,7 +196,7 @@ fn lied_to(milliseconds: u32) -> Result<(), String> {
     let of_rank_1 = Proc::new(settings.proc.nspace.clone(), Rank::new(1));
     let (begun, got) = match Client::init(settings) {
         Err(error) => (error.status(), Status::ERR_INIT),
-        Ok(mut client) => match client.get(&of_rank_1, "text", &[]) {
+        Ok(client) => match client.get(&of_rank_1, "text", &[]).wait() {
             Err(error) => (Status::SUCCESS, error.status()),
             Ok(_) => (Status::SUCCESS, Status::SUCCESS),
         },
@@ -210,14 +209,14 @@ fn lied_to(milliseconds: u32) -> Result<(), String> {
 /// Fences and connects with a rank that its job does not have, and with a job that does not exist. Prints the status of
 /// each call on a line.
 fn unknown_names() -> Result<(), String> {
-    let mut client = of_launcher()?;
+    let client = of_launcher()?;
     let own = client.proc().clone();
     let beyond = Proc::new(own.nspace.clone(), Rank::new(4_000));
     let stranger = Proc::new("absent", Rank::new(0));
     for other in [beyond, stranger] {
         let both = [own.clone(), other.clone()];
-        let fenced = client.fence(&Fence::new().of(both.clone()));
-        let connected = client.connect(&both, &[]);
+        let fenced = client.fence(both.clone(), []).wait();
+        let connected = client.connect(&both, &[]).wait();
         for (call, result) in [("fence", fenced), ("connect", connected)] {
             match result {
                 Ok(()) => println!("{call} with {other:?}: success"),
@@ -226,13 +225,13 @@ fn unknown_names() -> Result<(), String> {
         }
     }
     // The connection must still work after the failed calls.
-    client.fence(&Fence::new()).map_err(|e| e.to_string())?;
+    client.fence([], []).wait().map_err(|e| e.to_string())?;
     client.finalize().map_err(|e| e.to_string())
 }
 
 /// Pulls the output of `names` processes `pulls` times, then creates a file and reads until the other file exists.
 fn pulls(pulls: u32, names: u32, pulled: &Path, done: &Path) -> Result<(), String> {
-    let mut client = of_launcher()?;
+    let client = of_launcher()?;
     let job = client.proc().nspace.clone();
     let procs: Vec<_> = (0..names)
         .map(|rank| Proc::new(job.clone(), Rank::new(rank)))
@@ -244,7 +243,7 @@ fn pulls(pulls: u32, names: u32, pulled: &Path, done: &Path) -> Result<(), Strin
             channels: IofChannel::STDOUT_CHANNEL,
             local_id: (number + 1).into(),
         });
-        client.request(&pull).map_err(|e| e.to_string())?;
+        client.request(pull).wait().map_err(|e| e.to_string())?;
     }
     fs::write(pulled, "").map_err(|e| e.to_string())?;
     while !done.exists() {

@@ -8,7 +8,6 @@ use std::process::Command;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use pmix_client::Fence;
 use pmix_proto::{Request, reply, request};
 use pmix_types::{Info, Proc, Rank, Scope, Status};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
@@ -59,8 +58,8 @@ pub(super) fn descriptors(field: &Field) -> Result<Verdict, String> {
             return Err(format!("{early} clients did not have to wait: {now:?}"));
         }
         let begun = Instant::now();
-        let fence = Fence::new().of([Proc::new("many", Rank::new(0))]);
-        let done = inside.first_mut().map(|client| client.fence(&fence));
+        let only = [Proc::new("many", Rank::new(0))];
+        let done = inside.first().map(|client| client.fence(&only, []).wait());
         done.transpose().map_err(|e| e.to_string())?;
         let took = begun.elapsed();
         for client in inside {
@@ -96,7 +95,7 @@ pub(super) fn memory(field: &Field) -> Result<Verdict, String> {
     let mut server = field.server("memory", &[])?;
     server.job("large", 2)?;
     let connect = |rank| good::connect(&server.uri, "large", rank).map_err(|e| e.to_string());
-    let (mut greedy, mut other) = (connect(0)?, connect(1)?);
+    let (greedy, other) = (connect(0)?, connect(1)?);
     let limit = Some(address_space(server.pid())? + LEFT);
     let limit = Rlimit {
         current: limit,
@@ -107,21 +106,21 @@ pub(super) fn memory(field: &Field) -> Result<Verdict, String> {
     let mut refused = Vec::new();
     for size in [1, 4, 16, 20] {
         let key = format!("k{size}");
-        let put = greedy.put(Scope::GLOBAL, &key, "x".repeat(size << 20));
+        let put = greedy.put(Scope::GLOBAL, &*key, "x".repeat(size << 20));
         let committed = put.and_then(|()| greedy.commit());
         let data = Info::new("published", "x".repeat(size << 20));
         let publish = Request::Publish(request::Publish {
             uid: me().0,
             infos: vec![data],
         });
-        let payload = greedy.request(&publish).map_err(|e| e.to_string())?;
+        let payload = greedy.request(publish).wait().map_err(|e| e.to_string())?;
         let published = reply::Done::decode(greedy.form(), None, &payload);
         let published = published.map_err(|e| e.to_string())?.status;
         let committed = committed.map_or_else(|e| e.status(), |()| Status::SUCCESS);
         refused.extend([committed, published].map(|status| (size, status)));
-        for client in [&mut other, &mut greedy] {
-            let own = Fence::new().of([client.proc().clone()]);
-            client.fence(&own).map_err(|e| e.to_string())?;
+        for client in [&other, &greedy] {
+            let fence = client.fence([client.proc().clone()], []).wait();
+            fence.map_err(|e| e.to_string())?;
         }
     }
     other

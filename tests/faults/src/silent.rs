@@ -10,7 +10,7 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use bfrops::{Layout, Module};
-use pmix_client::{Fence, Uri};
+use pmix_client::Uri;
 use pmix_proto::Role;
 use pmix_types::{Proc, Rank};
 use xtask::install;
@@ -217,7 +217,7 @@ pub(super) fn hangs(field: &Field) -> Result<Verdict, String> {
     };
     server.job("good", 1)?;
     server.job("munged", PEERS)?;
-    let mut client = good::connect(&server.uri, "good", 0).map_err(|e| e.to_string())?;
+    let client = good::connect(&server.uri, "good", 0).map_err(|e| e.to_string())?;
     let address = server.uri.address;
     let come = move || {
         let one = |rank| {
@@ -241,7 +241,7 @@ pub(super) fn hangs(field: &Field) -> Result<Verdict, String> {
     let mut fences = Times::default();
     while !peers.is_finished() {
         let begun = Instant::now();
-        client.fence(&Fence::new()).map_err(|e| e.to_string())?;
+        client.fence([], []).wait().map_err(|e| e.to_string())?;
         fences.push(begun.elapsed());
     }
     let refused = peers.join().map_err(|_| "the peers panicked")?;

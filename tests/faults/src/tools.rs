@@ -91,7 +91,7 @@ pub(super) fn foreign(field: &Field) -> Result<Verdict, String> {
     let mut server = field.server("tool-foreign", &["", "", "all-tools"])?;
     server.job("good", 1)?;
     server.tell(&format!("job other 1 1 {NOBODY} {NOBODY}"))?;
-    let mut owner = good::connect(&server.uri, "good", 0).map_err(|e| e.to_string())?;
+    let owner = good::connect(&server.uri, "good", 0).map_err(|e| e.to_string())?;
     let put = owner.put(Scope::GLOBAL, "card", "secret");
     put.and_then(|()| owner.commit())
         .map_err(|e| e.to_string())?;

@@ -276,7 +276,7 @@ unsafe extern "C" fn done(
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use pmix_client::EventHandler;
+    use pmix_client::driver::EventHandler;
     use pmix_types::{Proc, Rank};
 
     use super::*;
@@ -312,7 +312,7 @@ mod tests {
             object: None,
         };
         let mut handler = EventHandler::new([Status::ERR_PROC_ABORTED]);
-        handler.order = pmix_client::HandlerOrder::Append;
+        handler.order = pmix_client::driver::HandlerOrder::Append;
         let ids: Vec<_> = (0..HANDLERS)
             .map(|_| handlers().register(handler.clone(), turn).unwrap())
             .collect();

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc;
 
-use pmix_client::{Settings, ToolConnection};
+use pmix_client::Settings;
+use pmix_client::driver::ToolConnection;
 use pmix_mca::Environment;
 use pmix_server::upcall::NotifyEvent;
 use pmix_server::{Completion, ConnectedTool, Host, Server};

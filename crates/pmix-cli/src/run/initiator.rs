@@ -16,12 +16,13 @@ use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::thread;
 
-use pmix_client::{Ask, ClientEvent, Settings, SharedClient, ToolConnection};
+use pmix_client::driver::ToolConnection;
+use pmix_client::{Client, ClientEvent, Settings};
 use pmix_launch::{PAUSE_FOR_TOOL, Plan, ToolWait};
 use pmix_mca::Environment;
 use pmix_proto::Role;
 use pmix_server::ConnectedTool;
-use pmix_types::{BREAKPOINT_IN_INIT, DataArray, DataRange, Info, Key, Proc, Status, Value, keys};
+use pmix_types::{BREAKPOINT_IN_INIT, DataArray, DataRange, Info, Proc, Status, Value, keys};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -35,7 +36,7 @@ pub(super) struct Initiator {
     /// The tool, if it passed its address.
     tool: Option<ToolConnection>,
     /// The client connection with the server that started this launcher; `None` if no server did.
-    client: Option<SharedClient>,
+    client: Option<Client>,
     /// The stream that signals a release, if the launcher waits for one.
     released: Option<UnixStream>,
     /// The other end of `released` if there is no server, so that only an attached tool releases
@@ -74,7 +75,8 @@ impl Initiator {
                 // be released.
                 settings.stops_in_init = false;
                 let mut release = release.take();
-                let client = SharedClient::init(settings, move |event| match event {
+                let client = Client::init(settings)?;
+                client.set_listener(move |event| match event {
                     ClientEvent::Event(event) if event.status == Status::DEBUGGER_RELEASE => {
                         if let Some(Err(e)) = release.as_mut().map(|to| to.write_all(&[1])) {
                             tracing::debug!("the launcher cannot wait for a release: {e}");
@@ -83,7 +85,7 @@ impl Initiator {
                     // Without the connection, the launcher cannot be released.
                     ClientEvent::Lost => release = None,
                     _ => {}
-                })?;
+                });
                 Some(client)
             }
         };
@@ -95,10 +97,9 @@ impl Initiator {
         };
         if waits || initiator.stops_in_init() {
             if let Some(client) = &initiator.client {
-                client.wait(Ask::register_events(
-                    vec![Status::DEBUGGER_RELEASE],
-                    Vec::new(),
-                ))?;
+                client
+                    .register_events(vec![Status::DEBUGGER_RELEASE], Vec::new())
+                    .wait()?;
             }
             initiator.released = Some(released);
         }
@@ -169,7 +170,7 @@ impl Initiator {
 
     fn stops_in_init(&self) -> bool {
         let found = self.job_info(keys::DEBUG_STOP_IN_INIT);
-        let proc = self.client.as_ref().map(SharedClient::proc);
+        let proc = self.client.as_ref().map(Client::proc);
         proc.zip(found)
             .is_some_and(|(proc, value)| value.is_for(proc))
     }
@@ -181,7 +182,7 @@ impl Initiator {
         }
         let client = self.client.as_ref()?;
         let at_once = [Info::new(keys::IMMEDIATE, true)];
-        client.get(&client.job(), &Key::from(key), &at_once).ok()
+        client.get(&client.job(), key, &at_once).wait().ok()
     }
 }
 
@@ -215,21 +216,21 @@ fn pair() -> Result<(UnixStream, UnixStream), Failure> {
 
 /// Notifies the server that started this launcher that the launcher waits, and the initiator that
 /// tools can attach.
-fn notify_ready(client: &SharedClient, parent: Option<Proc<'static>>) {
+fn notify_ready(client: &Client, parent: Option<Proc<'static>>) {
     let once = [
         Info::new(keys::EVENT_NON_DEFAULT, true),
         Info::new(keys::EVENT_DO_NOT_CACHE, true),
     ];
     let mut waits = once.to_vec();
     waits.push(Info::new(keys::BREAKPOINT, BREAKPOINT_IN_INIT));
-    let waits = Ask::notify(Status::READY_FOR_DEBUG, DataRange::RM, waits);
+    let waits = client.notify(Status::READY_FOR_DEBUG, DataRange::RM, waits);
     let ready = parent.map(|parent| {
         let mut infos = vec![Info::new(keys::EVENT_NON_DEFAULT, true)];
         infos.push(Info::new(keys::EVENT_CUSTOM_RANGE, vec![parent]));
-        Ask::notify(Status::LAUNCHER_READY, DataRange::CUSTOM, infos)
+        client.notify(Status::LAUNCHER_READY, DataRange::CUSTOM, infos)
     });
-    for told in [Some(waits), ready].into_iter().flatten() {
-        if let Err(e) = client.wait(told) {
+    for notification in [Some(waits), ready].into_iter().flatten() {
+        if let Err(e) = notification.wait() {
             tracing::warn!(
                 "cannot notify the server that started this launcher that the launcher waits: {e}"
             );
@@ -239,14 +240,14 @@ fn notify_ready(client: &SharedClient, parent: Option<Proc<'static>>) {
 
 /// Notifies the server that started this launcher that it no longer waits. The event is the one
 /// with which a tool releases a launcher.
-fn notify_released(client: &SharedClient) {
+fn notify_released(client: &Client) {
     let infos = vec![
         Info::new(keys::EVENT_NON_DEFAULT, true),
         Info::new(keys::EVENT_DO_NOT_CACHE, true),
         Info::new(keys::EVENT_CUSTOM_RANGE, vec![client.proc().clone()]),
     ];
-    let told = Ask::notify(Status::DEBUGGER_RELEASE, DataRange::RM, infos);
-    if let Err(e) = client.wait(told) {
+    let released = client.notify(Status::DEBUGGER_RELEASE, DataRange::RM, infos);
+    if let Err(e) = released.wait() {
         tracing::warn!(
             "cannot notify the server that started this launcher that the launcher continues: {e}"
         );

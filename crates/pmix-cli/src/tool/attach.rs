@@ -10,7 +10,7 @@ use data_encoding::HEXLOWER;
 use pmix_client::Forwarded;
 use pmix_host::forward::Lines;
 use pmix_proto::LOST_OUTPUT;
-use pmix_tool::{Ask, ClientEvent, Tool};
+use pmix_tool::{ClientEvent, Tool};
 use pmix_types::{Info, IofChannel, Rank, Status, Value, keys};
 use serde_json::{Value as Json, json};
 
@@ -62,10 +62,8 @@ fn follow(
         Stream::Both => IofChannel::STDOUT_CHANNEL | IofChannel::STDERR_CHANNEL,
     };
     // The event of the job's end may arrive before its last output.
-    tool.wait(Ask::register_events(
-        vec![Status::EVENT_JOB_END],
-        Vec::new(),
-    ))?;
+    tool.register_events(vec![Status::EVENT_JOB_END], Vec::new())
+        .wait()?;
     let procs = match ps::procs(tool, &args.nspace)? {
         Ok(procs) => procs,
         // A server that does not list the processes of a job may still forward their output.
@@ -86,7 +84,7 @@ fn follow(
     let running = procs.iter().filter(|row| !ps::is_over(row.state));
     let ranks: Vec<_> = running.map(|row| row.proc.rank).filter(is_meant).collect();
     let sources = Ranks::procs(args.ranks.as_ref(), &args.nspace);
-    tool.wait(Ask::iof_pull(sources, Vec::new(), channels, PULL))
+    tool.iof_pull(sources, Vec::new(), channels, PULL).wait()
         .map_err(|error| {
             let status = error.status();
             let failure = Failure::from(error);

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pmix_proto::Event;
-use pmix_tool::{Ask, ClientEvent};
+use pmix_tool::ClientEvent;
 use pmix_types::{DataArray, Info, Nspace, Proc, Rank, Status, Text, Value, keys};
 use serde_json::{Value as Json, json};
 
@@ -69,7 +69,7 @@ pub(crate) fn run(global: &Global, args: &Events) -> Result<Exit, Failure> {
         true => OF_JOBS.to_vec(),
         false => args.codes.clone(),
     };
-    tool.wait(Ask::register_events(codes, Vec::new()))?;
+    tool.register_events(codes, Vec::new()).wait()?;
     // If the server is lost by then, the tool no longer has it as its primary server.
     let client = tool.primary()?.clone();
     let shown = follow(global, args, &events);

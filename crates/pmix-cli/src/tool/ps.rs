@@ -363,7 +363,7 @@ fn ask(
         keys: vec![Text::from(key)],
         qualifiers,
     };
-    match tool.query(vec![query]) {
+    match tool.query([query]).wait() {
         Ok((status, infos)) => {
             let found = infos.into_iter().find(|info| info.key.is(key));
             Ok(match found {

@@ -4,7 +4,7 @@
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use pmix_tool::{Ask, Tool};
+use pmix_tool::Tool;
 use pmix_types::{DataRange, Info, Key, Pdata, Persistence, Status, Text, Value, keys};
 use serde_json::json;
 
@@ -36,7 +36,7 @@ pub(crate) fn publish(global: &Global, args: &Publish) -> Result<Exit, Failure> 
     let persistence = Value::Persistence(persistence);
     infos.push(Info::new(keys::PERSISTENCE, persistence));
     let tool = super::attach(&find(&args.attach)?, &args.attach)?;
-    let status = answered(tool.wait(Ask::publish(infos)), false)?.err();
+    let status = answered(tool.publish(infos).wait(), false)?.err();
     leave(tool);
     let status = status.unwrap_or(Status::SUCCESS);
     if global.json {
@@ -69,8 +69,8 @@ pub(crate) fn lookup(global: &Global, args: &Lookup) -> Result<Exit, Failure> {
     // Sends one request for each key, because the status of a request for several keys does not
     // tell which is missing.
     for key in &args.keys {
-        let ask = Ask::lookup(vec![Key::new(key.clone())], waiting(until));
-        match answered(tool.wait(ask), args.wait.is_some())? {
+        let found = tool.lookup([key.clone()], waiting(until)).wait();
+        match answered(found, args.wait.is_some())? {
             Ok((_, found)) => {
                 for data in &found {
                     show_found(&mut out, global.json, data)?;
@@ -175,7 +175,7 @@ fn check(key: &str) -> Result<(), Failure> {
     reason = "one failure ends the command, the other is shown"
 )]
 fn answered<T>(
-    answer: Result<T, pmix_tool::Error>,
+    answer: Result<T, pmix_client::Error>,
     waits: bool,
 ) -> Result<Result<T, Status>, Failure> {
     let error = match answer {

@@ -27,7 +27,7 @@ pub(crate) fn run(global: &Global, args: &QueryArgs) -> Result<Exit, Failure> {
             keys: vec![Text::from(key(word).to_owned())],
             qualifiers: qualifiers.clone(),
         };
-        let found = tool.query(vec![query]);
+        let found = tool.query([query]).wait();
         let (status, infos) = match found {
             Ok(answers) => answers,
             Err(error) if is_answer(error.status()) => (error.status(), Vec::new()),

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Instant;
 
-use pmix_tool::{Ask, ClientEvent, FoundServer, Tool};
+use pmix_tool::{ClientEvent, FoundServer, Tool};
 use pmix_types::{Info, Query, Status, Text, keys};
 
 use super::{attach_with, find_job, is_answer, leave, ps};
@@ -43,10 +43,9 @@ pub(crate) fn run(global: &Global, args: &Top) -> Result<Exit, Failure> {
     })?;
     // The registration also reports the end of the server. A server that does not report the end of jobs is
     // polled.
-    let registered = tool.wait(Ask::register_events(
-        vec![Status::EVENT_JOB_END],
-        Vec::new(),
-    ));
+    let registered = tool
+        .register_events(vec![Status::EVENT_JOB_END], Vec::new())
+        .wait();
     if let Err(error) = registered {
         tracing::debug!(%error, "the server does not report the end of jobs");
     }
@@ -132,7 +131,8 @@ fn measure(tool: &Tool, nspace: Option<&str>) -> Result<Vec<Row>, Failure> {
         keys: vec![Text::from(keys::QUERY_PROC_RESOURCE_USAGE)],
         qualifiers: [&[Info::new(keys::NSPACE, name.clone())][..], &figures].concat(),
     };
-    let answer = tool.query(names.iter().map(query).collect());
+    let queries: Vec<_> = names.iter().map(query).collect();
+    let answer = tool.query(queries).wait();
     let (status, infos) = match answer {
         Ok(answer) => answer,
         Err(error) if is_answer(error.status()) => (error.status(), Vec::new()),

@@ -4,7 +4,7 @@
 
 use std::thread;
 
-use pmix_tool::{Ask, Tool};
+use pmix_tool::Tool;
 use pmix_types::{
     AllocDirective, DataArray, Info, Proc, Query, Rank, ResourceBlockDirective, Status, Value, keys,
 };
@@ -32,7 +32,7 @@ fn ask(tool: &Tool, key: &str, qualifiers: &[Info<'static>]) -> (Status, Vec<Inf
         keys: vec![key.into()],
         qualifiers: qualifiers.to_vec(),
     };
-    match tool.query(vec![query]) {
+    match tool.query([query]).wait() {
         Ok(answer) => answer,
         Err(error) => (error.status(), Vec::new()),
     }
@@ -204,7 +204,7 @@ fn each_key_is_answered_to_a_tool_or_refused_by_its_name() {
 #[test]
 fn requests_of_a_tool_to_its_launcher_are_served_or_rejected() {
     let (mut running, tool) = job();
-    let refused = |status: Status, what: Result<Status, pmix_tool::Error>| {
+    let refused = |status: Status, what: Result<Status, pmix_client::Error>| {
         let answer = what.unwrap_or_else(|error| error.status());
         assert_eq!(answer, status);
     };
@@ -215,20 +215,17 @@ fn requests_of_a_tool_to_its_launcher_are_served_or_rejected() {
         AllocDirective::REAQUIRE,
     ] {
         let nodes = vec![Info::new(keys::ALLOC_NUM_NODES, 1_u64)];
-        let asked = tool.wait(Ask::allocate(directive, nodes));
+        let asked = tool.allocate(directive, nodes).wait();
         refused(Status::ERR_NOT_SUPPORTED, asked.map(|(status, _)| status));
     }
     let define = ResourceBlockDirective::DEFINE;
-    let asked = tool.wait(Ask::resource_block(
-        define,
-        "block".into(),
-        Vec::new(),
-        Vec::new(),
-    ));
+    let asked = tool.resource_block(define, "block", [], []).wait();
     refused(Status::ERR_NOT_SUPPORTED, asked.map(|()| Status::SUCCESS));
     let own = running.child.id();
     let session = |number, key: &'static str| {
-        let asked = tool.wait(Ask::session_control(number, vec![Info::new(key, true)]));
+        let asked = tool
+            .session_control(number, vec![Info::new(key, true)])
+            .wait();
         asked.map(|(status, _)| status)
     };
     refused(
@@ -240,10 +237,10 @@ fn requests_of_a_tool_to_its_launcher_are_served_or_rejected() {
         session(own + 1, keys::SESSION_TERMINATE),
     );
     let said = Info::new(keys::LOG_STDOUT, "logged by a tool\n");
-    tool.wait(Ask::log(vec![said], Vec::new())).unwrap();
+    tool.log(vec![said], Vec::new()).wait().unwrap();
     assert_eq!(running.line(), "logged by a tool");
     let node = Info::new(keys::MONITOR_NODE_RESOURCE_USAGE, true);
-    let used = tool.wait(Ask::monitor(node, Status::SUCCESS, Vec::new()));
+    let used = tool.monitor(node, Status::SUCCESS, Vec::new()).wait();
     let (status, used) = used.unwrap();
     assert_eq!((status, used.is_empty()), (Status::SUCCESS, false));
     refused(Status::SUCCESS, session(own, keys::SESSION_TERMINATE));

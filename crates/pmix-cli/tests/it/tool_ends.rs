@@ -11,7 +11,6 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use crate::command::Running;
-use pmix_client::Ask;
 use pmix_proto::Event;
 use pmix_tool::Tool;
 use pmix_types::{App, Envar, Info, Status, Value, keys};
@@ -20,7 +19,7 @@ use pmix_types::{App, Envar, Info, Status, Value, keys};
 const LIMIT: Duration = Duration::from_secs(60);
 
 mod actors {
-    use pmix_client::{Ask, Client, Settings, SharedClient};
+    use pmix_client::{Client, Settings};
     use pmix_types::{App, Info, keys};
 
     /// Runs as the process of a job. In a normal test run, it does nothing.
@@ -32,7 +31,7 @@ mod actors {
         };
         let settings = Settings::from_env().unwrap();
         if act.starts_with("parent") {
-            let parent = SharedClient::init(settings, |_| {}).unwrap();
+            let parent = Client::init(settings).unwrap();
             asks_for_a_child(&parent);
             if act == "parent_fails" {
                 std::process::exit(3);
@@ -40,11 +39,11 @@ mod actors {
             parent.finalize().unwrap();
             std::process::exit(0);
         }
-        let mut client = Client::init(settings).unwrap();
+        let client = Client::init(settings).unwrap();
         match act.as_str() {
             "exits" => std::process::exit(3),
             "leaves" => std::process::exit(0),
-            "aborts" => client.abort(7, "no more fuel", &[]).unwrap(),
+            "aborts" => client.abort(7, "no more fuel", &[]).wait().unwrap(),
             _ => {}
         }
         loop {
@@ -52,7 +51,7 @@ mod actors {
         }
     }
 
-    fn asks_for_a_child(parent: &SharedClient) {
+    fn asks_for_a_child(parent: &Client) {
         let separate = match std::env::var("SEPARATE").as_deref() {
             Ok("") | Err(_) => Vec::new(),
             Ok(word) => vec![Info::new(keys::SPAWN_CHILD_SEP, word == "true")],
@@ -63,7 +62,7 @@ mod actors {
             maxprocs: 1,
             ..App::default()
         };
-        parent.wait(Ask::spawn(separate, vec![child])).unwrap();
+        parent.spawn(separate, vec![child]).wait().unwrap();
     }
 }
 
@@ -92,7 +91,7 @@ impl Stage {
             Status::ERR_PROC_REQUESTED_ABORT,
             Status::EVENT_JOB_END,
         ];
-        tool.wait(Ask::register_events(codes, Vec::new())).unwrap();
+        tool.register_events(codes, Vec::new()).wait().unwrap();
         Self {
             running,
             tool,
@@ -101,7 +100,7 @@ impl Stage {
     }
 
     fn start(&self, app: App<'static>, infos: Vec<Info<'static>>) -> String {
-        let started = self.tool.wait(Ask::spawn(infos, vec![app])).unwrap();
+        let started = self.tool.spawn(infos, vec![app]).wait().unwrap();
         started.to_string()
     }
 

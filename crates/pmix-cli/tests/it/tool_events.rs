@@ -5,7 +5,6 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::Duration;
 
-use pmix_client::Ask;
 use pmix_types::{App, Info, Proc, Query, Rank, Status, Value, keys};
 use serde_json::Value as Json;
 
@@ -178,11 +177,11 @@ fn the_end_of_a_spawned_job_is_delivered_to_a_late_handler() {
         maxprocs: 1,
         ..App::default()
     };
-    let started = tool.wait(Ask::spawn(Vec::new(), vec![app])).unwrap();
+    let started = tool.spawn(Vec::new(), vec![app]).wait().unwrap();
     assert_eq!(started.to_string(), "outer@2");
     let query = |key: &'static str, qualifiers: Vec<Info<'static>>| {
         let keys = vec![key.into()];
-        let (_, found) = tool.query(vec![Query { keys, qualifiers }]).unwrap();
+        let (_, found) = tool.query(vec![Query { keys, qualifiers }]).wait().unwrap();
         found[0].value.clone()
     };
     while query(keys::QUERY_NAMESPACES, Vec::new()) != Value::from("outer@1") {}
@@ -193,7 +192,7 @@ fn the_end_of_a_spawned_job_is_delivered_to_a_late_handler() {
         keys: vec![keys::QUERY_JOB_STATUS.into()],
         qualifiers: vec![Info::new(keys::NSPACE, "outer@3")],
     };
-    let (status, found) = tool.query(vec![absent]).unwrap();
+    let (status, found) = tool.query(vec![absent]).wait().unwrap();
     assert_eq!((status, found.len()), (Status::ERR_NOT_FOUND, 0));
     let args = [
         "--json",
@@ -229,15 +228,15 @@ fn a_tool_pushes_input_gets_a_credential_and_receives_alerts() {
     let push = |rank, data: &str| {
         let procs = vec![Proc::new(WATCHED, Rank::new(rank))];
         let data = Some(data.as_bytes().to_vec());
-        tool.wait(Ask::iof_push(procs, Vec::new(), data))
+        tool.iof_push(procs, Vec::new(), data).wait()
     };
     push(0, "pushed by a tool\n").unwrap();
     assert_eq!(running.line(), "pushed by a tool");
     let refused = push(1, "nobody").unwrap_err();
     assert_eq!(refused.status(), Status::ERR_NOT_FOUND);
 
-    let (credential, _) = tool.wait(Ask::credential(Vec::new())).unwrap();
-    let asked = tool.wait(Ask::validate(credential, Vec::new()));
+    let (credential, _) = tool.credential(Vec::new()).wait().unwrap();
+    let asked = tool.validate(credential, Vec::new()).wait();
     let (status, about) = asked.unwrap();
     assert_eq!(status, Status::SUCCESS);
     let user = about.iter().find(|info| info.key.is(keys::USERID));
@@ -245,7 +244,7 @@ fn a_tool_pushes_input_gets_a_credential_and_receives_alerts() {
     assert_eq!(user, rustix::process::geteuid().as_raw());
 
     let codes = vec![Status::MONITOR_FILE_ALERT, Status::MONITOR_HEARTBEAT_ALERT];
-    tool.wait(Ask::register_events(codes, Vec::new())).unwrap();
+    tool.register_events(codes, Vec::new()).wait().unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = Value::from(file.path().to_str().unwrap().to_owned());
     for (monitor, time, alert) in [
@@ -261,14 +260,14 @@ fn a_tool_pushes_input_gets_a_credential_and_receives_alerts() {
         ),
     ] {
         let infos = vec![Info::new(time, 1_u32), Info::new(keys::MONITOR_ID, "one")];
-        let asked = tool.wait(Ask::monitor(monitor, Status::SUCCESS, infos));
+        let asked = tool.monitor(monitor, Status::SUCCESS, infos).wait();
         assert_eq!(asked.unwrap().0, Status::SUCCESS, "{alert}");
         let event = events.recv_timeout(LIMIT).unwrap();
         assert_eq!(event.status, alert);
         let whose = Info::new(keys::EVENT_AFFECTED_PROC, tool.proc().unwrap().clone());
         assert!(event.infos.contains(&whose), "{event:?}");
         let cancel = Info::new(keys::MONITOR_CANCEL, "one");
-        let asked = tool.wait(Ask::monitor(cancel, Status::SUCCESS, Vec::new()));
+        let asked = tool.monitor(cancel, Status::SUCCESS, Vec::new()).wait();
         assert_eq!(asked.unwrap().0, Status::SUCCESS, "{alert}");
     }
     // The end of its input ends the program and so the launcher, which may close the connection first.

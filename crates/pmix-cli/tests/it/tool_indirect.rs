@@ -8,7 +8,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::command::{self, Outcome, Running};
-use pmix_client::Ask;
 use pmix_tool::{FoundServer, Search, Target, Tool};
 use pmix_types::{App, DataArray, Envar, Info, Proc, Query, Rank, Status, Value, keys};
 use tempfile::TempDir;
@@ -80,7 +79,7 @@ fn start_waiting(tool: &Tool, file: &Path, job: &[&str], directives: Vec<Info<'s
             file.to_str().unwrap().to_owned(),
         ),
     ];
-    let started = tool.wait(Ask::spawn(infos, vec![launcher])).unwrap();
+    let started = tool.spawn(infos, vec![launcher]).wait().unwrap();
     assert_eq!(started.to_string(), "outer@2");
 }
 
@@ -227,9 +226,9 @@ fn a_tool_that_attaches_to_a_waiting_launcher_releases_it() {
     // Jobs spawned meanwhile are started after the job of the launcher.
     let primary = at_inner.primary().unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
-    let asked = Ask::spawn(Vec::new(), vec![asked]);
     primary
-        .start(asked, move |answer| sender.send(answer).unwrap())
+        .spawn([], [asked])
+        .start(move |answer| sender.send(answer).unwrap())
         .unwrap();
     assert!(
         outer
@@ -302,7 +301,8 @@ fn an_unreleased_launcher_ends_by_a_signal_or_its_timeout() {
     tool.attach(&server_of(&tmp.path().join("inner")), |_| {})
         .unwrap();
     let job = Proc::new("inner@1", Rank::WILDCARD);
-    tool.wait(Ask::abort(Status::ERROR, None, vec![job]))
+    tool.abort(Status::ERROR.as_raw(), None, [job])
+        .wait()
         .unwrap();
     let text = said(child);
     assert!(
@@ -350,10 +350,10 @@ fn a_job_that_is_asked_for_at_a_waiting_launcher_is_refused_when_its_time_is_ove
     let client = tool.primary().unwrap();
     let (sender, answers) = std::sync::mpsc::channel();
     let later = sender.clone();
-    let spawn = |limit: u32| Ask::spawn(vec![Info::new(keys::TIMEOUT, limit)], vec![app.clone()]);
-    let asked = client.start(spawn(1000), move |answer| later.send(answer).unwrap());
+    let spawn = |limit: u32| client.spawn([Info::new(keys::TIMEOUT, limit)], [app.clone()]);
+    let asked = spawn(1000).start(move |answer| later.send(answer).unwrap());
     asked.unwrap();
-    let asked = client.start(spawn(1), move |answer| sender.send(answer).unwrap());
+    let asked = spawn(1).start(move |answer| sender.send(answer).unwrap());
     asked.unwrap();
     // The launcher still waits, so no job was started.
     let refused = answers.recv_timeout(LIMIT).unwrap().unwrap_err();
@@ -393,7 +393,7 @@ fn the_time_limit_counts_from_when_the_launcher_began() {
         keys: vec![keys::TIME_REMAINING.into()],
         qualifiers: vec![Info::new(keys::NSPACE, "inner@1")],
     };
-    let (_, found) = tool.query(vec![query]).unwrap();
+    let (_, found) = tool.query(vec![query]).wait().unwrap();
     let left: u32 = found[0].value.to_number().unwrap();
     assert!(left <= 998, "{left}");
     tool.finalize().unwrap();
@@ -530,7 +530,7 @@ fn a_debugger_starts_a_launcher_and_releases_the_job_that_it_starts() {
             file.to_str().unwrap().to_owned(),
         ),
     ];
-    let started = tool.wait(Ask::spawn(infos, vec![launcher])).unwrap();
+    let started = tool.spawn(infos, vec![launcher]).wait().unwrap();
     assert_eq!(started.to_string(), "outer@2");
     let inner = server_of(&file).uri.server;
     assert_eq!(inner.nspace.to_string(), "inner@1.server");

@@ -5,7 +5,6 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::time::{Duration, Instant};
 
-use pmix_tool::Ask;
 use pmix_types::{Info, Status, keys};
 use serde_json::Value as Json;
 
@@ -319,7 +318,7 @@ fn a_tool_stops_continues_signals_and_ends_all_of_a_session() {
     let session = running.child.id();
     let (tool, _) = running.attach();
     let control = |info: Info<'static>| {
-        let asked = tool.wait(Ask::session_control(session, vec![info]));
+        let asked = tool.session_control(session, vec![info]).wait();
         assert_eq!(asked.unwrap().0, Status::SUCCESS);
     };
     control(Info::new(keys::SESSION_PAUSE, true));

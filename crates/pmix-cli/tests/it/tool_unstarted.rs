@@ -8,7 +8,6 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use crate::command::Running;
-use pmix_client::Ask;
 use pmix_proto::Event;
 use pmix_types::{App, Info, Status, Value, keys};
 use rustix::process::{Pid, Resource, Rlimit, geteuid, prlimit};
@@ -51,7 +50,7 @@ fn each_cause_of_a_failed_spawn_is_reported() {
         Status::ERR_JOB_FAILED_TO_LAUNCH,
         Status::ERR_PROC_FAILED_TO_START,
     ];
-    tool.wait(Ask::register_events(codes, Vec::new())).unwrap();
+    tool.register_events(codes, Vec::new()).wait().unwrap();
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str, mode: u32, bytes: &[u8]| {
         let path = dir.path().join(name);
@@ -127,7 +126,7 @@ fn each_cause_of_a_failed_spawn_is_reported() {
             maxprocs: 2,
             ..App::default()
         };
-        let refused = tool.wait(Ask::spawn(Vec::new(), vec![app])).unwrap_err();
+        let refused = tool.spawn(Vec::new(), vec![app]).wait().unwrap_err();
         assert_eq!(refused.status(), status, "{program:?}: {refused}");
         let mut event = events.recv_timeout(LIMIT).unwrap();
         // A fault that only the system detects affects each process of the job.
@@ -163,7 +162,7 @@ fn a_job_that_the_launcher_has_too_few_descriptors_for_is_refused_by_a_status_of
     assert_eq!(running.line(), "up");
     let (tool, events) = running.attach();
     let status = Status::ERR_JOB_INSUFFICIENT_RESOURCES;
-    let told = tool.wait(Ask::register_events(vec![status], Vec::new()));
+    let told = tool.register_events(vec![status], Vec::new()).wait();
     told.unwrap();
     let launcher = Pid::from_child(&running.child);
     let few = Rlimit {
@@ -176,7 +175,7 @@ fn a_job_that_the_launcher_has_too_few_descriptors_for_is_refused_by_a_status_of
         maxprocs: 64,
         ..App::default()
     };
-    let refused = tool.wait(Ask::spawn(Vec::new(), vec![app])).unwrap_err();
+    let refused = tool.spawn(Vec::new(), vec![app]).wait().unwrap_err();
     assert_eq!(refused.status(), status, "{refused}");
     let event = events.recv_timeout(LIMIT).unwrap();
     let Value::String(Some(text)) = about(&event, keys::EVENT_TEXT_MESSAGE) else {
@@ -200,8 +199,7 @@ fn queued_jobs_are_canceled_at_the_end_of_the_session() {
     assert_eq!(running.line(), "up");
     let (tool, events) = running.attach();
     let canceled = vec![Status::ERR_JOB_CANCELED];
-    tool.wait(Ask::register_events(canceled, Vec::new()))
-        .unwrap();
+    tool.register_events(canceled, Vec::new()).wait().unwrap();
     let client = tool.primary().unwrap();
     let (sender, answers) = mpsc::channel();
     // The launcher must read all requests at once.
@@ -218,14 +216,10 @@ fn queued_jobs_are_canceled_at_the_end_of_the_session() {
             let status = answer.map_or_else(|error| error.status(), |_| Status::SUCCESS);
             sender.send(status).unwrap();
         };
-        client
-            .start(Ask::spawn(Vec::new(), vec![app]), answer)
-            .unwrap();
+        client.spawn(Vec::new(), vec![app]).start(answer).unwrap();
     }
     let end = vec![Info::new(keys::SESSION_TERMINATE, true)];
-    client
-        .start(Ask::session_control(u32::MAX, end), |_| {})
-        .unwrap();
+    client.session_control(u32::MAX, end).start(|_| {}).unwrap();
     running.signal("CONT");
     let answers = (0..NUM_JOBS).map(|_| answers.recv_timeout(LIMIT).unwrap());
     let (canceled, started): (Vec<_>, Vec<_>) =

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups of the blocking client.
+//! Groups: collectives with a name, and invitations.
+//!
+//! Source: PMIx Standard, chapter "Process Sets and Groups".
 
-use std::time::Instant;
-
-use pmix_types::{Info, Proc, Status, keys};
+use pmix_types::{Info, IntoOwned as _, Proc, Text};
 
 use super::Client;
-use crate::connection::Deadline;
+use crate::ask::Ask;
+use crate::call::{Begin, Call, GroupCall};
 use crate::core::Answer;
-use crate::group::{each, limit};
 use crate::{Error, Group};
 
 impl Client {
@@ -16,88 +16,106 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Returns `PMIX_ERR_BAD_PARAM` for an invalid name or list, `PMIX_ERR_EXISTS` if this process is in a group of the
-    /// name, `PMIX_ERR_TIMEOUT`, and `PMIX_ERR_LOST_CONNECTION` if a member is lost. Returns other statuses of the
-    /// server, or an error if no reply arrives.
-    pub fn group_construct(
-        &mut self,
-        name: &str,
-        procs: &[Proc<'_>],
-        infos: &[Info<'_>],
-    ) -> Result<Group, Error> {
-        let formed = self.wait(|core, end| core.group_construct(name, procs, infos, end))?;
-        group(formed)
+    /// The call returns `PMIX_ERR_BAD_PARAM` for an invalid name or list, `PMIX_ERR_EXISTS` if this process is in a
+    /// group of the name, `PMIX_ERR_TIMEOUT`, and `PMIX_ERR_LOST_CONNECTION` if a member is lost.
+    pub fn group_construct<'a>(
+        &'a self,
+        name: impl Into<Text<'a>>,
+        procs: impl Into<Vec<Proc<'a>>>,
+        infos: impl Into<Vec<Info<'a>>>,
+    ) -> Call<'a, Group> {
+        let construct = Ask::group_construct(name.into(), procs.into(), infos.into());
+        Call::new(self.shared(), construct)
     }
 
     /// Leaves a group; the server notifies the other members (`PMIx_Group_leave`).
     ///
     /// # Errors
     ///
-    /// Returns `PMIX_ERR_NOT_FOUND` if this process is not in the group, another status of the server, or an error if
-    /// no reply arrives.
-    pub fn group_leave(&mut self, name: &str, infos: &[Info<'_>]) -> Result<(), Error> {
-        self.wait(|core, end| core.group_leave(name, infos, end))?;
-        Ok(())
+    /// The call returns `PMIX_ERR_NOT_FOUND` if this process is not in the group.
+    pub fn group_leave<'a>(
+        &'a self,
+        name: impl Into<Text<'a>>,
+        infos: impl Into<Vec<Info<'a>>>,
+    ) -> Call<'a> {
+        Call::new(self.shared(), Ask::group_leave(name.into(), infos.into()))
     }
 
     /// Destructs a group; each member must call it (`PMIx_Group_destruct`).
     ///
     /// # Errors
     ///
-    /// Returns `PMIX_ERR_NOT_FOUND` if this process is not in the group, `PMIX_ERR_TIMEOUT`, and
-    /// `PMIX_ERR_LOST_CONNECTION` if a member is lost. Returns other statuses of the server, or an error if no reply
-    /// arrives.
-    pub fn group_destruct(&mut self, name: &str, infos: &[Info<'_>]) -> Result<(), Error> {
-        self.wait(|core, end| core.group_destruct(name, infos, end))?;
-        Ok(())
+    /// The call returns `PMIX_ERR_NOT_FOUND` if this process is not in the group, `PMIX_ERR_TIMEOUT`, and
+    /// `PMIX_ERR_LOST_CONNECTION` if a member is lost.
+    pub fn group_destruct<'a>(
+        &'a self,
+        name: impl Into<Text<'a>>,
+        infos: impl Into<Vec<Info<'a>>>,
+    ) -> Call<'a> {
+        let destruct = Ask::group_destruct(name.into(), Vec::new(), infos.into());
+        Call::new(self.shared(), destruct)
     }
 
-    /// Invites processes to a group that this process leads, and waits until all have answered (`PMIx_Group_invite`).
-    /// The list includes this process and may have whole jobs.
+    /// Invites processes to a group that this process leads, and completes when all have answered
+    /// (`PMIx_Group_invite`). The list includes this process and may have whole jobs.
     ///
     /// Directives:
     ///
-    /// - `pmix.timeout`: the time limit in seconds, at most [`Settings::time_limit`].
+    /// - `pmix.timeout`: the time limit in seconds, at most that of the call.
     /// - `pmix.grp.opt`: forms the group without processes that decline or are lost.
     /// - `pmix.grp.notterm`: notifies the members when one of them is lost later.
     /// - `pmix.grp.actxid`: requests a context id from the host. If the host assigns none, the call fails only if the
     ///   directive is required.
     ///
+    /// If a process declines or is lost, the [listener](Self::set_listener) first gets a
+    /// [`ClientEvent::Group`](crate::ClientEvent::Group). Without a listener the directives decide.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    ///
+    /// use pmix_client::{Client, ClientEvent, Decision};
+    ///
+    /// let client = Client::from_env()?;
+    /// client.set_listener(|event| {
+    ///     if let ClientEvent::Group(event, decision) = event {
+    ///         println!("not with {:?}", event.source);
+    ///         decision.decide(Decision::GoOnWithout).expect("no invitation is open");
+    ///     }
+    /// });
+    /// let invite = client.group_invite("ocean", [client.job()], []);
+    /// let group = invite.within(Duration::from_secs(30)).wait()?;
+    /// println!("{} members", group.members.len());
+    /// # Ok::<(), pmix_client::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
-    /// Returns `PMIX_GROUP_INVITE_DECLINED` or `PMIX_GROUP_INVITE_FAILED` if a process declines or is lost,
+    /// The call returns `PMIX_GROUP_INVITE_DECLINED` or `PMIX_GROUP_INVITE_FAILED` if a process declines or is lost,
     /// `PMIX_GROUP_CONSTRUCT_ABORT` if a process aborts, `PMIX_ERR_TIMEOUT`, and `PMIX_ERR_BAD_PARAM` for an invalid
-    /// name or list. Returns other statuses of the server, or an error if no reply arrives.
-    ///
-    /// [`Settings::time_limit`]: crate::Settings::time_limit
-    pub fn group_invite(
-        &mut self,
-        name: &str,
-        procs: &[Proc<'_>],
-        infos: &[Info<'_>],
-    ) -> Result<Group, Error> {
-        let end = self.group_end(infos)?;
-        let size = |nspace: &Proc<'_>| self.get(nspace, keys::JOB_SIZE, &[]);
-        let procs = each(procs, size)?;
-        let now = Instant::now();
-        let formed = self.wait_until(end, |core, end| {
-            core.group_invite(name, procs, infos, end, now)
-        })?;
-        group(formed)
+    /// name or list. In a callback, the wait returns `PMIX_ERR_WOULD_BLOCK`.
+    pub fn group_invite<'a>(
+        &'a self,
+        name: impl Into<Text<'a>>,
+        procs: impl Into<Vec<Proc<'a>>>,
+        infos: impl Into<Vec<Info<'a>>>,
+    ) -> Call<'a, Group> {
+        let name = name.into().into_owned();
+        let invite = GroupCall::Invite(name, procs.into(), infos.into());
+        Call::of(self.shared(), Begin::Group(invite), group)
     }
 
-    /// Accepts the invitation of a leader, and waits until the group is formed (`PMIx_Group_join`). The invitation is
-    /// the event `PMIX_GROUP_INVITED`, whose source is the leader. Without `leader`, this is the last unanswered
+    /// Accepts the invitation of a leader, and completes when the group is formed (`PMIx_Group_join`). The invitation
+    /// is the event `PMIX_GROUP_INVITED`, whose source is the leader. Without `leader`, this is the last unanswered
     /// invitation that the process received; it must be registered for the event.
     ///
-    /// If the leader is lost, another process that joined may lead in its place. This client never does, since its
-    /// program cannot be asked during the call.
+    /// If the leader is lost, another process that joined may lead in its place. This process does so only if its
+    /// [listener](Self::set_listener) decides it.
     ///
-    /// Directive: `pmix.timeout` is the time limit in seconds, at most [`Settings::time_limit`].
+    /// Directive: `pmix.timeout` is the time limit in seconds, at most that of the call.
     ///
     /// # Errors
     ///
-    /// Returns
+    /// The call returns
     ///
     /// - `PMIX_GROUP_CONSTRUCT_ABORT` if the group is not formed, or is formed without this process;
     /// - `PMIX_GROUP_LEADER_FAILED` if the leader is lost and no other process leads in its place;
@@ -105,20 +123,16 @@ impl Client {
     /// - `PMIX_ERR_BAD_PARAM` for an invalid name or leader;
     /// - `PMIX_ERR_TIMEOUT`, another status of the server, or an error if no reply arrives.
     ///
-    /// [`Settings::time_limit`]: crate::Settings::time_limit
-    pub fn group_join<'l>(
-        &mut self,
-        name: &str,
-        leader: impl Into<Option<&'l Proc<'l>>>,
-        infos: &[Info<'_>],
-    ) -> Result<Group, Error> {
-        let leader = leader.into();
-        let end = self.group_end(infos)?;
-        let now = Instant::now();
-        let formed = self.wait_until(end, |core, end| {
-            core.group_join(name, leader, infos, end, now)
-        })?;
-        group(formed)
+    /// In a callback, the wait returns `PMIX_ERR_WOULD_BLOCK`.
+    pub fn group_join<'a>(
+        &'a self,
+        name: impl Into<Text<'a>>,
+        leader: impl Into<Option<&'a Proc<'a>>>,
+        infos: impl Into<Vec<Info<'a>>>,
+    ) -> Call<'a, Group> {
+        let name = name.into().into_owned();
+        let join = GroupCall::Join(name, leader.into(), infos.into());
+        Call::of(self.shared(), Begin::Group(join), group)
     }
 
     /// Declines the invitation of a leader (`PMIx_Group_join`). Without `leader`, it selects the invitation as
@@ -126,30 +140,39 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Returns `PMIX_ERR_BAD_PARAM` for an invalid name, `PMIX_ERR_NOT_FOUND` if no invitation was received, another
-    /// status of the server, or an error if no reply arrives.
-    pub fn group_decline<'l>(
-        &mut self,
-        name: &str,
-        leader: impl Into<Option<&'l Proc<'l>>>,
-    ) -> Result<(), Error> {
-        let leader = leader.into();
-        self.wait(|core, end| core.group_decline(name, leader, end))?;
-        Ok(())
+    /// The call returns `PMIX_ERR_BAD_PARAM` for an invalid name, and `PMIX_ERR_NOT_FOUND` if no invitation was
+    /// received.
+    pub fn group_decline<'a>(
+        &'a self,
+        name: impl Into<Text<'a>>,
+        leader: impl Into<Option<&'a Proc<'a>>>,
+    ) -> Call<'a> {
+        let (name, leader) = (name.into().into_owned(), leader.into());
+        let decline = GroupCall::Decline(name, leader);
+        Call::of(self.shared(), Begin::Group(decline), |answer| {
+            (answer == Answer::Done).then_some(())
+        })
     }
 
-    fn group_end(&self, infos: &[Info<'_>]) -> Result<Deadline, Error> {
-        let limit = limit(infos)?.and_then(|limit| Instant::now().checked_add(limit));
-        Ok(self.end().or_before(limit))
+    /// Aborts the invitation to a group, or the wait for a group that this process joins; all participants are
+    /// notified. Does nothing if there is none.
+    pub fn group_abort(&self, name: &Text<'_>) {
+        self.0.abort_group(name);
+    }
+
+    /// Returns the leader of the last unanswered invitation (`PMIX_GROUP_INVITED`) to a group of this name.
+    ///
+    /// # Errors
+    ///
+    /// Returns `PMIX_ERR_NOT_FOUND` if there is none.
+    pub fn invited_by(&self, name: &Text<'_>) -> Result<Proc<'static>, Error> {
+        self.0.invited_by(name)
     }
 }
 
-fn group(formed: Answer) -> Result<Group, Error> {
-    match formed {
-        Answer::Group(group) => Ok(group),
-        _ => Err(Error::new(
-            Status::ERR_COMM_FAILURE,
-            "a group without a name",
-        )),
+fn group(answer: Answer) -> Option<Group> {
+    match answer {
+        Answer::Group(group) => Some(group),
+        _ => None,
     }
 }

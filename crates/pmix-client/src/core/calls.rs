@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls that wait for a single reply.
+//! Put and commit, finalize, and requests of any kind.
 //!
 //! Source: PMIx Standard, the chapter of the function that each method names.
 
 use std::time::Instant;
 
 use pmix_proto::{Command, Request, Tag, request};
-use pmix_types::{DataRange, Info, Key, Proc, Scope, Status};
+use pmix_types::{Info, Scope, Status};
 
 use super::operation::{Answer, OperationId, Waiting};
-use super::{Core, Link};
-use crate::{Ask, Error, Fence};
+use super::{Core, Link, groups};
+use crate::Error;
+use crate::ask::Ask;
 
 /// The time limit of an operation. Without one it waits until the server is lost.
 type End = Option<Instant>;
@@ -78,112 +79,6 @@ impl Core {
         }
     }
 
-    /// Waits until all participants have entered the fence (`PMIx_Fence`): [`Answer::Done`].
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`commit`](Self::commit).
-    pub fn fence(&mut self, fence: &Fence<'_>, end: End) -> Result<OperationId, Error> {
-        let request = fence.request(self.job());
-        self.done(&request, end)
-    }
-
-    /// Connects processes; the job info of each participant is cached afterwards (`PMIx_Connect`): [`Answer::Done`].
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`commit`](Self::commit).
-    pub fn connect(
-        &mut self,
-        procs: &[Proc<'_>],
-        infos: &[Info<'_>],
-        end: End,
-    ) -> Result<OperationId, Error> {
-        self.ask(Ask::connect(procs.to_vec(), infos.to_vec()), end)
-    }
-
-    /// Publishes data for a user (`PMIx_Publish`): [`Answer::Done`].
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`commit`](Self::commit).
-    pub fn publish(
-        &mut self,
-        uid: u32,
-        infos: &[Info<'_>],
-        end: End,
-    ) -> Result<OperationId, Error> {
-        let infos = infos.to_vec();
-        let publish = request::Publish { uid, infos };
-        self.done(&Request::Publish(publish), end)
-    }
-
-    /// Looks up the data published under these keys (`PMIx_Lookup`): [`Answer::Found`].
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`commit`](Self::commit).
-    pub fn lookup(
-        &mut self,
-        uid: u32,
-        keys: &[&str],
-        infos: &[Info<'_>],
-        end: End,
-    ) -> Result<OperationId, Error> {
-        let keys = keys.iter().copied().map(Key::from).collect();
-        let infos = infos.to_vec();
-        let lookup = Request::Lookup(request::Lookup { uid, keys, infos });
-        self.begin(&lookup, Waiting::Found, end)
-    }
-
-    /// Removes the data that this process published under these keys (`PMIx_Unpublish`): [`Answer::Done`].
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`commit`](Self::commit).
-    pub fn unpublish(
-        &mut self,
-        uid: u32,
-        keys: &[&str],
-        infos: &[Info<'_>],
-        end: End,
-    ) -> Result<OperationId, Error> {
-        let keys = keys.iter().copied().map(Key::from).collect();
-        let infos = infos.to_vec();
-        let unpublish = request::Unpublish { uid, keys, infos };
-        self.done(&Request::Unpublish(unpublish), end)
-    }
-
-    /// Registers for events with these codes, or for all events if `codes` is empty (`PMIx_Register_event_handler`):
-    /// [`Answer::Done`].
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`commit`](Self::commit).
-    pub fn register_events(
-        &mut self,
-        codes: &[Status],
-        infos: &[Info<'_>],
-        end: End,
-    ) -> Result<OperationId, Error> {
-        self.ask(Ask::register_events(codes.to_vec(), infos.to_vec()), end)
-    }
-
-    /// Notifies the processes in `range` of an event (`PMIx_Notify_event`): [`Answer::Done`].
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`commit`](Self::commit).
-    pub fn notify(
-        &mut self,
-        status: Status,
-        range: DataRange,
-        infos: &[Info<'_>],
-        end: End,
-    ) -> Result<OperationId, Error> {
-        self.ask(Ask::notify(status, range, infos.to_vec()), end)
-    }
-
     /// Disconnects from the server (`PMIx_Finalize`): [`Answer::Done`]. The driver closes the stream then.
     ///
     /// # Errors
@@ -209,5 +104,84 @@ impl Core {
     /// Returns the errors of [`commit`](Self::commit), and `PMIX_ERR_BAD_PARAM` for a request that has no reply.
     pub fn request(&mut self, request: &Request<'_>, end: End) -> Result<OperationId, Error> {
         self.begin(request, Waiting::Payload(request.command()), end)
+    }
+
+    /// Sends a request if init has completed.
+    pub(super) fn send(&mut self, request: &Request<'_>) -> Result<Tag, Error> {
+        match &mut self.link {
+            Link::Lost(error) => Err(error.clone()),
+            Link::Singleton => Err(Error::no_server()),
+            Link::Open(_) if self.known.cache().is_none() => Err(Error::not_begun()),
+            Link::Open(connection) => Ok(connection.request(request, None)?),
+        }
+    }
+
+    /// Begins the operation of an [`Ask`]. Its answer is the variant of [`Answer`] for the request.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`commit`](Self::commit).
+    pub fn ask<T>(&mut self, ask: Ask<'_, T>, end: Option<Instant>) -> Result<OperationId, Error> {
+        self.ask_for(ask.request, ask.waiting, end)
+    }
+
+    /// Begins the operation of a request.
+    pub(crate) fn ask_for(
+        &mut self,
+        mut request: Request<'_>,
+        waiting: Waiting,
+        end: Option<Instant>,
+    ) -> Result<OperationId, Error> {
+        match &mut request {
+            // Servers of OpenPMIx reject a fence without participants.
+            Request::Fence(fence) if fence.procs.is_empty() => fence.procs.push(self.job()),
+            // Servers of 5.0 require the list of the members.
+            Request::GroupDestruct(destruct) if destruct.procs.is_empty() => {
+                if let Some(name) = &destruct.group {
+                    destruct.procs = self.known.groups().members(name);
+                }
+            }
+            _ => {}
+        }
+        let begun = self.begin(&request, waiting, end);
+        begun.map_err(|error| match (&request, error.status()) {
+            // Layouts of releases up to 5 have no type for the request, so it cannot be packed.
+            (Request::ResourceBlock(_), Status::ERR_UNKNOWN_DATA_TYPE) => {
+                let message = "the server knows no blocks of resources (PMIx_Resource_block)";
+                Error::new(Status::ERR_NOT_SUPPORTED, message)
+            }
+            _ => error,
+        })
+    }
+
+    /// Begins an operation that waits for the reply to a request.
+    pub(super) fn begin(
+        &mut self,
+        request: &Request<'_>,
+        waiting: Waiting,
+        end: Option<Instant>,
+    ) -> Result<OperationId, Error> {
+        let command = request.command();
+        if !command.is_answered() {
+            let message = format!("{command} has no reply to wait for");
+            return Err(Error::new(Status::ERR_BAD_PARAM, message));
+        }
+        if let Link::Singleton = self.link {
+            let outcome = self.answer_alone(request)?;
+            return Ok(self.ended(outcome));
+        }
+        let resolved = groups::resolved(&self.known, request)?;
+        let tag = self.send(resolved.as_ref().unwrap_or(request))?;
+        let waiting = groups::ending(request).unwrap_or(waiting);
+        let id = self.operations.begin(waiting, end);
+        self.operations.ask(id, tag, None);
+        Ok(id)
+    }
+
+    /// Begins an operation that is complete at once.
+    pub(super) fn ended(&mut self, outcome: Result<Answer, Error>) -> OperationId {
+        let id = self.operations.begin(Waiting::Welcome, None);
+        self.operations.complete(id, outcome);
+        id
     }
 }

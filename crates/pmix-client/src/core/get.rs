@@ -9,7 +9,8 @@ use pmix_types::{Info, Proc, Value};
 
 use super::Core;
 use super::operation::{Answer, OperationId, Waiting};
-use crate::{Error, Found};
+use crate::Error;
+use crate::ask::Found;
 
 impl Core {
     /// Gets the value of a key (`PMIx_Get`): [`Answer::Value`], at once if it is in the local data. For directives and
@@ -30,11 +31,6 @@ impl Core {
             Found::Known(known) => Ok(self.ended(known.map(Answer::Value))),
             Found::AskServer(ask) => self.ask(*ask, end),
         }
-    }
-
-    /// Searches the local data for a value. Returns the request for the server if it is not there.
-    pub(crate) fn look(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Found {
-        self.known.look(proc, key, infos)
     }
 
     /// Handles the job info that a get requested. The get completes, or it requests the data of the process.

@@ -14,7 +14,7 @@ use crate::group::{
     Decision, HEARD, OpId, Question, Step, check_name, ended_here, hears_all_the_same, invitation,
 };
 use crate::known::Known;
-use crate::{Ask, Error, Group};
+use crate::{Error, Group};
 
 /// The time for which a joining process waits for a new leader after its leader is lost. Servers of this project select
 /// one within 5 s, or twice that; those of other implementations never do.
@@ -87,57 +87,6 @@ pub(super) enum Hearing {
 }
 
 impl Core {
-    /// Constructs a group; each member must call it (`PMIx_Group_construct`): [`Answer::Group`].
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`commit`](Self::commit).
-    pub fn group_construct(
-        &mut self,
-        name: &str,
-        procs: &[Proc<'_>],
-        infos: &[Info<'_>],
-        end: Option<Instant>,
-    ) -> Result<OperationId, Error> {
-        let construct = Ask::group_construct(name.into(), procs.to_vec(), infos.to_vec());
-        self.ask(construct, end)
-    }
-
-    /// Leaves a group; the server notifies the other members (`PMIx_Group_leave`): [`Answer::Done`].
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`commit`](Self::commit).
-    pub fn group_leave(
-        &mut self,
-        name: &str,
-        infos: &[Info<'_>],
-        end: Option<Instant>,
-    ) -> Result<OperationId, Error> {
-        self.ask(Ask::group_leave(name.into(), infos.to_vec()), end)
-    }
-
-    /// Destructs a group; each member must call it (`PMIx_Group_destruct`): [`Answer::Done`].
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`commit`](Self::commit).
-    pub fn group_destruct(
-        &mut self,
-        name: &str,
-        infos: &[Info<'_>],
-        end: Option<Instant>,
-    ) -> Result<OperationId, Error> {
-        let name = Text::from(name);
-        let procs = self.members(&name);
-        self.ask(Ask::group_destruct(name, procs, infos.to_vec()), end)
-    }
-
-    /// Returns the members of a group of this process as far as they are known.
-    pub(crate) fn members(&self, name: &Text<'_>) -> Vec<Proc<'static>> {
-        self.known.groups().members(name)
-    }
-
     /// Invites processes to a group that this process leads, and waits until all have answered (`PMIx_Group_invite`):
     /// [`Answer::Group`]. The list includes this process. It has single processes only; `pmix.job.size` is the number
     /// of those in a whole job. For the directives see [`Client::group_invite`](crate::Client::group_invite).
@@ -145,20 +94,7 @@ impl Core {
     /// # Errors
     ///
     /// Returns the errors of [`commit`](Self::commit), and `PMIX_ERR_BAD_PARAM` for an invalid name or list.
-    pub fn group_invite(
-        &mut self,
-        name: &str,
-        procs: Vec<Proc<'static>>,
-        infos: &[Info<'_>],
-        end: Option<Instant>,
-        now: Instant,
-    ) -> Result<OperationId, Error> {
-        let name = Text::from(name).into_owned();
-        self.invite(name, procs, infos, end, now)
-    }
-
-    /// Invites processes as [`group_invite`](Self::group_invite), with a name that need not be UTF-8.
-    pub(crate) fn invite(
+    pub fn invite(
         &mut self,
         name: Text<'static>,
         procs: Vec<Proc<'static>>,
@@ -187,20 +123,7 @@ impl Core {
     /// Returns the errors of [`commit`](Self::commit), `PMIX_ERR_BAD_PARAM` for an invalid name or leader,
     /// `PMIX_ERR_NOT_FOUND` without a leader and without a received invitation, and `PMIX_ERR_NOT_SUPPORTED` for a
     /// required directive that is not supported.
-    pub fn group_join<'l>(
-        &mut self,
-        name: &str,
-        leader: impl Into<Option<&'l Proc<'l>>>,
-        infos: &[Info<'_>],
-        end: Option<Instant>,
-        now: Instant,
-    ) -> Result<OperationId, Error> {
-        let name = Text::from(name).into_owned();
-        self.join(name, leader.into(), infos, end, now)
-    }
-
-    /// Accepts an invitation as [`group_join`](Self::group_join), with a name that need not be UTF-8.
-    pub(crate) fn join(
+    pub fn join(
         &mut self,
         name: Text<'static>,
         leader: Option<&Proc<'_>>,
@@ -215,23 +138,22 @@ impl Core {
     }
 
     /// Declines the invitation of a leader (`PMIx_Group_join`): [`Answer::Done`]. Without `leader`, it selects the
-    /// invitation as [`group_join`](Self::group_join) does.
+    /// invitation as [`join`](Self::join) does.
     ///
     /// # Errors
     ///
     /// Returns the errors of [`commit`](Self::commit), `PMIX_ERR_BAD_PARAM` for an invalid name, and
     /// `PMIX_ERR_NOT_FOUND` without a leader and without a received invitation.
-    pub fn group_decline<'l>(
+    pub fn decline(
         &mut self,
-        name: &str,
-        leader: impl Into<Option<&'l Proc<'l>>>,
+        name: &Text<'static>,
+        leader: Option<&Proc<'_>>,
         end: Option<Instant>,
     ) -> Result<OperationId, Error> {
-        let name = Text::from(name).into_owned();
-        check_name(&name)?;
-        let leader = self.leader_of(&name, leader.into())?;
-        self.groups.declined(&name, &leader);
-        let declined = invitation(Status::GROUP_INVITE_DECLINED, &name, &leader);
+        check_name(name)?;
+        let leader = self.leader_of(name, leader)?;
+        self.groups.declined(name, &leader);
+        let declined = invitation(Status::GROUP_INVITE_DECLINED, name, &leader);
         self.done(&Request::Notify(declined), end)
     }
 
@@ -272,7 +194,7 @@ impl Core {
 
     /// Aborts the invitation to a group, or the wait for a group that this process joins; all participants are
     /// notified. Does nothing if there is none.
-    pub fn group_abort(&mut self, name: &Text<'_>, now: Instant) {
+    pub fn abort_group(&mut self, name: &Text<'_>, now: Instant) {
         if self.hearing == Hearing::Yes {
             self.groups.abort_named(name);
             return self.advance_groups(now);

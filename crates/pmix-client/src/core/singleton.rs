@@ -24,13 +24,13 @@ use crate::cache::JobCache;
 use crate::get::missing;
 use crate::known::Known;
 use crate::obeyed::check_alone;
-use crate::{Error, Settings, client};
+use crate::{Error, Settings, hello};
 
 impl Core {
     /// Creates the core of a singleton ([`Settings::singleton`]). [`INIT`](Self::INIT) has completed with success.
     #[must_use]
     pub fn singleton(settings: Settings) -> Self {
-        let form = PeerForm::new(settings.layout, client::VERSION.as_bytes());
+        let form = PeerForm::new(settings.layout, hello::VERSION.as_bytes());
         let known = Known::new(form, &settings);
         let host = settings.host.as_deref().unwrap_or_default();
         known.begin(JobCache::of_singleton(form, &settings.proc, host));

@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 
 use bfrops::{Encoder, wire_type};
 use pmix_proto::{Command, Event, Header, Inbox, Output, Role, Welcome, request};
-use pmix_types::{DataArray, DataRange, Info, IofChannel, Kval, Query, Value, keys};
+use pmix_types::{DataArray, DataRange, Info, IofChannel, Kval, Query, Text, Value, keys};
 
 use super::*;
+use crate::Uri;
+use crate::ask::Ask;
 use crate::group::Decision;
-use crate::{Fence, Uri};
 
 /// A core, and its requests without a reply so far.
 struct Side {
@@ -184,7 +185,7 @@ fn brought(form: &PeerForm, of: &[(u32, u32)]) -> Vec<u8> {
 #[test]
 fn replies_complete_their_operations_in_any_order() {
     let mut side = Side::begun();
-    let fence = side.core.fence(&Fence::new(), None).unwrap();
+    let fence = side.core.ask(Ask::fence(vec![], vec![]), None).unwrap();
     let get = side.core.get(&peer(1), "card", &[], None).unwrap();
     let form = *side.core.form();
     side.reply(Command::GETNB, &brought(&form, &[(1, 7)]));
@@ -199,7 +200,7 @@ fn replies_complete_their_operations_in_any_order() {
 fn a_late_or_cancelled_operation_completes_once_and_its_reply_is_dropped() {
     let mut side = Side::begun();
     let end = side.end();
-    let late = side.core.fence(&Fence::new(), end).unwrap();
+    let late = side.core.ask(Ask::fence(vec![], vec![]), end).unwrap();
     assert_eq!(side.core.poll_timeout(), end);
     side.pass(SECOND / 2);
     assert_eq!(side.ended(), []);
@@ -219,17 +220,17 @@ fn a_late_or_cancelled_operation_completes_once_and_its_reply_is_dropped() {
 fn a_lost_server_completes_all_operations_and_refuses_new_ones() {
     let mut side = Side::begun();
     let end = side.end();
-    let fence = side.core.fence(&Fence::new(), end).unwrap();
+    let fence = side.core.ask(Ask::fence(vec![], vec![]), end).unwrap();
     let join = side
         .core
-        .group_join("g", &peer(1), &[], end, side.now)
+        .join("g".into(), Some(&peer(1)), &[], end, side.now)
         .unwrap();
     side.core.handle_closed(ErrorKind::ConnectionReset.into());
     let lost = Status::ERR_UNREACH;
     let mut ended = side.ended();
     ended.sort_by_key(|(id, _)| *id);
     assert_eq!(ended, [(fence, lost), (join, lost)]);
-    let again = side.core.fence(&Fence::new(), None).unwrap_err();
+    let again = side.core.ask(Ask::fence(vec![], vec![]), None).unwrap_err();
     assert_eq!(again.status(), lost);
     assert_eq!(side.core.stats(), CoreStats::default());
     assert_eq!(side.core.poll_timeout(), None);
@@ -253,7 +254,7 @@ fn init_fails_on_a_timeout_a_refusal_and_a_malformed_reply() {
     assert_ne!(ended[0].1, Status::SUCCESS);
     for side in [&mut late, &mut refused, &mut puzzled] {
         assert!(side.core.lost().is_some());
-        assert!(side.core.fence(&Fence::new(), None).is_err());
+        assert!(side.core.ask(Ask::fence(vec![], vec![]), None).is_err());
         assert_eq!(side.core.stats(), CoreStats::default());
     }
 }
@@ -270,7 +271,7 @@ fn prefetched_data_are_dropped_at_the_next_message_of_the_server() {
         match is_event {
             true => side.event(Status::ERR_LOST_CONNECTION, vec![]),
             false => {
-                side.core.fence(&Fence::new(), None).unwrap();
+                side.core.ask(Ask::fence(vec![], vec![]), None).unwrap();
                 side.succeed(Command::FENCENB);
             }
         }
@@ -286,7 +287,7 @@ fn a_join_registers_for_events_first_and_may_decide_on_a_lost_leader() {
     let end = side.end();
     let join = side
         .core
-        .group_join("g", &peer(1), &[], end, side.now)
+        .join("g".into(), Some(&peer(1)), &[], end, side.now)
         .unwrap();
     assert_eq!(side.asked(), [Command::REGEVENTS]);
     side.succeed(Command::REGEVENTS);
@@ -318,7 +319,7 @@ fn a_join_that_times_out_notifies_its_leader() {
     let end = side.end();
     let early = side
         .core
-        .group_join("a", &peer(1), &[], end, side.now)
+        .join("a".into(), Some(&peer(1)), &[], end, side.now)
         .unwrap();
     side.pass(SECOND);
     // Nothing was sent for the operation.
@@ -329,7 +330,7 @@ fn a_join_that_times_out_notifies_its_leader() {
     let end = side.end();
     let late = side
         .core
-        .group_join("b", &peer(1), &[], end, side.now)
+        .join("b".into(), Some(&peer(1)), &[], end, side.now)
         .unwrap();
     side.succeed(Command::NOTIFY);
     side.pass(SECOND);
@@ -429,10 +430,13 @@ fn aborted_joins_and_joins_without_event_registration_complete() {
     let mut side = Side::begun();
     let join = |side: &mut Side, name: &str| {
         let (now, leader) = (side.now, peer(1));
-        side.core.group_join(name, &leader, &[], None, now).unwrap()
+        let joined = side
+            .core
+            .join(Text::from(name).into_owned(), Some(&leader), &[], None, now);
+        joined.unwrap()
     };
     let [first, second, third] = ["a", "b", "c"].map(|name| join(&mut side, name));
-    side.core.group_abort(&"b".into(), side.now);
+    side.core.abort_group(&"b".into(), side.now);
     assert_eq!(side.ended(), [(second, Status::GROUP_CONSTRUCT_ABORT)]);
     let status = Status::ERR_OUT_OF_RESOURCE;
     let refused = pmix_proto::reply::status(side.core.form(), status).unwrap();
@@ -443,7 +447,7 @@ fn aborted_joins_and_joins_without_event_registration_complete() {
     let fourth = join(&mut side, "d");
     side.succeed(Command::REGEVENTS);
     side.succeed(Command::NOTIFY);
-    side.core.group_abort(&"d".into(), side.now);
+    side.core.abort_group(&"d".into(), side.now);
     assert_eq!(side.ended(), [(fourth, Status::GROUP_CONSTRUCT_ABORT)]);
     assert_eq!(side.asked(), [Command::NOTIFY]);
 }
@@ -486,8 +490,8 @@ fn sent_to(side: &mut Side, version: &str, look: impl FnOnce(Request<'_>)) {
 fn in_group(version: &str) -> Side {
     let mut side = Side::begun_under(version);
     let (members, now) = ([peer(1), peer(0)], side.now);
-    let construct = side.core.group_construct("g", &members, &[], None);
-    let id = construct.unwrap();
+    let construct = Ask::group_construct("g".into(), members.to_vec(), vec![]);
+    let id = side.core.ask(construct, None).unwrap();
     let made = pmix_proto::reply::Group {
         status: Status::SUCCESS,
         members: members.to_vec(),
@@ -505,7 +509,8 @@ fn a_destruct_is_sent_in_the_form_of_the_server() {
     for (version, procs) in [("4.2.2", vec![]), ("5.0.11", vec![peer(0), peer(1)])] {
         let mut side = in_group(version);
         let limit = [Info::new(keys::TIMEOUT, 1_u32)];
-        side.core.group_destruct("g", &limit, None).unwrap();
+        let destruct = Ask::group_destruct("g".into(), vec![], limit.to_vec());
+        side.core.ask(destruct, None).unwrap();
         let expected = Request::GroupDestruct(request::GroupDestruct {
             group: Some("g".into()),
             procs,
@@ -520,14 +525,19 @@ fn a_destruct_is_sent_in_the_form_of_the_server() {
 #[test]
 fn a_leave_that_is_refused_leaves_the_members_known_for_a_destruct() {
     let mut side = in_group("5.0.11");
-    let leave = side.core.group_leave("g", &[], None).unwrap();
+    let leave = side
+        .core
+        .ask(Ask::group_leave("g".into(), vec![]), None)
+        .unwrap();
     let status = Status::ERR_NOT_SUPPORTED;
     let refused = pmix_proto::reply::status(side.core.form(), status).unwrap();
     side.reply(Command::GROUP_LEAVE, &refused);
     assert_eq!(side.ended(), [(leave, status)]);
-    let members = |side: &Side| side.core.members(&"g".into()).len();
+    let members = |side: &Side| side.core.known_data().groups().members(&"g".into()).len();
     assert_eq!(members(&side), 2);
-    side.core.group_leave("g", &[], None).unwrap();
+    side.core
+        .ask(Ask::group_leave("g".into(), vec![]), None)
+        .unwrap();
     assert_eq!(members(&side), 2);
     side.succeed(Command::GROUP_LEAVE);
     assert_eq!(members(&side), 0);
@@ -543,7 +553,7 @@ fn the_name_of_a_group_goes_as_members_to_a_server_that_does_not_resolve_it() {
         let mut side = in_group(version);
         let named = [of_group(Rank::WILDCARD)];
         side.core
-            .fence(&Fence::new().of(named.clone()), None)
+            .ask(Ask::fence(named.to_vec(), vec![]), None)
             .unwrap();
         sent_to(&mut side, version, |sent| match sent {
             Request::Fence(fence) => assert_eq!(fence.procs, expected, "{version}"),
@@ -565,7 +575,7 @@ fn the_name_of_a_group_goes_as_members_to_a_server_that_does_not_resolve_it() {
     }
     let mut side = in_group("5.0.11");
     let beyond = of_group(Rank::new(2));
-    let error = side.core.fence(&Fence::new().of([beyond]), None);
+    let error = side.core.ask(Ask::fence(vec![beyond], vec![]), None);
     assert_eq!(error.unwrap_err().status(), Status::ERR_NOT_FOUND);
     let second = of_group(Rank::new(1));
     side.core.get(&second, "key", &[], None).unwrap();

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use pmix_proto::{Event, Output};
 use pmix_types::{Info, IntoOwned as _, IofChannel, Measure, Proc, Status};
 
-use crate::Question;
+use crate::group::Question;
 
 /// A piece of forwarded output.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,13 +2,16 @@
 //! Sending, without a deadlock with a server that waits for its own messages to be read.
 
 use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::SendFlags;
 
-use super::{Shared, lock};
+use super::state::gone;
+use super::{Patience, Shared, has_passed, lock};
 use crate::Error;
+use crate::socket::Socket;
 
 /// The kind of a sending thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,38 +22,53 @@ pub(super) enum Sender {
 }
 
 /// The time after which a thread that waits to send checks if another thread still reads.
-const ROOM_TIME: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 20_000_000,
-};
+const ROOM_TIME: Duration = Duration::from_millis(20);
 
 impl Shared {
     /// Sends all messages in the order in which they were packed. One thread sends at a time. The thread that reads
-    /// returns if another one sends.
-    pub(super) fn transmit(&self, sender: Sender) -> Result<(), Error> {
+    /// returns if another one sends. Returns `false` if the server does not read them until `end`; the rest of a
+    /// partial message is sent first the next time.
+    pub(super) fn transmit(&self, sender: Sender, end: Option<Instant>) -> Result<bool, Error> {
         let mut state = lock(&self.state);
         while state.is_sent {
             if sender == Sender::Reader {
-                return Ok(());
+                return Ok(true);
             }
             state.num_senders += 1;
-            state = { self.sent.wait(state) }.unwrap_or_else(PoisonError::into_inner);
+            state = match end {
+                None => { self.sent.wait(state) }.unwrap_or_else(PoisonError::into_inner),
+                Some(end) => {
+                    let left = end.saturating_duration_since(Instant::now());
+                    let woken = self.sent.wait_timeout(state, left);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
             state.num_senders -= 1;
+            if state.is_sent && has_passed(end) {
+                return Ok(false);
+            }
         }
-        let mut outcome = state.broken.clone().map_or(Ok(()), Err);
+        let mut outcome = state.broken.clone().map_or(Ok(true), Err);
         state.is_sent = true;
-        while outcome.is_ok()
-            && let Some(bytes) = state.core.poll_transmit()
-        {
+        while outcome == Ok(true) {
+            let next = state.unsent.take();
+            let next = next.or_else(|| state.core.poll_transmit().map(|bytes| (bytes, 0)));
+            let Some((bytes, mut num_sent)) = next else {
+                break;
+            };
             // No lock is held while the socket is full: the server may first wait for its own messages to be read, and
             // that needs the lock.
             drop(state);
-            outcome = self.send(&bytes, sender);
+            outcome = self.send(&bytes, &mut num_sent, sender, end);
             state = lock(&self.state);
-            if let Err(error) = &outcome {
-                state.broken = Some(error.clone());
-                // Messages from the server can still be read; then the stream ends.
-                let _ = self.socket.shutdown();
+            match &outcome {
+                Ok(true) => {}
+                Ok(false) => state.unsent = Some((bytes, num_sent)),
+                Err(error) => {
+                    state.broken = Some(error.clone());
+                    // Messages from the server can still be read; then the stream ends.
+                    self.shutdown();
+                }
             }
         }
         state.is_sent = false;
@@ -60,14 +78,24 @@ impl Shared {
         outcome
     }
 
-    fn send(&self, bytes: &[u8], sender: Sender) -> Result<(), Error> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
+    /// Sends a message from the byte `num_sent` on. Returns `false` if the server does not read all of it until `end`.
+    fn send(
+        &self,
+        bytes: &[u8],
+        num_sent: &mut usize,
+        sender: Sender,
+        end: Option<Instant>,
+    ) -> Result<bool, Error> {
+        let socket = self.socket.as_ref().ok_or_else(gone)?;
+        while let Some(rest) = bytes.get(*num_sent..)
+            && !rest.is_empty()
+        {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            match rustix::net::send(&self.socket, rest, flags) {
-                Ok(len) => rest = rest.get(len..).unwrap_or_default(),
+            match rustix::net::send(socket, rest, flags) {
+                Ok(len) => *num_sent += len,
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => self.wait_for_room(sender)?,
+                Err(Errno::AGAIN) if has_passed(end) => return Ok(false),
+                Err(Errno::AGAIN) => self.wait_for_room(socket, sender, end)?,
                 Err(error) => {
                     return Err(Error::lost(
                         "lost the connection to the server",
@@ -76,12 +104,17 @@ impl Shared {
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Waits until the socket accepts more data. A server may stop reading until its own messages are read. So this
     /// thread reads them if no other does.
-    fn wait_for_room(&self, sender: Sender) -> Result<(), Error> {
+    fn wait_for_room(
+        &self,
+        socket: &Socket,
+        sender: Sender,
+        end: Option<Instant>,
+    ) -> Result<(), Error> {
         let is_reader = sender == Sender::Reader;
         let reads = {
             let mut state = lock(&self.state);
@@ -90,20 +123,20 @@ impl Shared {
             }
             is_reader || !std::mem::replace(&mut state.is_read, true)
         };
-        // The next send reports an error of the connection.
-        let _ = match reads {
-            true => {
-                let wanted = PollFlags::IN | PollFlags::OUT;
-                poll(&mut [PollFd::new(&self.socket, wanted)], None)
-            }
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+        let (wanted, left) = match reads {
+            true => (PollFlags::IN | PollFlags::OUT, left),
             // The thread that reads may stop without another thread to wake, so this wait has a limit.
-            false => poll(
-                &mut [PollFd::new(&self.socket, PollFlags::OUT)],
-                Some(&ROOM_TIME),
+            false => (
+                PollFlags::OUT,
+                Some(left.map_or(ROOM_TIME, |left| left.min(ROOM_TIME))),
             ),
         };
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        // The next send reports an error of the connection.
+        let _ = poll(&mut [PollFd::new(socket, wanted)], left.as_ref());
         if reads {
-            self.read(RecvFlags::DONTWAIT);
+            self.read(Patience::None);
         }
         if reads && !is_reader {
             let mut state = lock(&self.state);

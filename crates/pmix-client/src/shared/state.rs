@@ -10,10 +10,10 @@ use crate::Error;
 use crate::core::{Answer, Core, OperationId};
 
 /// The outcome of an operation.
-pub(super) type Outcome = Result<Answer, Error>;
+pub(crate) type Outcome = Result<Answer, Error>;
 
 /// A callback for the outcome of an operation, called on the callback thread.
-pub(super) type Then = Box<dyn FnOnce(Outcome) + Send>;
+pub(crate) type Then = Box<dyn FnOnce(Outcome) + Send>;
 
 /// The state of a client that its lock protects.
 pub(super) struct State {
@@ -27,20 +27,26 @@ pub(super) struct State {
     pub(super) is_sent: bool,
     /// The number of threads that wait for the sending thread.
     pub(super) num_senders: usize,
+    /// A message whose sender has reached its time limit, and the number of its bytes that are sent.
+    pub(super) unsent: Option<(Vec<u8>, usize)>,
+    /// The number of threads that wait for an event.
+    pub(super) num_event_waiters: usize,
     /// `true` once this client closes the connection.
     pub(super) is_closing: bool,
     /// The error after which nothing can be sent.
     pub(super) broken: Option<Error>,
-    /// `true` once the program was notified of the loss of the server.
-    is_lost: bool,
-    /// The number of queued calls for unsolicited input.
-    pub(super) num_told: usize,
+    /// `true` if unsolicited input goes to a listener and is not queued for `Client::next_event`.
+    pub(super) has_listener: bool,
+    /// `true` once the listener was notified of the loss of the server.
+    is_loss_delivered: bool,
+    /// The number of queued calls of the listener.
+    pub(super) num_deliveries: usize,
     /// The next time at which the callback thread checks the time limits of the core.
     pub(super) alarm: Option<Instant>,
 }
 
 /// The waiter of an operation.
-pub(super) enum Slot {
+pub(crate) enum Slot {
     /// A thread, and the condition variable that wakes it once it sleeps.
     Thread(Option<Arc<Condvar>>),
     /// The outcome for a thread that has not seen it yet.
@@ -49,13 +55,15 @@ pub(super) enum Slot {
     Callback(Then),
 }
 
-/// The callbacks to queue once no lock is held.
-pub(super) struct Due {
+/// The callbacks and wake-ups that follow a change of the core, once no lock is held.
+pub(super) struct Effects {
     pub(super) calls: Vec<(Then, Outcome)>,
-    /// The number of new items of unsolicited input.
-    pub(super) num_unasked: usize,
-    /// `true` if the program must be notified of the loss of the server.
+    /// The number of new items of unsolicited input for the listener.
+    pub(super) num_deliveries: usize,
+    /// `true` if the listener must be notified of the loss of the server.
     pub(super) is_lost: bool,
+    /// `true` if threads that wait for an event must check again.
+    pub(super) wakes_event_waiters: bool,
     pub(super) alarm: Option<Instant>,
 }
 
@@ -68,16 +76,19 @@ impl State {
             has_reader: false,
             is_sent: false,
             num_senders: 0,
+            unsent: None,
+            num_event_waiters: 0,
             is_closing: false,
             broken: None,
-            is_lost: false,
-            num_told: 0,
+            has_listener: false,
+            is_loss_delivered: false,
+            num_deliveries: 0,
             alarm: None,
         }
     }
 
     /// Returns the error for new requests, if none are possible.
-    pub(super) fn refused(&self) -> Result<(), Error> {
+    pub(super) fn check_open(&self) -> Result<(), Error> {
         match (&self.broken, self.core.lost()) {
             (Some(error), _) | (None, Some(error)) => Err(error.clone()),
             (None, None) if self.is_closing => Err(gone()),
@@ -85,34 +96,51 @@ impl State {
         }
     }
 
-    /// Wakes the threads whose operations have completed, and returns the due callbacks.
-    pub(super) fn settle(&mut self) -> Due {
+    /// Wakes the threads whose operations have completed. Returns the callbacks and wake-ups for which the lock is free.
+    pub(super) fn settle(&mut self) -> Effects {
+        if !self.has_listener && self.core.num_unasked() > 0 {
+            self.resolve_without_listener();
+        }
         let mut calls = Vec::new();
         while let Some((id, outcome)) = self.core.poll_completed() {
             match self.slots.remove(&id) {
                 Some(Slot::Callback(then)) => calls.push((then, outcome)),
-                Some(Slot::Thread(there)) => {
+                Some(Slot::Thread(sleeper)) => {
                     self.slots.insert(id, Slot::Ended(outcome));
-                    if let Some(there) = there {
-                        there.notify_one();
+                    if let Some(sleeper) = sleeper {
+                        sleeper.notify_one();
                     }
                 }
                 Some(Slot::Ended(_)) | None => {}
             }
         }
-        let num_unasked = self.core.num_unasked().saturating_sub(self.num_told);
-        self.num_told += num_unasked;
-        let is_lost = self.core.lost().is_some() && !self.is_lost;
-        self.is_lost |= is_lost;
+        let (num_unasked, is_lost) = (self.core.num_unasked(), self.core.lost().is_some());
+        let num_deliveries = match self.has_listener {
+            true => num_unasked.saturating_sub(self.num_deliveries),
+            false => 0,
+        };
+        self.num_deliveries += num_deliveries;
+        let delivers_loss = is_lost && self.has_listener && !self.is_loss_delivered;
+        self.is_loss_delivered |= delivers_loss;
         let next = self.core.poll_timeout();
         let alarm = next.filter(|next| self.alarm.is_none_or(|alarm| *next < alarm));
         self.alarm = alarm.or(self.alarm);
-        Due {
+        Effects {
             calls,
-            num_unasked,
-            is_lost: is_lost && !self.is_closing,
+            num_deliveries,
+            is_lost: delivers_loss && !self.is_closing,
+            wakes_event_waiters: self.num_event_waiters > 0 && (num_unasked > 0 || is_lost),
             alarm,
         }
+    }
+
+    /// Resolves questions without a decision and drops output: without a listener the program cannot receive them.
+    fn resolve_without_listener(&mut self) {
+        while let Some((question, _)) = self.core.poll_question() {
+            // The directives of the invitation apply, so an error has no consequence.
+            let _ = self.core.decide(&question, None, Instant::now());
+        }
+        while self.core.poll_output().is_some() {}
     }
 
     /// Removes and returns the outcome of an operation if it has completed.
@@ -130,13 +158,13 @@ impl State {
     /// Returns the condition variable for the thread that waits for an operation.
     pub(super) fn sleeper(&mut self, id: OperationId) -> Option<Arc<Condvar>> {
         match self.slots.get_mut(&id)? {
-            Slot::Thread(there) => Some(Arc::clone(there.get_or_insert_default())),
+            Slot::Thread(sleeper) => Some(Arc::clone(sleeper.get_or_insert_default())),
             Slot::Ended(_) | Slot::Callback(_) => None,
         }
     }
 }
 
-pub(super) fn gone() -> Error {
+pub(crate) fn gone() -> Error {
     Error::lost(
         "lost the connection to the server",
         ErrorKind::UnexpectedEof.into(),

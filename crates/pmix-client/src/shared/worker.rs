@@ -10,10 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, ThreadId};
 use std::time::Instant;
 
-use super::lock;
+use super::{ClientEvent, lock};
 use crate::{Error, ThreadStart};
-
-pub(super) use super::ClientEvent;
 
 /// The stack size of the threads. Callbacks of the program run on the stack and need some of it.
 pub(super) const STACK_BYTES: usize = 512 << 10;
@@ -28,13 +26,13 @@ const MOST_BEFORE_TIMERS: u64 = 64;
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
 /// An entry of the queue.
-enum Due {
+enum Queued {
     Now(Job),
     At(Instant, Job),
 }
 
 /// The program's receiver of unsolicited input.
-type Listener = Box<dyn FnMut(ClientEvent) + Send>;
+pub(super) type Listener = Box<dyn FnMut(ClientEvent) + Send>;
 
 /// Jobs with a time, in the order of their times.
 #[derive(Default)]
@@ -62,7 +60,7 @@ impl Timers {
 }
 
 /// The state that replaces the thread if the program's own loop makes the callbacks.
-pub(super) struct Loop {
+pub(crate) struct Loop {
     /// An eventfd, readable while jobs are queued.
     wake: OwnedFd,
     /// The number of queued jobs.
@@ -73,7 +71,7 @@ pub(super) struct Loop {
 }
 
 impl Loop {
-    pub(super) fn new(wake: OwnedFd) -> Self {
+    pub(crate) fn new(wake: OwnedFd) -> Self {
         Self {
             wake,
             num_queued: AtomicUsize::new(0),
@@ -84,10 +82,10 @@ impl Loop {
 }
 
 /// The callback thread or its replacement.
-pub(super) struct Worker {
-    queue: Mutex<Option<Sender<Due>>>,
+pub(crate) struct Worker {
+    queue: Mutex<Option<Sender<Queued>>>,
     /// The receiving end of the queue until the thread starts, or for good if there is no thread.
-    due: Mutex<Option<Receiver<Due>>>,
+    receiver: Mutex<Option<Receiver<Queued>>>,
     own_loop: Option<Loop>,
     /// The function that the thread calls first.
     thread_start: Option<ThreadStart>,
@@ -97,50 +95,57 @@ pub(super) struct Worker {
 
 /// The listener and its queued input.
 struct Listening {
-    /// `None` during a call.
+    /// `None` during a call, and before the program has set one.
     listener: Option<Listener>,
     waiting: VecDeque<ClientEvent>,
 }
 
 /// A guard that puts the listener back when it is dropped, even after a panic.
-struct Called<'w> {
+struct ListenerCall<'w> {
     worker: &'w Worker,
     listener: Option<Listener>,
 }
 
-impl Drop for Called<'_> {
+impl Drop for ListenerCall<'_> {
     fn drop(&mut self) {
-        lock(&self.worker.listener).listener = self.listener.take();
+        let mut listening = lock(&self.worker.listener);
+        // The listener may have replaced itself during the call.
+        if listening.listener.is_none() {
+            listening.listener = self.listener.take();
+        }
     }
 }
 
 impl Worker {
-    pub(super) fn new(
-        listener: Listener,
-        own_loop: Option<Loop>,
-        thread_start: Option<ThreadStart>,
-    ) -> Arc<Self> {
+    pub(super) fn new(own_loop: Option<Loop>, thread_start: Option<ThreadStart>) -> Arc<Self> {
         let (sender, receiver) = mpsc::channel();
         Arc::new(Self {
             queue: Mutex::new(Some(sender)),
-            due: Mutex::new(Some(receiver)),
+            receiver: Mutex::new(Some(receiver)),
             own_loop,
             thread_start,
             thread: Mutex::new(None),
             listener: Mutex::new(Listening {
-                listener: Some(listener),
+                listener: None,
                 waiting: VecDeque::new(),
             }),
         })
     }
 
+    /// Replaces the listener.
+    pub(super) fn set_listener(&self, listener: Listener) {
+        let last = lock(&self.listener).listener.replace(listener);
+        // The last listener may hold objects of the program, so it is dropped without the lock.
+        drop(last);
+    }
+
     /// Starts the thread if it does not run yet.
-    pub(super) fn begin(&self) -> Result<(), Error> {
+    pub(crate) fn begin(&self) -> Result<(), Error> {
         if self.own_loop.is_some() {
             return Ok(());
         }
-        let mut due = lock(&self.due);
-        let Some(receiver) = due.take() else {
+        let mut unstarted = lock(&self.receiver);
+        let Some(receiver) = unstarted.take() else {
             return Ok(());
         };
         let named = thread::Builder::new().name("pmix-callbacks".to_owned());
@@ -163,7 +168,7 @@ impl Worker {
                 Ok(())
             }
             Err(error) => {
-                *due = lock(&handed).take();
+                *unstarted = lock(&handed).take();
                 Err(Error::no_thread(
                     "cannot start a thread for callbacks",
                     error,
@@ -173,25 +178,25 @@ impl Worker {
     }
 
     /// Queues a job. Returns `false` if the thread has ended.
-    pub(super) fn post(&self, job: Job) -> bool {
-        self.send(Due::Now(job))
+    pub(crate) fn post(&self, job: Job) -> bool {
+        self.send(Queued::Now(job))
     }
 
     /// Queues a job for a time. Returns `false` if the thread has ended.
-    pub(super) fn post_at(&self, time: Instant, job: Job) -> bool {
-        self.send(Due::At(time, job))
+    pub(crate) fn post_at(&self, time: Instant, job: Job) -> bool {
+        self.send(Queued::At(time, job))
     }
 
-    fn send(&self, due: Due) -> bool {
+    fn send(&self, queued: Queued) -> bool {
         let queue = lock(&self.queue);
         // The thread runs as long as the sending end exists.
         let refused = match queue.as_ref() {
             Some(queue) => {
                 // The job is counted first, since the program's loop may take it as soon as it is queued.
                 self.count(|num_queued| num_queued.fetch_add(1, Ordering::AcqRel));
-                queue.send(due).err().map(|refused| refused.0)
+                queue.send(queued).err().map(|refused| refused.0)
             }
-            None => Some(due),
+            None => Some(queued),
         };
         drop(queue);
         self.wake();
@@ -208,7 +213,7 @@ impl Worker {
     }
 
     /// Wakes the program's own loop, so that it makes callbacks and gets the next time.
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         if let Some(own_loop) = &self.own_loop {
             // The write fails if the counter is full; the descriptor is readable then as well.
             let _ = rustix::io::write(&own_loop.wake, &1_u64.to_ne_bytes());
@@ -216,7 +221,7 @@ impl Worker {
     }
 
     /// Makes the due callbacks if there is no thread for them. Returns the time of the next timer.
-    pub(super) fn drive(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn drive(&self, now: Instant) -> Option<Instant> {
         let own_loop = self.own_loop.as_ref()?;
         // The limit returns control to the program even if the server sends without end or a job queues itself again.
         let most = own_loop.num_queued.load(Ordering::Acquire).min(MOST_CALLS);
@@ -233,17 +238,17 @@ impl Worker {
         lock(&own_loop.by).push(own);
         loop {
             // Queued jobs precede timers, since a reply among them may make a timeout obsolete.
-            let come = match num_left {
+            let next = match num_left {
                 0 => None,
-                _ => lock(&self.due).as_ref().map(Receiver::try_recv),
+                _ => lock(&self.receiver).as_ref().map(Receiver::try_recv),
             };
-            if let Some(Ok(_)) = come {
+            if let Some(Ok(_)) = next {
                 num_left -= 1;
                 self.count(|num_queued| num_queued.fetch_sub(1, Ordering::AcqRel));
             }
-            let job = match come {
-                Some(Ok(Due::Now(job))) => job,
-                Some(Ok(Due::At(time, job))) => {
+            let job = match next {
+                Some(Ok(Queued::Now(job))) => job,
+                Some(Ok(Queued::At(time, job))) => {
                     lock(&own_loop.timers).add(time, job);
                     continue;
                 }
@@ -267,7 +272,7 @@ impl Worker {
     }
 
     /// Returns `true` if the caller is in a callback.
-    pub(super) fn is_current(&self) -> bool {
+    pub(crate) fn is_current(&self) -> bool {
         let own = thread::current().id();
         match &self.own_loop {
             Some(own_loop) => lock(&own_loop.by).contains(&own),
@@ -280,7 +285,7 @@ impl Worker {
 
     /// Calls the listener on the current thread. If the listener is in a call, possibly on this thread, the event is
     /// queued until it returns.
-    pub(super) fn tell(&self, event: ClientEvent) {
+    pub(super) fn deliver(&self, event: ClientEvent) {
         lock(&self.listener).waiting.push_back(event);
         loop {
             let (event, listener) = {
@@ -293,7 +298,7 @@ impl Worker {
                 };
                 (event, listening.listener.take())
             };
-            let mut called = Called {
+            let mut called = ListenerCall {
                 worker: self,
                 listener,
             };
@@ -310,11 +315,11 @@ impl Worker {
             return;
         }
         let worker = Arc::clone(self);
-        self.post(Box::new(move || worker.tell(event)));
+        self.post(Box::new(move || worker.deliver(event)));
     }
 
     /// Runs all queued calls and ends the thread.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         // No further job can be queued from here on.
         drop(lock(&self.queue).take());
         self.call_back(Instant::now(), usize::MAX);
@@ -323,7 +328,7 @@ impl Worker {
             let timers = std::mem::take(&mut *lock(&own_loop.timers));
             drop(timers);
         }
-        drop(lock(&self.due).take());
+        drop(lock(&self.receiver).take());
         let thread = lock(&self.thread).take();
         if let Some(thread) = thread
             && thread.thread().id() != thread::current().id()
@@ -334,17 +339,17 @@ impl Worker {
     }
 }
 
-fn run(due: &Receiver<Due>) {
+fn run(receiver: &Receiver<Queued>) {
     let mut timers = Timers::default();
     let mut num_calls = 0_u64;
     loop {
         let left = { timers.next() }.map(|time| time.saturating_duration_since(Instant::now()));
-        let come = match left {
-            Some(left) => due.recv_timeout(left),
-            None => due.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        let next = match left {
+            Some(left) => receiver.recv_timeout(left),
+            None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
-        match come {
-            Ok(Due::Now(job)) => {
+        match next {
+            Ok(Queued::Now(job)) => {
                 call(job);
                 // A queue that is never empty must not delay timers without end.
                 num_calls += 1;
@@ -354,7 +359,7 @@ fn run(due: &Receiver<Due>) {
                     call(job);
                 }
             }
-            Ok(Due::At(time, job)) => timers.add(time, job),
+            Ok(Queued::At(time, job)) => timers.add(time, job),
             Err(RecvTimeoutError::Timeout) => {
                 if let Some(job) = timers.take(Instant::now()) {
                     call(job);

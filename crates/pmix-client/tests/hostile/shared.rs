@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
-use pmix_client::{Ask, SharedClient};
+use pmix_client::driver::Driver;
+use pmix_client::{Call, Client, Settings};
 use pmix_proto::{Event, Tag, reply};
-use pmix_types::{Info, Proc, Rank, Scope, Status, Text, keys};
+use pmix_types::{Info, Proc, Rank, Scope, Status, keys};
 
 use super::{LIMIT, Peer, server};
 
@@ -53,21 +54,14 @@ fn finalize_completes_the_callbacks_that_got_no_reply() {
         let told = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&told);
         in_time(move || {
-            let init = if is_driven {
-                SharedClient::init_driven
-            } else {
-                SharedClient::init
-            };
-            let client = init(settings, Box::new(|_| {}) as Box<dyn FnMut(_) + Send>).unwrap();
+            let client = begin(settings, is_driven);
             for _ in 0..CALLS {
                 let count = Arc::clone(&count);
                 let then = move |outcome: Result<(), _>| {
                     assert!(outcome.is_err());
                     count.fetch_add(1, Ordering::Relaxed);
                 };
-                client
-                    .start(Ask::fence(Vec::new(), Vec::new()), then)
-                    .unwrap();
+                client.fence([], []).start(then).unwrap();
             }
             client.finalize().unwrap();
         });
@@ -87,25 +81,22 @@ fn a_listener_can_finalize_and_still_receives_the_queued_events() {
         });
         let heard = in_time(move || {
             let heard = Arc::new(AtomicUsize::new(0));
-            let own = Arc::new(OnceLock::<SharedClient>::new());
+            let own = Arc::new(OnceLock::<Client>::new());
             let (count, finalized) = (Arc::clone(&heard), Arc::clone(&own));
             let listener = move |_| {
                 if count.fetch_add(1, Ordering::Relaxed) == 0 {
                     finalized.wait().finalize().unwrap();
                 }
             };
-            let client = match is_driven {
-                true => SharedClient::init_driven(settings, listener),
-                false => SharedClient::init(settings, listener),
-            };
-            let client = client.unwrap();
+            let client = begin(settings, is_driven);
+            client.set_listener(listener);
             let _ = own.set(client.clone());
-            client.wait(Ask::fence(Vec::new(), Vec::new())).unwrap();
+            client.fence([], []).wait().unwrap();
             client.listen().unwrap();
             // All events precede the reply to finalize.
             let end = Instant::now() + LIMIT;
             while heard.load(Ordering::Relaxed) < 50 && Instant::now() < end {
-                client.drive(Instant::now());
+                drive(&client);
                 std::thread::sleep(Duration::from_millis(1));
             }
             heard.load(Ordering::Relaxed)
@@ -125,15 +116,11 @@ fn finalize_in_another_thread_completes_a_waiting_group_join() {
             }
         });
         in_time(move || {
-            let client = match is_driven {
-                true => SharedClient::init_driven(settings, |_| {}),
-                false => SharedClient::init(settings, |_| {}),
-            };
-            let client = client.unwrap();
+            let client = begin(settings, is_driven);
             let waiting = client.clone();
             let waits = std::thread::spawn(move || {
                 let leader = Proc::new("job", Rank::new(1));
-                waiting.group_join(&Text::from("g"), &leader, &[])
+                waiting.group_join("g", &leader, &[]).wait()
             });
             std::thread::sleep(Duration::from_millis(200));
             client.finalize().unwrap();
@@ -163,9 +150,8 @@ fn a_concurrent_commit_does_not_report_refused_puts_as_stored() {
             while peer.next().is_some() {}
         });
         in_time(move || {
-            let client = SharedClient::init(settings, |_| {}).unwrap();
-            let put = Info::new("of both", 1_u32);
-            client.put(Scope::GLOBAL, put).unwrap();
+            let client = Client::init(settings).unwrap();
+            client.put(Scope::GLOBAL, "of both", 1_u32).unwrap();
             let commit = || {
                 let (own, (done, is_done)) = (client.clone(), mpsc::channel());
                 std::thread::spawn(move || {
@@ -197,7 +183,7 @@ fn two_threads_that_drove_at_once_can_both_wait_afterwards() {
         }
     });
     in_time(move || {
-        let client = SharedClient::init_driven(settings, |_| {}).unwrap();
+        let client = begin(settings, true);
         // Each thread is in a callback until it is released; the first is released first.
         let drive = || {
             let (entered, is_in) = mpsc::channel();
@@ -208,18 +194,17 @@ fn two_threads_that_drove_at_once_can_both_wait_afterwards() {
                 entered.send(()).unwrap();
                 leaves.recv().unwrap();
             };
-            let ask = Ask::fence(Vec::new(), Vec::new());
-            client.start(ask, then).unwrap();
+            client.fence([], []).start(then).unwrap();
             let thread = std::thread::spawn(move || {
                 let mut is_out = false;
                 while !is_out {
-                    own.drive(Instant::now());
+                    drive(&own);
                     is_out = is_in.try_recv().is_ok();
                 }
                 ends.recv().unwrap();
                 let limit = Info::new(keys::TIMEOUT, 1_u32);
                 let leader = Proc::new("job", Rank::new(1));
-                own.group_join(&Text::from("g"), &leader, &[limit])
+                own.group_join("g", &leader, &[limit]).wait()
             });
             (thread, leave, end)
         };
@@ -239,6 +224,19 @@ fn two_threads_that_drove_at_once_can_both_wait_afterwards() {
         client.finalize().unwrap();
     });
     server.join().unwrap();
+}
+
+/// Connects with threads, or for a loop of the program.
+fn begin(settings: Settings, is_driven: bool) -> Client {
+    match is_driven {
+        true => Driver::init(settings).unwrap().client().clone(),
+        false => Client::init(settings).unwrap(),
+    }
+}
+
+/// Does the work of the program's loop, if the client has one.
+fn drive(client: &Client) {
+    Driver::of(client).map(|driver| driver.drive(Instant::now()));
 }
 
 /// Returns an event that is long on the wire.
@@ -272,37 +270,34 @@ fn a_server_that_waits_for_its_answers_to_be_read_gets_a_long_request() {
             let listener = move |_| {
                 count.fetch_add(1, Ordering::Relaxed);
             };
-            let client = match is_driven {
-                true => SharedClient::init_driven(settings, listener),
-                false => SharedClient::init(settings, listener),
-            };
-            let client = client.unwrap();
+            let client = begin(settings, is_driven);
+            client.set_listener(listener);
             let (sender, fenced) = mpsc::channel();
-            let fence = Ask::fence(Vec::new(), Vec::new());
             let waits = match is_driven {
                 // Only the request itself can read.
                 true => {
                     client
-                        .start(fence, move |ended| sender.send(ended).unwrap())
+                        .fence([], [])
+                        .start(move |ended| sender.send(ended).unwrap())
                         .unwrap();
                     None
                 }
                 false => {
                     let waiting = client.clone();
-                    let waits = move || sender.send(waiting.wait(fence)).unwrap();
+                    let waits = move || sender.send(waiting.fence([], []).wait()).unwrap();
                     Some(std::thread::spawn(waits))
                 }
             };
             std::thread::sleep(Duration::from_millis(200));
             let data = Info::new("data", "y".repeat(LONG << 20));
-            client.wait(Ask::publish(vec![data])).unwrap();
+            client.publish(vec![data]).wait().unwrap();
             let end = Instant::now() + LIMIT;
             while heard.load(Ordering::Relaxed) < LONG && Instant::now() < end {
-                client.drive(Instant::now());
+                drive(&client);
                 std::thread::sleep(Duration::from_millis(1));
             }
             let ended = loop {
-                client.drive(Instant::now());
+                drive(&client);
                 if let Ok(ended) = fenced.try_recv() {
                     break ended;
                 }
@@ -330,13 +325,13 @@ fn events_dropped_for_a_slow_listener_are_counted() {
         let heard = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&heard);
         let (release, released) = mpsc::channel::<()>();
-        let client = SharedClient::init(settings, move |_| {
+        let client = Client::init(settings).unwrap();
+        client.set_listener(move |_| {
             if count.fetch_add(1, Ordering::Relaxed) == 0 {
                 released.recv().unwrap();
             }
         });
-        let client = client.unwrap();
-        client.wait(Ask::fence(Vec::new(), Vec::new())).unwrap();
+        client.fence([], []).wait().unwrap();
         let lost = client.num_lost_events();
         release.send(()).unwrap();
         client.finalize().unwrap();
@@ -348,7 +343,7 @@ fn events_dropped_for_a_slow_listener_are_counted() {
 }
 
 /// An object that calls the client when it is dropped, as the objects of a program in a callback may.
-struct Caller(SharedClient);
+struct Caller(Client);
 
 impl Drop for Caller {
     fn drop(&mut self) {
@@ -361,19 +356,15 @@ fn a_callback_that_is_never_called_is_dropped_without_a_lock() {
     for is_driven in [false, true] {
         let (settings, server) = server(|peer| answer_the_last(peer, 0));
         in_time(move || {
-            let client = match is_driven {
-                true => SharedClient::init_driven(settings, |_| {}),
-                false => SharedClient::init(settings, |_| {}),
-            };
-            let client = client.unwrap();
-            let start = |ask| {
+            let client = begin(settings, is_driven);
+            let start = |call: Call<'_>| {
                 let caller = Caller(client.clone());
-                client.start(ask, move |_: Result<(), _>| drop(caller))
+                call.start(move |_| drop(caller))
             };
             let long = Info::new("x".repeat(1 << 10), true);
-            assert!(start(Ask::publish(vec![long])).is_err(), "too long a key");
+            assert!(start(client.publish([long])).is_err(), "too long a key");
             client.finalize().unwrap();
-            assert!(start(Ask::fence(Vec::new(), Vec::new())).is_err());
+            assert!(start(client.fence([], [])).is_err());
         });
         server.join().unwrap();
     }

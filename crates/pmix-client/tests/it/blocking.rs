@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bfrops::{Encoder, Layout, wire_type};
-use pmix_client::{Client, Error, Fence, Settings, Uri};
+use pmix_client::{Client, Error, Settings, Uri};
 use pmix_proto::{Command, Event, Header, Hello, Inbox, PeerForm, Request, Tag, Welcome, reply};
 use pmix_types::{DataArray, Info, Kval, Proc, Rank, Scope, Status, Value, keys};
 
@@ -174,17 +174,29 @@ fn a_process_puts_commits_fences_gets_and_leaves() {
         Request::Finalize => done(form),
         other => panic!("{other:?}"),
     });
-    let mut client = client(uri, LIMIT).unwrap();
-    assert_eq!(client.get_of_job(keys::JOB_SIZE), Ok(Value::Uint32(2)));
+    let client = client(uri, LIMIT).unwrap();
+    assert_eq!(
+        client.get_of_job(keys::JOB_SIZE).wait(),
+        Ok(Value::Uint32(2))
+    );
     client.commit().unwrap();
     client.put(Scope::GLOBAL, "card", "ib0").unwrap();
     client.commit().unwrap();
-    client.fence(&Fence::new().collect()).unwrap();
+    client
+        .fence([], [Info::new(keys::COLLECT_DATA, true)])
+        .wait()
+        .unwrap();
     let own = client.proc().clone();
-    assert_eq!(client.get(&own, "card", &[]), Ok(Value::from("ib0")));
-    assert_eq!(client.get(&peer(), "card", &[]), Ok(Value::from("ib1")));
+    assert_eq!(client.get(&own, "card", &[]).wait(), Ok(Value::from("ib0")));
+    assert_eq!(
+        client.get(&peer(), "card", &[]).wait(),
+        Ok(Value::from("ib1"))
+    );
     // The first reply had all data of the process.
-    assert_eq!(client.get(&peer(), "port", &[]), Ok(Value::Uint32(9)));
+    assert_eq!(
+        client.get(&peer(), "port", &[]).wait(),
+        Ok(Value::Uint32(9))
+    );
     client.finalize().unwrap();
     let expected = [
         Command::REQ,
@@ -221,15 +233,16 @@ fn a_reserved_key_is_asked_at_once_and_only_if_that_is_wanted() {
         }
         other => panic!("{other:?}"),
     });
-    let mut client = client(uri, LIMIT).unwrap();
+    let client = client(uri, LIMIT).unwrap();
     let optional = [Info::new(keys::OPTIONAL, Value::Bool(true))];
     let error = client
         .get(&peer(), keys::LOCAL_RANK, &optional)
+        .wait()
         .unwrap_err();
     assert_eq!(error.status(), Status::ERR_NOT_FOUND);
     for _ in 0..2 {
         assert_eq!(
-            client.get(&peer(), keys::LOCAL_RANK, &[]),
+            client.get(&peer(), keys::LOCAL_RANK, &[]).wait(),
             Ok(Value::Uint16(1))
         );
     }
@@ -238,11 +251,14 @@ fn a_reserved_key_is_asked_at_once_and_only_if_that_is_wanted() {
         Info::new(keys::HOSTNAME, "n7"),
     ];
     for _ in 0..2 {
-        let peers = client.get(&peer(), keys::LOCAL_PEERS, &of_node);
+        let peers = client.get(&peer(), keys::LOCAL_PEERS, &of_node).wait();
         assert_eq!(peers, Ok(Value::from("4,5")));
     }
     let nobody = Proc::new("job", Rank::new(9));
-    let error = client.get(&nobody, keys::LOCAL_RANK, &[]).unwrap_err();
+    let error = client
+        .get(&nobody, keys::LOCAL_RANK, &[])
+        .wait()
+        .unwrap_err();
     assert_eq!(error.status(), Status::ERR_NOT_FOUND);
     drop(client);
     let asked = server.join().unwrap();
@@ -260,10 +276,10 @@ fn a_refresh_asks_again() {
         }
         other => panic!("{other:?}"),
     });
-    let mut client = client(uri, LIMIT).unwrap();
+    let client = client(uri, LIMIT).unwrap();
     let refresh = [Info::new(keys::GET_REFRESH_CACHE, Value::Bool(true))];
     for (infos, expected) in [(&[][..], 1), (&[], 1), (&refresh, 2), (&[], 2)] {
-        let value = client.get(&peer(), "times", infos);
+        let value = client.get(&peer(), "times", infos).wait();
         assert_eq!(value, Ok(Value::Uint32(expected)));
     }
     drop(client);
@@ -292,8 +308,8 @@ fn events_that_come_during_a_call_are_kept() {
         Request::Finalize => done(form),
         other => panic!("{other:?}"),
     });
-    let mut client = client(uri, LIMIT).unwrap();
-    client.register_events(&[], &[]).unwrap();
+    let client = client(uri, LIMIT).unwrap();
+    client.register_events([], &[]).wait().unwrap();
     assert_eq!(client.next_event(LIMIT), Ok(Some(event)));
     assert_eq!(client.next_event(Duration::from_millis(1)), Ok(None));
     client.deregister_events(&[]).unwrap();
@@ -308,8 +324,8 @@ fn a_server_that_does_not_answer_costs_the_time_limit_and_no_more() {
         Request::Finalize => done(form),
         _ => Answer::Nothing,
     });
-    let mut client = client(uri, Duration::from_millis(200)).unwrap();
-    let error = client.fence(&Fence::new()).unwrap_err();
+    let client = client(uri, Duration::from_millis(200)).unwrap();
+    let error = client.fence([], []).wait().unwrap_err();
     assert_eq!(error.status(), Status::ERR_TIMEOUT);
     // The connection remains usable.
     client.finalize().unwrap();
@@ -332,8 +348,8 @@ fn the_reply_to_what_was_given_up_is_nobodys() {
         }
         other => panic!("{other:?}"),
     });
-    let mut client = client(uri, Duration::from_millis(100)).unwrap();
-    let error = client.fence(&Fence::new()).unwrap_err();
+    let client = client(uri, Duration::from_millis(100)).unwrap();
+    let error = client.fence([], []).wait().unwrap_err();
     assert_eq!(error.status(), Status::ERR_TIMEOUT);
     client.finalize().unwrap();
     assert_eq!(server.join().unwrap().len(), 3);
@@ -345,11 +361,11 @@ fn a_server_that_goes_away_is_lost_at_once() {
         Request::JobInfo => job_info(form.layout),
         _ => Answer::Close,
     });
-    let mut client = client(uri, LIMIT).unwrap();
-    let error = client.fence(&Fence::new()).unwrap_err();
+    let client = client(uri, LIMIT).unwrap();
+    let error = client.fence([], []).wait().unwrap_err();
     assert_eq!(error.status(), Status::ERR_UNREACH);
     server.join().unwrap();
-    let error = client.fence(&Fence::new()).unwrap_err();
+    let error = client.fence([], []).wait().unwrap_err();
     assert_eq!(error.status(), Status::ERR_UNREACH);
 }
 
@@ -369,14 +385,14 @@ fn a_server_that_is_not_there_or_closes_refuses() {
 #[test]
 fn reserved_keys_are_put_but_no_empty_ones_and_not_for_a_scope_that_is_none() {
     let (uri, server) = server(|form, _| job_info(form.layout));
-    let mut client = client(uri, LIMIT).unwrap();
+    let client = client(uri, LIMIT).unwrap();
     for (scope, key) in [(Scope::GLOBAL, ""), (Scope::UNDEF, "mine")] {
         let error = client.put(scope, key, 1_u32).unwrap_err();
         assert_eq!(error.status(), Status::ERR_BAD_PARAM, "{key}");
     }
     client.put(Scope::GLOBAL, keys::HOSTNAME, "n1").unwrap();
     let own = client.proc().clone();
-    let found = client.get(&own, keys::HOSTNAME, &[]).unwrap();
+    let found = client.get(&own, keys::HOSTNAME, &[]).wait().unwrap();
     assert_eq!(found, Value::from("n1"));
     drop(client);
     server.join().unwrap();
@@ -409,9 +425,9 @@ fn what_came_before_a_join_is_about_an_earlier_group() {
         Request::Finalize => done(form),
         other => panic!("{other:?}"),
     });
-    let mut client = client(uri, LIMIT).unwrap();
+    let client = client(uri, LIMIT).unwrap();
     let second = [Info::new(keys::TIMEOUT, 1_u32)];
-    let joined = client.group_join("g", &peer(), &second);
+    let joined = client.group_join("g", &peer(), &second).wait();
     let status = joined.map_err(|error| error.status());
     assert_eq!(status, Err(Status::ERR_TIMEOUT));
     for _ in 0..2 {

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use pmix_client::{Answer, Ask, Client, Core, Fence, Settings, SharedClient};
+use pmix_client::driver::{self, Answer, Ask, Core, Driver};
+use pmix_client::{Client, Settings};
 use pmix_types::{DataRange, Info, Proc, Query, Rank, Scope, Status, Value, keys};
 
 /// A limit beyond every call of these tests, so that a call that hangs fails its test.
@@ -24,7 +25,7 @@ fn number(value: &Value<'_>) -> u32 {
 
 #[test]
 fn the_job_of_a_singleton_has_one_process() {
-    let mut client = Client::init(settings()).unwrap();
+    let client = Client::init(settings()).unwrap();
     assert!(client.is_singleton());
     let own = client.proc().clone();
     let name = own.nspace.to_string();
@@ -40,7 +41,7 @@ fn the_job_of_a_singleton_has_one_process() {
         keys::NODE_SIZE,
         keys::MAX_PROCS,
     ] {
-        assert_eq!(number(&client.get_of_job(key).unwrap()), 1, "{key}");
+        assert_eq!(number(&client.get_of_job(key).wait().unwrap()), 1, "{key}");
     }
     for key in [
         keys::LOCAL_RANK,
@@ -48,58 +49,79 @@ fn the_job_of_a_singleton_has_one_process() {
         keys::APPNUM,
         keys::GLOBAL_RANK,
     ] {
-        assert_eq!(number(&client.get(&own, key, &[]).unwrap()), 0, "{key}");
+        assert_eq!(
+            number(&client.get(&own, key, &[]).wait().unwrap()),
+            0,
+            "{key}"
+        );
     }
     assert_eq!(
-        client.get_of_job(keys::LOCAL_PEERS).unwrap(),
+        client.get_of_job(keys::LOCAL_PEERS).wait().unwrap(),
         Value::from("0")
     );
-    assert_eq!(client.get_of_job(keys::JOBID).unwrap(), Value::from(name));
-    let error = client.get_of_job(keys::UNIV_SIZE).unwrap_err();
+    assert_eq!(
+        client.get_of_job(keys::JOBID).wait().unwrap(),
+        Value::from(name)
+    );
+    let error = client.get_of_job(keys::UNIV_SIZE).wait().unwrap_err();
     assert_eq!(error.status(), Status::ERR_NOT_FOUND);
     client.finalize().unwrap();
 }
 
 #[test]
 fn a_singleton_serves_itself_and_nothing_else() {
-    let mut client = Client::init(settings()).unwrap();
+    let client = Client::init(settings()).unwrap();
     let (own, job) = (client.proc().clone(), client.job());
     let other = Proc::new(own.nspace.clone(), Rank::new(1));
     client.put(Scope::GLOBAL, "card", "ib0:17").unwrap();
     client.commit().unwrap();
     client.commit().unwrap();
-    client.fence(&Fence::new().collect()).unwrap();
+    client
+        .fence([], [Info::new(keys::COLLECT_DATA, true)])
+        .wait()
+        .unwrap();
     assert_eq!(
-        client.get(&own, "card", &[]).unwrap(),
+        client.get(&own, "card", &[]).wait().unwrap(),
         Value::from("ib0:17")
     );
-    client.connect(std::slice::from_ref(&own), &[]).unwrap();
-    client.disconnect(&[job], &[]).unwrap();
     client
-        .register_events(&[Status::from_raw(-3100)], &[])
+        .connect(std::slice::from_ref(&own), &[])
+        .wait()
+        .unwrap();
+    client.disconnect(&[job], &[]).wait().unwrap();
+    client
+        .register_events([Status::from_raw(-3100)], &[])
+        .wait()
         .unwrap();
     client
         .deregister_events(&[Status::from_raw(-3100)])
         .unwrap();
     let code = Status::from_raw(-3100);
-    client.notify(code, DataRange::PROC_LOCAL, &[]).unwrap();
-    client.notify(code, DataRange::NAMESPACE, &[]).unwrap();
+    client
+        .notify(code, DataRange::PROC_LOCAL, &[])
+        .wait()
+        .unwrap();
+    client
+        .notify(code, DataRange::NAMESPACE, &[])
+        .wait()
+        .unwrap();
     assert_eq!(client.next_event(Duration::from_millis(10)).unwrap(), None);
 
     let unreachable = [
-        client.fence(&Fence::new().of([own.clone(), other.clone()])),
-        client.connect(&[own.clone(), other], &[]),
-        client.notify(code, DataRange::LOCAL, &[]),
-        client.notify(code, DataRange::CUSTOM, &[]),
-        client.publish(&[Info::new("published", 1_u32)]),
-        client.lookup(&["published"], &[]).map(drop),
-        client.unpublish(&["published"], &[]),
-        client.abort(1, "ended by itself", &[]),
+        client.fence([own.clone(), other.clone()], []).wait(),
+        client.connect(&[own.clone(), other], &[]).wait(),
+        client.notify(code, DataRange::LOCAL, &[]).wait(),
+        client.notify(code, DataRange::CUSTOM, &[]).wait(),
+        client.publish(&[Info::new("published", 1_u32)]).wait(),
+        client.lookup(["published"], &[]).wait().map(drop),
+        client.unpublish(["published"], []).wait(),
+        client.abort(1, "ended by itself", &[]).wait(),
         client.heartbeat(),
         client
             .group_construct("group", std::slice::from_ref(&own), &[])
+            .wait()
             .map(drop),
-        client.group_invite("group", &[own], &[]).map(drop),
+        client.group_invite("group", &[own], &[]).wait().map(drop),
     ];
     for (place, outcome) in unreachable.into_iter().enumerate() {
         let error = outcome.unwrap_err();
@@ -117,18 +139,17 @@ type Collective = fn(Vec<Proc<'static>>, Vec<Info<'static>>) -> Ask<'static, ()>
 
 #[test]
 fn a_singleton_refuses_a_required_directive_that_it_does_not_obey() {
-    let client = SharedClient::init(settings(), |_| {}).unwrap();
+    let client = Client::init(settings()).unwrap();
     let job = || vec![client.job()];
     let calls: [(Collective, bool); 3] = [
         (Ask::fence, true),
         (Ask::connect, false),
         (Ask::disconnect, false),
     ];
-    for (place, (call, collects)) in calls.into_iter().enumerate() {
+    for (place, (collective, collects)) in calls.into_iter().enumerate() {
         let status_of = |infos| {
-            client
-                .wait(call(job(), infos))
-                .map_err(|error| error.status())
+            let call = driver::call(&client, collective(job(), infos));
+            call.wait().map_err(|error| error.status())
         };
         let unknown = Info::new("color", true);
         assert_eq!(status_of(vec![unknown.clone()]), Ok(()), "{place}");
@@ -147,10 +168,9 @@ fn a_singleton_refuses_a_required_directive_that_it_does_not_obey() {
 fn a_client_that_has_ended_refuses_jobs() {
     for is_driven in [false, true] {
         let client = match is_driven {
-            true => SharedClient::init_driven(settings(), |_| {}),
-            false => SharedClient::init(settings(), |_| {}),
+            true => Driver::init(settings()).unwrap().client().clone(),
+            false => Client::init(settings()).unwrap(),
         };
-        let client = client.unwrap();
         client.finalize().unwrap();
         client.later(|| {}).unwrap_err();
         client.later_at(Instant::now(), || {}).unwrap_err();
@@ -159,50 +179,49 @@ fn a_client_that_has_ended_refuses_jobs() {
 
 #[test]
 fn a_job_that_queues_itself_again_does_not_keep_the_loop_of_the_program() {
-    fn again(client: SharedClient, count: Arc<AtomicUsize>) {
+    fn again(client: Client, count: Arc<AtomicUsize>) {
         count.fetch_add(1, Ordering::Relaxed);
         let next = client.clone();
         let _ = client.later(move || again(next, count));
     }
-    let client = SharedClient::init_driven(settings(), |_| {}).unwrap();
+    let driver = Driver::init(settings()).unwrap();
+    let client = driver.client();
     let count = Arc::new(AtomicUsize::new(0));
     again(client.clone(), Arc::clone(&count));
     for turns in 1..5 {
         assert_eq!(count.load(Ordering::Relaxed), turns);
         let mut ready = [rustix::event::PollFd::from_borrowed_fd(
-            client.as_fd(),
+            driver.as_fd(),
             rustix::event::PollFlags::IN,
         )];
         let now = rustix::event::Timespec::default();
         assert_eq!(rustix::event::poll(&mut ready, Some(&now)), Ok(1));
-        client.drive(Instant::now());
+        driver.drive(Instant::now());
     }
     client.finalize().unwrap();
 }
 
 #[test]
 fn callbacks_of_a_singleton_are_called() {
-    let client = SharedClient::init(settings(), |_| {}).unwrap();
+    let client = Client::init(settings()).unwrap();
     assert!(client.is_singleton() && client.server().is_none());
     let (sender, answers) = mpsc::channel();
     let then = sender.clone();
-    let fence = Ask::fence(vec![client.job()], Vec::new());
     client
-        .start(fence, move |done| {
-            then.send(done.map_err(|e| e.status())).unwrap()
-        })
+        .fence([client.job()], [])
+        .start(move |done| then.send(done.map_err(|e| e.status())).unwrap())
         .unwrap();
     assert_eq!(answers.recv_timeout(LIMIT), Ok(Ok(())));
     let query = vec![Query {
         keys: vec![keys::QUERY_NAMESPACES.into()],
         qualifiers: Vec::new(),
     }];
-    let asked = client.start(Ask::query(query), |_| panic!("it has not begun"));
+    let asked = client.query(query).start(|_| panic!("it has not begun"));
     assert_eq!(asked.unwrap_err().status(), Status::ERR_UNREACH);
-    client.put(Scope::LOCAL, Info::new("key", 7_u32)).unwrap();
+    client.put(Scope::LOCAL, "key", 7_u32).unwrap();
     client.commit().unwrap();
     assert_eq!(
-        number(&client.get(client.proc(), &"key".into(), &[]).unwrap()),
+        number(&client.get(client.proc(), "key", &[]).wait().unwrap()),
         7
     );
     client.listen().unwrap();
@@ -211,14 +230,15 @@ fn callbacks_of_a_singleton_are_called() {
 
 #[test]
 fn a_singleton_is_driven_by_the_loop_of_its_program() {
-    let client = SharedClient::init_driven(settings(), |_| {}).unwrap();
+    let driver = Driver::init(settings()).unwrap();
+    let client = driver.client();
     let (sender, answers) = mpsc::channel();
-    let fence = Ask::fence(vec![client.job()], Vec::new());
     client
-        .start(fence, move |done| sender.send(done.is_ok()).unwrap())
+        .fence([client.job()], [])
+        .start(move |done| sender.send(done.is_ok()).unwrap())
         .unwrap();
     let mut ready = [rustix::event::PollFd::from_borrowed_fd(
-        client.as_fd(),
+        driver.as_fd(),
         rustix::event::PollFlags::IN,
     )];
     let limit = rustix::event::Timespec {
@@ -226,7 +246,7 @@ fn a_singleton_is_driven_by_the_loop_of_its_program() {
         tv_nsec: 0,
     };
     assert_eq!(rustix::event::poll(&mut ready, Some(&limit)), Ok(1));
-    client.drive(Instant::now());
+    driver.drive(Instant::now());
     assert_eq!(answers.try_recv(), Ok(true));
     // No callback is due, so the program's loop can sleep.
     let now = rustix::event::Timespec::default();
@@ -238,7 +258,7 @@ fn a_singleton_is_driven_by_the_loop_of_its_program() {
 fn the_core_of_a_singleton_has_begun_and_sends_nothing() {
     let mut core = Core::singleton(settings());
     assert_eq!(core.poll_completed(), Some((Core::INIT, Ok(Answer::Done))));
-    let fence = core.fence(&Fence::new(), None).unwrap();
+    let fence = core.ask(Ask::fence(vec![], vec![]), None).unwrap();
     assert_eq!(core.poll_completed(), Some((fence, Ok(Answer::Done))));
     assert_eq!(core.poll_transmit(), None);
     assert_eq!(core.stats().num_operations, 0);

@@ -5,7 +5,8 @@ use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use pmix_client::{Settings, ToolConnection, Uri};
+use pmix_client::driver::ToolConnection;
+use pmix_client::{Settings, Uri};
 use pmix_proto::{Header, Role, Tag, Welcome};
 use pmix_types::{Proc, Rank, Status};
 

@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
-use pmix_client::{Fence, OperationId};
+use pmix_client::driver::{Ask, OperationId};
 use pmix_engine::Origin;
-use pmix_proto::{Request, request};
 use pmix_types::{Info, Proc, Rank, Status, keys};
 
 use crate::agenda::Event;
@@ -212,18 +211,9 @@ impl World {
         self.say(|| format!("process {place} calls for {collective:?}, {round}"));
         let (kind, what) = (collective.kind, What::Collective(collective.clone(), round));
         match kind {
-            Kind::Fence => {
-                let fence = Fence::new().of(procs);
-                let fence = infos.into_iter().fold(fence, Fence::with);
-                self.ask(who, what, own, |core, end| core.fence(&fence, end))
-            }
-            Kind::Connect => self.ask(who, what, own, |core, end| {
-                core.connect(&procs, &infos, end)
-            }),
-            Kind::Disconnect => {
-                let disconnect = Request::Disconnect(request::Disconnect { procs, infos });
-                self.ask(who, what, own, |core, end| core.done(&disconnect, end))
-            }
+            Kind::Fence => self.ask_for(who, Ask::fence(procs, infos), what, own),
+            Kind::Connect => self.ask_for(who, Ask::connect(procs, infos), what, own),
+            Kind::Disconnect => self.ask_for(who, Ask::disconnect(procs, infos), what, own),
             Kind::Group(_) => {
                 infos.push(Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true));
                 if collective.leader().is_some() {
@@ -234,9 +224,8 @@ impl World {
                 }
                 let name = collective.group(round);
                 self.host.groups.insert(name.clone(), collective.members);
-                self.ask(who, what, own, |core, end| {
-                    core.group_construct(&name, &procs, &infos, end)
-                })
+                let construct = Ask::group_construct(name.into(), procs, infos);
+                self.ask_for(who, construct, what, own)
             }
             Kind::Destruct(_) => unreachable!("a process destructs a group that it is in"),
         }
@@ -256,9 +245,12 @@ impl World {
         ];
         // A process that a leader adds as a replacement is notified like an invited one.
         let codes = &codes[..if self.constructs.is_empty() { 3 } else { 4 }];
-        self.ask(who, What::Any, Some(Duration::ZERO), |core, end| {
-            core.register_events(codes, &[], end)
-        });
+        self.ask_for(
+            who,
+            Ask::register_events(codes.to_vec(), vec![]),
+            What::Any,
+            Some(Duration::ZERO),
+        );
     }
 
     /// Calls the destruct of the last matching group, if the process is in one.
@@ -287,9 +279,8 @@ impl World {
         let own = own.or(self.config.collective_time);
         self.say(|| format!("process {place} destructs {collective:?}, {round}"));
         let what = What::Collective(collective, round);
-        Some(self.ask(who, what, own, |core, end| {
-            core.group_destruct(&name, &infos, end)
-        }))
+        let destruct = Ask::group_destruct(name.into(), vec![], infos);
+        Some(self.ask_for(who, destruct, what, own))
     }
 
     /// Leaves one of the groups of a process, or one that has been destructed.
@@ -312,9 +303,7 @@ impl World {
         }
         let name = made.group(round);
         let (what, soon) = (What::Leave(is_in), Some(Duration::ZERO));
-        Some(self.ask(who, what, soon, |core, end| {
-            core.group_leave(&name, &[], end)
-        }))
+        Some(self.ask_for(who, Ask::group_leave(name.into(), vec![]), what, soon))
     }
 
     /// Returns the names of the participants: individually, or by wildcards for whole jobs.

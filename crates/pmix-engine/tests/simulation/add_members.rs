@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pmix_client::{Decision, OperationId};
+use pmix_client::Decision;
+use pmix_client::driver::{Ask, OperationId};
 use pmix_engine::HostReply;
 use pmix_engine::host::Group;
 use pmix_host::groups::{EndedConstruct, GroupAssembler, Processes};
@@ -229,9 +230,12 @@ impl World {
         let name = Self::construct_name(number);
         self.say(|| format!("process {place} constructs {name}, {construct:?}"));
         self.construct_called(number, place);
-        let id = self.ask(who, What::AddMembers(number), own, |core, end| {
-            core.group_construct(&name, &procs, &infos, end)
-        });
+        let id = self.ask_for(
+            who,
+            Ask::group_construct(name.into(), procs, infos),
+            What::AddMembers(number),
+            own,
+        );
         (!self.random.once_in(4)).then_some(id)
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pmix_client::OperationId;
+use pmix_client::driver::OperationId;
 use pmix_engine::{CallId, Error, HostReply, PeerId, Verified};
 use pmix_proto::Tag;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use bfrops::BufferKind;
-use pmix_client::{Core, OperationId};
+use pmix_client::driver::{Core, OperationId};
 use pmix_engine::PeerId;
 use pmix_proto::{Command, Hello, PeerForm, Role, Tag, WelcomeForm};
 use pmix_types::{Proc, Status};

@@ -6,7 +6,8 @@ use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use pmix_client::{Answer, Ask, Core, CoreStats, Decision, Error, OperationId, Settings, Uri};
+use pmix_client::driver::{Answer, Ask, Core, CoreStats, OperationId};
+use pmix_client::{Decision, Error, Settings, Uri};
 use pmix_proto::{Header, Hello, Request};
 use pmix_types::{Info, Proc, Rank, Status, keys};
 

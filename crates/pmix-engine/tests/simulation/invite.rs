@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_client::OperationId;
+use pmix_client::driver::{Ask, OperationId};
 use pmix_types::{Info, Status, Value, keys};
 
 use crate::agenda::Event;
@@ -23,9 +23,12 @@ impl World {
         let soon = Some(Duration::ZERO);
         if !self.clients[who].hears_invitations {
             let codes = [Status::GROUP_INVITED, Status::GROUP_MEMBER_FAILED];
-            return Some(self.ask(who, What::HearInvitations, soon, |core, end| {
-                core.register_events(&codes, &[], end)
-            }));
+            return Some(self.ask_for(
+                who,
+                Ask::register_events(codes.to_vec(), vec![]),
+                What::HearInvitations,
+                soon,
+            ));
         }
         let others = (0..self.procs.len())
             .filter(|other| *other != place && self.jobs[self.procs[*other].job].is_begun);
@@ -44,7 +47,7 @@ impl World {
         let all = all.map(|proc| self.procs[proc].name()).collect();
         let (name, now) = (name_of(number), self.instant());
         let id = self.ask_in_steps(who, What::Lead(number), PATIENCE, |core, end| {
-            core.group_invite(&name, all, &infos(notifies), end, now)
+            core.invite(name.clone().into(), all, &infos(notifies), end, now)
         });
         self.random.once_in(3).then_some(id)
     }
@@ -57,7 +60,7 @@ impl World {
         if self.random.once_in(4) {
             let what = What::Invitation(number, crate::client::Saying::Decline);
             self.ask(who, what, Some(Duration::ZERO), |core, end| {
-                core.group_decline(&name, &leader, end)
+                core.decline(&name.clone().into(), Some(&leader), end)
             });
             return;
         }
@@ -66,7 +69,13 @@ impl World {
             false => JOIN_TIME,
         };
         self.ask_in_steps(who, What::Join(number), time, |core, end| {
-            core.group_join(&name, &leader, &infos(notifies), end, now)
+            core.join(
+                name.clone().into(),
+                Some(&leader),
+                &infos(notifies),
+                end,
+                now,
+            )
         });
         // The process may crash before the group is completed, or soon afterwards.
         if notifies && self.strikes(Fault::Crash, 4) {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_client::{Ask, OperationId};
+use pmix_client::driver::{Ask, OperationId};
 use pmix_proto::{Request, request};
 use pmix_types::{DataRange, Info, IofChannel, Key, Proc, Query, Rank, Status, Value, keys};
 
@@ -34,18 +34,24 @@ impl World {
                 let is_named = names_it(&codes);
                 self.clients[who].wants_events |= is_named;
                 let what = What::Listen(is_named);
-                self.ask(who, what, soon, |core, end| {
-                    core.register_events(&codes, &[], end)
-                })
+                self.ask_for(
+                    who,
+                    Ask::register_events(codes.to_vec(), vec![]),
+                    what,
+                    soon,
+                )
             }
             17 => {
                 self.num_events += 1;
                 let number = self.num_events;
                 let infos = [Info::new(NUMBER, number)];
                 let what = What::Report(number);
-                self.ask(who, what, soon, |core, end| {
-                    core.notify(EVENT, DataRange::GLOBAL, &infos, end)
-                })
+                self.ask_for(
+                    who,
+                    Ask::notify(EVENT, DataRange::GLOBAL, infos.to_vec()),
+                    what,
+                    soon,
+                )
             }
             18 => self.request(who, &Request::JobInfo, What::Any, soon),
             20..=27 => return self.do_rare(who, place),
@@ -137,14 +143,12 @@ impl World {
     fn publish(&mut self, who: Who, place: ProcId) -> OperationId {
         let stamp = self.procs[place].stamp;
         let value = stamp.value(place, "card");
-        let infos = vec![
+        let infos = [
             Info::new(board_key(place, stamp.life), value),
             Info::new(keys::RANGE, DataRange::GLOBAL),
         ];
         let soon = Some(Duration::ZERO);
-        self.ask(who, What::Any, soon, |core, end| {
-            core.publish(0, &infos, end)
-        })
+        self.ask_for(who, Ask::publish(infos.to_vec()), What::Any, soon)
     }
 
     /// Returns a process of a started job.
@@ -167,9 +171,12 @@ impl World {
         }
         let key = board_key(of, self.procs[of].stamp.life);
         let own = Some(Duration::from_secs(2));
-        self.ask(who, What::Lookup(of), own, |core, end| {
-            core.lookup(0, &[&key], &infos, end)
-        })
+        self.ask_for(
+            who,
+            Ask::lookup(vec![key.into()], infos.to_vec()),
+            What::Lookup(of),
+            own,
+        )
     }
 
     fn commit(&mut self, who: Who, place: ProcId) -> OperationId {

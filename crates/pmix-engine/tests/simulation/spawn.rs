@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_client::{Ask, OperationId};
+use pmix_client::driver::{Ask, OperationId};
 use pmix_engine::HostReply;
 use pmix_engine::host::Spawn;
 use pmix_types::{App, Info, Nspace, Status, keys};

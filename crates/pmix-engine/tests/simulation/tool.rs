@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pmix_client::{Ask, OperationId};
+use pmix_client::driver::{Ask, OperationId};
 use pmix_proto::{Hello, Role, Tag};
 use pmix_types::{DataRange, Info, IofChannel, Proc, Query, Rank, Status, keys};
 
@@ -194,17 +194,23 @@ impl World {
             5 => {
                 self.clients[who].wants_events = true;
                 let codes = [EVENT, Status::ERR_LOST_CONNECTION];
-                self.ask(who, What::Listen(true), soon, |core, end| {
-                    core.register_events(&codes, &[], end)
-                })
+                self.ask_for(
+                    who,
+                    Ask::register_events(codes.to_vec(), vec![]),
+                    What::Listen(true),
+                    soon,
+                )
             }
             6 => {
                 self.num_events += 1;
                 let number = self.num_events;
                 let infos = [Info::new(NUMBER, number)];
-                self.ask(who, What::Report(number), soon, |core, end| {
-                    core.notify(EVENT, DataRange::GLOBAL, &infos, end)
-                })
+                self.ask_for(
+                    who,
+                    Ask::notify(EVENT, DataRange::GLOBAL, infos.to_vec()),
+                    What::Report(number),
+                    soon,
+                )
             }
             7 => {
                 let targets = vec![Proc::new(self.any_nspace(), Rank::WILDCARD)];
@@ -218,9 +224,7 @@ impl World {
             9 => {
                 let key = format!("of.tool.{place}.{}", self.num_packets);
                 let infos = [Info::new(key, 1_u32)];
-                self.ask(who, What::Any, soon, |core, end| {
-                    core.publish(0, &infos, end)
-                })
+                self.ask_for(who, Ask::publish(infos.to_vec()), What::Any, soon)
             }
             10 => {
                 let pulls = &self.oracle.pulls;

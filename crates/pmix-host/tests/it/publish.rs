@@ -91,10 +91,10 @@ impl Job {
 
 /// Starts a lookup of one key in a thread, which waits.
 fn lookup_in_thread(
-    mut client: Client,
+    client: Client,
     infos: Vec<Info<'static>>,
 ) -> std::thread::JoinHandle<Result<Vec<Pdata<'static>>, Error>> {
-    std::thread::spawn(move || client.lookup(&["port"], &infos))
+    std::thread::spawn(move || Ok(client.lookup(["port"], infos).wait()?.1))
 }
 
 /// Waits until the service has a lookup that can time out.
@@ -113,19 +113,25 @@ fn deadline(host: &ServiceHost) -> Instant {
 fn a_lookup_waits_for_data_and_unpublished_data_is_not_found() {
     let job = Job::start();
     let found = lookup_in_thread(job.client(1), vec![Info::new(keys::WAIT, 0_i32)]);
-    let mut publisher = job.client(0);
-    publisher.publish(&[Info::new("port", "17")]).unwrap();
+    let publisher = job.client(0);
+    publisher
+        .publish(&[Info::new("port", "17")])
+        .wait()
+        .unwrap();
     let found = found.join().unwrap().unwrap();
     assert_eq!(found[0].value, Value::from("17"));
     assert_eq!(found[0].proc, Proc::new(JOB, Rank::new(0)));
-    let again = publisher.publish(&[Info::new("port", "18")]).unwrap_err();
+    let again = publisher
+        .publish(&[Info::new("port", "18")])
+        .wait()
+        .unwrap_err();
     assert_eq!(again.status(), Status::ERR_DUPLICATE_KEY);
     // A lookup of several keys returns the published ones.
-    let some = publisher.lookup(&["port", "nothing"], &[]).unwrap();
-    assert_eq!(some.len(), 1);
-    assert_eq!(some[0].value, Value::from("17"));
-    publisher.unpublish(&["port"], &[]).unwrap();
-    let gone = publisher.lookup(&["port"], &[]).unwrap_err();
+    let some = publisher.lookup(["port", "nothing"], &[]).wait().unwrap();
+    assert_eq!(some.1.len(), 1);
+    assert_eq!(some.1[0].value, Value::from("17"));
+    publisher.unpublish(["port"], &[]).wait().unwrap();
+    let gone = publisher.lookup(["port"], &[]).wait().unwrap_err();
     assert_eq!(gone.status(), Status::ERR_NOT_FOUND);
 }
 
@@ -157,13 +163,16 @@ fn a_lookup_ends_at_its_deadline_and_with_its_process() {
 #[test]
 fn published_data_is_removed_with_its_job_unless_it_persists() {
     let job = Job::start();
-    let mut publisher = job.client(0);
-    publisher.publish(&[Info::new("port", "17")]).unwrap();
+    let publisher = job.client(0);
+    publisher
+        .publish(&[Info::new("port", "17")])
+        .wait()
+        .unwrap();
     let stay = pmix_types::Persistence::SESSION;
     let kept = [Info::new("card", "ib0"), Info::new(keys::PERSISTENCE, stay)];
-    publisher.publish(&kept).unwrap();
+    publisher.publish(&kept).wait().unwrap();
     job.host.with(|service| service.job_ended(&JOB.into()));
-    let gone = publisher.lookup(&["port"], &[]).unwrap_err();
+    let gone = publisher.lookup(["port"], &[]).wait().unwrap_err();
     assert_eq!(gone.status(), Status::ERR_NOT_FOUND);
-    assert_eq!(publisher.lookup(&["card"], &[]).unwrap().len(), 1);
+    assert_eq!(publisher.lookup(["card"], &[]).wait().unwrap().1.len(), 1);
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::{children, credentials, logs, monitors, placed};
-use pmix_client::{Ask, Client, Fence, Settings, SharedClient};
+use pmix_client::{Client, Settings};
 use pmix_proto::{Request, reply, request};
 use pmix_types::{
     App, DataArray, Info, IntoOwned, IofChannel, Proc, Query, Rank, Scope, Status, Value, keys,
@@ -41,10 +41,10 @@ fn actor() {
         "table" => table(connected(settings)),
         "asks" => crate::asking::asks(connected(settings)),
         "requires" => {
-            crate::required::requires(SharedClient::init(settings, |_| {}).unwrap());
+            crate::required::requires(Client::init(settings).unwrap());
         }
         "asks_for_nothing" => {
-            crate::nothing::asks_for_nothing(SharedClient::init(settings, |_| {}).unwrap());
+            crate::nothing::asks_for_nothing(Client::init(settings).unwrap());
         }
         "ends_the_session" => crate::asking::ends_the_session(connected(settings)),
         "commands" => crate::directed::commands(connected(settings)),
@@ -104,16 +104,18 @@ pub(crate) fn peer(client: &Client, rank: u32) -> Proc<'static> {
 
 /// Waits for all processes; returns only after each of them has called.
 pub(crate) fn wait_for_all(client: &mut Client) {
-    client.fence(&Fence::new()).unwrap();
+    client.fence([], []).wait().unwrap();
 }
 
 fn abort(mut client: Client) {
     wait_for_all(&mut client);
     if rank(&client) == 1 {
-        client.abort(7, "no more fuel", &[]).unwrap();
+        client.abort(7, "no more fuel", &[]).wait().unwrap();
     }
     // Block until the launcher terminates the job.
-    let _ = client.fence(&Fence::new().of([peer(&client, 0), peer(&client, 1)]));
+    let _ = client
+        .fence([peer(&client, 0), peer(&client, 1)], [])
+        .wait();
     loop {
         std::thread::park();
     }
@@ -121,19 +123,17 @@ fn abort(mut client: Client) {
 
 /// Lets rank 1 kill rank 0 and abort while the launcher is stopped, so that the launcher learns of both at once.
 fn abort_without_a_peer(settings: Settings) {
-    let client = SharedClient::init(settings, |_| {}).unwrap();
+    let client = Client::init(settings).unwrap();
     let peer = |rank| Proc::new(client.proc().nspace.clone(), Rank::new(rank));
     let pid = std::process::id();
-    client.put(Scope::GLOBAL, Info::new("pid", pid)).unwrap();
+    client.put(Scope::GLOBAL, "pid", pid).unwrap();
     client.commit().unwrap();
     client
-        .wait(Ask::fence(
-            vec![],
-            vec![Info::new(keys::COLLECT_DATA, true)],
-        ))
+        .fence(vec![], vec![Info::new(keys::COLLECT_DATA, true)])
+        .wait()
         .unwrap();
     if client.proc().rank.as_raw() == 1 {
-        let found = client.get(&peer(0), &"pid".into(), &[]).unwrap();
+        let found = client.get(&peer(0), "pid", &[]).wait().unwrap();
         let Value::Uint32(other) = found else {
             panic!("{found:?} is no pid")
         };
@@ -151,12 +151,8 @@ fn abort_without_a_peer(settings: Settings) {
                 .success()
         );
         // `start` returns after the request was written.
-        let abort = Ask::abort(
-            Status::from_raw(14),
-            Some("a peer is lost".into()),
-            Vec::new(),
-        );
-        client.start(abort, |_| {}).unwrap();
+        let abort = client.abort(14, "a peer is lost", []);
+        abort.start(|_| {}).unwrap();
         let mut resume = Command::new("kill");
         let resumed = resume.args(["-CONT", &launcher.to_string()]).status();
         assert!(resumed.unwrap().success());
@@ -169,7 +165,7 @@ fn abort_without_a_peer(settings: Settings) {
 /// Returns the directory of this process, after it checked that the directory exists.
 pub(crate) fn own_directory(client: &mut Client) -> PathBuf {
     let own = client.proc().clone();
-    let told = client.get(&own, keys::PROCDIR, &[]).unwrap();
+    let told = client.get(&own, keys::PROCDIR, &[]).wait().unwrap();
     let Value::String(Some(text)) = told else {
         panic!("{told:?} is no path")
     };
@@ -199,13 +195,13 @@ fn publish(mut client: Client) {
     match rank(&client) {
         0 => {
             // The other rank waits in its lookup, or will find the key at once.
-            client.publish(&[Info::new("port", "17")]).unwrap();
+            client.publish(&[Info::new("port", "17")]).wait().unwrap();
             wait_for_all(&mut client);
-            client.unpublish(&["port"], &[]).unwrap();
+            client.unpublish(["port"], &[]).wait().unwrap();
         }
         _ => {
             let wait = Info::new(keys::WAIT, 0i32);
-            let found = client.lookup(&["port"], &[wait]).unwrap();
+            let (_, found) = client.lookup(["port"], &[wait]).wait().unwrap();
             assert_eq!(found[0].value, Value::from("17"));
             assert_eq!(found[0].proc, peer(&client, 0));
             wait_for_all(&mut client);
@@ -222,7 +218,9 @@ fn table(mut client: Client) {
             qualifiers: Vec::new(),
         };
         let queries = vec![query];
-        let payload = client.request(&Request::Query(request::Query { queries }));
+        let payload = client
+            .request(Request::Query(request::Query { queries }))
+            .wait();
         let payload = payload.unwrap();
         let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
         assert_eq!(answer.status, Status::SUCCESS);
@@ -237,11 +235,13 @@ fn table(mut client: Client) {
     client.finalize().unwrap();
 }
 
-fn sets(mut client: Client) {
-    let mut ask = |key: &'static str, qualifiers| {
+fn sets(client: Client) {
+    let ask = |key: &'static str, qualifiers| {
         let keys = vec![key.into()];
         let queries = vec![Query { keys, qualifiers }];
-        let payload = client.request(&Request::Query(request::Query { queries }));
+        let payload = client
+            .request(Request::Query(request::Query { queries }))
+            .wait();
         let payload = payload.unwrap();
         let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
         assert_eq!(answer.status, Status::SUCCESS);
@@ -267,7 +267,7 @@ fn control(mut client: Client) {
         targets: vec![peer(&client, 1)],
         infos: vec![Info::new(keys::JOB_CTRL_TERMINATE, true)],
     };
-    let payload = client.request(&Request::JobControl(request)).unwrap();
+    let payload = client.request(Request::JobControl(request)).wait().unwrap();
     let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
     assert_eq!(answer.status, Status::SUCCESS);
     println!("asked and done");
@@ -275,7 +275,7 @@ fn control(mut client: Client) {
 }
 
 /// Requests job control without signals.
-fn controls(mut client: Client) {
+fn controls(client: Client) {
     let text = |key: &'static str, text: &'static str| Info::new(key, text);
     let yes = |key: &'static str| Info::new(key, true);
     let (success, unsupported) = (Status::SUCCESS, Status::ERR_NOT_SUPPORTED);
@@ -305,7 +305,7 @@ fn controls(mut client: Client) {
             targets: vec![peer(&client, 0)],
             infos: vec![info],
         };
-        let payload = client.request(&Request::JobControl(request)).unwrap();
+        let payload = client.request(Request::JobControl(request)).wait().unwrap();
         let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
         assert_eq!(answer.status, status, "{said}");
     }
@@ -314,14 +314,15 @@ fn controls(mut client: Client) {
         qualifiers: Vec::new(),
     }];
     let payload = client
-        .request(&Request::Query(request::Query { queries }))
+        .request(Request::Query(request::Query { queries }))
+        .wait()
         .unwrap();
     let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
     assert_eq!(answer.infos.unwrap()[0].value, Value::from("own"));
     client.finalize().unwrap();
 }
 
-fn log(mut client: Client) {
+fn log(client: Client) {
     let rank = rank(&client);
     let request = request::Log {
         time: 0,
@@ -331,20 +332,20 @@ fn log(mut client: Client) {
         ],
         directives: Vec::new(),
     };
-    let payload = client.request(&Request::Log(request)).unwrap();
+    let payload = client.request(Request::Log(request)).wait().unwrap();
     let answer = reply::Done::decode(client.form(), None, &payload).unwrap();
     assert_eq!(answer.status, Status::SUCCESS);
     client.finalize().unwrap();
 }
 
 /// Lets rank 1 log for as long as the job runs, that is until rank 0 has completed its fences.
-fn flood(mut client: Client) {
+fn flood(client: Client) {
     let own = [peer(&client, 0)];
     // After this fence the output of the test runner has been written; writing it later would block, too.
-    client.fence(&Fence::new()).unwrap();
+    client.fence([], []).wait().unwrap();
     if rank(&client) == 0 {
         for _ in 0..100 {
-            client.fence(&Fence::new().of(own.clone())).unwrap();
+            client.fence(own.clone(), []).wait().unwrap();
         }
         std::fs::write(std::env::var_os("PLACE").unwrap(), "").unwrap();
         std::process::exit(17);
@@ -355,11 +356,11 @@ fn flood(mut client: Client) {
             data: vec![Info::new(keys::LOG_STDOUT, "x".repeat(100_000))],
             directives: Vec::new(),
         };
-        client.request(&Request::Log(request)).unwrap();
+        client.request(Request::Log(request)).wait().unwrap();
     }
 }
 
-fn cleanup(mut client: Client) {
+fn cleanup(client: Client) {
     let place = PathBuf::from(std::env::var_os("PLACE").unwrap());
     let path = |name: &str| place.join(name).into_os_string().into_string().unwrap();
     std::fs::write(path("file"), "").unwrap();
@@ -370,7 +371,7 @@ fn cleanup(mut client: Client) {
     ] {
         let targets = Vec::new();
         let request = request::JobControl { targets, infos };
-        let payload = client.request(&Request::JobControl(request)).unwrap();
+        let payload = client.request(Request::JobControl(request)).wait().unwrap();
         let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
         assert_eq!(answer.status, Status::SUCCESS);
     }
@@ -379,7 +380,7 @@ fn cleanup(mut client: Client) {
 }
 
 /// Pulls the output of rank 0 and pushes its input.
-fn forward(mut client: Client) {
+fn forward(client: Client) {
     if rank(&client) == 0 {
         let mut line = String::new();
         std::io::stdin().read_line(&mut line).unwrap();
@@ -397,7 +398,7 @@ fn forward(mut client: Client) {
             channels: IofChannel::STDOUT_CHANNEL,
             local_id: 1,
         };
-        let payload = client.request(&Request::IofPull(pull)).unwrap();
+        let payload = client.request(Request::IofPull(pull)).wait().unwrap();
         let answer = reply::Pulled::decode(client.form(), None, &payload).unwrap();
         println!("{what}: {}", answer.status);
     }
@@ -407,14 +408,14 @@ fn forward(mut client: Client) {
             infos: Vec::new(),
             data: Some(data.as_bytes().into()),
         };
-        let payload = client.request(&Request::IofPush(push)).unwrap();
+        let payload = client.request(Request::IofPush(push)).wait().unwrap();
         let answer = reply::Done::decode(client.form(), None, &payload).unwrap();
         println!("push to {rank}: {}", answer.status);
     }
     client.finalize().unwrap();
 }
 
-fn machine(mut client: Client) {
+fn machine(client: Client) {
     let rank = client.proc().rank;
     let own = Proc::new(client.proc().nspace.clone(), rank);
     for key in [
@@ -426,7 +427,7 @@ fn machine(mut client: Client) {
         keys::RANKBY,
         keys::SESSION_ID,
     ] {
-        println!("{key} {:?}", client.get_of_job(key).unwrap());
+        println!("{key} {:?}", client.get_of_job(key).wait().unwrap());
     }
     for key in [
         keys::CPUSET,
@@ -435,7 +436,7 @@ fn machine(mut client: Client) {
         keys::SPAWNED,
         keys::LOCAL_CPUSETS,
     ] {
-        println!("{key} {:?}", client.get(&own, key, &[]).unwrap());
+        println!("{key} {:?}", client.get(&own, key, &[]).wait().unwrap());
     }
     client.finalize().unwrap();
 }
@@ -477,7 +478,7 @@ pub(crate) fn spawn_one(client: &mut Client) {
         infos: Vec::new(),
         apps: vec![app; number("APPS")],
     };
-    let payload = client.request(&Request::Spawn(request)).unwrap();
+    let payload = client.request(Request::Spawn(request)).wait().unwrap();
     let answer = reply::Spawned::decode(client.form(), None, &payload).unwrap();
     let name = answer.nspace.map(|name| format!(" {name}"));
     println!("{}{}", answer.status, name.unwrap_or_default());
@@ -534,7 +535,7 @@ fn say(client: &mut Client, infos: Vec<Info<'static>>) {
         infos,
         apps: vec![app],
     };
-    let payload = client.request(&Request::Spawn(request)).unwrap();
+    let payload = client.request(Request::Spawn(request)).wait().unwrap();
     let answer = reply::Spawned::decode(client.form(), None, &payload).unwrap();
     println!("{}", answer.status);
 }
@@ -545,14 +546,17 @@ fn child(mut client: Client) {
     let own = client.proc().clone();
     println!(
         "spawned {:?}",
-        client.get(&own, keys::SPAWNED, &[]).unwrap()
+        client.get(&own, keys::SPAWNED, &[]).wait().unwrap()
     );
-    let parent = client.get_of_job(keys::PARENT_ID).unwrap();
-    assert_eq!(client.get(&own, keys::PARENT_ID, &[]).unwrap(), parent);
+    let parent = client.get_of_job(keys::PARENT_ID).wait().unwrap();
+    assert_eq!(
+        client.get(&own, keys::PARENT_ID, &[]).wait().unwrap(),
+        parent
+    );
     // Clients of OpenPMIx look for the parent only in the process realm. It is therefore registered for the job and
     // for each process.
-    let size = client.get_of_job(keys::JOB_SIZE).unwrap();
-    let told = client.request(&Request::JobInfo).unwrap();
+    let size = client.get_of_job(keys::JOB_SIZE).wait().unwrap();
+    let told = client.request(Request::JobInfo).wait().unwrap();
     let key = keys::PARENT_ID.as_bytes();
     let times = told
         .windows(key.len())
@@ -563,11 +567,11 @@ fn child(mut client: Client) {
     println!("parent {parent:?}");
     println!(
         "offset {:?}",
-        client.get_of_job(keys::NPROC_OFFSET).unwrap()
+        client.get_of_job(keys::NPROC_OFFSET).wait().unwrap()
     );
     println!(
         "node rank {:?}",
-        client.get(&own, keys::NODE_RANK, &[]).unwrap()
+        client.get(&own, keys::NODE_RANK, &[]).wait().unwrap()
     );
     for name in ["GIVEN", "OMPI_COMM_WORLD_RANK"] {
         println!("{name} {:?}", std::env::var(name));

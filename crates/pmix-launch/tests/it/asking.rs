@@ -22,7 +22,9 @@ pub(crate) fn ask(
 }
 
 fn ask_all(client: &mut Client, queries: Vec<Query<'static>>) -> (Status, Vec<Info<'static>>) {
-    let payload = client.request(&Request::Query(request::Query { queries }));
+    let payload = client
+        .request(Request::Query(request::Query { queries }))
+        .wait();
     let payload = payload.unwrap();
     let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
     (answer.status, answer.infos.unwrap_or_default().into_owned())
@@ -88,7 +90,11 @@ fn about_the_node(client: &mut Client) {
     // The processes of this test are not bound.
     let own = client.proc().clone();
     for key in [keys::CPUSET, keys::LOCALITY_STRING] {
-        assert_eq!(client.get(&own, key, &[]), Ok(Value::String(None)), "{key}");
+        assert_eq!(
+            client.get(&own, key, &[]).wait(),
+            Ok(Value::String(None)),
+            "{key}"
+        );
     }
     let nodes = infos(&value(client, keys::QUERY_ALLOCATION));
     assert!(nodes.len() == 1 && nodes[0].key.is(keys::NODE_INFO));
@@ -182,11 +188,14 @@ pub(crate) fn ends_the_session(mut client: Client) {
             std::thread::park();
         }
     }
-    let mut control = |session, key: &'static str| {
+    let control = |session, key: &'static str| {
         let name = Info::new(keys::SESSION_CTRL_ID, "mine");
         let infos = vec![Info::new(key, true), name.clone()];
         let request = request::SessionControl { session, infos };
-        let payload = client.request(&Request::SessionControl(request)).unwrap();
+        let payload = client
+            .request(Request::SessionControl(request))
+            .wait()
+            .unwrap();
         let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
         if answer.status.is_success() {
             assert_eq!(answer.infos, Some(vec![name]), "the name of the request");
@@ -225,7 +234,7 @@ fn a_process_ends_the_session_that_it_is_in_and_no_other() {
 }
 
 /// Requests an allocation in every possible way. The test program `allocated` checks the launcher's messages.
-pub(crate) fn allocates(mut client: Client) {
+pub(crate) fn allocates(client: Client) {
     for directive in [
         AllocDirective::NEW,
         AllocDirective::EXTEND,
@@ -234,7 +243,7 @@ pub(crate) fn allocates(mut client: Client) {
     ] {
         let infos = vec![Info::new(keys::ALLOC_NUM_NODES, 1_u64)];
         let asked = request::Allocate { directive, infos };
-        let payload = client.request(&Request::Allocate(asked)).unwrap();
+        let payload = client.request(Request::Allocate(asked)).wait().unwrap();
         let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
         assert_eq!(answer.status, Status::ERR_NOT_SUPPORTED, "{directive}");
     }

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use pmix_client::{Client, Fence};
+use pmix_client::Client;
 use pmix_launch::{FilePattern, Output, OutputFiles};
 use pmix_proto::{Request, reply, request};
 use pmix_types::{App, Info, Status, keys};
@@ -35,11 +35,11 @@ fn place() -> PathBuf {
 
 /// Completes fences of its own while `goes_on` returns `true`, and then some more. Each takes a turn of the launcher.
 fn fence_while(client: &mut Client, goes_on: impl Fn() -> bool) {
-    let own = Fence::new().of([client.proc().clone()]);
+    let own = [client.proc().clone()];
     let mut num_left = FENCES;
     while num_left > 0 {
         num_left -= usize::from(!goes_on());
-        client.fence(&own).unwrap();
+        client.fence(&own, []).wait().unwrap();
     }
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn opens_slowly(mut client: Client) {
             infos: vec![Info::new(keys::IOF_OUTPUT_TO_DIRECTORY, dir)],
             apps: vec![app],
         });
-        let payload = client.request(&request).unwrap();
+        let payload = client.request(request).wait().unwrap();
         let answer = reply::Spawned::decode(client.form(), None, &payload).unwrap();
         println!("{}", answer.status);
     } else {
@@ -93,11 +93,11 @@ pub(crate) fn opens_slowly(mut client: Client) {
         say.send(()).unwrap();
         // The pipe keeps its reader while the job may write to it.
         let reader = reader.join().unwrap();
-        client.fence(&Fence::new()).unwrap();
+        client.fence([], []).wait().unwrap();
         drop(reader);
         return client.finalize().unwrap();
     }
-    client.fence(&Fence::new()).unwrap();
+    client.fence([], []).wait().unwrap();
     client.finalize().unwrap();
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn restarts_slowly(mut client: Client) {
     let pid = place().join("pid");
     if rank(&client) == 0 {
         if !pid.exists() {
-            client.fence(&Fence::new()).unwrap();
+            client.fence([], []).wait().unwrap();
             fs::remove_file(&errors).unwrap();
             make_fifo(&errors);
             fs::write(&pid, std::process::id().to_string()).unwrap();
@@ -130,7 +130,7 @@ pub(crate) fn restarts_slowly(mut client: Client) {
         println!("again");
         fs::write(place().join("again"), "").unwrap();
     } else {
-        client.fence(&Fence::new()).unwrap();
+        client.fence([], []).wait().unwrap();
         let (say, reader) = let_go(errors);
         // The process id is kept until the next incarnation exists.
         let is_there = || {
@@ -179,10 +179,10 @@ pub(crate) fn starts_slowly(mut client: Client) {
         println!("went on");
         say.send(()).unwrap();
         let reader = reader.join().unwrap();
-        client.fence(&Fence::new()).unwrap();
+        client.fence([], []).wait().unwrap();
         drop(reader);
     } else {
-        client.fence(&Fence::new()).unwrap();
+        client.fence([], []).wait().unwrap();
     }
     client.finalize().unwrap();
 }

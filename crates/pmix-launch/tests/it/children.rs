@@ -25,7 +25,7 @@ pub(crate) fn listen(mut client: Client) {
         Status::ERR_JOB_EXE_NOT_FOUND,
         Status::ERR_JOB_FAILED_TO_LAUNCH,
     ];
-    client.register_events(&codes, &[]).unwrap();
+    client.register_events(codes, &[]).wait().unwrap();
     spawn_one(&mut client);
     let mut is_over = false;
     while !is_over {
@@ -59,7 +59,7 @@ pub(crate) fn listen(mut client: Client) {
 /// failure, and prints the result.
 pub(crate) fn asks_late(mut client: Client) {
     let codes = [Status::ERR_EXIT_NONZERO_TERM, Status::ERR_JOB_CANCELED];
-    client.register_events(&codes, &[]).unwrap();
+    client.register_events(codes, &[]).wait().unwrap();
     crate::actors::wait_for_all(&mut client);
     if client.proc().rank == Rank::new(1) {
         client.finalize().unwrap();
@@ -78,7 +78,7 @@ pub(crate) fn asks_late(mut client: Client) {
 
 /// Spawns jobs of many applications: with programs that are searched for in many directories, and with long or many
 /// variables.
-pub(crate) fn asks_for_much(mut client: Client) {
+pub(crate) fn asks_for_much(client: Client) {
     let app = |program: String, env: Vec<String>| App {
         cmd: Some(program.into()),
         env: env.into_iter().map(Into::into).collect(),
@@ -107,7 +107,9 @@ pub(crate) fn asks_for_much(mut client: Client) {
         (vec![set("LONG", "x".repeat(6 << 20))], plain()),
         (many.collect(), (0..1000).map(own).collect()),
     ] {
-        let payload = client.request(&Request::Spawn(request::Spawn { infos, apps }));
+        let payload = client
+            .request(Request::Spawn(request::Spawn { infos, apps }))
+            .wait();
         let payload = payload.unwrap();
         let answer = reply::Spawned::decode(client.form(), None, &payload).unwrap();
         println!("{}", answer.status);

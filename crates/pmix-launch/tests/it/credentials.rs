@@ -17,7 +17,7 @@ fn a_credential_of_one_process_tells_another_its_user() {
 
 fn make(client: &mut Client, infos: Vec<Info<'static>>) -> (Status, Vec<u8>, Vec<Info<'static>>) {
     let request = Request::GetCredential(request::GetCredential { infos });
-    let payload = client.request(&request).unwrap();
+    let payload = client.request(request).wait().unwrap();
     let answer = reply::Credential::decode(client.form(), None, &payload).unwrap();
     let credential = answer
         .credential
@@ -39,7 +39,7 @@ fn validate(
         credential: credential.to_vec().into(),
         infos,
     });
-    let payload = client.request(&request).unwrap();
+    let payload = client.request(request).wait().unwrap();
     let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
     let infos = answer.infos.unwrap_or_default().into_iter();
     (answer.status, infos.map(IntoOwned::into_owned).collect())
@@ -76,11 +76,14 @@ pub(crate) fn credentials(mut client: Client) {
         let claimed = make(&mut client, vec![Info::new(keys::USERID, uid + 1)]);
         assert_eq!(claimed.1, credential);
         let value = Value::ByteObject(credential.into());
-        client.publish(&[Info::new("credential", value)]).unwrap();
+        client
+            .publish(&[Info::new("credential", value)])
+            .wait()
+            .unwrap();
     }
     wait_for_all(&mut client);
     if rank(&client) == 1 {
-        let found = client.lookup(&["credential"], &[]).unwrap();
+        let (_, found) = client.lookup(["credential"], &[]).wait().unwrap();
         assert_eq!(found[0].proc, peer(&client, 0));
         let Value::ByteObject(credential) = &found[0].value else {
             panic!("{found:?}");

@@ -54,7 +54,7 @@ pub(crate) fn act(settings: Settings, part: Option<&str>) {
 }
 
 /// Spawns a job that is debugged, or daemons without a valid target.
-fn debug(mut client: Client) {
+fn debug(client: Client) {
     let daemons = [Info::new(keys::DEBUGGER_DAEMONS, true)];
     let target = Info::new(keys::DEBUG_TARGET, Proc::new("absent@1", Rank::new(0)));
     let each = [keys::DEBUG_DAEMONS_PER_NODE, keys::DEBUG_DAEMONS_PER_PROC];
@@ -75,7 +75,7 @@ fn debug(mut client: Client) {
         infos: Vec::new(),
         apps,
     };
-    let payload = client.request(&Request::Spawn(spawn)).unwrap();
+    let payload = client.request(Request::Spawn(spawn)).wait().unwrap();
     let answer = reply::Spawned::decode(client.form(), None, &payload).unwrap();
     let nspace = answer
         .nspace
@@ -101,11 +101,11 @@ fn app(part: &str, maxprocs: i32, infos: &[Info<'static>]) -> App<'static> {
 
 /// Waits until the processes of its target are ready, and releases them as the example of OpenPMIx does.
 fn daemon(mut client: Client) {
-    let Value::Proc(target) = client.get_of_job(keys::DEBUG_TARGET).unwrap() else {
+    let Value::Proc(target) = client.get_of_job(keys::DEBUG_TARGET).wait().unwrap() else {
         panic!("no target");
     };
     let job = target.nspace.to_string();
-    let told = client.get_of_job(keys::DEBUG_JOB).unwrap();
+    let told = client.get_of_job(keys::DEBUG_JOB).wait().unwrap();
     assert_eq!(told, Value::from(job.clone()));
     let of_job = vec![Info::new(keys::NSPACE, job.clone())];
     let (_, found) = ask(&mut client, &[keys::QUERY_LOCAL_PROC_TABLE], of_job);
@@ -115,7 +115,8 @@ fn daemon(mut client: Client) {
     // A job that one daemon releases may have ended before another daemon queries it.
     crate::actors::wait_for_all(&mut client);
     client
-        .register_events(&[Status::READY_FOR_DEBUG], &[])
+        .register_events([Status::READY_FOR_DEBUG], &[])
+        .wait()
         .unwrap();
     let event = client.next_event(LIMIT).unwrap().expect("all are ready");
     let value = |key: &str| {
@@ -142,6 +143,7 @@ fn daemon(mut client: Client) {
     let who = [Info::new(keys::EVENT_CUSTOM_RANGE, target)];
     client
         .notify(Status::DEBUGGER_RELEASE, DataRange::LOCAL, &who)
+        .wait()
         .unwrap();
     client.finalize().unwrap();
 }

@@ -41,7 +41,7 @@ fn started(
     };
     let apps = vec![app];
     let request = Request::Spawn(request::Spawn { infos, apps });
-    let payload = client.request(&request).unwrap();
+    let payload = client.request(request).wait().unwrap();
     let answer = reply::Spawned::decode(client.form(), None, &payload).unwrap();
     println!("{}", answer.status);
     (
@@ -161,7 +161,7 @@ fn push(client: &mut Client, nspace: &Nspace<'static>, rank: Rank, data: &str) -
         infos: Vec::new(),
         data: Some(data.as_bytes().to_vec().into()),
     };
-    let payload = client.request(&Request::IofPush(push)).unwrap();
+    let payload = client.request(Request::IofPush(push)).wait().unwrap();
     let answer = reply::Done::decode(client.form(), None, &payload);
     answer.unwrap().status
 }
@@ -195,7 +195,7 @@ pub(crate) fn restarted(mut client: Client) {
         Status::EVENT_PROC_TERMINATED,
         Status::EVENT_JOB_END,
     ];
-    client.register_events(&codes, &[]).unwrap();
+    client.register_events(codes, &[]).wait().unwrap();
     let place = std::env::var("PLACE").unwrap();
     let most = |number: u32| Info::new(keys::MAX_RESTARTS, number);
     // Fails twice, then succeeds.
@@ -235,7 +235,7 @@ pub(crate) fn restarted(mut client: Client) {
 /// them.
 pub(crate) fn restarted_for_ever(mut client: Client) {
     let codes = [Status::ERR_PROC_RESTART, Status::EVENT_JOB_END];
-    client.register_events(&codes, &[]).unwrap();
+    client.register_events(codes, &[]).wait().unwrap();
     let for_ever = vec![Info::new(keys::MAX_RESTARTS, u32::MAX)];
     let (_, job) = started(&mut client, &["sh", "-c", "exit 7"], 4, &[], for_ever);
     let job = job.unwrap();
@@ -254,7 +254,7 @@ pub(crate) fn restarted_for_ever(mut client: Client) {
         targets: vec![Proc::new(job, Rank::WILDCARD)],
         infos: vec![is(keys::JOB_CTRL_KILL)],
     });
-    let payload = client.request(&kill).unwrap();
+    let payload = client.request(kill).wait().unwrap();
     let answer = reply::Infos::decode(client.form(), None, &payload);
     assert_eq!(answer.unwrap().status, Status::SUCCESS);
     while next(&mut client) != Status::EVENT_JOB_END {}
@@ -278,23 +278,24 @@ fn tell_until_end(client: &mut Client) {
 pub(crate) fn comes_again(mut client: Client) {
     let own = client.proc().clone();
     crate::actors::own_directory(&mut client);
-    let times = client.get(&own, keys::REINCARNATION, &[]).unwrap();
+    let times = client.get(&own, keys::REINCARNATION, &[]).wait().unwrap();
     if own.rank.as_raw() == 1 && times == Value::Uint32(0) {
         std::process::exit(3);
     }
     println!("rank {} was started again {times:?} times", own.rank);
     // A fence with a lost process fails until its next incarnation has connected, so rank 0 tries again.
-    let fence = || pmix_client::Fence::new();
-    while client.fence(&fence()).is_err() {}
+    while client.fence([], []).wait().is_err() {}
     println!("rank {} has met the other", own.rank);
     client.finalize().unwrap();
 }
 
 /// Registers a directory with many files for removal and fails, before or after it has finalized, until its second
 /// restart.
-pub(crate) fn cleaned_and_restarted(mut client: Client) {
+pub(crate) fn cleaned_and_restarted(client: Client) {
     let dir = std::path::PathBuf::from(std::env::var_os("PLACE").unwrap()).join("dir");
-    let times = client.get(&client.proc().clone(), keys::REINCARNATION, &[]);
+    let times = client
+        .get(&client.proc().clone(), keys::REINCARNATION, &[])
+        .wait();
     std::fs::create_dir(&dir).expect("the directory of the process before is removed");
     let path = dir.to_str().unwrap().to_owned();
     let infos = vec![
@@ -303,7 +304,7 @@ pub(crate) fn cleaned_and_restarted(mut client: Client) {
     ];
     let targets = vec![client.proc().clone()];
     let request = request::JobControl { targets, infos };
-    let payload = client.request(&Request::JobControl(request)).unwrap();
+    let payload = client.request(Request::JobControl(request)).wait().unwrap();
     let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
     assert_eq!(answer.status, Status::SUCCESS);
     let times = times.unwrap();
@@ -334,7 +335,7 @@ fn a_process_is_started_again_after_its_files_are_removed() {
 /// Rank 2 fails, which the others survive. Then rank 1 aborts the job, which has a child job of rank 0.
 pub(crate) fn fails_later(mut client: Client) {
     let both = [peer(&client, 0), peer(&client, 1)];
-    let meet = |client: &mut Client| client.fence(&pmix_client::Fence::new().of(both.clone()));
+    let meet = |client: &mut Client| client.fence(both.clone(), []).wait();
     match client.proc().rank.as_raw() {
         0 => {
             start(&mut client, &["sleep", "1000"], 1, &[], Vec::new());
@@ -353,7 +354,7 @@ pub(crate) fn fails_later(mut client: Client) {
                     break;
                 }
             }
-            client.abort(5, "enough", &[]).unwrap();
+            client.abort(5, "enough", &[]).wait().unwrap();
         }
         _ => {
             client.finalize().unwrap();

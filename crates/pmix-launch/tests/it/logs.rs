@@ -58,7 +58,7 @@ fn log(client: &mut Client, data: Vec<Info<'static>>, directives: Vec<Info<'stat
         data,
         directives,
     };
-    let payload = client.request(&Request::Log(request)).unwrap();
+    let payload = client.request(Request::Log(request)).wait().unwrap();
     reply::Done::decode(client.form(), None, &payload)
         .unwrap()
         .status

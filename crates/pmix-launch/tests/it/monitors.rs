@@ -51,7 +51,7 @@ fn ask(
         error: Status::SUCCESS,
         infos,
     };
-    answer(client, &Request::Monitor(monitor))
+    answer(client, Request::Monitor(monitor))
 }
 
 fn query(client: &mut Client, key: &'static str, qualifiers: Vec<Info<'static>>) -> Told {
@@ -60,11 +60,11 @@ fn query(client: &mut Client, key: &'static str, qualifiers: Vec<Info<'static>>)
         qualifiers,
     };
     let queries = vec![query];
-    answer(client, &Request::Query(request::Query { queries }))
+    answer(client, Request::Query(request::Query { queries }))
 }
 
-fn answer(client: &mut Client, request: &Request<'_>) -> Told {
-    let payload = client.request(request).unwrap();
+fn answer(client: &mut Client, request: Request<'_>) -> Told {
+    let payload = client.request(request).wait().unwrap();
     let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
     let infos = answer.infos.unwrap_or_default();
     (
@@ -93,7 +93,8 @@ fn value<'i>(infos: &'i [Info<'static>], key: &str) -> Option<&'i Value<'static>
 pub(crate) fn watch(mut client: Client) {
     let file = PathBuf::from(std::env::var_os("PLACE").unwrap());
     client
-        .register_events(&[Status::MONITOR_FILE_ALERT], &[])
+        .register_events([Status::MONITOR_FILE_ALERT], &[])
+        .wait()
         .unwrap();
     wait_for_all(&mut client);
     let path = || Value::from(file.to_str().unwrap().to_owned());
@@ -151,7 +152,8 @@ pub(crate) fn watch(mut client: Client) {
 /// Rank 0 requests all usage, once and every second. Both ranks print their process ids.
 pub(crate) fn used(mut client: Client) {
     client
-        .register_events(&[Status::MONITOR_RESUSAGE_UPDATE], &[])
+        .register_events([Status::MONITOR_RESUSAGE_UPDATE], &[])
+        .wait()
         .unwrap();
     wait_for_all(&mut client);
     if rank(&client) == 0 {
@@ -290,7 +292,7 @@ fn by_query(client: &mut Client) {
         ],
     });
     let queries = many.collect();
-    let (status, infos) = answer(client, &Request::Query(request::Query { queries }));
+    let (status, infos) = answer(client, Request::Query(request::Query { queries }));
     assert_eq!((status, infos.len()), (Status::ERR_PARTIAL_SUCCESS, 2048));
     let nobody = vec![Info::new(keys::NSPACE, "nobody")];
     let told = query(client, keys::QUERY_PROC_RESOURCE_USAGE, nobody);

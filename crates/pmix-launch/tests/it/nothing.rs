@@ -2,7 +2,7 @@
 //! Requests that name nothing, or only absent objects. The reply of server and launcher is data or an error, never a
 //! success without data.
 
-use pmix_client::{Ask, Error, SharedClient};
+use pmix_client::{Client, Error};
 use pmix_types::{
     AllocDirective, App, Info, IofChannel, Nspace, Proc, Query, Rank, Status, Value, keys,
 };
@@ -38,20 +38,21 @@ fn query(key: &'static str, qualifiers: Vec<Info<'static>>) -> Query<'static> {
 }
 
 /// Sends each request and returns its outcome.
-fn requests(client: &SharedClient) -> Vec<(&'static str, Brought)> {
+fn requests(client: &Client) -> Vec<(&'static str, Brought)> {
     let absent = || Proc::new("absent", Rank::new(0));
     let beyond = || Proc::new(client.proc().nspace.clone(), Rank::new(4711));
     let of_absent = || vec![Info::new(keys::NSPACE, "absent")];
-    let ask = |queries| infos(client.wait(Ask::query(queries)));
+    let ask = |queries| infos(client.query(queries).wait());
     let lookup = |names: Vec<&'static str>| {
-        let names = names.into_iter().map(Into::into).collect();
-        let found = client.wait(Ask::lookup(names, vec![]));
+        let found = client.lookup(names, vec![]).wait();
         found
             .map(|(_, found)| found.len())
             .map_err(|error| status_of(&error))
     };
     let get = |proc: &Proc<'_>, key: &'static str| {
-        let found = client.get(proc, &key.into(), &[Info::new(keys::OPTIONAL, true)]);
+        let found = client
+            .get(proc, key, &[Info::new(keys::OPTIONAL, true)])
+            .wait();
         found.map(size_of_value).map_err(|error| status_of(&error))
     };
     let app = App {
@@ -66,7 +67,7 @@ fn requests(client: &SharedClient) -> Vec<(&'static str, Brought)> {
         ("a lookup of an absent key", lookup(vec!["absent"])),
         (
             "a publication of nothing",
-            done(client.wait(Ask::publish(vec![]))),
+            done(client.publish(vec![]).wait()),
         ),
         ("no query", ask(vec![])),
         ("a query without keys", ask(vec![Query::default()])),
@@ -99,99 +100,104 @@ fn requests(client: &SharedClient) -> Vec<(&'static str, Brought)> {
         ),
         (
             "job control without a directive",
-            infos(client.wait(Ask::job_control(vec![], vec![]))),
+            infos(client.job_control(vec![], vec![]).wait()),
         ),
         (
             "job control of an absent job",
-            infos(client.wait(Ask::job_control(
-                vec![absent()],
-                vec![Info::new(keys::JOB_CTRL_PAUSE, true)],
-            ))),
+            infos(
+                client
+                    .job_control(vec![absent()], vec![Info::new(keys::JOB_CTRL_PAUSE, true)])
+                    .wait(),
+            ),
         ),
         (
             "job control of a rank that does not exist",
-            infos(client.wait(Ask::job_control(
-                vec![beyond()],
-                vec![Info::new(keys::JOB_CTRL_PAUSE, true)],
-            ))),
+            infos(
+                client
+                    .job_control(vec![beyond()], vec![Info::new(keys::JOB_CTRL_PAUSE, true)])
+                    .wait(),
+            ),
         ),
-        (
-            "a log of nothing",
-            done(client.wait(Ask::log(vec![], vec![]))),
-        ),
+        ("a log of nothing", done(client.log(vec![], vec![]).wait())),
         (
             "a monitor of an absent process",
-            infos(client.wait(Ask::monitor(
-                Info::new(keys::MONITOR_PROC_RESOURCE_USAGE, true),
-                Status::SUCCESS,
-                vec![Info::new(keys::MONITOR_TARGET_PROCS, vec![absent()])],
-            ))),
+            infos(
+                client
+                    .monitor(
+                        Info::new(keys::MONITOR_PROC_RESOURCE_USAGE, true),
+                        Status::SUCCESS,
+                        vec![Info::new(keys::MONITOR_TARGET_PROCS, vec![absent()])],
+                    )
+                    .wait(),
+            ),
         ),
         (
             "the end of an absent monitor",
-            infos(client.wait(Ask::monitor(
-                Info::new(keys::MONITOR_CANCEL, "absent"),
-                Status::SUCCESS,
-                vec![],
-            ))),
+            infos(
+                client
+                    .monitor(
+                        Info::new(keys::MONITOR_CANCEL, "absent"),
+                        Status::SUCCESS,
+                        vec![],
+                    )
+                    .wait(),
+            ),
         ),
         (
             "a pull of an absent job",
             client
-                .wait(Ask::iof_pull(
-                    vec![absent()],
-                    vec![],
-                    IofChannel::STDOUT_CHANNEL,
-                    1,
-                ))
+                .iof_pull(vec![absent()], vec![], IofChannel::STDOUT_CHANNEL, 1)
+                .wait()
                 .map(|_| 0)
                 .map_err(|error| status_of(&error)),
         ),
         (
             "a pull of a rank that does not exist",
             client
-                .wait(Ask::iof_pull(
-                    vec![beyond()],
-                    vec![],
-                    IofChannel::STDOUT_CHANNEL,
-                    2,
-                ))
+                .iof_pull(vec![beyond()], vec![], IofChannel::STDOUT_CHANNEL, 2)
+                .wait()
                 .map(|_| 0)
                 .map_err(|error| status_of(&error)),
         ),
         (
             "the end of an absent pull",
-            done(client.wait(Ask::iof_deregister(4711, vec![]))),
+            done(client.iof_deregister(4711, vec![]).wait()),
         ),
         (
             "input for an absent job",
-            done(client.wait(Ask::iof_push(vec![absent()], vec![], Some(b"x".to_vec())))),
+            done(
+                client
+                    .iof_push(vec![absent()], vec![], Some(b"x".to_vec()))
+                    .wait(),
+            ),
         ),
         (
             "a spawn of nothing",
             client
-                .wait(Ask::spawn(vec![], vec![]))
+                .spawn(vec![], vec![])
+                .wait()
                 .map(|_| 0)
                 .map_err(|error| status_of(&error)),
         ),
         (
             "a spawn of no process",
             client
-                .wait(Ask::spawn(vec![], vec![app]))
+                .spawn(vec![], vec![app])
+                .wait()
                 .map(|_| 0)
                 .map_err(|error| status_of(&error)),
         ),
         (
             "an allocation of nothing",
-            infos(client.wait(Ask::allocate(AllocDirective::NEW, vec![]))),
+            infos(client.allocate(AllocDirective::NEW, vec![]).wait()),
         ),
         (
             "session control without a directive",
-            infos(client.wait(Ask::session_control(0, vec![]))),
+            infos(client.session_control(0, vec![]).wait()),
         ),
         (
             "an empty credential",
-            infos(client.wait(Ask::validate(vec![], vec![]))),
+            infos(client.validate(vec![], vec![]).wait()),
         ),
         (
             "the nodes of an absent job",
@@ -212,15 +218,11 @@ fn requests(client: &SharedClient) -> Vec<(&'static str, Brought)> {
         ),
         (
             "the leave of an absent group",
-            done(client.wait(Ask::group_leave("absent".into(), vec![]))),
+            done(client.group_leave("absent", vec![]).wait()),
         ),
         (
             "the destruct of an absent group",
-            done(client.wait(Ask::group_destruct(
-                "absent".into(),
-                vec![client.proc().clone()],
-                vec![],
-            ))),
+            done(client.group_destruct("absent", []).wait()),
         ),
     ]
 }
@@ -236,7 +238,7 @@ fn size_of_value(value: Value<'static>) -> usize {
 }
 
 /// Sends the requests and prints those that succeeded without data.
-pub(crate) fn asks_for_nothing(client: SharedClient) {
+pub(crate) fn asks_for_nothing(client: Client) {
     let all = requests(&client);
     for (what, brought) in &all {
         println!("{what}: {brought:?}");

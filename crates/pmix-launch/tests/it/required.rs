@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use pmix_client::{Ask, Error, SharedClient};
+use pmix_client::{Client, Error};
 use pmix_types::{
     AllocDirective, App, Attribute, ErrorDetail, Info, Proc, Query, ResourceBlockDirective, Status,
     keys,
@@ -62,53 +62,59 @@ fn said((status, _): (Status, Vec<Info<'static>>)) -> Result<(), Error> {
 }
 
 /// Makes a call with one directive.
-fn call(client: &SharedClient, function: &str, info: Info<'static>) -> Result<(), Error> {
+fn call(client: &Client, function: &str, info: Info<'static>) -> Result<(), Error> {
     let own = || vec![client.proc().clone()];
     let infos = vec![info];
-    let group = || "required".into();
+    let group = || "required";
     match function {
-        "PMIx_Fence" => client.wait(Ask::fence(own(), infos)),
-        "PMIx_Connect" => client.wait(Ask::connect(own(), infos)),
-        "PMIx_Disconnect" => client.wait(Ask::disconnect(own(), infos)),
-        "PMIx_Lookup" => client
-            .wait(Ask::lookup(vec!["key".into()], infos))
-            .map(drop),
-        "PMIx_Unpublish" => client.wait(Ask::unpublish(vec!["key".into()], infos)),
+        "PMIx_Fence" => client.fence(own(), infos).wait(),
+        "PMIx_Connect" => client.connect(own(), infos).wait(),
+        "PMIx_Disconnect" => client.disconnect(own(), infos).wait(),
+        "PMIx_Lookup" => client.lookup(["key"], infos).wait().map(drop),
+        "PMIx_Unpublish" => client.unpublish(["key"], infos).wait(),
         "PMIx_Group_construct" => client
-            .wait(Ask::group_construct(group(), own(), infos))
+            .group_construct(group(), own(), infos)
+            .wait()
             .map(drop),
-        "PMIx_Group_leave" => client.wait(Ask::group_leave(group(), infos)),
-        "PMIx_IOF_push" => client.wait(Ask::iof_push(own(), infos, Some(b"input".to_vec()))),
-        "PMIx_IOF_deregister" => client.wait(Ask::iof_deregister(1, infos)),
-        "PMIx_Register_event_handler" => {
-            client.wait(Ask::register_events(vec![Status::from_raw(-4711)], infos))
-        }
+        "PMIx_Group_leave" => client.group_leave(group(), infos).wait(),
+        "PMIx_IOF_push" => client
+            .iof_push(own(), infos, Some(b"input".to_vec()))
+            .wait(),
+        "PMIx_IOF_deregister" => client.iof_deregister(1, infos).wait(),
+        "PMIx_Register_event_handler" => client
+            .register_events(vec![Status::from_raw(-4711)], infos)
+            .wait(),
         "PMIx_Job_control" => {
             let absent = Proc::new("nobody", client.proc().rank);
             client
-                .wait(Ask::job_control(vec![absent], infos))
+                .job_control(vec![absent], infos)
+                .wait()
                 .and_then(said)
         }
         "PMIx_Session_control" => client
-            .wait(Ask::session_control(u32::MAX, infos))
+            .session_control(u32::MAX, infos)
+            .wait()
             .and_then(said),
         "PMIx_Allocation_request" => {
-            let request = Ask::allocate(AllocDirective::NEW, infos);
-            client.wait(request).and_then(said)
+            let allocate = client.allocate(AllocDirective::NEW, infos);
+            allocate.wait().and_then(said)
         }
         "PMIx_Resource_block" => {
             let directive = ResourceBlockDirective::DELETE;
-            client.wait(Ask::resource_block(directive, group(), Vec::new(), infos))
+            client
+                .resource_block(directive, group(), Vec::new(), infos)
+                .wait()
         }
-        "PMIx_Fabric_register" => client.wait(Ask::fabric_register(infos)).and_then(said),
+        "PMIx_Fabric_register" => client.fabric_register(infos).wait().and_then(said),
         "PMIx_Log" => {
             let text = Info::new(keys::LOG_STDERR, "logged\n");
-            client.wait(Ask::log(vec![text], infos))
+            client.log(vec![text], infos).wait()
         }
         "PMIx_Process_monitor" => {
             let usage = Info::new(keys::MONITOR_PROC_RESOURCE_USAGE, true);
             client
-                .wait(Ask::monitor(usage, Status::SUCCESS, infos))
+                .monitor(usage, Status::SUCCESS, infos)
+                .wait()
                 .and_then(said)
         }
         "PMIx_Query_info" => {
@@ -118,7 +124,7 @@ fn call(client: &SharedClient, function: &str, info: Info<'static>) -> Result<()
                     keys: vec![key.into()],
                     qualifiers: infos.clone(),
                 }];
-                client.wait(Ask::query(queries)).and_then(said)
+                client.query(queries).wait().and_then(said)
             };
             match query(keys::QUERY_NAMESPACES) {
                 Err(error) if error.status() == Status::ERR_NOT_SUPPORTED => {
@@ -127,15 +133,15 @@ fn call(client: &SharedClient, function: &str, info: Info<'static>) -> Result<()
                 taken => taken,
             }
         }
-        "PMIx_Get_credential" => client.wait(Ask::credential(infos)).map(drop),
-        "PMIx_Validate_credential" => client.wait(Ask::validate(vec![1], infos)).and_then(said),
+        "PMIx_Get_credential" => client.credential(infos).wait().map(drop),
+        "PMIx_Validate_credential" => client.validate(vec![1], infos).wait().and_then(said),
         "PMIx_Spawn" => {
             let app = App {
                 cmd: Some("/bin/true".into()),
                 maxprocs: 1,
                 ..App::default()
             };
-            client.wait(Ask::spawn(infos, vec![app])).map(drop)
+            client.spawn(infos, vec![app]).wait().map(drop)
         }
         other => panic!("there is no call of {other}"),
     }
@@ -166,7 +172,7 @@ const FUNCTIONS: &[&str] = &[
 ];
 
 /// Makes every call with every attribute that it does not support.
-pub(crate) fn requires(client: SharedClient) {
+pub(crate) fn requires(client: Client) {
     let mut wrong = Vec::new();
     let mut num_refused = 0;
     for (key, functions) in documented() {

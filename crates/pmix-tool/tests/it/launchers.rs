@@ -7,7 +7,8 @@ use std::net::TcpStream;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use pmix_client::{Settings, ToolConnection, Uri};
+use pmix_client::driver::ToolConnection;
+use pmix_client::{Settings, Uri};
 use pmix_mca::Environment;
 use pmix_proto::{PeerForm, Role};
 use pmix_server::{ConnectedTool, Credentials, HostObject, NoHost, Server};
@@ -95,7 +96,7 @@ fn jobs(tool: &Tool) -> Value<'static> {
         keys: vec![keys::QUERY_NAMESPACES.into()],
         qualifiers: vec![],
     };
-    let (status, mut infos) = tool.query(vec![query]).unwrap();
+    let (status, mut infos) = tool.query(vec![query]).wait().unwrap();
     assert_eq!(status, Status::SUCCESS);
     infos.remove(0).value
 }

@@ -48,7 +48,7 @@ fn names(tool: &Tool) -> String {
         keys: vec![Text::from(keys::QUERY_NAMESPACES)],
         qualifiers: vec![],
     };
-    let (status, infos) = tool.query(vec![query]).unwrap();
+    let (status, infos) = tool.query(vec![query]).wait().unwrap();
     assert_eq!(status, Status::SUCCESS);
     match &infos[0].value {
         Value::String(Some(names)) => names.to_str_lossy().into_owned(),
@@ -62,7 +62,7 @@ fn a_tool_attaches_asks_and_detaches() {
     let mut tool = Tool::new().time_limit(LIMIT);
     assert!(!tool.is_connected());
     assert_eq!(
-        tool.query(Vec::new()).unwrap_err().status(),
+        tool.query(Vec::new()).wait().unwrap_err().status(),
         Status::ERR_UNREACH
     );
     let name = tool.attach(&found(&top), |_| {}).unwrap();
@@ -88,9 +88,9 @@ fn a_tool_with_two_servers_asks_the_primary_one() {
     tool.set_server(&two_name).unwrap();
     assert_eq!(tool.servers(), [two_name.clone(), one_name.clone()]);
     assert_eq!(names(&tool), "two.job");
-    tool.disconnect(&two_name).unwrap();
+    tool.detach(&two_name).unwrap();
     assert_eq!(names(&tool), "one.job");
-    for gone in [tool.set_server(&two_name), tool.disconnect(&two_name)] {
+    for gone in [tool.set_server(&two_name), tool.detach(&two_name)] {
         assert_eq!(gone.unwrap_err().status(), Status::ERR_NOT_FOUND);
     }
     tool.finalize().unwrap();
@@ -114,7 +114,7 @@ fn the_loss_of_a_server_is_reported_and_another_becomes_primary() {
     assert!(!tool.is_connected());
     assert!(tool.servers().is_empty());
     assert_eq!(
-        tool.query(Vec::new()).unwrap_err().status(),
+        tool.query(Vec::new()).wait().unwrap_err().status(),
         Status::ERR_UNREACH
     );
     let name = tool.proc().cloned();
@@ -157,7 +157,7 @@ fn a_server_that_a_tool_leaves_is_not_lost() {
     let name = tool.attach(&found(&top), move |event| {
         sender.send(event).unwrap_or_default()
     });
-    tool.disconnect(&name.unwrap()).unwrap();
+    tool.detach(&name.unwrap()).unwrap();
     assert!(
         news.recv().is_err(),
         "the listener was dropped without an event"
@@ -177,13 +177,13 @@ fn a_tool_knows_itself_without_a_server() {
         query(keys::QUERY_STABLE_ABI_VERSION, vec![]),
         query(keys::QUERY_ATTRIBUTE_SUPPORT, level),
     ];
-    let (status, infos) = tool.query(queries).unwrap();
+    let (status, infos) = tool.query(queries).wait().unwrap();
     assert_eq!((status, infos.len()), (Status::SUCCESS, 2));
     assert_eq!(infos[0].value, Value::from(pmix_types::ABI_VERSION));
     let functions = infos[1].value.as_infos().unwrap();
     assert_eq!(functions[0].key.to_string(), "PMIx_tool_init");
     let asked = vec![query(keys::JOB_SIZE, vec![])];
-    let refused = tool.query(asked).unwrap_err();
+    let refused = tool.query(asked).wait().unwrap_err();
     assert_eq!(refused.status(), Status::ERR_UNREACH);
 }
 

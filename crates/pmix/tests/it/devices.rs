@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use pmix::client::{Ask, SharedClient};
+use pmix::client::Client;
 use pmix::prelude::*;
 use pmix::topology::{DeviceFilter, Topology};
 use pmix::types::{self, Cpuset, DeviceType};
@@ -23,14 +23,14 @@ fn a_server_tells_how_far_devices_are_that_a_process_does_not_see() -> Result<()
     let described = machine()?;
     let (server, mut settings) = serve_with(folder.path(), 1, |server| server.topology(described))?;
     let settings = settings.pop().ok_or("no process")?;
-    let client = SharedClient::init(settings, |_| {})?;
+    let client = Client::init(settings)?;
     let ask = |cpus: Option<&'static str>, infos: Vec<Info<'static>>| {
         let cpuset = Cpuset {
             source: Some("hwloc".into()),
             bitmap: cpus.map(Into::into),
         };
         let topology = types::Topology::default();
-        client.wait(Ask::device_distances(topology, cpuset, infos))
+        client.device_distances(topology, cpuset, infos).wait()
     };
     let node = machine()?;
     let here = |infos: &[Info<'_>]| {

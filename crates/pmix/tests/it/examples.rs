@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use pmix::prelude::{Client, Fence};
+use pmix::prelude::Client;
 use pmix::types::Value;
 
 /// Time after which a job of three processes counts as stuck, even on a busy machine.
@@ -95,10 +95,13 @@ fn the_host_ends_with_the_exit_code_of_its_processes() {
 /// Starts this test as the processes of a host's job, in which rank 1 aborts while rank 0 waits for it.
 #[test]
 fn a_process_that_aborts_ends_all_of_them_with_its_exit_code() {
-    if let Ok(mut client) = Client::from_env() {
+    if let Ok(client) = Client::from_env() {
         match client.proc().rank.as_raw() {
-            0 => client.fence(&Fence::new()).expect("the host ends it first"),
-            _ => client.abort(9, "no more", &[]).expect("the host answers"),
+            0 => client.fence([], []).wait().expect("the host ends it first"),
+            _ => client
+                .abort(9, "no more", &[])
+                .wait()
+                .expect("the host answers"),
         }
         return;
     }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use pmix::client::{Ask, ClientEvent, Decision, Group, SharedClient};
+use pmix::client::{Client, ClientEvent, Decision, Group};
 use pmix::prelude::*;
 use pmix::types::DataRange;
 
@@ -30,21 +30,22 @@ fn whole_group() -> Proc<'static> {
 
 /// A process that records events about groups.
 struct Process {
-    client: SharedClient,
+    client: Client,
     heard: Mutex<Receiver<ClientEvent>>,
 }
 
 impl Process {
     fn new(settings: Settings, decides: bool) -> Result<Self> {
         let (sender, heard) = mpsc::channel();
-        let client = SharedClient::init(settings, move |event| {
+        let client = Client::init(settings)?;
+        client.set_listener(move |event| {
             // A process that does not decide leaves the default result.
             if decides || !matches!(event, ClientEvent::Group(..)) {
                 drop(sender.send(event));
             }
-        })?;
+        });
         let codes = vec![Status::GROUP_INVITED];
-        client.wait(Ask::register_events(codes, Vec::new()))?;
+        client.register_events(codes, Vec::new()).wait()?;
         let heard = Mutex::new(heard);
         Ok(Self { client, heard })
     }
@@ -57,14 +58,12 @@ impl Process {
     /// Waits for an invitation and accepts it.
     fn join(&self, infos: &[Info<'_>]) -> Result<Group> {
         let leader = self.invited()?;
-        Ok(self.client.group_join(&NAME.into(), &leader, infos)?)
+        Ok(self.client.group_join(NAME, &leader, infos).wait()?)
     }
 
     fn decline(&self) -> Result<()> {
         let leader = self.invited()?;
-        Ok(self
-            .client
-            .wait(Ask::group_decline(&NAME.into(), &leader))?)
+        Ok(self.client.group_decline(NAME, &leader).wait()?)
     }
 
     /// Waits for an invitation and returns its sender, the leader.
@@ -79,7 +78,10 @@ impl Process {
         let procs = procs(ranks);
         let mut infos = infos.to_vec();
         infos.push(Info::new(keys::TIMEOUT, 60));
-        Ok(self.client.group_invite(&NAME.into(), &procs, &infos)?)
+        Ok(self
+            .client
+            .group_invite(NAME, &procs[..], &infos[..])
+            .wait()?)
     }
 }
 
@@ -121,22 +123,26 @@ fn a_group_is_constructed_left_and_destructed() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (server, settings) = serve(folder.path(), 3)?;
     let act = |settings: Settings| -> Result<()> {
-        let mut client = Client::init(settings)?;
+        let client = Client::init(settings)?;
         let local = [Info::new(keys::GROUP_LOCAL_ONLY, true)];
-        let made = client.group_construct(NAME, &procs(&[2, 0, 1]), &local)?;
+        let made = client
+            .group_construct(NAME, &procs(&[2, 0, 1])[..], &local)
+            .wait()?;
         assert_eq!(made.members, procs(&[2, 0, 1]));
-        let again = client.group_construct(NAME, &procs(&[2, 0, 1]), &local);
+        let again = client
+            .group_construct(NAME, &procs(&[2, 0, 1])[..], &local)
+            .wait();
         assert_eq!(again.unwrap_err().status(), Status::ERR_EXISTS);
-        client.fence(&Fence::new().of([whole_group()]))?;
+        client.fence([whole_group()], []).wait()?;
         if client.proc().rank == Rank::new(2) {
-            client.group_leave(NAME, &[])?;
-            let left = client.group_destruct(NAME, &[]).unwrap_err();
+            client.group_leave(NAME, &[]).wait()?;
+            let left = client.group_destruct(NAME, &[]).wait().unwrap_err();
             assert_eq!(left.status(), Status::ERR_NOT_FOUND);
-            client.fence(&Fence::new())?;
+            client.fence([], []).wait()?;
         } else {
             // The other member has left before.
-            client.fence(&Fence::new())?;
-            client.group_destruct(NAME, &local)?;
+            client.fence([], []).wait()?;
+            client.group_destruct(NAME, &local).wait()?;
         }
         Ok(client.finalize()?)
     };
@@ -156,9 +162,9 @@ fn invited_processes_join_fence_and_destruct() -> Result<()> {
     let use_it = |process: &Process, group: Group| -> Result<()> {
         assert_eq!(group.members, procs(&[2, 0, 1]));
         let client = &process.client;
-        client.wait(Ask::fence(vec![whole_group()], Vec::new()))?;
+        client.fence(vec![whole_group()], Vec::new()).wait()?;
         let local = vec![Info::new(keys::GROUP_LOCAL_ONLY, true)];
-        Ok(client.wait(client.group_destruct(NAME.into(), local))?)
+        Ok(client.group_destruct(NAME, local).wait()?)
     };
     for _ in 0..3 {
         let lead = || use_it(leader, leader.invite(&[2, 0, 1], &[])?);
@@ -297,17 +303,19 @@ fn blocking_clients_invite_and_join() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (server, settings) = serve(folder.path(), 3)?;
     let act = |settings: Settings| -> Result<Group> {
-        let mut client = Client::init(settings)?;
-        client.register_events(&[Status::GROUP_INVITED], &[])?;
-        client.fence(&Fence::new())?;
+        let client = Client::init(settings)?;
+        client
+            .register_events([Status::GROUP_INVITED], &[])
+            .wait()?;
+        client.fence([], []).wait()?;
         let group = match client.proc().rank.as_raw() {
-            0 => client.group_invite(NAME, &[client.job()], &[])?,
+            0 => client.group_invite(NAME, &[client.job()], &[]).wait()?,
             _ => {
                 let invited = client.next_event(LIMIT)?.ok_or("no invitation")?;
-                client.group_join(NAME, &invited.source, &[])?
+                client.group_join(NAME, &invited.source, &[]).wait()?
             }
         };
-        client.fence(&Fence::new().of([whole_group()]))?;
+        client.fence([whole_group()], []).wait()?;
         client.finalize()?;
         Ok(group)
     };
@@ -325,7 +333,7 @@ fn an_invalid_invitation_is_refused() -> Result<()> {
     let (_folder, server, processes) = job(2, false)?;
     let client = &processes[0].client;
     let bad = |name: &str, ranks: &[u32]| {
-        let refused = client.group_invite(&name.into(), &procs(ranks), &[]);
+        let refused = client.group_invite(name, &procs(ranks)[..], &[]).wait();
         refused.unwrap_err().status()
     };
     for (name, ranks) in [
@@ -337,12 +345,14 @@ fn an_invalid_invitation_is_refused() -> Result<()> {
     ] {
         assert_eq!(bad(name, ranks), Status::ERR_BAD_PARAM, "{name} {ranks:?}");
     }
-    let own = client.group_join(&"x".into(), &proc(0), &[]);
+    let own = client.group_join("x", &proc(0), &[]).wait();
     assert_eq!(own.unwrap_err().status(), Status::ERR_BAD_PARAM);
     // A group of one process is valid, and that process is then a member.
-    let alone = client.group_invite(&"x".into(), &procs(&[0]), &[])?;
+    let alone = client.group_invite("x", &procs(&[0])[..], &[]).wait()?;
     assert_eq!(alone.members, procs(&[0]));
-    let again = client.wait(Ask::group_construct("x".into(), procs(&[0, 1]), Vec::new()));
+    let again = client
+        .group_construct("x", procs(&[0, 1]), Vec::new())
+        .wait();
     assert_eq!(again.unwrap_err().status(), Status::ERR_EXISTS);
     Ok(server.finalize()?)
 }
@@ -353,8 +363,8 @@ fn an_acceptance_without_a_group_name_is_matched() -> Result<()> {
     let join = || -> Result<()> {
         let leader = processes[1].invited()?;
         let infos = vec![Info::new(keys::EVENT_CUSTOM_RANGE, leader)];
-        let accepted = Ask::notify(Status::GROUP_INVITE_ACCEPTED, DataRange::CUSTOM, infos);
-        Ok(processes[1].client.wait(accepted)?)
+        let (accepted, range) = (Status::GROUP_INVITE_ACCEPTED, DataRange::CUSTOM);
+        Ok(processes[1].client.notify(accepted, range, infos).wait()?)
     };
     let ended = all(vec![
         Box::new(|| processes[0].invite(&[0, 1], &[]).map(Some)),
@@ -387,7 +397,7 @@ fn a_lost_leader_is_replaced_by_a_member() -> Result<()> {
         ready.wait();
         let limit = [Info::new(keys::TIMEOUT, 60)];
         let client = &processes[rank].client;
-        Ok(client.group_join(&NAME.into(), &leader, &limit)?)
+        Ok(client.group_join(NAME, &leader, &limit).wait()?)
     };
     let ended = all(vec![
         Box::new(|| join(0).map(Some)),
@@ -406,8 +416,7 @@ fn a_lost_leader_is_replaced_by_a_member() -> Result<()> {
     assert!(groups.iter().all(|group| group.members == procs(&[0, 1])));
     // The name selects both members and no other process.
     let fences = processes.iter().map(|process| -> Task<'_, Result<()>> {
-        let fence = Ask::fence(vec![whole_group()], Vec::new());
-        Box::new(move || Ok(process.client.wait(fence)?))
+        Box::new(|| Ok(process.client.fence([whole_group()], []).wait()?))
     });
     for fenced in all(fences.collect())? {
         fenced?;
@@ -416,13 +425,17 @@ fn a_lost_leader_is_replaced_by_a_member() -> Result<()> {
 }
 
 /// Invites the others from the last process, which is lost after both have accepted.
-fn lose_leader(mut leader: Client, invited: impl FnOnce()) -> Result<()> {
-    leader.register_events(&[Status::GROUP_INVITE_ACCEPTED], &[])?;
+fn lose_leader(leader: Client, invited: impl FnOnce()) -> Result<()> {
+    leader
+        .register_events([Status::GROUP_INVITE_ACCEPTED], &[])
+        .wait()?;
     let infos = [
         Info::new(keys::EVENT_CUSTOM_RANGE, procs(&[0, 1])),
         Info::new(keys::GROUP_ID, NAME),
     ];
-    leader.notify(Status::GROUP_INVITED, DataRange::CUSTOM, &infos)?;
+    leader
+        .notify(Status::GROUP_INVITED, DataRange::CUSTOM, &infos)
+        .wait()?;
     invited();
     leader.next_event(LIMIT)?.ok_or("no process accepts")?;
     leader.next_event(LIMIT)?.ok_or("only one accepts")?;
@@ -445,8 +458,8 @@ fn job_with_one_to_lose(
 
 #[test]
 fn the_loss_of_an_invited_process_ends_the_invitation() -> Result<()> {
-    let (_folder, server, processes, mut last) = job_with_one_to_lose(false)?;
-    last.register_events(&[Status::GROUP_INVITED], &[])?;
+    let (_folder, server, processes, last) = job_with_one_to_lose(false)?;
+    last.register_events([Status::GROUP_INVITED], &[]).wait()?;
     let lose = || -> Result<()> {
         last.next_event(LIMIT)?.ok_or("no invitation")?;
         drop(last);

@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
 
-use pmix::client::{Ask, ClientEvent, Decision, Group, SharedClient};
+use pmix::client::{Client, ClientEvent, Decision, Group};
 use pmix::prelude::*;
 
 use crate::nodes::{LIMIT, Result, procs, run, run_with};
@@ -29,24 +29,26 @@ fn status_of<T>(outcome: std::result::Result<T, pmix::client::Error>) -> Status 
 #[test]
 fn a_group_of_two_nodes_is_constructed_left_and_destructed() -> Result<()> {
     let outcomes = run(|rank, mut client| {
-        client.register_events(&[Status::GROUP_LEFT], &[])?;
-        client.fence(&Fence::new())?;
+        client.register_events([Status::GROUP_LEFT], &[]).wait()?;
+        client.fence([], []).wait()?;
         let assign = [Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true)];
-        let made = client.group_construct(NAME, &procs(&[3, 0, 2, 1]), &assign)?;
-        client.fence(&Fence::new().of([whole_group()]))?;
+        let made = client
+            .group_construct(NAME, &procs(&[3, 0, 2, 1])[..], &assign)
+            .wait()?;
+        client.fence([whole_group()], []).wait()?;
         if rank == 3 {
-            client.group_leave(NAME, &[])?;
+            client.group_leave(NAME, &[]).wait()?;
         } else {
             assert_eq!(
                 expect(&mut client, Status::GROUP_LEFT)?,
                 procs(&[3])[0].clone()
             );
             // The name selects the remaining members.
-            client.fence(&Fence::new().of([whole_group()]))?;
-            client.group_destruct(NAME, &[])?;
+            client.fence([whole_group()], []).wait()?;
+            client.group_destruct(NAME, &[]).wait()?;
         }
-        client.fence(&Fence::new())?;
-        let after = status_of(client.group_destruct(NAME, &[]));
+        client.fence([], []).wait()?;
+        let after = status_of(client.group_destruct(NAME, &[]).wait());
         client.finalize()?;
         Ok((made, after))
     });
@@ -61,13 +63,17 @@ fn a_group_of_two_nodes_is_constructed_left_and_destructed() -> Result<()> {
 
 #[test]
 fn a_member_that_is_lost_ends_the_construction_on_both_nodes() -> Result<()> {
-    let outcomes = run(|rank, mut client| {
-        client.fence(&Fence::new())?;
+    let outcomes = run(|rank, client| {
+        client.fence([], []).wait()?;
         if rank == 3 {
             drop(client);
             return Ok(Status::SUCCESS);
         }
-        let made = status_of(client.group_construct(NAME, &procs(&[0, 1, 2, 3]), &[]));
+        let made = status_of(
+            client
+                .group_construct(NAME, &procs(&[0, 1, 2, 3])[..], &[])
+                .wait(),
+        );
         client.finalize()?;
         Ok(made)
     })?;
@@ -80,23 +86,27 @@ fn a_member_that_is_lost_ends_the_construction_on_both_nodes() -> Result<()> {
 /// Invites all from the first process; the participants join, use the group and destruct it.
 fn invite_and_use(rank: u32, mut client: Client, infos: &[Info<'_>]) -> Result<Group> {
     let group = match rank {
-        0 => client.group_invite(NAME, &procs(&[0, 1, 2, 3]), infos)?,
+        0 => client
+            .group_invite(NAME, &procs(&[0, 1, 2, 3])[..], infos)
+            .wait()?,
         _ => {
             let leader = expect(&mut client, Status::GROUP_INVITED)?;
-            client.group_join(NAME, &leader, &[])?
+            client.group_join(NAME, &leader, &[]).wait()?
         }
     };
-    client.fence(&Fence::new().of([whole_group()]))?;
-    client.group_destruct(NAME, &[])?;
+    client.fence([whole_group()], []).wait()?;
+    client.group_destruct(NAME, &[]).wait()?;
     client.finalize()?;
     Ok(group)
 }
 
 #[test]
 fn processes_invited_from_another_node_join() -> Result<()> {
-    let outcomes = run(|rank, mut client| {
-        client.register_events(&[Status::GROUP_INVITED], &[])?;
-        client.fence(&Fence::new())?;
+    let outcomes = run(|rank, client| {
+        client
+            .register_events([Status::GROUP_INVITED], &[])
+            .wait()?;
+        client.fence([], []).wait()?;
         invite_and_use(rank, client, &[])
     });
     for group in outcomes? {
@@ -108,9 +118,11 @@ fn processes_invited_from_another_node_join() -> Result<()> {
 #[test]
 fn a_group_that_is_formed_by_invitation_has_the_context_id_that_its_leader_asks_for() -> Result<()>
 {
-    let outcomes = run(|rank, mut client| {
-        client.register_events(&[Status::GROUP_INVITED], &[])?;
-        client.fence(&Fence::new())?;
+    let outcomes = run(|rank, client| {
+        client
+            .register_events([Status::GROUP_INVITED], &[])
+            .wait()?;
+        client.fence([], []).wait()?;
         let assign = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true).required();
         invite_and_use(rank, client, &[assign])
     });
@@ -126,20 +138,25 @@ fn a_group_that_is_formed_by_invitation_has_the_context_id_that_its_leader_asks_
 fn a_join_need_not_name_the_leader() -> Result<()> {
     let outcomes = run(|rank, mut client| {
         let nobody = None;
-        client.register_events(&[Status::GROUP_INVITED], &[])?;
-        let early = status_of(client.group_join(NAME, nobody, &[]));
-        client.fence(&Fence::new())?;
+        client
+            .register_events([Status::GROUP_INVITED], &[])
+            .wait()?;
+        let early = status_of(client.group_join(NAME, nobody, &[]).wait());
+        client.fence([], []).wait()?;
         let made = match rank {
-            0 => client.group_invite(NAME, &procs(&[0, 1, 2]), &[]).map(drop),
+            0 => client
+                .group_invite(NAME, &procs(&[0, 1, 2])[..], &[])
+                .wait()
+                .map(drop),
             3 => Ok(()),
             _ => {
                 expect(&mut client, Status::GROUP_INVITED)?;
-                client.group_join(NAME, nobody, &[]).map(drop)
+                client.group_join(NAME, nobody, &[]).wait().map(drop)
             }
         };
         let made = status_of(made);
         // An accepted invitation is not pending any more.
-        let late = status_of(client.group_decline(NAME, nobody));
+        let late = status_of(client.group_decline(NAME, nobody).wait());
         client.finalize()?;
         Ok((early, made, late))
     });
@@ -153,8 +170,10 @@ fn a_join_need_not_name_the_leader() -> Result<()> {
 #[test]
 fn an_optional_group_drops_a_process_lost_before_it_answers_another_node() -> Result<()> {
     let outcomes = run(|rank, mut client| {
-        client.register_events(&[Status::GROUP_INVITED], &[])?;
-        client.fence(&Fence::new())?;
+        client
+            .register_events([Status::GROUP_INVITED], &[])
+            .wait()?;
+        client.fence([], []).wait()?;
         if rank == 3 {
             expect(&mut client, Status::GROUP_INVITED)?;
             drop(client);
@@ -180,31 +199,32 @@ fn lead_one_that_is_lost(decision: Option<Decision>) -> Result<Vec<Result<Option
     run_with(
         |rank, own| {
             if rank == 3 {
-                let mut client = Client::init(own)?;
-                client.fence(&Fence::new())?;
+                let client = Client::init(own)?;
+                client.fence([], []).wait()?;
                 // Both servers know the leader from here on.
                 is_announced.lock().unwrap().recv_timeout(LIMIT)?;
                 drop(client);
                 return Ok(None);
             }
             let decision = decision.clone();
-            let client = SharedClient::init(own, move |event| {
+            let client = Client::init(own)?;
+            client.set_listener(move |event| {
                 if let ClientEvent::Group(event, asked) = event
                     && let Some(decision) = &decision
                 {
                     assert_eq!(event.status, Status::GROUP_INVITE_FAILED);
                     asked.decide(decision.clone()).unwrap();
                 }
-            })?;
+            });
             let codes = vec![Status::GROUP_INVITE_FAILED];
-            client.wait(Ask::register_events(codes, Vec::new()))?;
-            client.wait(Ask::fence(Vec::new(), Vec::new()))?;
+            client.register_events(codes, Vec::new()).wait()?;
+            client.fence(Vec::new(), Vec::new()).wait()?;
             let infos = match rank {
                 0 => vec![Info::new(keys::GROUP_LEADER, true)],
                 _ => Vec::new(),
             };
             let all = procs(&[3, 0, 2, 1]);
-            let made = client.wait(Ask::group_construct(NAME.into(), all, infos));
+            let made = client.group_construct(NAME, all, infos).wait();
             client.finalize()?;
             Ok(Some(made?))
         },

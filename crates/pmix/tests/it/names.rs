@@ -11,9 +11,9 @@ use pmix::types::Info;
 use pmix::wire::Layout;
 
 /// Sends a custom request of a client to its server.
-fn ask(client: &mut Client, request: &Request<'_>) -> Result<(PeerForm, Vec<u8>), ClientError> {
+fn ask(client: &Client, request: Request<'_>) -> Result<(PeerForm, Vec<u8>), ClientError> {
     let form = *client.form();
-    Ok((form, client.request(request)?))
+    Ok((form, client.request(request).wait()?))
 }
 
 /// Changes limits of a server, as a host does.

@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::Duration;
 
-use pmix::client::{Ask, SharedClient};
+use pmix::client::Client;
 use pmix::prelude::*;
 use pmix::types::DataRange;
 
@@ -13,13 +13,13 @@ use crate::served::{JOB, Result, serve};
 const SIZE: u32 = 3;
 
 /// Puts a number in every process, and fences all.
-fn exchange(clients: &[SharedClient], number: u32) -> Result<()> {
+fn exchange(clients: &[Client], number: u32) -> Result<()> {
     for client in clients {
-        client.put(Scope::GLOBAL, Info::new("card", number))?;
+        client.put(Scope::GLOBAL, "card", number)?;
         client.commit()?;
     }
     thread::scope(|scope| {
-        let fence = |client: &SharedClient| client.wait(Ask::fence(Vec::new(), Vec::new()));
+        let fence = |client: &Client| client.fence(Vec::new(), Vec::new()).wait();
         let fences: Vec<_> = clients
             .iter()
             .map(|client| scope.spawn(move || fence(client)))
@@ -31,16 +31,16 @@ fn exchange(clients: &[SharedClient], number: u32) -> Result<()> {
     })
 }
 
-fn card(client: &SharedClient, rank: u32, infos: &[Info<'_>]) -> Option<Value<'static>> {
+fn card(client: &Client, rank: u32, infos: &[Info<'_>]) -> Option<Value<'static>> {
     let of = Proc::new(JOB, Rank::new(rank));
-    client.get(&of, &"card".into(), infos).ok()
+    client.get(&of, "card", infos).wait().ok()
 }
 
 #[test]
 fn what_came_with_an_answer_is_there_until_the_next_fence() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (server, settings) = serve(folder.path(), SIZE)?;
-    let join = |settings: Settings| SharedClient::init(settings, |_| {});
+    let join = |settings: Settings| Client::init(settings);
     let clients: Vec<_> = settings
         .into_iter()
         .map(join)
@@ -77,12 +77,15 @@ fn a_blocking_client_keeps_what_came_until_the_next_event() -> Result<()> {
         client.put(Scope::GLOBAL, "card", 7_u32)?;
         client.commit()?;
     }
-    let mut reader = clients.remove(0);
-    reader.register_events(&[], &[])?;
+    let reader = clients.remove(0);
+    reader.register_events([], &[]).wait()?;
     let ask_nobody = [Info::new(keys::OPTIONAL, true)];
     let of = |rank| Proc::new(JOB, Rank::new(rank));
-    assert_eq!(reader.get(&of(1), "card", &[])?, Value::Uint32(7));
-    assert_eq!(reader.get(&of(2), "card", &ask_nobody)?, Value::Uint32(7));
+    assert_eq!(reader.get(&of(1), "card", &[]).wait()?, Value::Uint32(7));
+    assert_eq!(
+        reader.get(&of(2), "card", &ask_nobody).wait()?,
+        Value::Uint32(7)
+    );
 
     // The reply about rank 1 also includes the current data of rank 2, which puts again afterwards.
     let [of_1, of_2] = &mut clients[..] else {
@@ -92,12 +95,13 @@ fn a_blocking_client_keeps_what_came_until_the_next_event() -> Result<()> {
         client.put(Scope::GLOBAL, "next", number)?;
         client.commit()?;
     }
-    assert_eq!(reader.get(&of(1), "next", &[])?, Value::Uint32(8));
+    assert_eq!(reader.get(&of(1), "next", &[]).wait()?, Value::Uint32(8));
     of_2.put(Scope::GLOBAL, "next", 9_u32)?;
     of_2.commit()?;
-    of_2.notify(Status::from_raw(-3001), DataRange::NAMESPACE, &[])?;
+    of_2.notify(Status::from_raw(-3001), DataRange::NAMESPACE, &[])
+        .wait()?;
     assert!(reader.next_event(Duration::from_secs(60))?.is_some());
-    assert_eq!(reader.get(&of(2), "next", &[])?, Value::Uint32(9));
+    assert_eq!(reader.get(&of(2), "next", &[]).wait()?, Value::Uint32(9));
 
     clients.push(reader);
     for client in clients {
@@ -113,7 +117,7 @@ fn a_client_that_asks_for_nothing_more_keeps_nothing_more() -> Result<()> {
     let join = |mut settings: Settings| {
         settings.max_prefetch_bytes = 0;
         settings.shared_data = None;
-        SharedClient::init(settings, |_| {})
+        Client::init(settings)
     };
     let clients: Vec<_> = settings
         .into_iter()

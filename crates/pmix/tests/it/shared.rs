@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use pmix::client::{Ask, Found, SharedClient};
+use pmix::client::Client;
 use pmix::params::Environment;
 use pmix::prelude::*;
 use pmix::server::{PeerId, WireObserver};
@@ -14,23 +14,23 @@ use crate::served::{JOB, Result, serve, serve_with};
 
 const SIZE: u32 = 3;
 
-fn join(settings: Vec<Settings>) -> Result<Vec<SharedClient>> {
-    let join = |settings: Settings| SharedClient::init(settings, |_| {});
+fn join(settings: Vec<Settings>) -> Result<Vec<Client>> {
+    let join = |settings: Settings| Client::init(settings);
     let clients = settings.into_iter().map(join);
     Ok(clients.collect::<std::result::Result<_, _>>()?)
 }
 
-fn put(client: &SharedClient, scope: Scope, key: &'static str, number: u32) -> Result<()> {
-    client.put(scope, Info::new(key, number))?;
+fn put(client: &Client, scope: Scope, key: &'static str, number: u32) -> Result<()> {
+    client.put(scope, key, number)?;
     Ok(client.commit()?)
 }
 
 /// Fences all clients, with or without their data.
-fn fence(clients: &[SharedClient], collects: bool) -> Result<()> {
+fn fence(clients: &[Client], collects: bool) -> Result<()> {
     thread::scope(|scope| {
-        let fence = move |client: &SharedClient| {
+        let fence = move |client: &Client| {
             let infos = vec![Info::new(keys::COLLECT_DATA, collects)];
-            client.wait(Ask::fence(Vec::new(), infos))
+            client.fence(Vec::new(), infos).wait()
         };
         let fences: Vec<_> = clients
             .iter()
@@ -43,19 +43,19 @@ fn fence(clients: &[SharedClient], collects: bool) -> Result<()> {
     })
 }
 
-fn get(client: &SharedClient, rank: u32, key: &'static str) -> Option<Value<'static>> {
+fn get(client: &Client, rank: u32, key: &'static str) -> Option<Value<'static>> {
     let of = Proc::new(JOB, Rank::new(rank));
-    client.get(&of, &key.into(), &[]).ok()
+    client.get(&of, key, &[]).wait().ok()
 }
 
 /// Gets a value from the server, regardless of the cache.
-fn get_anew(client: &SharedClient, rank: u32, key: &'static str) -> Option<Value<'static>> {
+fn get_anew(client: &Client, rank: u32, key: &'static str) -> Option<Value<'static>> {
     let of = Proc::new(JOB, Rank::new(rank));
     let refresh = [Info::new(keys::GET_REFRESH_CACHE, true)];
-    client.get(&of, &key.into(), &refresh).ok()
+    client.get(&of, key, &refresh).wait().ok()
 }
 
-fn leave(clients: Vec<SharedClient>, server: &Server) -> Result<()> {
+fn leave(clients: Vec<Client>, server: &Server) -> Result<()> {
     for client in clients {
         client.finalize()?;
     }
@@ -63,10 +63,10 @@ fn leave(clients: Vec<SharedClient>, server: &Server) -> Result<()> {
 }
 
 /// Gets a value without a request to the server.
-fn look(client: &SharedClient, rank: u32, key: &'static str) -> Option<Value<'static>> {
+fn look(client: &Client, rank: u32, key: &'static str) -> Option<Value<'static>> {
     let of = Proc::new(JOB, Rank::new(rank));
     let ask_nobody = [Info::new(keys::OPTIONAL, true)];
-    client.get(&of, &key.into(), &ask_nobody).ok()
+    client.get(&of, key, &ask_nobody).wait().ok()
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn locally_stored_values_take_precedence_over_shared_data() -> Result<()> {
     let clients = join(settings)?;
     put(&clients[1], Scope::GLOBAL, "card", 11)?;
     let peer = Proc::new(JOB, Rank::new(1));
-    clients[0].store(&peer, Info::new("card", 70_u32))?;
-    clients[0].store(&peer, Info::new(keys::HOSTNAME, "elsewhere"))?;
+    clients[0].store(&peer, "card", 70_u32)?;
+    clients[0].store(&peer, keys::HOSTNAME, "elsewhere")?;
     fence(&clients, true)?;
     let mine = |key| look(&clients[0], 1, key);
     assert_eq!(mine("card"), Some(Value::Uint32(70)));
@@ -147,7 +147,7 @@ fn job_info_and_collected_data_are_read_without_a_message() -> Result<()> {
     // Only the welcomes have been sent.
     assert_eq!(sent.count(), size);
     for client in &clients {
-        let job = |key: &'static str| client.get(&client.job(), &key.into(), &[]);
+        let job = |key: &'static str| client.get(&client.job(), key, &[]).wait();
         assert_eq!(job(keys::JOB_SIZE)?, Value::Uint32(SIZE));
         assert_eq!(job(keys::LOCAL_PEERS)?, Value::from("0,1,2"));
         assert_eq!(job(keys::HOSTNAME)?, Value::from("n00"));
@@ -199,7 +199,7 @@ fn a_value_put_again_is_never_read_with_its_old_value() -> Result<()> {
             expected.clone().filter(|_| collects)
         );
         assert_eq!(get_anew(&clients[2], 1, "card"), expected);
-        clients[1].put(Scope::DEL_GLOBAL, Info::new("card", 0_u32))?;
+        clients[1].put(Scope::DEL_GLOBAL, "card", 0_u32)?;
         clients[1].commit()?;
     }
     leave(clients, &server)
@@ -214,14 +214,16 @@ fn a_committed_key_is_removed() -> Result<()> {
         put(&clients[1], Scope::GLOBAL, key, 1)?;
     }
     assert_eq!(get_anew(&clients[0], 1, "gone"), Some(Value::Uint32(1)));
-    clients[1].put(Scope::DEL_GLOBAL, Info::new("gone", Value::Undef))?;
+    clients[1].put(Scope::DEL_GLOBAL, "gone", Value::Undef)?;
     put(&clients[1], Scope::REMOTE, "moved", 2)?;
     fence(&clients, true)?;
     let of = Proc::new(JOB, Rank::new(1));
     let status = |key: &'static str| {
         let at_once = [keys::GET_REFRESH_CACHE, keys::IMMEDIATE].map(|key| Info::new(key, true));
-        let found = clients[0].get(&of, &key.into(), &at_once);
-        found.map_or_else(|error| error.status(), |_| Status::SUCCESS)
+        let found = clients[0].get(&of, key, &at_once);
+        found
+            .wait()
+            .map_or_else(|error| error.status(), |_| Status::SUCCESS)
     };
     assert_eq!(status("gone"), Status::ERR_NOT_FOUND);
     assert_eq!(status("moved"), Status::ERR_EXISTS_OUTSIDE_SCOPE);
@@ -241,7 +243,7 @@ fn data_of_a_process_that_was_lost_are_not_read() -> Result<()> {
     let mut anew = None;
     while anew.is_none() {
         // The server rejects the process as a duplicate until it has noticed the disconnect.
-        anew = SharedClient::init(again.clone(), |_| {}).ok();
+        anew = Client::init(again.clone()).ok();
     }
     let anew = anew.ok_or("no client")?;
     assert_eq!(look(&clients[0], 1, "card"), None);
@@ -258,13 +260,13 @@ fn exchange(settings: Vec<Settings>, server: &Server) -> Result<()> {
     let clients = join(settings)?;
     for (rank, client) in (0..).zip(&clients) {
         put(client, Scope::GLOBAL, "card", 10 + rank)?;
-        client.put(Scope::LOCAL, Info::new("long", vec![7_u8; 50_000]))?;
+        client.put(Scope::LOCAL, "long", vec![7_u8; 50_000])?;
         client.commit()?;
     }
     for round in 0..2 {
         fence(&clients, true)?;
         for client in &clients {
-            let job = |key: &'static str| client.get(&client.job(), &key.into(), &[]);
+            let job = |key: &'static str| client.get(&client.job(), key, &[]).wait();
             assert_eq!(job(keys::JOB_SIZE)?, Value::Uint32(SIZE));
             assert_eq!(
                 job("pmix.not.there").map_err(|e| e.status()),
@@ -376,7 +378,7 @@ fn as_another_user() -> Result<()> {
     let clients = join(vec![settings])?;
     let client = &clients[0];
     assert_eq!(
-        client.get(&client.job(), &keys::JOB_SIZE.into(), &[])?,
+        client.get(&client.job(), keys::JOB_SIZE, &[]).wait()?,
         Value::Uint32(SIZE)
     );
     put(client, Scope::GLOBAL, "card", 10)?;
@@ -438,17 +440,19 @@ fn a_find_never_blocks() -> Result<()> {
     let (server, settings) = serve(folder.path(), SIZE)?;
     let clients = join(settings)?;
     let client = &clients[0];
-    let (job, key) = (client.job(), "pmix.not.there".into());
+    let (job, key) = (client.job(), "pmix.not.there");
     let optional = [Info::new(keys::OPTIONAL, true)];
-    let Found::AskServer(ask) = client.find(&job, &key, &optional) else {
-        return Err("the job info was not to be asked for".into());
-    };
-    let none = client.wait(*ask).map_err(|error| error.status());
+    // The get needs the job info, which init has not requested.
+    assert_eq!(client.get(&job, key, &optional).known(), None);
+    let none = client
+        .get(&job, key, &optional)
+        .wait()
+        .map_err(|error| error.status());
     assert_eq!(none, Err(Status::ERR_NOT_FOUND));
     // The job info is already known, so no request is sent.
-    let found = client.find(&job, &key, &optional);
-    assert!(matches!(found, Found::Known(Err(_))));
-    let found = client.find(&job, &keys::JOB_SIZE.into(), &[]);
-    assert!(matches!(found, Found::Known(Ok(Value::Uint32(SIZE)))));
+    let found = client.get(&job, key, &optional).known();
+    assert!(matches!(found, Some(Err(_))));
+    let found = client.get(&job, keys::JOB_SIZE, &[]).known();
+    assert!(matches!(found, Some(Ok(Value::Uint32(SIZE)))));
     leave(clients, &server)
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use pmix::client::{Ask, SharedClient};
+use pmix::client::Client;
 use pmix::params::Environment;
 use pmix::prelude::*;
 use pmix::server::upcall::{DirectModex, Fence};
@@ -68,7 +68,7 @@ impl Host for NodeHost {
 /// Two servers and a client for each rank; `shares` enables shared memory.
 struct Job {
     network: Arc<Network>,
-    clients: Vec<SharedClient>,
+    clients: Vec<Client>,
 }
 
 impl Job {
@@ -92,7 +92,7 @@ impl Job {
         }
         let is_shared = |settings: &Settings| settings.shared_data.is_some();
         assert!(clients.iter().all(|client| is_shared(client) == shares));
-        let join = |settings: Settings| SharedClient::init(settings, |_| {});
+        let join = |settings: Settings| Client::init(settings);
         let clients = clients.into_iter().map(join);
         let clients = clients.collect::<std::result::Result<_, _>>()?;
         Ok(Self { network, clients })
@@ -100,9 +100,9 @@ impl Job {
 
     fn fence(&self, collects: bool) -> Result<()> {
         thread::scope(|scope| {
-            let fence = move |client: &SharedClient| {
+            let fence = move |client: &Client| {
                 let infos = vec![Info::new(keys::COLLECT_DATA, collects)];
-                client.wait(Ask::fence(Vec::new(), infos))
+                client.fence(Vec::new(), infos).wait()
             };
             let clients = self.clients.iter();
             let fences: Vec<_> = clients
@@ -117,9 +117,9 @@ impl Job {
 
     fn put_all(&self, round: u32) -> Result<()> {
         for (rank, client) in (0..).zip(&self.clients) {
-            client.put(Scope::GLOBAL, Info::new("t.global", 100 * round + rank))?;
-            client.put(Scope::REMOTE, Info::new("t.remote", 200 * round + rank))?;
-            client.put(Scope::LOCAL, Info::new("t.local", 300 * round + rank))?;
+            client.put(Scope::GLOBAL, "t.global", 100 * round + rank)?;
+            client.put(Scope::REMOTE, "t.remote", 200 * round + rank)?;
+            client.put(Scope::LOCAL, "t.local", 300 * round + rank)?;
             client.commit()?;
         }
         Ok(())
@@ -181,9 +181,9 @@ fn connect(
 
 type Answer = std::result::Result<Value<'static>, Status>;
 
-fn get(client: &SharedClient, rank: Rank, key: &'static str, infos: &[Info<'_>]) -> Answer {
+fn get(client: &Client, rank: Rank, key: &'static str, infos: &[Info<'_>]) -> Answer {
     let of = Proc::new(JOB, rank);
-    let value = client.get(&of, &key.into(), infos);
+    let value = client.get(&of, key, infos).wait();
     value.map_err(|error| error.status())
 }
 
@@ -210,7 +210,7 @@ const RESERVED: [&str; 18] = [
 ];
 
 /// Returns the results of all gets of a client, first of the put keys or first of the reserved keys.
-fn answers(client: &SharedClient, puts_first: bool) -> Vec<(Rank, &'static str, Answer)> {
+fn answers(client: &Client, puts_first: bool) -> Vec<(Rank, &'static str, Answer)> {
     let ranks = (0..SIZE).map(Rank::new).chain([Rank::WILDCARD]);
     let of_puts = |rank| {
         // Ignore values cached in an earlier round.
@@ -274,7 +274,7 @@ fn shared_memory_and_messages_answer_the_same() -> Result<()> {
 fn what_a_fence_brought_from_the_other_node_is_read_without_asking() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let job = Job::start(folder.path(), true)?;
-    let look = |client: &SharedClient, rank: u32, key| {
+    let look = |client: &Client, rank: u32, key| {
         let ask_nobody = [Info::new(keys::OPTIONAL, true)];
         get(client, Rank::new(rank), key, &ask_nobody).ok()
     };
@@ -327,7 +327,7 @@ fn described(shares: bool, whole: &str, places: &str) -> Result<Vec<Answer>> {
             .iter()
             .all(|settings| settings.shared_data.is_some() == shares)
     );
-    let join = |settings| SharedClient::init(settings, |_| {});
+    let join = |settings| Client::init(settings);
     let clients: std::result::Result<Vec<_>, _> = settings.into_iter().map(join).collect();
     let mut all = Vec::new();
     for client in clients? {

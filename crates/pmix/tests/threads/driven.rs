@@ -6,7 +6,8 @@ use std::sync::mpsc;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use pmix::client::{Ask, ClientEvent, SharedClient};
+use pmix::client::ClientEvent;
+use pmix::client::driver::Driver;
 use pmix::prelude::*;
 use pmix::types::{DataRange, Query};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,25 +18,25 @@ use crate::served::{JOB, Result, serve};
 const SIZE: u32 = 2;
 const OURS: Status = Status::from_raw(-3001);
 
-/// Returns `true` if the descriptor of a client becomes readable within a time.
-fn is_ready(client: &SharedClient, limit: Duration) -> Result<bool> {
-    let mut fds = [PollFd::new(client, PollFlags::IN)];
+/// Returns `true` if the descriptor of a driver becomes readable within a time.
+fn is_ready(driver: &Driver, limit: Duration) -> Result<bool> {
+    let mut fds = [PollFd::new(driver, PollFlags::IN)];
     let limit = Timespec::try_from(limit)?;
     Ok(poll(&mut fds, Some(&limit))? > 0)
 }
 
 /// Runs the loop of the program until a result arrives.
-fn run<T>(client: &SharedClient, come: &mpsc::Receiver<T>) -> Result<T> {
+fn run<T>(driver: &Driver, results: &mpsc::Receiver<T>) -> Result<T> {
     let end = Instant::now() + Duration::from_secs(60);
     loop {
-        let next = client.drive(Instant::now());
-        if let Ok(come) = come.try_recv() {
-            return Ok(come);
+        let next = driver.drive(Instant::now());
+        if let Ok(result) = results.try_recv() {
+            return Ok(result);
         }
         let left = end.saturating_duration_since(Instant::now());
         let next = next.map(|next| next.saturating_duration_since(Instant::now()));
-        if !is_ready(client, next.unwrap_or(left).min(left))? && Instant::now() >= end {
-            return Err("nothing has come".into());
+        if !is_ready(driver, next.unwrap_or(left).min(left))? && Instant::now() >= end {
+            return Err("no result has arrived".into());
         }
     }
 }
@@ -59,18 +60,20 @@ fn a_loop_of_the_program_reads_and_calls_back() -> Result<()> {
     let (server, settings) = serve(folder.path(), SIZE)?;
     let (sender, events) = mpsc::channel::<(ThreadId, ClientEvent)>();
     let join = |settings: Settings| {
-        let sender = sender.clone();
-        SharedClient::init_driven(settings, move |event| {
+        let (driver, sender) = (Driver::init(settings)?, sender.clone());
+        driver.client().set_listener(move |event| {
             let _ = sender.send((thread::current().id(), event));
-        })
+        });
+        Ok::<_, pmix::client::Error>(driver)
     };
-    let clients: Vec<_> = settings
+    let drivers: Vec<_> = settings
         .into_iter()
         .map(join)
         .collect::<std::result::Result<_, _>>()?;
-    let [first, second] = &clients[..] else {
+    let [first_driver, second_driver] = &drivers[..] else {
         return Err("not two clients".into());
     };
+    let (first, second) = (first_driver.client(), second_driver.client());
     let own = thread::current().id();
 
     // A callback that itself sends a request to the server and waits for the reply.
@@ -80,22 +83,22 @@ fn a_loop_of_the_program_reads_and_calls_back() -> Result<()> {
         qualifiers: Vec::new(),
     };
     let asking = first.clone();
-    first.start(Ask::query(vec![query]), move |answer| {
+    first.query(vec![query]).start(move |answer| {
         let infos = [Info::new(keys::GET_REFRESH_CACHE, true)];
-        let size = asking.get(&asking.job(), &keys::JOB_SIZE.into(), &infos);
+        let size = asking.get(&asking.job(), keys::JOB_SIZE, &infos).wait();
         let _ = sender.send((thread::current().id(), answer.is_ok(), size.ok()));
     })?;
     let size = Some(Value::Uint32(SIZE));
-    assert_eq!(run(first, &answers)?, (own, true, size));
-    assert!(!is_ready(first, Duration::ZERO)?);
+    assert_eq!(run(first_driver, &answers)?, (own, true, size));
+    assert!(!is_ready(first_driver, Duration::ZERO)?);
 
     // A pending callback makes the descriptor readable as well.
     let (sender, later) = mpsc::channel();
     first.later(move || {
         let _ = sender.send(thread::current().id());
     })?;
-    assert!(is_ready(first, Duration::from_secs(60))?);
-    assert_eq!(run(first, &later)?, own);
+    assert!(is_ready(first_driver, Duration::from_secs(60))?);
+    assert_eq!(run(first_driver, &later)?, own);
 
     // Endless callbacks must not block the program: a drive makes 4,096 calls at most, and the descriptor stays
     // readable for the rest.
@@ -107,15 +110,17 @@ fn a_loop_of_the_program_reads_and_calls_back() -> Result<()> {
         })?;
     }
     for made in [4096, 4096, 1808] {
-        assert!(is_ready(first, Duration::ZERO)?);
-        first.drive(Instant::now());
+        assert!(is_ready(first_driver, Duration::ZERO)?);
+        first_driver.drive(Instant::now());
         assert_eq!(calls.try_iter().count(), made);
     }
 
     // Events arrive while the program waits for another result, and while it does not.
-    first.wait(Ask::register_events(vec![OURS], Vec::new()))?;
-    second.wait(Ask::notify(OURS, DataRange::NAMESPACE, Vec::new()))?;
-    let (by, event) = run(first, &events)?;
+    first.register_events(vec![OURS], Vec::new()).wait()?;
+    second
+        .notify(OURS, DataRange::NAMESPACE, Vec::new())
+        .wait()?;
+    let (by, event) = run(first_driver, &events)?;
     assert!(matches!(event, ClientEvent::Event(event) if event.status == OURS));
     assert_eq!(by, own);
 
@@ -123,11 +128,12 @@ fn a_loop_of_the_program_reads_and_calls_back() -> Result<()> {
     let invited = [0, 1].map(|rank| Proc::new(JOB, Rank::new(rank)));
     let limit = [Info::new(keys::TIMEOUT, 1_i32)];
     let (sender, ended) = mpsc::channel();
-    first.start_group_invite(&"group".into(), &invited, &limit, move |made| {
+    let invite = first.group_invite("group", &invited, &limit);
+    invite.start(move |made| {
         let _ = sender.send(made.err().map(|error| error.status()));
     })?;
-    assert_eq!(run(first, &ended)?, Some(Status::ERR_TIMEOUT));
-    let made = first.group_invite(&"again".into(), &invited, &limit);
+    assert_eq!(run(first_driver, &ended)?, Some(Status::ERR_TIMEOUT));
+    let made = first.group_invite("again", &invited, &limit).wait();
     assert_eq!(
         made.err().map(|error| error.status()),
         Some(Status::ERR_TIMEOUT)
@@ -137,15 +143,15 @@ fn a_loop_of_the_program_reads_and_calls_back() -> Result<()> {
     // The loop is notified of a lost server once, and is not woken again.
     while events.try_recv().is_ok() {}
     server.finalize()?;
-    let (by, event) = run(second, &events)?;
+    let (by, event) = run(second_driver, &events)?;
     assert_eq!((by, event), (own, ClientEvent::Lost));
-    second.drive(Instant::now());
-    assert!(!is_ready(second, Duration::from_millis(10))?);
-    assert!(second.wait(Ask::fence(Vec::new(), Vec::new())).is_err());
-    for client in &clients {
-        assert!(client.finalize().is_err());
+    second_driver.drive(Instant::now());
+    assert!(!is_ready(second_driver, Duration::from_millis(10))?);
+    assert!(second.fence(Vec::new(), Vec::new()).wait().is_err());
+    for driver in &drivers {
+        assert!(driver.client().finalize().is_err());
     }
     assert_eq!(threads()?, [""; 0]);
-    assert!(first.as_fd().try_clone_to_owned().is_ok());
+    assert!(first_driver.as_fd().try_clone_to_owned().is_ok());
     Ok(())
 }

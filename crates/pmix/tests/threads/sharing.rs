@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use pmix::client::{Ask, ClientEvent, SharedClient};
+use pmix::client::{Client, ClientEvent};
 use pmix::prelude::*;
 use pmix::types::Query;
 
@@ -26,13 +26,13 @@ fn num_threads() -> Result<usize> {
 }
 
 /// Requests a value from the server, regardless of the cache.
-fn ask(client: &SharedClient, key: &'static str) -> Result<Value<'static>> {
+fn ask(client: &Client, key: &'static str) -> Result<Value<'static>> {
     let infos = [Info::new(keys::GET_REFRESH_CACHE, true)];
-    Ok(client.get(&client.job(), &key.into(), &infos)?)
+    Ok(client.get(&client.job(), key, &infos).wait()?)
 }
 
-fn fence(client: &SharedClient) -> std::result::Result<(), pmix::client::Error> {
-    client.wait(Ask::fence(Vec::new(), Vec::new()))
+fn fence(client: &Client) -> std::result::Result<(), pmix::client::Error> {
+    client.fence(Vec::new(), Vec::new()).wait()
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn gets_do_not_wait_for_a_thread_in_a_fence() -> Result<()> {
     let _alone = alone();
     let folder = tempfile::tempdir()?;
     let (server, settings) = serve(folder.path(), SIZE)?;
-    let join = |settings: Settings| SharedClient::init(settings, |_| {});
+    let join = |settings: Settings| Client::init(settings);
     let clients: Vec<_> = settings
         .into_iter()
         .map(join)
@@ -87,8 +87,7 @@ fn gets_do_not_wait_for_a_thread_in_a_fence() -> Result<()> {
         let waits = scope.spawn(|| fence(first));
         for _ in 0..10 {
             let sender = sender.clone();
-            let asked = Ask::query(vec![query.clone()]);
-            first.start(asked, move |answer| {
+            first.query([query.clone()]).start(move |answer| {
                 let _ = sender.send(answer.is_ok());
             })?;
             assert_eq!(answers.recv_timeout(Duration::from_secs(60)), Ok(true));
@@ -124,12 +123,13 @@ fn all_waiting_threads_get_the_lost_connection() -> Result<()> {
     let (server, settings) = serve(folder.path(), SIZE)?;
     let (sender, lost) = mpsc::channel();
     let join = |settings: Settings| {
-        let sender = sender.clone();
-        SharedClient::init(settings, move |event| {
+        let (client, sender) = (Client::init(settings)?, sender.clone());
+        client.set_listener(move |event| {
             if event == ClientEvent::Lost {
                 let _ = sender.send(());
             }
-        })
+        });
+        Ok::<_, pmix::client::Error>(client)
     };
     let clients: Vec<_> = settings
         .into_iter()
@@ -170,10 +170,11 @@ fn a_client_whose_handles_are_dropped_leaves_its_server_and_its_threads_end() ->
     let (server, settings) = serve(folder.path(), SIZE)?;
     let (sender, heard) = mpsc::channel::<()>();
     let join = |settings: Settings| {
-        let sender = sender.clone();
-        SharedClient::init(settings, move |_| {
+        let (client, sender) = (Client::init(settings)?, sender.clone());
+        client.set_listener(move |_| {
             let _ = sender.send(());
-        })
+        });
+        Ok::<_, pmix::client::Error>(client)
     };
     let mut clients: Vec<_> = settings
         .into_iter()
@@ -184,7 +185,7 @@ fn a_client_whose_handles_are_dropped_leaves_its_server_and_its_threads_end() ->
         return Err("not two clients".into());
     };
     let (ended, end) = mpsc::channel();
-    second.start(Ask::fence(Vec::new(), Vec::new()), move |outcome| {
+    second.fence(Vec::new(), Vec::new()).start(move |outcome| {
         let _ = ended.send(outcome.is_err());
     })?;
     let other = second.clone();

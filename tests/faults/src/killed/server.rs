@@ -6,9 +6,9 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pmix_client::{Client, Error, Fence, Uri};
+use pmix_client::{Client, Error, Uri};
 use pmix_proto::{Request, request};
-use pmix_types::{Proc, Rank, Scope, Status};
+use pmix_types::{Info, Proc, Rank, Scope, Status, keys};
 
 use super::points;
 use crate::server::{Server, files, me};
@@ -52,9 +52,11 @@ const fn stopped(name: &'static str, act: Act) -> Point {
 }
 
 const POINTS: &[Point] = &[
-    point("fence", |_, client| client.fence(&Fence::new())),
+    point("fence", |_, client| client.fence([], []).wait()),
     point("fence-collecting", |_, client| {
-        client.fence(&Fence::new().collect())
+        client
+            .fence([], [Info::new(keys::COLLECT_DATA, true)])
+            .wait()
     }),
     point("get", |_, client| get(client, 4)),
     point("direct-modex", |_, client| get(client, 5)),
@@ -65,7 +67,7 @@ const POINTS: &[Point] = &[
         let procs = vec![points::all(JOB)];
         let infos = Vec::new();
         let connect = Request::Connect(request::Connect { procs, infos });
-        client.request(&connect).map(drop)
+        client.request(connect).wait().map(drop)
     }),
     stopped("commit", |_, client| {
         client.put(Scope::GLOBAL, "card", "x")?;
@@ -79,11 +81,11 @@ const POINTS: &[Point] = &[
 
 fn get(client: &mut Client, rank: u32) -> Result<(), Error> {
     let peer = Proc::new(JOB, Rank::new(rank));
-    client.get(&peer, "card", &[]).map(drop)
+    client.get(&peer, "card", &[]).wait().map(drop)
 }
 
 fn ask(client: &mut Client, request: fn(&str) -> Request<'static>) -> Result<(), Error> {
-    client.request(&request(JOB)).map(drop)
+    client.request(request(JOB)).wait().map(drop)
 }
 
 /// Kills a server at every point, repeatedly.

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use pmix_client::{Ask, Client, SharedClient};
+use pmix_client::Client;
 use pmix_proto::{Request, reply, request};
 use pmix_types::{App, Envar, Info, Query, Value, keys};
 use rustix::process::Signal;
@@ -193,7 +193,7 @@ pub(crate) fn blocks(
                 };
                 let queries = vec![query];
                 let request = Request::Query(request::Query { queries });
-                let payload = client.request(&request).map_err(|e| e.to_string())?;
+                let payload = client.request(request).wait().map_err(|e| e.to_string())?;
                 let answer = reply::Infos::decode(client.form(), None, &payload);
                 let answer = answer.map_err(|e| e.to_string())?;
                 if !answer.status.is_success() {
@@ -208,9 +208,9 @@ pub(crate) fn blocks(
 }
 
 /// Fills the directory of this process, which the launcher removes.
-pub(crate) fn fills(mut client: Client, num_files: u32) -> Result<(), String> {
+pub(crate) fn fills(client: Client, num_files: u32) -> Result<(), String> {
     let own = client.proc().clone();
-    let told = client.get(&own, keys::PROCDIR, &[]);
+    let told = client.get(&own, keys::PROCDIR, &[]).wait();
     let Value::String(Some(place)) = told.map_err(|e| e.to_string())? else {
         return Err("the directory of the process is no text".to_owned());
     };
@@ -221,12 +221,12 @@ pub(crate) fn fills(mut client: Client, num_files: u32) -> Result<(), String> {
 /// Registers a directory for cleanup, and exits.
 pub(crate) fn cleans(path: &str) -> Result<(), String> {
     let settings = pmix_client::Settings::from_env().map_err(|e| e.to_string())?;
-    let client = SharedClient::init(settings, |_| {}).map_err(|e| e.to_string())?;
+    let client = Client::init(settings).map_err(|e| e.to_string())?;
     let infos = vec![
         Info::new(keys::REGISTER_CLEANUP_DIR, path.to_owned()),
         Info::new(keys::CLEANUP_RECURSIVE, true),
     ];
-    let asked = client.wait(Ask::job_control(Vec::new(), infos));
+    let asked = client.job_control(Vec::new(), infos).wait();
     asked.map_err(|e| e.to_string())?;
     client.finalize().map_err(|e| e.to_string())
 }
@@ -274,7 +274,7 @@ pub(super) fn spawn(
     apps: Vec<App<'static>>,
 ) -> Result<String, String> {
     let request = Request::Spawn(request::Spawn { infos, apps });
-    let payload = client.request(&request).map_err(|e| e.to_string())?;
+    let payload = client.request(request).wait().map_err(|e| e.to_string())?;
     let answer = reply::Spawned::decode(client.form(), None, &payload);
     answer
         .map(|answer| answer.status.to_string())

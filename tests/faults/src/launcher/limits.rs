@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pmix_client::{Client, Fence};
+use pmix_client::Client;
 use pmix_proto::{Request, reply, request};
 use pmix_types::{Info, Status, keys};
 use rustix::process::{Resource, Rlimit, prlimit};
@@ -212,8 +212,8 @@ pub(crate) fn short_of_memory(field: &Field) -> Result<Verdict, String> {
 /// job.
 pub(crate) fn asks_for_memory(mut client: Client, ready: &Path, go: &Path) -> Result<(), String> {
     let fault = |e: pmix_client::Error| e.to_string();
-    let own = Fence::new().of([client.proc().clone()]);
-    client.fence(&own).map_err(fault)?;
+    let own = [client.proc().clone()];
+    client.fence(&own, []).wait().map_err(fault)?;
     fs::write(ready, "").map_err(|e| e.to_string())?;
     until(PATIENCE, || go.exists().then_some(())).ok_or("nothing is to be done")?;
     for size in SIZES {
@@ -223,17 +223,17 @@ pub(crate) fn asks_for_memory(mut client: Client, ready: &Path, go: &Path) -> Re
         let vars: Vec<_> = vars.iter().map(String::as_str).collect();
         let status = spawn(&mut client, Vec::new(), vec![app(&["true"], &vars)])?;
         println!("spawn of {size} MiB: {status}");
-        client.fence(&own).map_err(fault)?;
+        client.fence(&own, []).wait().map_err(fault)?;
         let log = Request::Log(request::Log {
             time: 0,
             data: vec![Info::new(keys::LOG_STDERR, "\0".repeat(size << 20))],
             directives: Vec::new(),
         });
-        let payload = client.request(&log).map_err(fault)?;
+        let payload = client.request(log).wait().map_err(fault)?;
         let answer = reply::Done::decode(client.form(), None, &payload);
         let answer = answer.map_err(|e| e.to_string())?;
         println!("log of {size} MiB: {}", answer.status);
-        client.fence(&own).map_err(fault)?;
+        client.fence(&own, []).wait().map_err(fault)?;
     }
     let status = spawn(&mut client, Vec::new(), vec![app(&["true"], &[])])?;
     match status == Status::SUCCESS.to_string() {

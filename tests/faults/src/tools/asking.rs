@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_client::{Ask, Uri};
+use pmix_client::Uri;
 use pmix_tool::{FoundServer, Tool};
 use pmix_types::{Info, IofChannel, Proc, Query, Rank, Status, Value, keys};
 
@@ -30,18 +30,18 @@ pub(crate) fn look(uri: &Uri, job: &str) -> Result<(), String> {
         keys: vec![keys::QUERY_NAMESPACES.into()],
         qualifiers: Vec::new(),
     };
-    let (_, infos) = tool.query(vec![query]).map_err(|e| e.to_string())?;
+    let (_, infos) = tool.query(vec![query]).wait().map_err(|e| e.to_string())?;
     let names = infos.iter().find_map(|info| match &info.value {
         Value::String(Some(names)) => Some(names.to_string()),
         _ => None,
     });
     let all = Proc::new(job.to_owned(), Rank::WILDCARD);
-    let pull = Ask::iof_pull(vec![all], Vec::new(), IofChannel::STDOUT_CHANNEL, 1);
-    let pulled = tool.wait(pull).err().map(|error| error.status());
+    let pull = tool.iof_pull([all], [], IofChannel::STDOUT_CHANNEL, 1);
+    let pulled = pull.wait().err().map(|error| error.status());
     let first = Proc::new(job.to_owned(), Rank::new(0));
     let at_once = [Info::new(keys::IMMEDIATE, true)];
     let client = tool.primary().map_err(|e| e.to_string())?;
-    let got = client.get(&first, &"card".into(), &at_once).err();
+    let got = client.get(&first, "card", &at_once).wait().err();
     let got = got.map(|error| error.status());
     let raw = |status: Option<Status>| status.unwrap_or(Status::SUCCESS).as_raw();
     println!(
@@ -61,10 +61,11 @@ pub(crate) fn ask(uri: &Uri) -> Result<(), String> {
     let mut tool = Tool::new().time_limit(LIMIT);
     let attached = tool.attach(&FoundServer::at(uri.clone()), |_| {});
     let answered = attached.and_then(|_| {
-        tool.query(vec![Query {
+        let names = Query {
             keys: vec![keys::QUERY_NAMESPACES.into()],
             qualifiers: Vec::new(),
-        }])
+        };
+        Ok(tool.query([names]).wait()?)
     });
     let status = answered
         .err()

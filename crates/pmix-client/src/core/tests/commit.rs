@@ -161,7 +161,13 @@ fn requests_after_a_commit_follow_all_its_messages() {
         side.put(&format!("key.{number}"), number);
     }
     let commit = side.core.commit(side.end()).unwrap();
-    let fence = side.core.fence(&Fence::new().collect(), None).unwrap();
+    let fence = side
+        .core
+        .ask(
+            Ask::fence(vec![], vec![Info::new(keys::COLLECT_DATA, true)]),
+            None,
+        )
+        .unwrap();
     side.sent(&mut server);
     assert_eq!(server.num_keys(Rank::new(0)), 20_000);
     let commits = [Command::COMMIT; 2].as_slice();

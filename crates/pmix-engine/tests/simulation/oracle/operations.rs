@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use pmix_client::{Answer, Error, Forwarded, OperationId};
+use pmix_client::driver::{Answer, OperationId};
+use pmix_client::{Error, Forwarded};
 use pmix_proto::{Event, WelcomeForm, reply};
 use pmix_types::{Status, Value};
 

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use pmix_client::driver::Ask;
 use pmix_proto::Event;
 use pmix_types::{Status, Value, keys};
 
@@ -36,9 +37,12 @@ impl World {
     pub(crate) fn hear_of_terminations(&mut self, who: Who) {
         if !self.clients[who].hears_terminations {
             let (codes, soon) = ([Status::GROUP_MEMBER_FAILED], Some(Duration::ZERO));
-            self.ask(who, What::HearTerminations, soon, |core, end| {
-                core.register_events(&codes, &[], end)
-            });
+            self.ask_for(
+                who,
+                Ask::register_events(codes.to_vec(), vec![]),
+                What::HearTerminations,
+                soon,
+            );
         }
     }
 
