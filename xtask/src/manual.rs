@@ -349,7 +349,7 @@ mod tests {
         says("PMIx_Log", "\\fBPMIX_LOG_ONCE\\fR (\\fIbool\\fR)\n");
         says(
             "PMIx_Spawn",
-            "\\fBPMIX_MAPBY\\fR (\\fIchar*\\fR)\na part of the node",
+            "\\fBPMIX_MAPBY\\fR (\\fIchar*\\fR)\na hardware object, or ppr:N:PART",
         );
         says("PMIx_Group_leave", "\\fBPMIX_ERR_NOT_FOUND\\fR\n");
     }

@@ -187,7 +187,7 @@ impl Requester {
                 let then = move |answer: std::result::Result<_, pmix_client::Error>| {
                     then(answer.map_err(|error| fault(&error)));
                 };
-                let begun = driver::call(&client, request.ask()).start(then);
+                let begun = driver::call(client, request.ask()).start(then);
                 begun.map_err(|error| fault(&error))
             }
             Self::Host(own) => {

@@ -236,7 +236,7 @@ mod tests {
             ),
             (
                 "<!-- man: PMIx_Log -->\n| status | |\n| --- | --- |\n| `PMIX_A` | a |\n",
-                "PMIX_A of PMIx_Log is not",
+                "PMIx_Log: the headers do not define PMIX_A",
             ),
             (
                 "<!-- man: PMIx_Log -->\n| attribute | |\n| --- | --- |\n| `PMIX_A` | a |\n| PMIX_B | b |\n",

@@ -162,7 +162,7 @@ const NAMED_ELSEWHERE: &[(&str, &str)] = &[
     ("pmix-server/src/builder/limits.rs", "SHARED.name"),
     ("pmix-server/src/builder/limits.rs", "spec.name"),
     ("pmix-server/src/builder/limits.rs", "spec.name"),
-    ("preg-compress/src/pcompress/mod.rs", "NAME"),
+    ("preg-compress/src/pcompress.rs", "NAME"),
     ("preg-core/src/dynamic/module.rs", "name"),
     ("preg-native/src/scheme.rs", "REGEX2.name"),
 ];
