@@ -186,7 +186,8 @@ macro_rules! exported {
                 // until this function returns, and so for the whole scope.
                 $(unsafe { crate::guard::exported!(@call reset [$kind] $arg $(, $second)?) };)*
                 $(let $role = $get;)*
-                // SAFETY: as above.
+                // SAFETY: `reset` has left only values that the header lets this function read, and the program keeps its
+                // arguments valid until this function returns.
                 $(let mut $arg = unsafe { crate::guard::exported!(@call take [$kind] $arg $(, $second)?; &_scope)? };)*
                 $body
             })

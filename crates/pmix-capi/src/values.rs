@@ -102,7 +102,7 @@ impl GivenDatum<'_> {
         (self.of == DataType::TOPO).then(|| {
             // SAFETY: the invariant of `GivenDatum`: NULL or a topology, whose source is NULL or a string.
             let topology = unsafe { self.at.cast::<pmix_topology_t>().as_ref() };
-            // SAFETY: as above.
+            // SAFETY: `GivenDatum` promises a source that is NULL or a string, for as long as the topology is borrowed.
             let source = topology.map(|topology| unsafe { memory::read_text(topology.source) });
             let shown = source.transpose()?.map(|source| Topology {
                 source,

@@ -85,7 +85,7 @@ macro_rules! upcalls {
             // SAFETY: the host declared the function for this slot; `call` keeps the arguments until the host replies.
             (Some(function), _) => unsafe { function($($argument,)* Some(pending::$callback), cbdata) },
             (None, Some(function)) => {
-                // SAFETY: as above.
+                // SAFETY: the host declared the function for this slot; `call` keeps the arguments until the host replies.
                 unsafe { function($($argument,)* Some(pending::$callback), cbdata) };
                 Status::SUCCESS.as_raw()
             }

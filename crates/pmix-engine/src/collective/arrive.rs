@@ -229,11 +229,8 @@ impl Collectives {
         let leads = is_set(&infos, keys::GROUP_LEADER);
         let is_of_other_user = tracker.is_of_other_user(&infos);
         // The host is not called for a fence of this node.
-        let is_fence = tracker.key.0 == Collective::Fence;
-        let refusal = is_fence.then(|| obeyed::check("PMIx_Fence", &infos).err());
-        let refusal = refusal
-            .flatten()
-            .filter(|_| Self::is_local(cx, &tracker.key.1));
+        let is_own = tracker.key.0 == Collective::Fence && Self::is_local(cx, &tracker.key.1);
+        let refusal = is_own.then(|| obeyed::check("PMIx_Fence", &infos).err());
         tracker.arrive(client, ticket, infos);
         if tracker.key.0 == Collective::GroupConstruct {
             self.calls_again(cx, id, client);
@@ -259,7 +256,7 @@ impl Collectives {
             tracing::warn!("group construction failed: its members belong to different users");
             return self.fail(cx, id, Status::ERR_NO_PERMISSIONS);
         }
-        if let Some(error) = refusal {
+        if let Some(error) = refusal.flatten() {
             tracing::warn!(%error, "PMIx_Fence by processes of {} was rejected", tracker.job);
             return self.fail(cx, id, error.status());
         }

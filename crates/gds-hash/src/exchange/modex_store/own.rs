@@ -14,7 +14,7 @@ mod uncommitted;
 use std::collections::HashMap;
 
 use bfrops::wire_type;
-use pmix_types::{Info, Key, Kval, Rank, Scope, Status};
+use pmix_types::{Info, Key, Kval, Rank, Scope, Status, memory};
 
 use self::uncommitted::{Item, REQUEST_OVERHEAD, Said, Uncommitted, too_long};
 use super::entry::Action;
@@ -264,8 +264,11 @@ impl OwnPuts {
             super::commit::pack_goes_on(codec, &mut goes_on)?;
         }
         let (mut message, said) = self.uncommitted.take_message(codec, rank, most)?;
-        if !self.uncommitted.is_empty() {
-            message.append(&mut goes_on);
+        if !self.uncommitted.is_empty()
+            && let Err(short) = memory::append(&mut message, &goes_on)
+        {
+            self.restore(UnansweredCommit { said });
+            return Err(short.into());
         }
         for (_, item) in &said {
             if let Item::Value(entry) = item {
