@@ -11,10 +11,26 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::OnceLock;
 
 use pmix_types::memory::{self, OutOfMemory};
 
 use crate::lattice::{self, Dim};
+
+/// Returns the index in a cell. The first call builds it. Without memory for it the cell stays empty, and a later call
+/// tries again.
+pub(crate) fn build_once<T>(
+    cell: &OnceLock<T>,
+    build: impl FnOnce() -> Result<T, OutOfMemory>,
+) -> Result<&T, OutOfMemory> {
+    match cell.get() {
+        Some(index) => Ok(index),
+        None => {
+            let index = build()?;
+            Ok(cell.get_or_init(|| index))
+        }
+    }
+}
 
 /// The maximum number of distinct steps that have their own table.
 const MAX_STEPS: usize = 24;

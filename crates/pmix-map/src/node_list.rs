@@ -30,6 +30,7 @@ pub use build::NodeListBuilder;
 pub use runs::{NodeRun, Progression};
 
 use crate::lattice::{self, Dim};
+use crate::lattice_index::build_once;
 use crate::{Error, Limits};
 use index::Index;
 use shape::Shapes;
@@ -139,13 +140,7 @@ impl NodeList {
 
     /// Returns the index. The first call builds it.
     fn index(&self) -> Result<&Index, OutOfMemory> {
-        match self.index.get() {
-            Some(index) => Ok(index),
-            None => {
-                let index = Index::new(self)?;
-                Ok(self.index.get_or_init(|| index))
-            }
-        }
+        build_once(&self.index, || Index::new(self))
     }
 
     /// Returns the bytes of heap memory of the list, including the lazily built index.

@@ -20,7 +20,7 @@ use pmix_types::Rank;
 use pmix_types::memory::{self, OutOfMemory};
 
 use crate::lattice::{self, Dim};
-use crate::lattice_index::{Item, LatticeIndex};
+use crate::lattice_index::{Item, LatticeIndex, build_once};
 
 pub use build::ProcMapBuilder;
 
@@ -196,13 +196,7 @@ impl ProcMap {
 
     /// Returns the index. The first call builds it.
     fn index(&self) -> Result<&Index, OutOfMemory> {
-        match self.index.get() {
-            Some(index) => Ok(index),
-            None => {
-                let index = Index::new(self)?;
-                Ok(self.index.get_or_init(|| index))
-            }
-        }
+        build_once(&self.index, || Index::new(self))
     }
 
     /// Returns the ranks of each node, in node order.

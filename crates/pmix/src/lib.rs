@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PMIx for programs in Rust: one crate to depend on for hosts and clients.
+//! PMIx for programs in Rust: one crate to depend on for hosts, clients and tools.
 //!
 //! PMIx (Process Management Interface - Exascale) is how the launcher of a parallel job tells its
 //! processes who runs where, and how they find each other. This crate re-exports what a program needs
@@ -17,8 +17,9 @@
 //! | `server`, with feature `server` | the server of a node and the interface of its host | `pmix-server` |
 //! | `host`, with feature `server` | parts that a host takes: publish and lookup, cleanup, forwarding | `pmix-host` |
 //! | `client`, with feature `client` | clients of the server that started the program | `pmix-client` |
+//! | `tool`, with feature `tool` | tools, which attach to a server that did not start them | `pmix-tool` |
 //!
-//! [`prelude`] has what most programs name. Both features are on by default.
+//! [`prelude`] has what most programs name. All three features are on by default.
 //!
 //! | example | what it shows |
 //! | --- | --- |
@@ -76,6 +77,24 @@
 //! # Ok::<(), pmix::client::Error>(())
 //! ```
 //!
+//! # A tool
+//!
+//! A tool finds a server, attaches to it, and then has all calls of a client.
+//!
+#![cfg_attr(feature = "tool", doc = "```no_run")]
+#![cfg_attr(not(feature = "tool"), doc = "```ignore")]
+//! use pmix::tool::{Search, Tool};
+//! use pmix::types::{Query, Text, keys};
+//!
+//! let found = Search::from_env().find()?;
+//! let mut tool = Tool::new();
+//! tool.attach(&found, |_| {})?;
+//! let jobs = Query { keys: vec![Text::from(keys::QUERY_NAMESPACES)], qualifiers: vec![] };
+//! println!("{:?}", tool.query([jobs]).wait()?);
+//! tool.finalize()?;
+//! # Ok::<(), pmix::tool::Error>(())
+//! ```
+//!
 //! # A program without a launcher
 //!
 //! `Client::from_env` fails with `PMIX_ERR_NOT_AVAILABLE` in a process that no launcher
@@ -103,7 +122,11 @@ pub use pmix_map as map;
 pub use pmix_topology as topology;
 pub use pmix_types as types;
 
-/// Clients of the server that started the program: one for a thread, and one that many threads share.
+/// Tools, which attach to a server that did not start them.
+#[cfg(feature = "tool")]
+pub use pmix_tool as tool;
+
+/// Clients of the server that started the program.
 #[cfg(feature = "client")]
 pub mod client {
     pub use pmix_client::*;

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 
+use pmix_map::NodeList;
 use preg_core::Status;
 use serde_json::json;
 
@@ -49,12 +50,9 @@ pub(super) fn ranks(context: &mut Context, args: &Where) -> Result<Exit, Failure
     finish(context, &absent, "rank", "is on no node")
 }
 
-/// Runs `who NODE...`: prints one line for each node with a name.
-pub(super) fn nodes(context: &mut Context, args: &Who) -> Result<Exit, Failure> {
-    let (list, map) = paired(context, &args.maps)?;
-    let asked =
-        read_nodes(&context.preg, read_sources(&args.names)?)?.into_list(context.limits())?;
-    let mut places: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
+/// Returns the places of each asked name in a list, in ascending order.
+pub(super) fn places_of(asked: &NodeList, list: &NodeList) -> HashMap<Vec<u8>, Vec<usize>> {
+    let mut places: HashMap<_, Vec<_>> = HashMap::new();
     asked.for_each(|name| {
         places.entry(name.to_vec()).or_default();
     });
@@ -65,6 +63,15 @@ pub(super) fn nodes(context: &mut Context, args: &Who) -> Result<Exit, Failure> 
         }
         index += 1;
     });
+    places
+}
+
+/// Runs `who NODE...`: prints one line for each node with a name.
+pub(super) fn nodes(context: &mut Context, args: &Who) -> Result<Exit, Failure> {
+    let (list, map) = paired(context, &args.maps)?;
+    let asked =
+        read_nodes(&context.preg, read_sources(&args.names)?)?.into_list(context.limits())?;
+    let places = places_of(&asked, &list);
     let (mut answers, mut absent) = (Vec::new(), Vec::new());
     for name in asked.iter() {
         let shown = String::from_utf8_lossy(&name).into_owned();

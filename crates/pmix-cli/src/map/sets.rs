@@ -10,6 +10,7 @@ use pmix_map::{Limits, NodeList, NodeListBuilder};
 use preg_core::Status;
 use serde_json::json;
 
+use super::places::places_of;
 use super::{convert, read_lists};
 use crate::args::{Lists, Parts, Position, Slice};
 use crate::context::Context;
@@ -225,17 +226,7 @@ pub(super) fn position(context: &mut Context, args: &Position) -> Result<Exit, F
     let (preg, limits) = (&context.preg, context.limits());
     let asked = read_nodes(preg, read_option("the names", &args.names)?)?.into_list(limits)?;
     let list = read_nodes(preg, read_sources(&args.words)?)?.into_list(limits)?;
-    let mut places: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
-    asked.for_each(|name| {
-        places.entry(name.to_vec()).or_default();
-    });
-    let mut index = 0;
-    list.for_each(|name| {
-        if let Some(found) = places.get_mut(name) {
-            found.push(index);
-        }
-        index += 1;
-    });
+    let places = places_of(&asked, &list);
     let (mut answers, mut absent) = (Vec::new(), Vec::new());
     for name in asked.iter() {
         let shown = String::from_utf8_lossy(&name).into_owned();

@@ -158,17 +158,22 @@ fn a_process_is_started_again_once_its_files_are_open_and_others_go_on() {
     let played = play_plan("restarts_slowly", 2, &[("PLACE", place.path())], |plan| {
         plan.max_restarts = 1;
         plan.keep_going = true;
-        plan.output = Output {
-            files: Some(OutputFiles {
-                dir,
-                name: FilePattern::default(),
-                is_copied: true,
-            }),
-            ..Output::default()
-        };
+        plan.output = copied_to(dir);
     });
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
     assert_eq!(played.output, "again\nwent on\n", "{}", played.errors);
+}
+
+/// Returns the output of a plan that is copied to files in a directory.
+fn copied_to(dir: PathBuf) -> Output {
+    Output {
+        files: Some(OutputFiles {
+            dir,
+            name: FilePattern::default(),
+            is_copied: true,
+        }),
+        ..Output::default()
+    }
 }
 
 /// Rank 0 completes fences until it unblocks the file of rank 1, which is not started before.
@@ -193,14 +198,7 @@ fn files_of_the_first_job_that_cannot_be_opened_hold_up_their_process_alone() {
     let dir = Path::new(ROOT).join(place.path().strip_prefix("/").unwrap());
     make_fifo(&place.path().join("rank.1.stderr"));
     let played = play_plan("starts_slowly", 2, &[("PLACE", place.path())], |plan| {
-        plan.output = Output {
-            files: Some(OutputFiles {
-                dir,
-                name: FilePattern::default(),
-                is_copied: true,
-            }),
-            ..Output::default()
-        };
+        plan.output = copied_to(dir);
     });
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
     assert_eq!(played.output, "went on\n", "{}", played.errors);
