@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use pmix_host::helpers::{Helpers, Task, TaskState};
 use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -77,7 +78,11 @@ impl Drop for Unadopted {
         if let Some(started) = self.started.take() {
             let pid = started.process.pid;
             let _ = kill_process_group(pid, Signal::KILL);
-            let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED);
+            // A process that waits for a disk ends only when the disk answers, and this may be the progress thread.
+            let reap = move || _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED);
+            if let Err(error) = thread::Builder::new().name("pmix-reap".into()).spawn(reap) {
+                tracing::debug!(%error, "a process that was given up is not reaped");
+            }
         }
     }
 }
@@ -198,7 +203,6 @@ impl JobStart {
 mod tests {
     use std::os::fd::AsFd as _;
     use std::process::Stdio;
-    use std::thread;
     use std::time::Duration;
 
     use pmix_host::helpers::Cancel;
@@ -313,7 +317,11 @@ mod tests {
         let pid = started.started.as_ref().unwrap().process.pid;
         drop(started);
         assert!(!starters.are_busy());
-        assert!(waitid(WaitId::Pid(pid), WaitIdOptions::EXITED).is_err());
+        // Until a thread has reaped it, the process is a child of this one.
+        let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        while waitid(WaitId::Pid(pid), peek).is_ok() {
+            thread::sleep(Duration::from_millis(1));
+        }
         // A process whose task was dropped is dropped by the thread.
         drop(starters.start(&spawner, ready(0)).unwrap());
         while starters.are_busy() {
