@@ -111,6 +111,15 @@ impl Columns {
         }
     }
 
+    /// Returns the number of values without qualifiers.
+    pub(crate) fn num_values(&self) -> usize {
+        let mut count = 0;
+        for (_, numbers) in self.columns.iter().flat_map(|(_, column)| &column.0) {
+            numbers.for_each(|_, _| count += 1);
+        }
+        count
+    }
+
     /// Returns the lowest number with a value for a key.
     pub(crate) fn first_with(&self, key: &[u8]) -> Option<u32> {
         let place = self

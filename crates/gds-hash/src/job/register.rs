@@ -159,9 +159,14 @@ impl Job {
             maps.keep(known);
         }
         // Values are copied into the store, and lists of processes are copied again while they are
-        // parsed.
+        // parsed. An update expands the columns of the known job again, one cell for each value.
         let bytes: usize = infos.iter().map(|info| info.measure(Measure::All)).sum();
-        memory::check(bytes.saturating_mul(2))?;
+        let num_kept = known.map_or(0, |known| known.procs.num_values());
+        memory::check(
+            num_kept
+                .saturating_mul(KEPT_CELL)
+                .saturating_add(bytes.saturating_mul(2)),
+        )?;
         let found = maps.finish(infos, refused.as_deref_mut())?;
         let mut builder = Builder::new(nspace, host, found);
         if let Some(known) = known {
@@ -171,6 +176,10 @@ impl Job {
         Ok(builder.finish(nspace.clone(), host.clone()))
     }
 }
+
+/// The memory that one kept value of a column takes while its job is updated: 16 bytes in the builder, and the same
+/// again in the new column.
+const KEPT_CELL: usize = 32;
 
 /// Handles each entry of a registration. An error ends the registration or is collected.
 fn each(

@@ -147,9 +147,9 @@ fn completed_by_host(
         keys::QUERY_NAMESPACES => Some(nspace_names(cx, member)),
         keys::QUERY_NAMESPACE_INFO => nspace_infos(cx, member, nspace),
         keys::QUERY_JOB_STATUS => job_status(cx, member, &jobs()),
-        keys::QUERY_PROC_TABLE => proc_table(cx, member, &jobs(), None),
+        keys::QUERY_PROC_TABLE => proc_table(cx, member, &jobs(), None)?,
         keys::QUERY_LOCAL_PROC_TABLE => {
-            proc_table(cx, member, &jobs(), Some(&Nodes::of(qualifiers)?))
+            proc_table(cx, member, &jobs(), Some(&Nodes::of(qualifiers)?))?
         }
         keys::PROC_STATE_STATUS => {
             let jobs = jobs();

@@ -8,6 +8,7 @@ use pmix_proto::{reply, request};
 use pmix_types::{DataArray, Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys};
 
 use super::nodes::Nodes;
+use super::results::QueryResults;
 use super::target::{procs_of, visible};
 use crate::Error;
 use crate::cx::Cx;
@@ -20,8 +21,8 @@ use crate::pending::Pending;
 ///
 /// # Errors
 ///
-/// Returns `PMIX_ERR_INVALID_NAMESPACE` if the job is not registered, and `PMIX_ERR_NO_PERMISSIONS` if it belongs to
-/// another user.
+/// Returns `PMIX_ERR_INVALID_NAMESPACE` if the job is not registered, `PMIX_ERR_NO_PERMISSIONS` if it belongs to
+/// another user, and the errors of [`QueryResults::make_room`].
 pub(super) fn peers_on(
     cx: &Cx,
     member: &Member,
@@ -30,7 +31,9 @@ pub(super) fn peers_on(
 ) -> Result<Vec<Proc<'static>>, Error> {
     let mut procs = Vec::new();
     for nspace in requested_jobs(cx, member, nspace)? {
-        procs.extend(procs_on(cx, &nspace, nodes));
+        let found = procs_on(cx, &nspace, nodes);
+        QueryResults::make_room(&mut procs, found.len() as u64)?;
+        procs.extend(found);
     }
     Ok(procs)
 }

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use pmix_types::{Info, IntoOwned, Key, Query, Status, Text, Value, keys};
+use pmix_types::{Info, IntoOwned, Key, Query, Status, Text, Value, keys, memory};
 
 use crate::error::Error;
 use crate::host::HostReply;
@@ -128,6 +128,22 @@ impl QueryResults {
         }
         let message = format!("a query has more than {MOST_KEYS} keys or {most_bytes} bytes");
         Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
+    }
+
+    /// Makes room for more elements of a value, before any of them is made.
+    ///
+    /// # Errors
+    ///
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` if the list alone would exceed the limit of a reply, and `PMIX_ERR_NOMEM` if
+    /// the process has no memory for it.
+    pub(super) fn make_room<T>(list: &mut Vec<T>, more: u64) -> Result<(), Error> {
+        let most = MOST_BYTES / size_of::<T>().max(1);
+        let more = usize::try_from(more).unwrap_or(usize::MAX);
+        if list.len().saturating_add(more) > most {
+            let message = format!("the value of a query has more than {most} elements");
+            return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
+        }
+        Ok(memory::reserve(list, more)?)
     }
 
     /// Applies the time limit in the qualifiers of a query. The shortest one of a request applies, as there is one
@@ -316,6 +332,17 @@ mod tests {
     fn values(list: &[(&str, u32)]) -> Vec<(String, Value<'static>)> {
         let value = |(key, number): &(&str, u32)| ((*key).to_owned(), Value::from(*number));
         list.iter().map(value).collect()
+    }
+
+    #[test]
+    fn a_list_longer_than_a_reply_is_refused_before_it_is_made() {
+        let mut list = Vec::<u64>::new();
+        assert!(QueryResults::make_room(&mut list, 10).is_ok() && list.capacity() >= 10);
+        for more in [MOST_BYTES as u64 / 8 + 1, u64::MAX] {
+            let refused = QueryResults::make_room(&mut list, more).unwrap_err();
+            assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
+        }
+        assert!(list.capacity() < 1_000);
     }
 
     #[test]

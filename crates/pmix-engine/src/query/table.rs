@@ -6,19 +6,25 @@ use pmix_types::{DataArray, Nspace, Proc, ProcInfo, ProcState, Rank, Text, Value
 
 use super::nodes::Nodes;
 use super::resolve::procs_on;
+use super::results::QueryResults;
 use super::target::{may_see, of_job};
+use crate::Error;
 use crate::cx::Cx;
 use crate::peers::Member;
 use crate::registry::ClientState;
 
 /// Returns the process table of jobs: of all processes, or of those on the named nodes (without a name, this node).
 /// Process ids are included if the host registered them with the job.
+///
+/// # Errors
+///
+/// Returns the errors of [`QueryResults::make_room`].
 pub(super) fn proc_table(
     cx: &Cx,
     member: &Member,
     jobs: &[Nspace<'static>],
     on: Option<&Nodes<'_>>,
-) -> Option<Value<'static>> {
+) -> Result<Option<Value<'static>>, Error> {
     let mut rows = Vec::new();
     let mut any = false;
     for nspace in jobs.iter().filter(|nspace| may_see(cx, member, nspace)) {
@@ -26,13 +32,19 @@ pub(super) fn proc_table(
             continue;
         };
         any = true;
-        let ranks: Vec<_> = match on {
-            Some(nodes) => ranks_on(cx, nspace, nodes),
-            None => known.job().ranks().collect(),
-        };
-        rows.extend(ranks.into_iter().map(|rank| row(cx, &known, rank)));
+        match on {
+            Some(nodes) => {
+                let ranks = ranks_on(cx, nspace, nodes);
+                QueryResults::make_room(&mut rows, ranks.len() as u64)?;
+                rows.extend(ranks.into_iter().map(|rank| row(cx, &known, rank)));
+            }
+            None => {
+                QueryResults::make_room(&mut rows, known.job().num_ranks())?;
+                rows.extend(known.job().ranks().map(|rank| row(cx, &known, rank)));
+            }
+        }
     }
-    any.then_some(Value::DataArray(DataArray::ProcInfo(rows)))
+    Ok(any.then_some(Value::DataArray(DataArray::ProcInfo(rows))))
 }
 
 /// Returns the ranks of a job on some nodes according to its map. Without a map, returns the registered clients of this
