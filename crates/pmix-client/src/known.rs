@@ -218,7 +218,7 @@ impl Known {
         cache.absorb_job_info(&info)
     }
 
-    /// Returns the value of a key or the error of a get that needs no server; see [`Core::known`](crate::Core::known).
+    /// Returns the value of a key or the error of a get that needs no server; see [`Core::known`](crate::core::Core::known).
     pub(crate) fn get(
         &self,
         proc: &Proc<'_>,

@@ -13,7 +13,7 @@ use crate::get::Wanted;
 use crate::group::OpId;
 use crate::{Error, Group};
 
-/// The id of an operation of a [`Core`](crate::Core).
+/// The id of an operation of a [`Core`](crate::core::Core).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OperationId(pub(super) u64);
 
@@ -45,7 +45,7 @@ pub enum Answer {
     Credential(Vec<u8>, Vec<Info<'static>>),
     /// The device distances that the server computed.
     Distances(Vec<DeviceDistance<'static>>),
-    /// The payload of the reply to a [`request`](crate::Core::request), which the types in [`pmix_proto::reply`]
+    /// The payload of the reply to a [`request`](crate::core::Core::request), which the types in [`pmix_proto::reply`]
     /// decode.
     Payload(Vec<u8>),
 }
