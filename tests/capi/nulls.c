@@ -9,6 +9,7 @@
  * number of calls of each function, which run in one process; the status is then the number of the last call.
  */
 #define _GNU_SOURCE
+#define PMIX_WANT_RELEASE_3
 #include <pmix_extend.h>
 #include <pmix_server.h>
 #include <pmix_tool.h>

@@ -26,6 +26,7 @@ const SHORT: &[&str] = &[
     "interop types --profile dev",
     "consumers programs --profile dev",
     "consumers suite --profile dev",
+    "consumers nvshmem --profile dev",
     // The library and the tests are built by the earlier calls.
     "sanitize --only memcheck --short --profile dev",
 ];
@@ -144,7 +145,9 @@ mod tests {
     #[test]
     fn the_short_form_selects_from_what_the_other_makes_whole() {
         let is_selection = |call: &str| {
-            let parts = ["bfrops", "server", "types", "programs", "--short"];
+            let parts = [
+                "bfrops", "server", "types", "programs", "nvshmem", "--short",
+            ];
             call.split(' ').any(|word| parts.contains(&word))
         };
         for call in SHORT {

@@ -353,11 +353,19 @@ fn exported(folder: &Path) -> Result<Vec<String>, String> {
     Ok(names.map(str::to_owned).collect())
 }
 
+/// Returns `true` for the name of a function of the interface; those of OpenPMIx 3 are in lower case.
+fn is_function(name: &str) -> bool {
+    ["PMIx_", "pmix_argv_", "pmix_value_"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
+        || name == "pmix_setenv"
+}
+
 /// Checks that the library exports its interface and nothing else.
 fn symbols(folder: &Path) -> Result<(), String> {
     let names = exported(folder)?.into_iter();
     let (ours, others): (Vec<_>, Vec<_>) =
-        names.partition(|name| name.starts_with("PMIx_") || name == "pmix_framework_names");
+        names.partition(|name| is_function(name) || name == "pmix_framework_names");
     match others.is_empty() && ours.len() > 1 {
         true => Ok(()),
         false => Err(format!(
@@ -372,7 +380,7 @@ fn pages(folder: &Path) -> Result<(), String> {
     let folder_of_pages = folder.join(MANUAL);
     let is_there = |name: &String| folder_of_pages.join(format!("{name}.3")).is_file();
     let functions = exported(folder)?.into_iter();
-    let mut functions = functions.filter(|name| name.starts_with("PMIx_"));
+    let mut functions = functions.filter(|name| is_function(name));
     if let Some(name) = functions.find(|name| !is_there(name)) {
         return Err(format!("{name} has no page"));
     }

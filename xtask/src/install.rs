@@ -35,6 +35,9 @@ const MPICH: &str = "mpich==5.0.2";
 /// The release of Intel MPI, whose processes load the libpmix that a variable names.
 const INTEL_MPI: &str = "impi-rt==2021.18.1";
 
+/// The release of NVSHMEM whose bootstrap over PMIx is run. It was built for OpenPMIx 3.
+const NVSHMEM: &str = "nvidia-nvshmem-cu12==3.8.0";
+
 /// Returns the target directory of cargo.
 pub fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
@@ -185,7 +188,30 @@ pub fn intel_mpi() -> Result<PathBuf, String> {
     Ok(python)
 }
 
+/// Returns the bootstrap plugin of NVSHMEM that uses PMIx, in an environment of its own. The libraries that the package
+/// requires besides are not installed: they need a GPU.
+///
+/// # Errors
+/// See [`pip`].
+pub fn nvshmem_bootstrap() -> Result<PathBuf, String> {
+    let python = venv_at("venv-nvshmem")?;
+    pip_with(&python, NVSHMEM, &["--no-deps"])?;
+    let lib = target().join("venv-nvshmem/lib");
+    let versions = std::fs::read_dir(&lib).map_err(|e| format!("{}: {e}", lib.display()))?;
+    let plugin = "site-packages/nvidia/nvshmem/lib/nvshmem_bootstrap_pmix.so.3";
+    let mut files = versions
+        .flatten()
+        .map(|version| version.path().join(plugin));
+    files
+        .find(|file| file.is_file())
+        .ok_or_else(|| format!("{NVSHMEM} has no {plugin}"))
+}
+
 fn pip_into(python: &Path, requirement: &str) -> Result<(), String> {
+    pip_with(python, requirement, &[])
+}
+
+fn pip_with(python: &Path, requirement: &str, options: &[&str]) -> Result<(), String> {
     let pip = |arg: &str| {
         let mut command = Command::new(python);
         command.args(["-m", "pip", "--disable-pip-version-check", arg]);
@@ -206,7 +232,11 @@ fn pip_into(python: &Path, requirement: &str) -> Result<(), String> {
         ));
     }
     eprintln!("installing {requirement} from PyPI");
-    output(pip("install").args(["--quiet", "--no-input", requirement])).map(drop)
+    let mut install = pip("install");
+    install
+        .args(["--quiet", "--no-input", requirement])
+        .args(options);
+    output(&mut install).map(drop)
 }
 
 /// Returns a program of crates.io in a given version. If it is missing, it is built below the target directory, without

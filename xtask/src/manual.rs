@@ -17,7 +17,7 @@ mod tables;
 use tables::Tables;
 
 /// The headers that declare functions.
-const HEADERS: &[&str] = &["pmix.h", "pmix_server.h", "pmix_tool.h"];
+const HEADERS: &[&str] = &["pmix.h", "pmix_server.h", "pmix_tool.h", "pmix_extend.h"];
 
 /// The headers that declare callback types.
 const CALLBACKS: &[&str] = &["pmix_common.h", "pmix_server.h", "pmix_tool.h"];

@@ -84,6 +84,7 @@ fn generate() -> Result<Vec<Generated>, String> {
         ("include/pmix.h", header::client()?),
         ("include/pmix_server.h", header::server()?),
         ("include/pmix_tool.h", header::tool()?),
+        ("include/pmix_extend.h", header::extend()?),
         ("tests/capi/layout.c", header::layout()?),
     ])
 }

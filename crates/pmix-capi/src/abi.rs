@@ -20,9 +20,9 @@ macro_rules! signatures {
 /// All exported functions by their names.
 mod functions {
     pub(crate) use crate::{
-        argv::*, client::*, events::*, families::*, gets::*, groups::*, iof::*, lists::*, maps::*,
-        names::*, packed::*, requests::*, resolve::*, resources::*, server::*, strings::*, tool::*,
-        topology::*, values::*,
+        argv::*, client::*, events::*, extension::*, families::*, gets::*, groups::*, iof::*,
+        lists::*, maps::*, names::*, packed::*, requests::*, resolve::*, resources::*, server::*,
+        strings::*, tool::*, topology::*, values::*,
     };
 }
 

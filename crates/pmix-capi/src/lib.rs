@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `libpmix.so.2`: the PMIx interface for C.
 //!
-//! Every function that any release of OpenPMIx exports is a symbol of this library. The only other symbol is the
-//! array `pmix_framework_names`, which Open MPI 5 looks up. A function checks its arguments and converts them to the
-//! data model. It then calls [`pmix_client`], [`pmix_server`] or [`pmix_tool`], and converts the result back. The
+//! Every function that any release of OpenPMIx since 4.2 exports is a symbol of this library, and so are the twelve
+//! functions of the extension header of release 3. The only other symbol is the array `pmix_framework_names`, which
+//! Open MPI 5 looks up. A function checks its arguments and converts them to the data model. It then calls [`pmix_client`], [`pmix_server`] or [`pmix_tool`], and converts the result back. The
 //! headers in `include/` and the types in `abi` are generated from the tables in `data/`, and each function is
 //! compared with its prototype at compile time.
 //!
@@ -41,6 +41,8 @@ mod datum;
 mod depth;
 #[allow(unsafe_code)]
 mod events;
+#[allow(unsafe_code)]
+mod extension;
 #[allow(unsafe_code)]
 mod families;
 #[allow(unsafe_code)]

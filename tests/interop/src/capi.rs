@@ -3,6 +3,7 @@
 //! other side is an installed release.
 
 mod machines;
+mod nvshmem;
 pub mod slurm;
 mod suite;
 pub mod swapped;
@@ -32,6 +33,8 @@ pub enum Part {
     Swapped,
     /// The test suite of mpi4py on Open MPI 4 and 5.
     Suite,
+    /// NVSHMEM's bootstrap over PMIx, without a GPU.
+    Nvshmem,
 }
 
 /// Programs of others with our C library in place of the one that they have.
@@ -129,6 +132,12 @@ pub(crate) fn run(peers: &[Peer], options: &Options, tally: &mut Tally) -> Resul
     if options.wants(Part::Suite) {
         let until = Instant::now() + options.limit();
         suite::run(&swap, peers, &pmix, options.long, until, tally)?;
+    }
+    if options.wants(Part::Nvshmem) {
+        match nvshmem::cases(&swap, &pmix) {
+            Ok(cases) => run_all(cases, until, tally)?,
+            Err(why) => missing(&why, tally),
+        }
     }
     if options.wants(Part::Programs) {
         run_all(cases(&swap, peers, &pmix, tally)?, until, tally)?;

@@ -306,6 +306,32 @@ pub(crate) fn tool() -> Result<String, String> {
     Ok(text)
 }
 
+/// Returns `pmix_extend.h`, whose functions are visible only to programs that ask for them. To other programs these
+/// names are macros of `pmix_deprecated.h`, or functions of their own.
+///
+/// # Errors
+/// Returns a message if a table cannot be read, or if a function has no text.
+pub(crate) fn extend() -> Result<String, String> {
+    let about = "The functions of the header of this name in OpenPMIx 3, if PMIX_WANT_RELEASE_3 is defined.";
+    let mut text = begin(
+        "pmix_extend.h",
+        about,
+        "`data/functions.tsv`",
+        &["pmix_tool.h"],
+    );
+    text.push_str("#ifdef PMIX_WANT_RELEASE_3\n");
+    for row in Sheet::read("functions")?.rows() {
+        if row.need("header")? == "pmix_extend.h" {
+            let _ = writeln!(text, "#undef {}", row.need("function")?);
+        }
+    }
+    text.push('\n');
+    functions(&mut text, "pmix_extend.h")?;
+    text.push_str("#endif\n");
+    end(&mut text, "");
+    Ok(text)
+}
+
 /// Returns assertions in C of the layout of every structure.
 ///
 /// # Errors

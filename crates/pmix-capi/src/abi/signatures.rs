@@ -334,4 +334,16 @@ signatures! {
     fn PMIx_generate_ppn(*const c_char, *mut *mut c_char) -> pmix_status_t;
     fn PMIx_generate_regex(*const c_char, *mut *mut c_char) -> pmix_status_t;
     fn PMIx_tool_connect_to_server(*mut pmix_proc_t, *mut pmix_info_t, usize) -> pmix_status_t;
+    fn pmix_argv_append_nosize(*mut *mut *mut c_char, *const c_char) -> pmix_status_t;
+    fn pmix_argv_append_unique_nosize(*mut *mut *mut c_char, *const c_char, bool) -> pmix_status_t;
+    fn pmix_argv_copy(*mut *mut c_char) -> *mut *mut c_char;
+    fn pmix_argv_count(*mut *mut c_char) -> c_int;
+    fn pmix_argv_free(*mut *mut c_char);
+    fn pmix_argv_join(*mut *mut c_char, c_int) -> *mut c_char;
+    fn pmix_argv_prepend_nosize(*mut *mut *mut c_char, *const c_char) -> pmix_status_t;
+    fn pmix_argv_split(*const c_char, c_int) -> *mut *mut c_char;
+    fn pmix_setenv(*const c_char, *const c_char, bool, *mut *mut *mut c_char) -> pmix_status_t;
+    fn pmix_value_load(*mut pmix_value_t, *const c_void, pmix_data_type_t);
+    fn pmix_value_unload(*mut pmix_value_t, *mut *mut c_void, *mut usize) -> pmix_status_t;
+    fn pmix_value_xfer(*mut pmix_value_t, *const pmix_value_t) -> pmix_status_t;
 }
