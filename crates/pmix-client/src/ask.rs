@@ -90,7 +90,11 @@ impl<'a> Ask<'a, ()> {
 
     /// Connects processes (`PMIx_Connect`).
     pub fn connect(procs: Vec<Proc<'a>>, infos: Vec<Info<'a>>) -> Self {
-        let request = Request::Connect(request::Connect { procs, infos });
+        let request = Request::Connect(request::Connect {
+            procs,
+            infos,
+            shared: Vec::new(),
+        });
         Self::of(request, Waiting::Jobs)
     }
 

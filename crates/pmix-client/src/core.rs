@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pmix_proto::{
-    ClientConnection, Command, Event, Frame, Hello, Incoming, Output, PeerForm, Request, Response,
-    Tag, Welcome,
+    ClientConnection, Command, Event, Frame, Hello, Incoming, Output, PeerForm, RELEASE, Request,
+    Response, Tag, Welcome,
 };
 use pmix_types::{IntoOwned as _, Proc, Rank, Status, memory};
 
@@ -35,7 +35,6 @@ use self::unasked::UnaskedQueue;
 use crate::cache::JobCache;
 use crate::group;
 use crate::group::Question;
-use crate::hello;
 use crate::known::Known;
 use crate::shared_data::SharedData;
 use crate::{Error, Settings};
@@ -170,7 +169,7 @@ impl Core {
         let address = settings.server.as_ref();
         let server = address
             .ok_or_else(|| Error::new(Status::ERR_BAD_PARAM, "a launcher without an address"))?;
-        let version = settings.server_version.as_deref().unwrap_or(hello::VERSION);
+        let version = settings.server_version.as_deref().unwrap_or(RELEASE);
         let form = PeerForm::new(settings.layout, version.as_bytes());
         let (server, most) = (server.server.clone(), settings.max_reply_bytes);
         let connection = ClientConnection::with_client(form, server, most);
@@ -184,7 +183,7 @@ impl Core {
     /// Creates the core of a process that is not connected to a server. Every call fails with the error.
     pub(crate) fn without_server(error: Error) -> Self {
         let settings = Settings::unconnected();
-        let form = PeerForm::new(settings.layout, hello::VERSION.as_bytes());
+        let form = PeerForm::new(settings.layout, RELEASE.as_bytes());
         let known = Known::new(form, &settings);
         Self::begun(settings, form, Link::Lost(error), known)
     }

@@ -572,6 +572,6 @@ mod tests;
 
 /// Returns the size of an event on the wire. An event that cannot be packed, for example one with a pointer, counts 0.
 fn wire_bytes(event: &Event<'_>) -> usize {
-    let form = PeerForm::new(Layout::new(Module::V61), crate::hello::VERSION.as_bytes());
+    let form = PeerForm::new(Layout::new(Module::V61), pmix_proto::RELEASE.as_bytes());
     event.encode(&form, None).map_or(0, |packed| packed.len())
 }

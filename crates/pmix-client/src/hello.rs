@@ -3,14 +3,11 @@
 //!
 //! Source: OpenPMIx, `ptl/base`.
 
-use pmix_proto::{Hello, Role, shared};
+use pmix_proto::{Hello, RELEASE, Role, shared};
 use pmix_types::{Info, Value, keys};
 
 use crate::Settings;
 use crate::settings::Security;
-
-/// The release whose protocol this client uses. Servers select the form of their replies by it.
-pub(crate) const VERSION: &str = "5.0.11";
 
 /// Returns the hello of this process.
 pub(crate) fn hello<'a>(
@@ -27,7 +24,7 @@ pub(crate) fn hello<'a>(
         role: settings.role,
         ids: (settings.role.says_ids()).then(ids),
         proc: (settings.role.says_proc()).then(|| settings.proc.clone()),
-        version: VERSION.into(),
+        version: RELEASE.into(),
         module: settings.layout.module.name().into(),
         buffer: settings.layout.buffer,
         gds: match reads_shared {

@@ -15,12 +15,12 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use pmix_proto::reply::JobInfo;
-use pmix_proto::{Header, PeerForm, Request, Tag, Welcome};
+use pmix_proto::{Header, PeerForm, RELEASE, Request, Tag, Welcome};
 use pmix_types::{IntoOwned as _, Proc, Rank, Status, Value};
 
 use crate::cache::JobCache;
 use crate::connection::{Connection, Deadline};
-use crate::hello::{VERSION, credential, hello};
+use crate::hello::{credential, hello};
 use crate::socket::Socket;
 use crate::{Error, Settings};
 
@@ -63,7 +63,7 @@ impl ToolConnection {
         let hello = hello(&settings, &credential, false);
         let welcome = hello.role.welcome(&hello.form()?);
         let hello = hello.encode()?;
-        let version = settings.server_version.as_deref().unwrap_or(VERSION);
+        let version = settings.server_version.as_deref().unwrap_or(RELEASE);
         let form = PeerForm::new(settings.layout, version.as_bytes());
         let address = settings.server.as_ref().ok_or_else(Error::no_server)?;
         let mut server = address.server.clone();

@@ -2,11 +2,11 @@
 //! Decoding of requests, and the limits of a peer's open requests.
 
 use bfrops::RegexFramer;
-use pmix_proto::{ListLimits, Request, Tag};
+use pmix_proto::{ListLimits, RELEASE, Request, Tag};
 use pmix_types::{Status, memory};
 
 use crate::cx::Cx;
-use crate::peers::{PeerId, Ticket};
+use crate::peers::{Peer, PeerId, Ticket};
 use crate::{EngineEvent, Error};
 
 /// A decoded request.
@@ -36,10 +36,12 @@ pub(crate) fn take_in<'p>(
     };
     let decoded = Request::decode_measured(&form, Some(framer), payload, limits);
     let (request, taken) = match decoded {
-        Ok((request, taken)) => (
-            check_memory(&request, payload.len() + taken).map(|()| request),
-            taken,
-        ),
+        Ok(decoded) => {
+            let (request, taken) = (decoded.request, decoded.memory);
+            warn_of_ignored(cx, peer, &request, decoded.num_ignored);
+            let checked = check_memory(&request, payload.len() + taken);
+            (checked.map(|()| request), taken)
+        }
         Err(error) => (Err(error.into()), 0),
     };
     let command = match &request {
@@ -69,6 +71,25 @@ pub(crate) fn take_in<'p>(
             .push_back(EngineEvent::Denied { peer, reason });
     }
     None
+}
+
+/// Logs that the end of a request, or a whole request, is from a release newer than this server: once for each peer.
+fn warn_of_ignored(cx: &mut Cx, peer: PeerId, request: &Request<'_>, num_ignored: usize) {
+    let is_unknown = matches!(request, Request::Unknown(_));
+    let Some(member) = cx.peers.get_mut(peer).and_then(Peer::member_mut) else {
+        return;
+    };
+    if (num_ignored == 0 && !is_unknown) || member.has_ignored_fields || !member.form.is_newer() {
+        return;
+    }
+    member.has_ignored_fields = true;
+    let (rank, nspace, command) = (member.proc.rank, &member.proc.nspace, request.command());
+    let (major, minor, patch) = (member.form.major, member.form.minor, member.form.patch);
+    tracing::warn!(
+        %peer, %nspace, %rank, %command, num_ignored,
+        "the peer is of release {major}.{minor}.{patch}, newer than {RELEASE}: unknown parts of its requests are \
+         ignored"
+    );
 }
 
 /// Checks that there is memory for the copies of a request: one kept until the reply, and one for the host or for other

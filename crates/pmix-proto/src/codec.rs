@@ -11,7 +11,7 @@ use pmix_types::DataType;
 
 use crate::{Error, ListLimits, PeerForm, wire_type};
 
-pub(crate) use shapes::{Each, EachToEnd, Kvals, Many, Maybe, NspaceText, One, Since, Tail};
+pub(crate) use shapes::{Each, EachToEnd, Kvals, Many, Maybe, NspaceText, One, Since, Tail, UpTo};
 
 /// The limits for unpacking a message. In the worst case, an empty info takes 72 bytes of memory
 /// for 3 packed bytes.
@@ -103,6 +103,11 @@ impl<'a> Reader<'a> {
         self.form.major
     }
 
+    /// Returns `true` if the peer is newer than this project.
+    pub(crate) fn is_newer(&self) -> bool {
+        self.form.is_newer()
+    }
+
     /// Stops reading: the rest of the payload is ignored.
     pub(crate) const fn end(&mut self) {
         self.has_ended = true;
@@ -114,11 +119,14 @@ impl<'a> Reader<'a> {
         self.decoder.rest()
     }
 
-    /// Checks that the payload was read to its end.
-    pub(crate) fn finish(&self) -> Result<(), Error> {
+    /// Checks that the payload of a request was read to its end. Returns the number of bytes that a
+    /// newer peer appended.
+    pub(crate) fn finish_request(&self) -> Result<usize, Error> {
         match self.has_ended {
-            true => Ok(()),
-            false => Ok(self.decoder.finish()?),
+            true => Ok(0),
+            // The protocol is append-only: a later release adds fields after the known ones.
+            false if self.form.is_newer() => Ok(self.decoder.rest().len()),
+            false => self.decoder.finish().map(|()| 0).map_err(Into::into),
         }
     }
 

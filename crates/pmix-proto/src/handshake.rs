@@ -14,7 +14,7 @@ use pmix_types::Text;
 use crate::Error;
 
 pub use hello::Hello;
-pub use peer::{PeerForm, Role};
+pub use peer::{PeerForm, RELEASE, Role};
 pub use welcome::{Welcome, WelcomeForm};
 
 // The fields of the handshake. They are not packed by bfrops: text ends with a NUL, and numbers

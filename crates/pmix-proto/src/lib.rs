@@ -52,7 +52,7 @@ pub use contact::{Contact, ContactLines, ctime};
 pub use error::Error;
 pub use event::{Deleted, Event, Flow, LOST_OUTPUT, Output};
 pub use frame::{Frame, Header, Inbox, ListLimits, MAX_REQUEST_BYTES, Tag};
-pub use handshake::{Hello, PeerForm, Role, Welcome, WelcomeForm};
+pub use handshake::{Hello, PeerForm, RELEASE, Role, Welcome, WelcomeForm};
 pub use request::Request;
 pub use support::{
     SupportLevel, SupportedFunction, check_required, is_about_support, mark_processed,

@@ -175,8 +175,20 @@ requests! {
     GdsFallback(GdsFallback<'a>) = GDS_FALLBACK;
 }
 
+/// A parsed request, and what its payload takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decoded<'a> {
+    /// The request.
+    pub request: Request<'a>,
+    /// The bytes of memory that the request takes in addition to the payload.
+    pub memory: usize,
+    /// The bytes after the known fields, which a [newer](PeerForm::is_newer) peer appended.
+    pub num_ignored: usize,
+}
+
 impl<'a> Request<'a> {
-    /// Parses the payload of a request.
+    /// Parses the payload of a request. Bytes after the known fields are an error, unless the peer
+    /// is [newer](PeerForm::is_newer).
     ///
     /// # Errors
     ///
@@ -187,11 +199,12 @@ impl<'a> Request<'a> {
         framer: Option<&'a dyn RegexFramer>,
         payload: &'a [u8],
     ) -> Result<Self, Error> {
-        Self::decode_measured(form, framer, payload, ListLimits::NONE).map(|(request, _)| request)
+        let decoded = Self::decode_measured(form, framer, payload, ListLimits::NONE)?;
+        Ok(decoded.request)
     }
 
-    /// Parses the payload of a request. Also returns the bytes of memory that the request takes in
-    /// addition to the payload: at most the length of the payload plus 16 MiB.
+    /// Parses the payload of a request, and measures it. The memory is at most the length of the
+    /// payload plus 16 MiB.
     ///
     /// # Errors
     ///
@@ -202,15 +215,20 @@ impl<'a> Request<'a> {
         framer: Option<&'a dyn RegexFramer>,
         payload: &'a [u8],
         limits: ListLimits,
-    ) -> Result<(Self, usize), Error> {
+    ) -> Result<Decoded<'a>, Error> {
         let mut reader = Reader::new(form, framer, payload).of_request(limits);
         let command = command(&mut reader)?;
         let name = || command.to_string();
         let request = Self::read(command, &mut reader).map_err(|e| e.inside(&name()))?;
-        if !matches!(request, Request::Unknown(_)) {
-            reader.finish().map_err(|e| e.inside(&name()))?;
-        }
-        Ok((request, reader.memory_taken()))
+        let num_ignored = match request {
+            Request::Unknown(_) => 0,
+            _ => reader.finish_request().map_err(|e| e.inside(&name()))?,
+        };
+        Ok(Decoded {
+            memory: reader.memory_taken(),
+            request,
+            num_ignored,
+        })
     }
 
     /// Returns the command of a payload, even if its other fields are malformed. Returns `None` if

@@ -10,19 +10,12 @@ use std::sync::Arc;
 
 use pmix_mca::Environment;
 use pmix_proto::request::PREFETCH_VARIABLE;
-use pmix_proto::shared;
+use pmix_proto::{RELEASE, shared};
 use pmix_types::{Envar, Info, IntoOwned, Proc, Text, Value, keys};
 
 use crate::shared::SharedTables;
 
 pub(crate) use self::local_support::LocalSupport;
-
-/// The release of OpenPMIx that this server behaves like, as its clients understand it.
-///
-/// Clients choose the form of their requests by this number. Below 3.1.100 and 4.2.0 they use older forms. From 7.0.0
-/// on they delete keys and expect the server to forward that, which this server does not. The commands served are those
-/// of 5.0.
-pub(crate) const RELEASE: &str = "5.0.11";
 
 /// The variables with the address of the server, for clients of different releases. The first one that a client finds
 /// selects its form of the wire.

@@ -15,7 +15,7 @@
 //! Source: PMIx Standard, chapter "Client Initialization and Finalization", `PMIx_Init`; the replies of OpenPMIx 4.2.2
 //! and 5.0.11 to a program that was started by hand.
 
-use pmix_proto::{PeerForm, Request};
+use pmix_proto::{PeerForm, RELEASE, Request};
 use pmix_types::{DataArray, DataRange, Info, Proc, Rank, Value, keys};
 
 use super::operation::{Answer, Waiting};
@@ -24,13 +24,13 @@ use crate::cache::JobCache;
 use crate::get::missing;
 use crate::known::Known;
 use crate::obeyed::check_alone;
-use crate::{Error, Settings, hello};
+use crate::{Error, Settings};
 
 impl Core {
     /// Creates the core of a singleton ([`Settings::singleton`]). [`INIT`](Self::INIT) has completed with success.
     #[must_use]
     pub fn singleton(settings: Settings) -> Self {
-        let form = PeerForm::new(settings.layout, hello::VERSION.as_bytes());
+        let form = PeerForm::new(settings.layout, RELEASE.as_bytes());
         let known = Known::new(form, &settings);
         let host = settings.host.as_deref().unwrap_or_default();
         known.begin(JobCache::of_singleton(form, &settings.proc, host));

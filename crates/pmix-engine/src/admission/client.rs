@@ -101,6 +101,7 @@ fn member(client: &Client, id: ClientId, hello: &Hello<'_>, form: PeerForm) -> M
         incarnation: client.incarnation,
         is_finalized: false,
         has_job_info: false,
+        has_ignored_fields: false,
         knows: HashSet::new(),
     }
 }

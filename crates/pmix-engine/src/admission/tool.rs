@@ -70,6 +70,7 @@ impl Admission {
             incarnation: 1,
             is_finalized: false,
             has_job_info: false,
+            has_ignored_fields: false,
             knows: HashSet::new(),
         };
         let (nspace, rank) = (member.proc.nspace.clone(), member.proc.rank);
@@ -166,6 +167,7 @@ impl Admission {
             incarnation: 1,
             is_finalized: false,
             has_job_info: false,
+            has_ignored_fields: false,
             knows: HashSet::new(),
         };
         self.admit(cx, peer, member);

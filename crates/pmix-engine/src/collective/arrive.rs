@@ -37,13 +37,10 @@ impl Collectives {
 
     /// Handles CONNECT.
     pub(crate) fn connect(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::Connect<'_>) {
-        self.take_part(
-            cx,
-            ticket,
-            (Collective::Connect, None),
-            &request.procs,
-            request.infos.clone().into_owned(),
-        );
+        let mut infos = request.infos.clone().into_owned();
+        infos.extend(request.shared.clone().into_owned());
+        let kind = (Collective::Connect, None);
+        self.take_part(cx, ticket, kind, &request.procs, infos);
     }
 
     /// Handles DISCONNECT.
@@ -421,6 +418,7 @@ impl Collectives {
         let Some(tracker) = self.get_mut(id) else {
             return;
         };
+        infos.append(&mut tracker.shared);
         let call = match tracker.call(infos, data, None) {
             Ok(call) => call,
             Err(error) => return self.fail_before_host(cx, id, &error),

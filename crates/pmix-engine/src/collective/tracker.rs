@@ -36,6 +36,9 @@ pub(super) struct Tracker {
     pub(super) has_lost_participant: bool,
     /// The infos of the participants.
     pub(super) infos: Vec<Info<'static>>,
+    /// The endpoint data of the participants of a connect, and the job info of their jobs. The host passes them to the
+    /// servers of the other participants.
+    pub(super) shared: Vec<Info<'static>>,
     /// The infos of each participant of a construct or destruct, which differ.
     pub(super) caller_infos: Vec<(ClientId, Vec<Info<'static>>)>,
     /// `true` if the collective continues without participants that are lost or leave the group.
@@ -102,6 +105,7 @@ impl Tracker {
             missing: BTreeSet::new(),
             has_lost_participant: false,
             infos: Vec::new(),
+            shared: Vec::new(),
             caller_infos: Vec::new(),
             is_tolerant: false,
             collects: false,
@@ -153,7 +157,12 @@ impl Tracker {
     }
 
     /// Adds the call of a participant.
-    pub(super) fn arrive(&mut self, client: ClientId, ticket: Ticket, infos: Vec<Info<'static>>) {
+    pub(super) fn arrive(
+        &mut self,
+        client: ClientId,
+        ticket: Ticket,
+        mut infos: Vec<Info<'static>>,
+    ) {
         self.missing.remove(&client);
         self.slots.insert(client, Slot::Arrived(ticket));
         self.collects |= is_set(&infos, keys::COLLECT_DATA);
@@ -163,6 +172,11 @@ impl Tracker {
             // Members pass different infos: their own data, or an order of the members that all must agree on.
             self.caller_infos.push((client, infos));
             return;
+        }
+        if self.key.0 == Collective::Connect {
+            // Each caller shares other data, while the directives of the first caller apply to all.
+            self.shared
+                .extend(infos.extract_if(.., |info| is_shared(info)));
         }
         // One caller decides for all, since all get the same result.
         self.is_tolerant |= is_set(&infos, keys::GROUP_FT_COLLECTIVE);
@@ -299,6 +313,7 @@ impl Tracker {
         let missing = &self.missing;
         self.slots.retain(|client, _| missing.contains(client));
         self.infos = Vec::new();
+        self.shared = Vec::new();
         self.caller_infos = Vec::new();
         self.construct.absent = Vec::new();
         self.construct.lost = BTreeMap::new();
@@ -326,4 +341,9 @@ impl Tracker {
             })
             .collect()
     }
+}
+
+/// Returns `true` for the data that the caller of a connect shares with the other participants.
+fn is_shared(info: &Info<'_>) -> bool {
+    info.key.is(keys::PROC_INFO_ARRAY) || info.key.is(keys::JOB_INFO_ARRAY)
 }

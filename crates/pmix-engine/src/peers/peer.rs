@@ -82,6 +82,8 @@ pub(crate) struct Member {
     pub(crate) is_finalized: bool,
     /// `true` once the process has received its job info, which it requests once.
     pub(crate) has_job_info: bool,
+    /// `true` once a warning was logged about fields of its requests that this server does not know.
+    pub(crate) has_ignored_fields: bool,
     /// The other jobs whose complete info was sent to the process.
     pub(crate) knows: HashSet<Nspace<'static>>,
 }

@@ -426,7 +426,11 @@ fn long_lists_of_processes() {
         1_000,
         |size| {
             let (procs, infos) = (with_own(size), vec![]);
-            vec![Request::Connect(request::Connect { procs, infos })]
+            vec![Request::Connect(request::Connect {
+                procs,
+                infos,
+                shared: Vec::new(),
+            })]
         },
         Status::SUCCESS,
     );

@@ -456,6 +456,7 @@ fn jobs_of_other_users_cannot_be_read() {
                 pmix_types::Proc::new("foreign", Rank::WILDCARD),
             ],
             infos: vec![],
+            shared: Vec::new(),
         }),
     ] {
         let status = world.status_of(who, &request);

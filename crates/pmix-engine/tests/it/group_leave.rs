@@ -47,6 +47,7 @@ fn a_leaving_member_is_dropped_from_an_optional_fence_and_any_destruct() {
             let connect = Request::Connect(request::Connect {
                 procs: everybody(),
                 infos: with,
+                shared: Vec::new(),
             });
             for what in [fence, connect, destruct("g", limit())] {
                 // A server whose members have all called has already passed the departing member to the host.

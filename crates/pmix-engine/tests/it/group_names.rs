@@ -72,7 +72,11 @@ fn the_host_gets_processes_for_a_group_in_a_connect_or_disconnect() {
     ];
     let connect = |procs| {
         let infos = vec![];
-        Request::Connect(request::Connect { procs, infos })
+        Request::Connect(request::Connect {
+            procs,
+            infos,
+            shared: Vec::new(),
+        })
     };
     let disconnect = |procs| {
         let infos = vec![];
@@ -295,6 +299,7 @@ fn members_read_job_info_and_data_of_other_members() {
     let connect = Request::Connect(request::Connect {
         procs: procs(&[("g", whole)]),
         infos: vec![],
+        shared: Vec::new(),
     });
     let first = world.ask(other[2], &connect);
     world.run();

@@ -67,6 +67,33 @@ fn every_command_gets_one_reply_with_any_trailing_bytes() {
 }
 
 #[test]
+fn unknown_fields_of_a_newer_peer_are_ignored_and_of_another_refused() {
+    for (version, expected) in [
+        ("5.0.11", Status::ERR_UNPACK_FAILURE),
+        ("99.0.0", Status::SUCCESS),
+    ] {
+        let mut world = World::new(1);
+        world.job("job", &[1]);
+        let mut greeting = hello("job", 0);
+        greeting.version = version.into();
+        let who = world.connect(0, &greeting);
+        world.run();
+        let peer = world.clients[who].peer.unwrap();
+        let form = *world.clients[who].session.form();
+        let payload = fence_of(procs(&[("job", 0)]), vec![]).encode(&form, None);
+        let payload = [&payload.unwrap()[..], b"\x02\x07and more"].concat();
+        for tag in 1000..1003 {
+            let engine = &mut world.nodes[0].engine;
+            engine.handle_input(peer, &frame(Tag(tag), &payload), world.now);
+            let transmit = engine.poll_transmit().unwrap();
+            let status = reply::status(&form, expected).unwrap();
+            assert_eq!(transmit.bytes.payload(), status, "{version}");
+        }
+        assert!(world.clients[who].is_in());
+    }
+}
+
+#[test]
 fn invalid_bytes_close_only_their_connection() {
     let mut world = World::new(1);
     world.job("job", &[2]);

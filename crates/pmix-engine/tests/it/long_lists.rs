@@ -34,6 +34,7 @@ fn with_field(procs: &[Proc<'static>]) -> Vec<(&'static str, Request<'static>)> 
             Request::Connect(request::Connect {
                 procs: procs(),
                 infos: infos(),
+                shared: Vec::new(),
             }),
         ),
         (
@@ -263,6 +264,7 @@ fn a_request_may_list_each_process_of_the_jobs_that_the_server_knows() {
         Request::Connect(request::Connect {
             procs: procs.collect(),
             infos: Vec::new(),
+            shared: Vec::new(),
         })
     };
     // There is one more than exist, so the whole list is examined before the refusal.

@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 
 use bfrops::WireType;
-use pmix_types::{DataType, Nspace, Text, memory};
+use pmix_types::{DataType, Nspace, Status, Text, memory};
 
 use super::{Contents, Part, Reader, Shape, Writer};
 use crate::{Error, wire_type};
@@ -169,6 +169,47 @@ impl<S: Shape> Shape for Maybe<S> {
 
     fn outline(name: &'static str, major: u32) -> Vec<Part> {
         vec![Part::Maybe(S::outline(name, major))]
+    }
+}
+
+/// Up to a number of data, each in a pack call of its own, that the peer may omit. The receiver can
+/// do without them: it drops data beyond the limits of a request, and data of a newer peer that it
+/// cannot read.
+pub(crate) struct UpTo<const COUNT: usize, K>(PhantomData<K>);
+
+impl<const COUNT: usize, K: WireType> Shape for UpTo<COUNT, K> {
+    type Of<'a> = Vec<K::Item<'a>>;
+
+    fn read<'a>(reader: &mut Reader<'a>) -> Result<Vec<K::Item<'a>>, Error> {
+        let mut items = Vec::new();
+        while items.len() < COUNT && !reader.is_empty() {
+            memory::reserve(&mut items, 1)?;
+            match reader.one::<K>() {
+                Ok(item) => items.push(item),
+                // A newer peer may have appended another field instead.
+                Err(error)
+                    if error.status() == Status::ERR_OUT_OF_RESOURCE || reader.is_newer() =>
+                {
+                    reader.end();
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(items)
+    }
+
+    fn write(writer: &mut Writer<'_>, field: &Vec<K::Item<'_>>) -> Result<(), Error> {
+        EachToEnd::<K>::write(writer, field)
+    }
+
+    fn outline(name: &'static str, _: u32) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for _ in 0..COUNT {
+            parts.insert(0, Part::One(name, K::TYPE));
+            parts = vec![Part::Maybe(parts)];
+        }
+        parts
     }
 }
 

@@ -10,6 +10,12 @@ use pmix_types::Release;
 
 use super::WelcomeForm;
 
+/// The release of OpenPMIx that the servers and clients of this project behave like, which they state to their peers.
+///
+/// Peers choose the form of their messages by this number. Below 3.1.100 and 4.2.0 clients use older forms. From 7.0.0
+/// on they delete keys and expect the server to forward that.
+pub const RELEASE: &str = "5.0.11";
+
 /// The layout and the release of a peer.
 ///
 /// The layout determines how data are packed. Releases may expect different data in the same
@@ -25,6 +31,8 @@ pub struct PeerForm {
     pub major: u32,
     /// The second number of the peer's version.
     pub minor: u32,
+    /// The third number of the peer's version.
+    pub patch: u32,
 }
 
 impl PeerForm {
@@ -38,11 +46,13 @@ impl PeerForm {
         let mut parts = version.split(|byte| *byte == b'.').map(number);
         let major = parts.next().unwrap_or_default();
         let minor = parts.next().unwrap_or_default();
+        let patch = parts.next().unwrap_or_default();
         Self {
             layout,
             release: release(major),
             major,
             minor,
+            patch,
         }
     }
 
@@ -57,6 +67,14 @@ impl PeerForm {
             release,
             ..Self::new(layout, version.as_bytes())
         }
+    }
+
+    /// Returns `true` if the release of the peer is newer than [`RELEASE`]. The protocol is append-only, so the known
+    /// part of a message of such a peer may be followed by fields that this project does not know.
+    #[must_use]
+    pub fn is_newer(&self) -> bool {
+        let own = Self::new(self.layout, RELEASE.as_bytes());
+        (self.major, self.minor, self.patch) > (own.major, own.minor, own.patch)
     }
 }
 
@@ -192,6 +210,23 @@ mod tests {
         assert_eq!(form("4.1.0").release, Release::V4_2_2);
         assert_eq!(form("5.0.11rc1").release, Release::V5_0_11);
         assert_eq!(form("7.0.0a1").release, Release::Master);
+    }
+
+    #[test]
+    fn a_peer_is_newer_by_any_number_of_its_version() {
+        let is_newer =
+            |text: &str| PeerForm::new(Layout::new(Module::V41), text.as_bytes()).is_newer();
+        let own: Vec<u32> = RELEASE.split('.').map(|n| n.parse().unwrap()).collect();
+        let [major, minor, patch] = own[..] else {
+            panic!("{RELEASE} has not three numbers");
+        };
+        assert!(!is_newer(RELEASE));
+        assert!(!is_newer(&format!("{RELEASE}rc1")));
+        assert!(!is_newer("4.2.2"));
+        assert!(!is_newer("garbage"));
+        assert!(is_newer(&format!("{major}.{minor}.{}", patch + 1)));
+        assert!(is_newer(&format!("{major}.{}.0a1", minor + 1)));
+        assert!(is_newer(&format!("{}.0.0", major + 1)));
     }
 
     #[test]

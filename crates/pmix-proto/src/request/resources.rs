@@ -6,7 +6,7 @@ use pmix_types::{
     Status, Text, Topology,
 };
 
-use crate::codec::{Many, NspaceText, One, message};
+use crate::codec::{Many, NspaceText, One, Since, UpTo, message};
 use crate::wire_type;
 
 message! {
@@ -124,6 +124,9 @@ message! {
         procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
         /// The directives: `pmix.timeout`.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
+        /// The endpoint data of the process (`PMIX_PROC_INFO_ARRAY`) and the job info of its job
+        /// (`PMIX_JOB_INFO_ARRAY`), as far as the process shares them. Since 6.0.
+        shared: Vec<Info<'a>> = Since<6, UpTo<2, wire_type::Info>>,
     }
 
     /// Joins a disconnect.

@@ -162,7 +162,13 @@ fn truncated_captured_messages_are_typed_errors_with_an_offset() {
             if command == Command::COMMIT {
                 continue;
             }
-            let error = Request::decode(&form, None, &long).unwrap_err();
+            let decoded = Request::decode(&form, None, &long);
+            // What a newer peer appends is ignored.
+            if form.is_newer() && command != Command::DEREGEVENTS {
+                assert_eq!(decoded, Request::decode(&form, None, &frame.payload));
+                continue;
+            }
+            let error = decoded.unwrap_err();
             assert_eq!(error.offset(), Some(frame.payload.len()), "{error}");
         }
     }

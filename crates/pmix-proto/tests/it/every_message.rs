@@ -96,6 +96,7 @@ fn jobs() -> Vec<Request<'static>> {
         Request::Connect(request::Connect {
             procs: procs(),
             infos: infos(),
+            shared: Vec::new(),
         }),
         Request::Disconnect(request::Disconnect {
             procs: procs(),

@@ -2,7 +2,7 @@
 //! Tests of the exact bytes of requests.
 
 use bfrops::{BufferKind, Layout, Module};
-use pmix_proto::{Command, PeerForm, Request, reply, request};
+use pmix_proto::{Command, ListLimits, PeerForm, Request, reply, request};
 use pmix_types::{Info, Proc, Rank, Status, Value, keys};
 
 fn form(version: &str) -> PeerForm {
@@ -143,4 +143,72 @@ fn a_described_request_has_its_types() {
     assert_eq!(Request::decode(&form, None, &bytes), Ok(Request::Finalize));
     let refusal = reply::status(&form, Status::ERR_NOT_SUPPORTED).unwrap();
     assert_eq!(refusal, [9, 2, 20, 0x5d]);
+}
+
+#[test]
+fn fields_that_a_newer_peer_appends_are_ignored_and_counted() {
+    for request in [fence(), lookup()] {
+        let known = form("99.0.0");
+        let bytes = request.encode(&known, None).unwrap();
+        for extra in [&b""[..], b"\xff", b"\x02\x07what a later release says"] {
+            let long = [&bytes[..], extra].concat();
+            let decoded = Request::decode_measured(&known, None, &long, ListLimits::NONE).unwrap();
+            assert_eq!(decoded.request, request);
+            assert_eq!(decoded.num_ignored, extra.len());
+            // The known part must still be whole.
+            let cut = &bytes[..bytes.len() - 1];
+            assert!(Request::decode(&known, None, cut).is_err());
+        }
+    }
+}
+
+#[test]
+fn a_connect_of_6_0_may_end_with_the_data_that_its_process_shares() {
+    let array = |key: &'static str, inner: Info<'static>| Info::new(key, vec![inner]);
+    let endpoint = array(keys::PROC_INFO_ARRAY, Info::new("nic", 7_u64));
+    let job = array(keys::JOB_INFO_ARRAY, Info::new(keys::JOB_SIZE, 2_u32));
+    for shared in [
+        vec![],
+        vec![job.clone()],
+        vec![endpoint.clone(), job.clone()],
+    ] {
+        let request = Request::Connect(request::Connect {
+            procs: vec![Proc::new("job", Rank::WILDCARD)],
+            infos: vec![],
+            shared: shared.clone(),
+        });
+        let bytes = request.encode(&form("6.1.0"), None).unwrap();
+        assert_eq!(
+            Request::decode(&form("6.1.0"), None, &bytes),
+            Ok(request.clone())
+        );
+        // A server of an earlier release gets what it knows.
+        let old = request.encode(&form("5.0.11"), None).unwrap();
+        assert!(bytes.starts_with(&old));
+        assert_eq!(bytes.len() == old.len(), shared.is_empty());
+        assert_eq!(
+            Request::decode(&form("5.0.11"), None, &bytes).is_ok(),
+            shared.is_empty()
+        );
+    }
+}
+
+#[test]
+fn shared_data_beyond_the_limits_of_a_request_are_dropped() {
+    let infos = vec![Info::new("nic", 7_u64); 5];
+    let request = request::Connect {
+        procs: vec![Proc::new("job", Rank::WILDCARD)],
+        infos: vec![],
+        shared: vec![Info::new(keys::JOB_INFO_ARRAY, infos)],
+    };
+    let bytes = Request::Connect(request.clone())
+        .encode(&form("6.1.0"), None)
+        .unwrap();
+    let limits = ListLimits { procs: 8, infos: 4 };
+    let decoded = Request::decode_measured(&form("6.1.0"), None, &bytes, limits).unwrap();
+    let shared = Vec::new();
+    assert_eq!(
+        decoded.request,
+        Request::Connect(request::Connect { shared, ..request })
+    );
 }

@@ -9,12 +9,11 @@ use std::time::SystemTime;
 
 use gds_hash::LocalNode;
 use pmix_mca::Environment;
-use pmix_proto::Contact;
+use pmix_proto::{Contact, RELEASE};
 use pmix_types::{Nspace, Proc, Status};
 
 use super::Builder;
 use crate::Error;
-use crate::fork::RELEASE;
 use crate::rendezvous::{Locations, Rendezvous};
 
 /// The node of a server, and its directories.

@@ -161,7 +161,13 @@ pub(crate) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
     let one_key = blocks(&kvals(1), form.layout).map_err(fault)?;
     let many = |request: Request<'static>, count: usize| vec![request; count];
     let fence = |procs, infos| Request::Fence(request::Fence { procs, infos });
-    let connect = |procs, infos| Request::Connect(request::Connect { procs, infos });
+    let connect = |procs, infos| {
+        Request::Connect(request::Connect {
+            procs,
+            infos,
+            shared: Vec::new(),
+        })
+    };
     let control = |targets, infos| Request::JobControl(request::JobControl { targets, infos });
     let notify = |range, infos| {
         let status = Status::ERR_PROC_ABORTED;

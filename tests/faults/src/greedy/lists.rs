@@ -89,7 +89,8 @@ pub(super) fn all(share: usize) -> Vec<Requests> {
             vec![
                 Request::Connect(request::Connect {
                     procs: named(MOST),
-                    infos: infos()
+                    infos: infos(),
+                    shared: Vec::new()
                 });
                 times
             ],

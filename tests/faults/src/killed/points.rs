@@ -247,6 +247,7 @@ pub(crate) fn connect(job: &str) -> Request<'static> {
     Request::Connect(request::Connect {
         procs: here(job),
         infos: Vec::new(),
+        shared: Vec::new(),
     })
 }
 

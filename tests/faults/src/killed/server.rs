@@ -66,7 +66,11 @@ const POINTS: &[Point] = &[
     point("connect", |_, client| {
         let procs = vec![points::all(JOB)];
         let infos = Vec::new();
-        let connect = Request::Connect(request::Connect { procs, infos });
+        let connect = Request::Connect(request::Connect {
+            procs,
+            infos,
+            shared: Vec::new(),
+        });
         client.request(connect).wait().map(drop)
     }),
     stopped("commit", |_, client| {

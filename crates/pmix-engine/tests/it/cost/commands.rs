@@ -125,6 +125,7 @@ fn connects_and_disconnects_one_by_one() {
                     Request::Connect(request::Connect {
                         procs: procs.clone(),
                         infos: vec![],
+                        shared: Vec::new(),
                     }),
                     Request::Disconnect(request::Disconnect { procs, infos }),
                 ]
@@ -282,6 +283,7 @@ fn upcalls_with_long_lists() {
                 Request::Connect(request::Connect {
                     procs: far_jobs(size),
                     infos: vec![],
+                    shared: Vec::new(),
                 })
             }),
             Status::SUCCESS,
@@ -292,6 +294,7 @@ fn upcalls_with_long_lists() {
                 Request::Connect(request::Connect {
                     procs: far_jobs(0),
                     infos: infos(size),
+                    shared: Vec::new(),
                 })
             }),
             Status::SUCCESS,
