@@ -48,6 +48,6 @@ pub use decode::{Call, Decoder};
 pub use encode::Encoder;
 pub use error::{Error, Limits};
 pub use field_trace::{FieldTrace, RegexExtent, RegexFramer, TracedField};
-pub use module::{BufferKind, Integers, Layout, Module};
+pub use module::{BufferKind, Integers, Layout, Module, UntypedArrays};
 pub use template::{MessageTemplate, Slot};
 pub use wire_type::WireType;

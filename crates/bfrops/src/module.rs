@@ -139,9 +139,12 @@ impl Module {
         }
     }
 
-    /// Returns `true` if an array of type `PMIX_UNDEF` is packed with its number of elements.
-    pub(crate) const fn sends_size_of_untyped(self) -> bool {
-        !matches!(self, Self::V51 | Self::V61)
+    /// Returns the form of arrays without a type in the first release with the module.
+    const fn untyped_arrays(self) -> UntypedArrays {
+        match self {
+            Self::V51 | Self::V61 => UntypedArrays::Bare,
+            _ => UntypedArrays::Sized,
+        }
     }
 }
 
@@ -228,6 +231,18 @@ pub struct Layout {
     pub buffer: BufferKind,
     /// The form of the peer's integers. Modules before v4 have only `Fixed`.
     pub integers: Integers,
+    /// The form of the peer's arrays without a type. It depends on the release of the peer, not on
+    /// the module: modules from v3 on share the code.
+    pub untyped: UntypedArrays,
+}
+
+/// The packed form of arrays of type `PMIX_UNDEF`, which have no elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UntypedArrays {
+    /// The code of the type and the number of elements: releases before 6.1.
+    Sized,
+    /// The code of the type: since 6.1.
+    Bare,
 }
 
 impl Layout {
@@ -238,7 +253,18 @@ impl Layout {
             module,
             buffer: BufferKind::NonDescribed,
             integers: module.integers(),
+            untyped: module.untyped_arrays(),
         }
+    }
+
+    /// Sets the form of arrays without a type. Has no effect for modules before v3, whose code did
+    /// not change.
+    #[must_use]
+    pub const fn with_untyped(mut self, untyped: UntypedArrays) -> Self {
+        if !matches!(self.module, Module::V12 | Module::V20 | Module::V21) {
+            self.untyped = untyped;
+        }
+        self
     }
 
     /// Sets the kind of buffer.

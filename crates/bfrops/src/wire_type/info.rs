@@ -14,7 +14,7 @@ use crate::wire_type::sealed::Sealed;
 use crate::wire_type::structure::{List, structure};
 use crate::wire_type::text::Word;
 use crate::wire_type::{self, InfoFlags, Int, Int32, Key, Run, Size, dispatch};
-use crate::{Decoder, Encoder, Error, Module, WireType};
+use crate::{Decoder, Encoder, Error, Module, UntypedArrays, WireType};
 
 /// Defines a wire type for values in a [`ValueContext`].
 macro_rules! values {
@@ -79,7 +79,7 @@ impl Encoder<'_> {
     /// Packs the rest of an array without elements, after the code of its type.
     fn no_data(&mut self, data_type: DataType, len: u64) -> Result<(), Error> {
         match data_type {
-            DataType::UNDEF if !self.module().sends_size_of_untyped() => Ok(()),
+            DataType::UNDEF if self.layout().untyped == UntypedArrays::Bare => Ok(()),
             DataType::UNDEF => self.field::<Size>(&len),
             _ if len == 0 => self.size(0),
             _ => {
@@ -93,8 +93,8 @@ impl Encoder<'_> {
 /// `PMIX_DATA_ARRAY`: the code of the element type, the number of elements as `PMIX_SIZE`, the
 /// elements.
 ///
-/// An array of type `PMIX_UNDEF` is packed without elements; from v51 on, also without their
-/// number.
+/// An array of type `PMIX_UNDEF` is packed without elements; since release 6.1 also without their
+/// number ([`UntypedArrays`]).
 #[derive(Clone, Copy, Debug)]
 pub enum DataArray {}
 
@@ -131,9 +131,9 @@ impl WireType for DataArray {
         let start = decoder.offset();
         let data_type = decoder.type_code()?;
         if data_type == DataType::UNDEF {
-            let len = match decoder.module().sends_size_of_untyped() {
-                true => decoder.field::<wire_type::Size>("size")?,
-                false => 0,
+            let len = match decoder.layout().untyped {
+                UntypedArrays::Sized => decoder.field::<wire_type::Size>("size")?,
+                UntypedArrays::Bare => 0,
             };
             return Ok(pmix_types::DataArray::Untyped { data_type, len });
         }

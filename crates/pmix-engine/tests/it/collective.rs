@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Fences, connects and disconnects.
 
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::time::Duration;
 
 use pmix_engine::{Config, EngineEvent, HostObject, HostReply, Upcall};
-use pmix_proto::{Request, Tag, reply, request};
+use pmix_proto::{Request, Tag, request};
 use pmix_types::{Info, Proc, Rank, Scope, Status, Value, keys};
 
 use crate::exchange::{commit, get};
-use crate::world::{Reaction, Who, World, hello};
+use crate::world::{Reaction, Who, World};
 
 pub(crate) fn procs(list: &[(&'static str, u32)]) -> Vec<Proc<'static>> {
     let procs = list.iter();
@@ -445,91 +443,6 @@ fn a_connect_that_fails_on_one_node_fails_on_all() {
         let tags = ask_all(&mut world, &there, &meet);
         assert_eq!(statuses(&world, &there, &tags), [DONE; 3]);
     }
-}
-
-#[test]
-fn connected_jobs_get_the_info_of_each_other() {
-    let mut world = World::new(2);
-    world.job("job", &[1, 1]);
-    world.job("other", &[1]);
-    let mut all = world.join_all("job", &[1, 1]);
-    all.push(world.join(0, "other", 0));
-    let both = vec![
-        Proc::new("job", Rank::WILDCARD),
-        Proc::new("other", Rank::WILDCARD),
-    ];
-    // The second node does not know the other job.
-    let infos = vec![];
-    let connect = request::Connect {
-        procs: both.clone(),
-        infos: vec![],
-        shared: Vec::new(),
-    };
-    let tags = ask_all(&mut world, &all, &Request::Connect(connect));
-    assert_eq!(statuses(&world, &all, &tags), [DONE; 3]);
-    let told = |who: usize| {
-        let client = &world.clients[all[who]];
-        let form = client.session.form();
-        let payload = &client.reply(tags[who]).unwrap().payload;
-        let objects = reply::Objects::decode(form, None, payload).unwrap();
-        let jobs = objects
-            .jobs(form, None)
-            .map(|job| job.unwrap().of.to_string());
-        jobs.collect::<Vec<_>>()
-    };
-    assert_eq!(
-        (told(0), told(1), told(2)),
-        (vec!["other".to_owned()], vec![], vec!["job".to_owned()])
-    );
-    let disconnect = request::Disconnect { procs: both, infos };
-    let tags = ask_all(&mut world, &all, &Request::Disconnect(disconnect));
-    assert_eq!(statuses(&world, &all, &tags), [DONE; 3]);
-}
-
-#[test]
-fn the_host_gets_what_the_participants_of_a_connect_share() {
-    let mut world = World::new(2);
-    world.job("job", &[2, 1]);
-    let mut all = Vec::new();
-    for rank in [0, 1] {
-        let mut greeting = hello("job", rank);
-        greeting.version = "7.0.0".into();
-        all.push(world.connect(0, &greeting));
-    }
-    world.run();
-    let seen = Rc::new(RefCell::new(Vec::new()));
-    let calls = Rc::clone(&seen);
-    world.rule(move |_, call| match call {
-        Upcall::Connect(call) => {
-            calls.borrow_mut().extend(call.infos.clone());
-            Reaction::HostReply(HostReply::Done(Status::SUCCESS))
-        }
-        _ => Reaction::Usual,
-    });
-    let array = |key, rank: u32| {
-        let rank = Info::new(keys::RANK, Value::Rank(Rank::new(rank)));
-        Info::new(key, vec![rank])
-    };
-    let of = |rank| match rank {
-        0 => vec![
-            array(keys::PROC_INFO_ARRAY, 0),
-            array(keys::JOB_INFO_ARRAY, 0),
-        ],
-        _ => vec![array(keys::PROC_INFO_ARRAY, rank)],
-    };
-    let tags = [0, 1].map(|rank| {
-        let connect = request::Connect {
-            procs: vec![Proc::new("job", Rank::WILDCARD)],
-            infos: vec![Info::new("directive", rank)],
-            shared: of(rank),
-        };
-        let who = all[usize::try_from(rank).unwrap()];
-        world.ask(who, &Request::Connect(connect))
-    });
-    world.run();
-    assert_eq!(statuses(&world, &all, &tags), [DONE; 2]);
-    let expected = [vec![Info::new("directive", 0_u32)], of(0), of(1)].concat();
-    assert_eq!(*seen.borrow(), expected);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod admission;
 mod collective;
 mod commit;
+mod connect;
 mod connected_tool;
 mod control;
 mod cost;

@@ -172,9 +172,9 @@ impl<S: Shape> Shape for Maybe<S> {
     }
 }
 
-/// Up to a number of data, each in a pack call of its own, that the peer may omit. The receiver can
-/// do without them: it drops data beyond the limits of a request, and data of a newer peer that it
-/// cannot read.
+/// Up to a number of data, each in a pack call of its own, that the peer may omit. The receiver
+/// drops such data if they exceed the limits of a request, or if a newer peer packed them in another
+/// form.
 pub(crate) struct UpTo<const COUNT: usize, K>(PhantomData<K>);
 
 impl<const COUNT: usize, K: WireType> Shape for UpTo<COUNT, K> {

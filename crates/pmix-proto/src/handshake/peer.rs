@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use bfrops::Layout;
+use bfrops::{Layout, UntypedArrays};
 use pmix_types::Release;
 
 use super::WelcomeForm;
@@ -47,6 +47,11 @@ impl PeerForm {
         let major = parts.next().unwrap_or_default();
         let minor = parts.next().unwrap_or_default();
         let patch = parts.next().unwrap_or_default();
+        // Later releases pack these arrays in the new form in the modules of earlier ones, too.
+        let layout = match (major, minor) >= (6, 1) {
+            true => layout.with_untyped(UntypedArrays::Bare),
+            false => layout,
+        };
         Self {
             layout,
             release: release(major),

@@ -163,7 +163,7 @@ fn truncated_captured_messages_are_typed_errors_with_an_offset() {
                 continue;
             }
             let decoded = Request::decode(&form, None, &long);
-            // What a newer peer appends is ignored.
+            // The server ignores the bytes that a newer peer appends.
             if form.is_newer() && command != Command::DEREGEVENTS {
                 assert_eq!(decoded, Request::decode(&form, None, &frame.payload));
                 continue;

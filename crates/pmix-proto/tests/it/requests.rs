@@ -3,7 +3,7 @@
 
 use bfrops::{BufferKind, Layout, Module};
 use pmix_proto::{Command, ListLimits, PeerForm, Request, reply, request};
-use pmix_types::{Info, Proc, Rank, Status, Value, keys};
+use pmix_types::{DataArray, DataType, Info, Proc, Rank, Status, Value, keys};
 
 fn form(version: &str) -> PeerForm {
     PeerForm::new(Layout::new(Module::V41), version.as_bytes())
@@ -211,4 +211,33 @@ fn shared_data_beyond_the_limits_of_a_request_are_dropped() {
         decoded.request,
         Request::Connect(request::Connect { shared, ..request })
     );
+}
+
+#[test]
+fn an_array_without_a_type_is_one_code_since_6_1() {
+    let untyped = DataArray::Untyped {
+        data_type: DataType::UNDEF,
+        len: 0,
+    };
+    let request = Request::Notify(request::Notify {
+        infos: vec![Info::new("a", Value::DataArray(untyped))],
+        ..Default::default()
+    });
+    for (version, array) in [
+        ("4.2.2", &[0, 0][..]),
+        ("5.0.11", &[0, 0]),
+        ("6.1.0", &[0]),
+        ("7.0.0rc1", &[0]),
+    ] {
+        let form = form(version);
+        let bytes = request.encode(&form, None).unwrap();
+        // The flags of the info, and the type of its value.
+        let end = [&[0, 0x27][..], array].concat();
+        assert!(bytes.ends_with(&end), "{version}: {bytes:?}");
+        assert_eq!(
+            Request::decode(&form, None, &bytes),
+            Ok(request.clone()),
+            "{version}"
+        );
+    }
 }

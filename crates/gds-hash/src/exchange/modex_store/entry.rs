@@ -99,7 +99,10 @@ impl Entry {
             }
             _ => false,
         };
-        if !keeps_bytes || !layout.packs_alike(layout) || kval.key.is(keys::QUALIFIED_VALUE) {
+        if !keeps_bytes
+            || !layout.packs_alike(layout, kval.value.data_type())
+            || kval.key.is(keys::QUALIFIED_VALUE)
+        {
             return Self::travelling(kval, wire_bytes);
         }
         let content = Content::Packed {
@@ -181,7 +184,7 @@ impl Entry {
                 data_type,
                 layout,
                 value,
-            } if encoder.layout().packs_alike(*layout) => {
+            } if encoder.layout().packs_alike(*layout, *data_type) => {
                 encoder.kval_of_bytes(key, *data_type, value)
             }
             _ => encoder.one::<wire_type::Kval>(&*self.unpacked()?),
@@ -196,7 +199,9 @@ impl Entry {
                 layout,
                 value,
                 ..
-            } if encoder.layout().packs_alike(*layout) => encoder.value_of_bytes(*data_type, value),
+            } if encoder.layout().packs_alike(*layout, *data_type) => {
+                encoder.value_of_bytes(*data_type, value)
+            }
             _ => encoder.one::<wire_type::Value>(&self.unpacked()?.value),
         }
     }
