@@ -3,6 +3,7 @@
  * The functions for data that need no server: values, infos, lists, arrays of strings and buffers. The program
  * exits with 0 if every check held, and prints the first that did not.
  */
+#define PMIX_WANT_RELEASE_3
 #include <pmix_extend.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -252,8 +253,49 @@ static int outside(void)
     return 0;
 }
 
+/* The functions of release 3. */
+static int release_3(void)
+{
+    pmix_value_t value, copy;
+    char **list = NULL, **other, *text = NULL;
+    size_t size = 0;
+
+    pmix_value_load(&value, "abc", PMIX_STRING);
+    CHECK(value.type == PMIX_STRING && strcmp(value.data.string, "abc") == 0);
+    CHECK(pmix_value_xfer(&copy, &value) == PMIX_SUCCESS);
+    CHECK(copy.data.string != value.data.string);
+    CHECK(pmix_value_unload(&copy, (void **)&text, &size) == PMIX_SUCCESS);
+    CHECK(size == 3 && strcmp(text, "abc") == 0);
+    free(text);
+    PMIX_VALUE_DESTRUCT(&value);
+    PMIX_VALUE_DESTRUCT(&copy);
+    /* A type that does not exist. */
+    pmix_value_load(&value, "abc", 60000);
+    CHECK(value.type == PMIX_UNDEF);
+
+    CHECK(pmix_argv_append_nosize(&list, "b") == PMIX_SUCCESS);
+    CHECK(pmix_argv_prepend_nosize(&list, "a") == PMIX_SUCCESS);
+    CHECK(pmix_argv_append_unique_nosize(&list, "b", true) == PMIX_SUCCESS);
+    CHECK(pmix_argv_append_unique_nosize(&list, "c", false) == PMIX_SUCCESS);
+    CHECK(pmix_argv_count(list) == 3 && pmix_argv_count(NULL) == 0);
+    text = pmix_argv_join(list, '+');
+    CHECK(strcmp(text, "a+b+c") == 0);
+    other = pmix_argv_split(text, '+');
+    CHECK(pmix_argv_count(other) == 3 && strcmp(other[2], "c") == 0);
+    free(text);
+    pmix_argv_free(other);
+    other = pmix_argv_copy(list);
+    CHECK(other != list && strcmp(other[0], "a") == 0);
+    pmix_argv_free(other);
+    CHECK(pmix_setenv("NAME", "1", true, &list) == PMIX_SUCCESS);
+    CHECK(pmix_setenv("NAME", "2", true, &list) == PMIX_SUCCESS);
+    CHECK(pmix_argv_count(list) == 4 && strcmp(list[3], "NAME=2") == 0);
+    pmix_argv_free(list);
+    return 0;
+}
+
 int main(int argc, char **argv, char **envp)
 {
     CHECK(argc == 1);
-    return values() || infos() || strings() || borrowed(argv, envp) || buffers() || outside();
+    return values() || infos() || strings() || borrowed(argv, envp) || buffers() || outside() || release_3();
 }

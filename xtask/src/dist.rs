@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `cargo xtask dist`: installs the C library and the command into a directory, as a package has them.
 
+mod configure;
 mod documents;
 mod mpir;
 pub(crate) mod musl;
@@ -15,6 +16,7 @@ use xtask::process::{cargo, output, root, run};
 use xtask::{install, library};
 
 use crate::files::{copy, directory, write};
+use crate::tables::header;
 use crate::{manual, sbom};
 
 /// The soname of the library.
@@ -88,6 +90,8 @@ pub(crate) struct Build<'a> {
     pub(crate) profile: &'a str,
     /// The oldest glibc release to support, or `None` for that of this machine.
     pub(crate) glibc: Option<Libc>,
+    /// The major number of the release that the headers state, or `None` for the newest.
+    pub(crate) stated: Option<u32>,
 }
 
 /// Parses a glibc release such as `2.17`.
@@ -127,6 +131,7 @@ pub(crate) fn dist(folder: &Path, build: Build<'_>) -> Outcome {
             Ok(_) => {
                 outcome.check("pkg-config", compiled(folder));
                 outcome.check("client", client(folder));
+                configure::check(&mut outcome, folder);
                 documents::check_recipes(&mut outcome, folder);
             }
             Err(_) => outcome.skip("pkg-config", "there is no pkg-config"),
@@ -236,9 +241,9 @@ pub(crate) fn installed(folder: &Path, build: Build<'_>) -> Result<(), String> {
         let name = header.file_name().unwrap_or_default();
         copy(&header, &include.join(name), 0o644)?;
     }
-    let version = version(
-        &fs::read_to_string(root().join("include/pmix_version.h")).map_err(|e| e.to_string())?,
-    )?;
+    let of_version = header::version_as(build.stated)?;
+    let version = version(&of_version)?;
+    write(&include.join("pmix_version.h"), of_version.as_bytes())?;
     write(
         &lib.join("pkgconfig/pmix.pc"),
         pkg_config(&version).as_bytes(),
@@ -321,7 +326,8 @@ fn version(text: &str) -> Result<String, String> {
         let found = text.lines().find_map(|line| line.strip_prefix(&start));
         found.ok_or_else(|| format!("pmix_version.h has no PMIX_VERSION_{name}"))
     };
-    let [major, minor, release] = ["MAJOR", "MINOR", "RELEASE"].map(number);
+    let [major, minor, release] = ["MAJOR", "MINOR", "RELEASE"]
+        .map(|name| number(name).map(|number| number.trim_end_matches('L')));
     Ok(format!("{}.{}.{}", major?, minor?, release?))
 }
 
@@ -550,10 +556,15 @@ mod tests {
 
     #[test]
     fn the_version_is_that_of_the_headers() {
-        let text = "#define PMIX_VERSION_MINOR 3\n#define PMIX_VERSION_RELEASE 2\n";
+        let text = "#define PMIX_VERSION_MINOR 3L\n#define PMIX_VERSION_RELEASE 2L\n";
         assert!(version(text).is_err());
-        let text = format!("{text}#define PMIX_VERSION_MAJOR 4\n");
+        let text = format!("{text}#define PMIX_VERSION_MAJOR 4L\n");
         assert_eq!(version(&text), Ok("4.3.2".to_owned()));
+        for (major, release) in [(4, "4.2.2"), (5, "5.0.11"), (6, "6.1.0")] {
+            let text = header::version_as(Some(major)).expect("a header");
+            assert_eq!(version(&text), Ok(release.to_owned()));
+        }
+        assert!(header::version_as(Some(3)).is_err());
     }
 
     #[test]

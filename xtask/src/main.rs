@@ -91,8 +91,12 @@ enum Task {
         /// The oldest release of glibc that it is to run with, as 2.17; it is linked by zig then.
         #[arg(long, value_name = "RELEASE", value_parser = dist::libc)]
         glibc: Option<dist::Libc>,
+        /// The major number of the release that the headers and `pmix.pc` state, for programs whose configure script
+        /// does not know the newest: 4, 5 or 6.
+        #[arg(long = "as", value_name = "MAJOR", value_parser = clap::value_parser!(u32).range(4..=6))]
+        stated: Option<u32>,
         /// The command alone, linked statically with musl: one file that needs nothing of the system.
-        #[arg(long, conflicts_with = "glibc")]
+        #[arg(long, conflicts_with_all = ["glibc", "stated"])]
         musl: bool,
         #[command(flatten)]
         install: Install,
@@ -201,14 +205,20 @@ fn run(task: Task) -> Outcome {
             folder,
             profile,
             glibc,
+            stated,
             musl,
             install,
         } => {
             install.heed();
             let profile = &*profile;
+            let build = dist::Build {
+                profile,
+                glibc,
+                stated,
+            };
             match musl {
                 true => dist::musl::dist(&folder, profile),
-                false => dist::dist(&folder, dist::Build { profile, glibc }),
+                false => dist::dist(&folder, build),
             }
         }
         Task::Book { folder, install } => {

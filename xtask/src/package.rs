@@ -275,6 +275,7 @@ fn staged(folder: &Path, profile: &str) -> Result<(), String> {
     let build = dist::Build {
         profile,
         glibc: None,
+        stated: None,
     };
     dist::installed(&home, build)?;
     // The command and its pages are on the default paths. The library must be requested.

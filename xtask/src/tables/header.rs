@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::declare::{Struct, UNION, base, structs};
-use super::sheet::Sheet;
+use super::sheet::{RELEASES, Sheet};
 
 /// Strings that are no attributes: environment variables.
 const STRINGS: &[&str] = &[
@@ -47,20 +47,58 @@ fn end(text: &mut String, after: &str) {
     let _ = write!(text, "\n#ifdef __cplusplus\n}}\n#endif\n\n{after}#endif\n");
 }
 
-/// Returns `pmix_version.h`.
+/// Returns `pmix_version.h`, which states the newest release.
 ///
 /// # Errors
 /// Returns a message if a table cannot be read.
 pub(crate) fn version() -> Result<String, String> {
+    version_as(None)
+}
+
+/// Returns `pmix_version.h`, which states the newest release of the tables with that major number, or the newest of all.
+/// All capabilities of this library are in either. The numbers are spelled as in the headers of OpenPMIx, because the
+/// configure script of OpenPBS searches for the `L`.
+///
+/// # Errors
+/// Returns a message if a table cannot be read, or has no such release.
+pub(crate) fn version_as(major: Option<u32>) -> Result<String, String> {
     let about = "Which release of the interface these headers have, and what it can do.";
     let mut text = begin("pmix_version.h", about, "`data/enums.tsv`", &[]);
+    let release = major.map(release_of).transpose()?;
     for row in Sheet::read("enums")?.rows() {
-        if OF_VERSION.contains(&row.need("group")?) {
-            let _ = writeln!(text, "#define {} {}", row.need("name")?, row.need("value")?);
+        let group = row.need("group")?;
+        if !OF_VERSION.contains(&group) {
+            continue;
         }
+        let (name, mut value) = (row.need("name")?, row.need("value")?);
+        let differs = row.differs("value_differs_in")?;
+        if let Some((_, other)) = differs.iter().find(|(of, _)| Some(*of) == release) {
+            value = other;
+        }
+        let spelled = match (group, name) {
+            ("version", "PMIX_NUMERIC_VERSION") => {
+                let number: u32 = value.parse().map_err(|e| format!("{name}: {e}"))?;
+                format!("{number:#010x}")
+            }
+            ("version", _) => format!("{value}L"),
+            _ => value.to_owned(),
+        };
+        let _ = writeln!(text, "#define {name} {spelled}");
     }
     end(&mut text, "");
     Ok(text)
+}
+
+/// Returns the Rust name of the newest release with a major number.
+fn release_of(major: u32) -> Result<&'static str, String> {
+    let start = format!("{major}.");
+    let known = RELEASES
+        .iter()
+        .rev()
+        .find(|(name, _)| name.starts_with(&start));
+    known
+        .map(|(_, rust)| *rust)
+        .ok_or_else(|| format!("no release {major} in the tables"))
 }
 
 /// Returns `pmix_common.h`.
