@@ -149,7 +149,10 @@ fn candidates(subject: &Subject<'_>) -> Vec<PathBuf> {
 const LONGEST_NAME: usize = 64;
 
 /// Returns the name and version in the file of a library.
-fn version(path: &Path) -> Result<String, String> {
+///
+/// # Errors
+/// Returns a message if the file cannot be read or is no library.
+pub(super) fn version(path: &Path) -> Result<String, String> {
     let bytes = pmix_files::read_regular(path, LARGEST).map_err(|error| error.to_string())?;
     if !bytes.starts_with(b"\x7fELF") {
         return Err("not a shared library".to_owned());

@@ -2,8 +2,10 @@
 //! The checks of settings: parameters, security modules, variables of a launcher, and the
 //! configuration of Slurm.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::net::TcpStream;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,7 +15,7 @@ use pmix_mca::Params;
 use pmix_server::{NoHost, Server};
 use pmix_types::Status;
 
-use super::{Finding, Subject};
+use super::{Finding, Subject, libraries};
 use crate::args::Global;
 use crate::context;
 use crate::info::server_catalogs;
@@ -32,6 +34,8 @@ const SLURM_PLUGINS: &[&str] = &[
     "/usr/lib/slurm",
     "/usr/local/lib/slurm",
 ];
+/// The maximum size of a plug-in of Slurm in bytes.
+const LARGEST_PLUGIN: u64 = 16 << 20;
 /// The maximum size of a configuration file in bytes.
 const LONGEST: u64 = 1 << 20;
 
@@ -229,7 +233,7 @@ fn slurm(subject: &Subject<'_>) -> Finding {
         .or_else(|| setting("MpiDefault"));
     let wants = asked.is_some_and(|name| name.starts_with("pmix"));
     match (plugins.is_empty(), wants) {
-        (false, _) => Finding::ok("slurm", format!("{shown}: {}", plugins.join(", "))),
+        (false, _) => loaded(&format!("{shown}: {}", plugins.join(", ")), &plugins),
         (true, true) => Finding::fault(
             "slurm",
             format!("{shown}: MpiDefault is pmix, but the plug-in mpi_pmix.so is not installed"),
@@ -241,6 +245,62 @@ fn slurm(subject: &Subject<'_>) -> Finding {
             "srun --mpi=pmix does not work without it",
         ),
     }
+}
+
+/// Reports the libraries that plug-ins open.
+fn loaded(found: &str, plugins: &[String]) -> Finding {
+    let mut libraries: Vec<PathBuf> = plugins.iter().flat_map(opened).collect();
+    libraries.sort();
+    libraries.dedup();
+    let mut shown = Vec::new();
+    for library in &libraries {
+        match libraries::version(library) {
+            Ok(version) => shown.push(format!("{version} in {}", library.display())),
+            Err(why) => {
+                return Finding::fault(
+                    "slurm",
+                    format!("{found}, which opens {}: {why}", library.display()),
+                    "install a libpmix there: srun --mpi=pmix fails without it",
+                );
+            }
+        }
+    }
+    match shown.is_empty() {
+        true => Finding::ok("slurm", found),
+        false => Finding::ok(
+            "slurm",
+            format!("{found}, which opens {}", shown.join(", ")),
+        ),
+    }
+}
+
+/// Returns the files of `libpmix` that a plug-in opens. Its file has the name of the library and the directory that its
+/// configure script found, as two strings. A plug-in that was built with a run path has no directory.
+fn opened(plugin: &String) -> Vec<PathBuf> {
+    let bytes = pmix_files::read_regular(Path::new(plugin), LARGEST_PLUGIN).unwrap_or_default();
+    let texts: Vec<_> = bytes.split(|byte| *byte == 0).collect();
+    let names = ["libpmix.so.2", "libpmix.so"];
+    let name = names
+        .into_iter()
+        .find(|name| texts.contains(&name.as_bytes()));
+    let Some(name) = name else {
+        return Vec::new();
+    };
+    let paths = texts
+        .iter()
+        .filter(|text| text.starts_with(b"/") && !text.contains(&b'%'));
+    let files = paths.map(|dir| Path::new(OsStr::from_bytes(dir)).join(name));
+    // Other absolute paths in the plug-in have no such file. The directory of a library that was removed still has
+    // PMIx in its name.
+    files
+        .filter(|file| file.exists() || names_pmix(file))
+        .collect()
+}
+
+/// Returns `true` if the name of the directory contains `pmix`.
+fn names_pmix(file: &Path) -> bool {
+    let dir = file.parent().unwrap_or(file).as_os_str().as_bytes();
+    memchr::memmem::find(dir, b"pmix").is_some()
 }
 
 /// Returns the plug-ins for PMIx in a directory.

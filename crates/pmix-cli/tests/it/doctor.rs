@@ -337,6 +337,25 @@ fn a_slurm_without_its_plug_in_is_found() {
 }
 
 #[test]
+fn the_library_that_a_plug_in_of_slurm_opens_is_named() {
+    let node = Node::new();
+    let dir = node.dir("pmix/lib", 0o755);
+    let plugin = format!(
+        "\x7fELF\0libpmix.so\0/stepd.slurm.pmix.%d\0/dev/null\0{}\0",
+        dir.display()
+    );
+    node.file("slurm/mpi_pmix.so", plugin.as_bytes(), 0o755);
+    let opens = format!("which opens {}/libpmix.so: ", dir.display());
+    node.has_fault("slurm", &opens);
+    let library = b"\x7fELF\0pmix-rs 0.1.0 (PMIx Standard: 5.1)\0";
+    node.file("pmix/lib/libpmix.so", library, 0o644);
+    let (found, _) = node.look();
+    let opens = format!("which opens pmix-rs 0.1.0 in {}/libpmix.so", dir.display());
+    let is_named = found.iter().any(|one| is_it(one, "slurm", &opens));
+    assert!(is_named, "{found:#?}");
+}
+
+#[test]
 fn dead_and_unresponsive_servers_are_found() {
     let node = Node::new();
     node.rendezvous("gone", 1, DEAD, 0o600);
