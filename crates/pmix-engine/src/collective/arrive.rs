@@ -228,6 +228,12 @@ impl Collectives {
         // The host is not called for a fence of this node.
         let is_own = tracker.key.0 == Collective::Fence && Self::is_local(cx, &tracker.key.1);
         let refusal = is_own.then(|| obeyed::check("PMIx_Fence", &infos).err());
+        // Since 7.0 a destruct completes on the members that are left.
+        if tracker.key.0 == Collective::GroupDestruct
+            && cx.form(ticket.peer()).is_some_and(|form| form.major >= 7)
+        {
+            tracker.is_tolerant = true;
+        }
         tracker.arrive(client, ticket, infos);
         if tracker.key.0 == Collective::GroupConstruct {
             self.calls_again(cx, id, client);
@@ -273,12 +279,10 @@ impl Collectives {
         let Some(tracker) = self.get_mut(id) else {
             return;
         };
-        let tickets = tracker.take_tickets();
+        let (kind, tickets) = (tracker.key.0, tracker.take_tickets());
         self.destruct_failed(cx, id, &tickets);
         self.tidy(id);
-        for ticket in tickets {
-            cx.reply_status(ticket, status);
-        }
+        reply_failure(cx, kind, tickets, status);
     }
 
     /// Ends the gathering if no participant is missing, or if one of them will never call.
@@ -474,5 +478,21 @@ impl Collectives {
                 }
             }
         })
+    }
+}
+
+/// Replies to the participants of a failed collective.
+///
+/// Since 7.0 a construct that loses a member is aborted: its callers expect `PMIX_GROUP_CONSTRUCT_ABORT`, as between
+/// servers and clients of that release.
+pub(super) fn reply_failure(cx: &mut Cx, kind: Collective, tickets: Vec<Ticket>, status: Status) {
+    for ticket in tickets {
+        let is_newer = cx.form(ticket.peer()).is_some_and(|form| form.major >= 7);
+        let is_lost = kind == Collective::GroupConstruct && status == Status::ERR_LOST_CONNECTION;
+        let status = match is_newer && is_lost {
+            true => Status::GROUP_CONSTRUCT_ABORT,
+            false => status,
+        };
+        cx.reply_status(ticket, status);
     }
 }

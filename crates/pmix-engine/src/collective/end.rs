@@ -7,6 +7,7 @@ use gds_hash::Remote;
 use pmix_proto::{PeerForm, reply};
 use pmix_types::{Nspace, Proc, Status, memory};
 
+use super::arrive::reply_failure;
 use super::contribution::{absorb_contributions, failure};
 use super::group_call::{EndedGroup, GroupOutcome};
 use super::kind::Collective;
@@ -252,7 +253,7 @@ impl Collectives {
         let Some(tracker) = self.get_mut(id) else {
             return;
         };
-        let was_gathering = tracker.phase == Phase::Gathering;
+        let (kind, was_gathering) = (tracker.key.0, tracker.phase == Phase::Gathering);
         tracker.phase = Phase::Failed(status);
         // The leader's announcement may arrive late and must not begin the construct again.
         self.note_ended(cx, id);
@@ -271,9 +272,7 @@ impl Collectives {
         self.destruct_failed(cx, id, &tickets);
         // The calls of late participants must find this tracker, or they would begin the next collective.
         self.keep_failed(id);
-        for ticket in tickets {
-            cx.reply_status(ticket, status);
-        }
+        reply_failure(cx, kind, tickets, status);
     }
 
     /// Reports the members that receive the failure of a destruct to the groups.

@@ -24,6 +24,7 @@ mod group_led_steps;
 mod group_lost;
 mod group_names;
 mod group_random;
+mod group_seven;
 #[path = "../../../bfrops/tests/meter/growth.rs"]
 mod growth;
 mod handed_on;
