@@ -4,7 +4,7 @@
 use std::ffi::c_int;
 use std::time::Instant;
 
-use pmix_client::driver::{Ask, Driver};
+use pmix_client::driver::Driver;
 use pmix_client::{Client, Settings};
 use pmix_server::HostObject;
 use pmix_server::upcall::Abort;
@@ -21,7 +21,7 @@ use crate::later;
 use crate::log;
 use crate::memory::Result;
 use crate::model::Model;
-use crate::replies::{start_as_client, wait_as_client};
+use crate::replies;
 use crate::requester::Requester;
 use crate::state::{client, name_of, own_server, state};
 use crate::tool;
@@ -189,11 +189,11 @@ exported! {
     }
 
     fn PMIx_Fence(client = client()?; (procs, nprocs): Procs, (info, ninfo): Infos) -> pmix_status_t {
-        wait_as_client(&client, Ask::fence(participants(&client, procs), info))
+        replies::wait(client.fence(participants(&client, procs), info))
     }
 
     fn PMIx_Fence_nb(client = client()?; (procs, nprocs): Procs, (info, ninfo): Infos, (cbfunc, cbdata): Callback<pmix_op_cbfunc_t>) -> pmix_status_t {
-        start_as_client(&client, Ask::fence(participants(&client, procs), info), cbfunc)
+        replies::call_back(client.fence(participants(&client, procs), info), cbfunc)
     }
 
     fn PMIx_Heartbeat() {

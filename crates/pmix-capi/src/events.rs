@@ -5,7 +5,7 @@ mod chain;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pmix_client::driver::{Ask, EventHandler, Handlers, call};
+use pmix_client::driver::{EventHandler, Handlers};
 use pmix_client::{Client, ClientEvent, GroupDecision};
 use pmix_proto::Event;
 use pmix_types::{DataArray, DataRange, Info, Proc, Rank, Status, Value, keys};
@@ -19,7 +19,7 @@ use crate::later::later;
 use crate::memory::{Result, cloned, filled};
 use crate::per_process::PerProcess;
 use crate::pulls;
-use crate::replies::{start_as_client, wait_as_client};
+use crate::replies;
 use crate::state::{client, server, state};
 use crate::valid::Valid;
 
@@ -201,11 +201,10 @@ fn is_for_server(info: &Info<'_>) -> bool {
     !matches!(info.value, Value::Pointer(())) && !here.iter().any(|key| info.key.is(key))
 }
 
-/// A handler that is registered in this process, and the request to register its codes with the server, if there is
-/// one.
+/// A handler that is registered in this process, and its registration with the server, if there is one.
 struct Registered {
     id: usize,
-    ask: Option<Ask<'static>>,
+    at_server: Option<(Vec<Status>, Vec<Info<'static>>)>,
 }
 
 /// Registers a handler in this process.
@@ -233,8 +232,8 @@ fn register(
     };
     let id = { handlers().register(handler, turn) }.map_err(|error| fault(&error))?;
     let for_server: Vec<_> = infos.into_iter().filter(is_for_server).collect();
-    let ask = is_client.then(|| Ask::register_events(codes, for_server));
-    Ok(Registered { id, ask })
+    let at_server = is_client.then_some((codes, for_server));
+    Ok(Registered { id, at_server })
 }
 
 fn deregister(id: usize) -> Result<()> {
@@ -263,9 +262,11 @@ fn deregister(id: usize) -> Result<()> {
 
 /// Registers the codes of a handler with the server, and waits for the reply. Returns the number of the handler as the
 /// return value of the function.
-fn register_and_wait(Registered { id, ask }: Registered) -> Result<i32> {
-    let asked = ask.map_or(Ok(()), |ask| wait_as_client(&client()?, ask));
-    match asked {
+fn register_and_wait(Registered { id, at_server }: Registered) -> Result<i32> {
+    let registered = at_server.map_or(Ok(()), |(codes, infos)| {
+        replies::wait(client()?.register_events(codes, infos))
+    });
+    match registered {
         // A host that does not support events sends none. The handler stays registered for the events of the server
         // itself.
         Ok(()) | Err(Status::ERR_NOT_SUPPORTED) => {
@@ -281,25 +282,23 @@ fn register_and_wait(Registered { id, ask }: Registered) -> Result<i32> {
 
 /// Registers the codes of a handler with the server, and delivers the number of the handler to a callback.
 fn register_and_call_back(
-    Registered { id, ask }: Registered,
+    Registered { id, at_server }: Registered,
     callback: Callback<pmix_hdlr_reg_cbfunc_t>,
 ) -> Result<()> {
     let succeed = move |callback: Callback<_>| {
         callback.complete_then((Status::SUCCESS, id), move || deliver_kept(id));
     };
-    let begun = match ask {
+    let begun = match at_server {
         None => later(move || succeed(callback)),
-        Some(ask) => client().and_then(|client| {
-            let then = move |asked: std::result::Result<(), pmix_client::Error>| match asked {
-                Err(error) if error.status() != Status::ERR_NOT_SUPPORTED => {
+        Some((codes, infos)) => client().and_then(|client| {
+            let register = client.register_events(codes, infos);
+            replies::start(register, move |registered| match registered {
+                Err(status) if status != Status::ERR_NOT_SUPPORTED => {
                     let _ = deregister(id);
-                    callback.complete((fault(&error), id));
+                    callback.complete((status, id));
                 }
                 _ => succeed(callback),
-            };
-            call(&client, ask)
-                .start(then)
-                .map_err(|error| fault(&error))
+            })
         }),
     };
     begun.inspect_err(|_| {
@@ -339,10 +338,10 @@ fn notify(
         return succeed_later(callback);
     }
     let for_groups = cloned(&infos)?;
-    let ask = Ask::notify(status, range, infos);
+    let notify = client.notify(status, range, infos);
     match callback.is_null() {
-        true => wait_as_client(&client, ask),
-        false => start_as_client(&client, ask, callback),
+        true => replies::wait(notify),
+        false => replies::call_back(notify, callback),
     }?;
     if status == Status::GROUP_CONSTRUCT_ABORT {
         crate::groups::cancel(&client, &for_groups);

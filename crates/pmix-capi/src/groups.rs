@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Groups: construct, invite, join, leave and destruct.
 
-use pmix_client::driver::Ask;
 use pmix_client::{Answers, Client, Decision, Error, Group};
 use pmix_types::{DataArray, GroupOption, Info, Proc, Status, Text, Value, keys};
 
@@ -10,7 +9,7 @@ use crate::args::{self, Callback, Infos, Maybe, OutList, Procs};
 use crate::convert::{check_required, fault};
 use crate::guard::exported;
 use crate::memory::Result;
-use crate::replies::{start_as_client, wait_as_client};
+use crate::replies;
 use crate::state::client;
 
 type Outcome = std::result::Result<Group, Error>;
@@ -84,7 +83,7 @@ pub(crate) fn cancel(client: &Client, infos: &[Info<'_>]) {
 
 exported! {
     fn PMIx_Group_construct(client = client()?; grp: args::Text, (procs, nprocs): Procs, (directives, ndirs): Infos, (results, nresults): OutList<Info<'static>>) -> pmix_status_t {
-        let group = wait_as_client(&client, Ask::group_construct(grp, procs, directives))?;
+        let group = replies::wait(client.group_construct(grp, procs, directives))?;
         results.write(&group.into_infos())
     }
 
@@ -130,11 +129,11 @@ exported! {
     }
 
     fn PMIx_Group_leave(client = client()?; grp: args::Text, (info, ninfo): Infos) -> pmix_status_t {
-        wait_as_client(&client, Ask::group_leave(grp, info))
+        replies::wait(client.group_leave(grp, info))
     }
 
     fn PMIx_Group_leave_nb(client = client()?; grp: args::Text, (info, ninfo): Infos, (cbfunc, cbdata): Callback<pmix_op_cbfunc_t>) -> pmix_status_t {
-        start_as_client(&client, Ask::group_leave(grp, info), cbfunc)
+        replies::call_back(client.group_leave(grp, info), cbfunc)
     }
 
     fn PMIx_Group_destruct(client = client()?; grp: args::Text, (info, ninfo): Infos) -> pmix_status_t {
@@ -142,6 +141,6 @@ exported! {
     }
 
     fn PMIx_Group_destruct_nb(client = client()?; grp: args::Text, (info, ninfo): Infos, (cbfunc, cbdata): Callback<pmix_op_cbfunc_t>) -> pmix_status_t {
-        start_as_client(&client, Ask::group_destruct(grp, Vec::new(), info), cbfunc)
+        replies::call_back(client.group_destruct(grp, info), cbfunc)
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Forwarded I/O: pulls of the output of other processes, and data pushed to their standard input.
 
-use pmix_client::driver::{self, Ask};
+use pmix_client::{Call, Client};
 use pmix_server::upcall::{IofPull, PushStdin};
 use pmix_tool::pull::{Abilities, Directives};
 use pmix_types::{Info, IofChannel, Proc, Status, keys};
@@ -9,11 +9,10 @@ use pmix_types::{Info, IofChannel, Proc, Status, keys};
 use crate::abi::*;
 use crate::args::{self, Infos, Maybe, Mut, NonEmpty, Procs};
 use crate::callback::Callback;
-use crate::convert::fault;
 use crate::guard::exported;
 use crate::memory::Result;
 use crate::pulls::{self, Pull};
-use crate::replies::wait_as_client;
+use crate::replies;
 use crate::requester::{OwnHost, Request, Requester};
 use crate::server::{CHost, ReplyTo};
 use crate::state::{client, proc};
@@ -27,8 +26,8 @@ fn pull_and_wait(id: usize, call: IofPull) -> Result<i32> {
             reply.map(|(_, ())| None)
         }
         None => client().and_then(|client| {
-            let ask = Ask::iof_pull(call.procs, call.directives, call.channels, id as u64);
-            wait_as_client(&client, ask).map(Some)
+            let pull = client.iof_pull(call.procs, call.directives, call.channels, id as u64);
+            replies::wait(pull).map(Some)
         }),
     };
     pulls::handle_reply(id, &remote);
@@ -54,13 +53,8 @@ fn pull_and_call_back(
             Ok(())
         }
         None => client().and_then(|client| {
-            let ask = Ask::iof_pull(call.procs, call.directives, call.channels, id as u64);
-            let then = move |answer: std::result::Result<u64, pmix_client::Error>| {
-                reply(answer.map(Some).map_err(|error| fault(&error)));
-            };
-            driver::call(&client, ask)
-                .start(then)
-                .map_err(|error| fault(&error))
+            let pull = client.iof_pull(call.procs, call.directives, call.channels, id as u64);
+            replies::start(pull, move |remote| reply(remote.map(Some)))
         }),
     };
     // The server did not register the pull, so no output will arrive for it.
@@ -77,8 +71,8 @@ impl Request for EndOfPull {
     type Reply = ();
     type Answer = ();
 
-    fn ask(self) -> Ask<'static> {
-        Ask::iof_deregister(self.pull.remote.unwrap_or_default(), self.infos)
+    fn of_client(self, client: &Client) -> Call<'_> {
+        client.iof_deregister(self.pull.remote.unwrap_or_default(), self.infos)
     }
 
     fn call(mut self, host: &CHost, done: ReplyTo<()>) {
@@ -104,8 +98,8 @@ impl Request for Push {
     type Reply = ();
     type Answer = ();
 
-    fn ask(self) -> Ask<'static> {
-        Ask::iof_push(self.targets, self.infos, self.data)
+    fn of_client(self, client: &Client) -> Call<'_> {
+        client.iof_push(self.targets, self.infos, self.data)
     }
 
     fn call(self, host: &CHost, done: ReplyTo<()>) {

@@ -7,8 +7,7 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use pmix_client::driver::{Ask, call};
-use pmix_client::{Answers, Client};
+use pmix_client::{Answers, Call};
 use pmix_types::{Bytes, DeviceDistance, Info, Nspace, Pdata, Status, Value};
 
 use crate::abi::*;
@@ -162,21 +161,28 @@ deliver! {
     }
 }
 
-/// Sends a request to the server and waits for the result.
-pub(crate) fn wait_as_client<T>(client: &Client, ask: Ask<'static, T>) -> Result<T> {
-    call(client, ask).wait().map_err(|error| fault(&error))
+/// Makes a call of a client and waits for the result.
+pub(crate) fn wait<T>(call: Call<'_, T>) -> Result<T> {
+    call.wait().map_err(|error| fault(&error))
 }
 
-/// Sends a request to the server and delivers its result to a callback.
-pub(crate) fn start_as_client<T: 'static, F: Deliver<Result = Result<T>>>(
-    client: &Client,
-    ask: Ask<'static, T>,
-    callback: Callback<F>,
+/// Makes a call of a client and passes its result to a function.
+pub(crate) fn start<T: Send + 'static>(
+    call: Call<'_, T>,
+    then: impl FnOnce(Result<T>) + Send + 'static,
 ) -> Result<()> {
     let then = move |answer: std::result::Result<T, pmix_client::Error>| {
-        callback.complete(answer.map_err(|error| fault(&error)));
+        then(answer.map_err(|error| fault(&error)));
     };
-    call(client, ask).start(then).map_err(|error| fault(&error))
+    call.start(then).map_err(|error| fault(&error))
+}
+
+/// Makes a call of a client and delivers its result to a callback.
+pub(crate) fn call_back<T: Send + 'static, F: Deliver<Result = Result<T>>>(
+    call: Call<'_, T>,
+    callback: Callback<F>,
+) -> Result<()> {
+    start(call, |answer| callback.complete(answer))
 }
 
 #[cfg(test)]

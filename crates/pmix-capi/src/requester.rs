@@ -4,17 +4,16 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
-use pmix_client::driver::{self, Ask};
-use pmix_client::{Answers, Client};
+use pmix_client::{Answers, Call, Client, driver};
 use pmix_server::{Credential, Reply, upcall};
 use pmix_types::{Info, Key, Nspace, Pdata, Proc, Status, Value, keys};
 
 use crate::abi::pmix_server_module_t;
 use crate::callback::{Callback, Deliver};
-use crate::convert::fault;
 use crate::later::later;
 use crate::memory::Result;
 use crate::per_process::PerProcess;
+use crate::replies;
 use crate::server::{CHost, ReplyTo};
 use crate::state::{client, state};
 
@@ -55,8 +54,8 @@ pub(crate) trait Request: Sized {
     /// The result for the caller.
     type Answer: Send + 'static;
 
-    /// Returns the request to the server.
-    fn ask(self) -> Ask<'static, Self::Answer>;
+    /// Returns the call of a client for the request.
+    fn of_client(self, client: &Client) -> Call<'_, Self::Answer>;
 
     /// Calls the host.
     fn call(self, host: &CHost, done: ReplyTo<Self::Reply>);
@@ -65,17 +64,17 @@ pub(crate) trait Request: Sized {
     fn answer(status: Status, reply: Self::Reply) -> Self::Answer;
 }
 
-/// Implements [`Request`] for upcalls: the request to the server, the method of [`CHost`], and the result for its reply.
+/// Implements [`Request`] for upcalls: the call of a client, the method of [`CHost`], and the result for its reply.
 macro_rules! requests {
-    ($($upcall:ident |$call:ident| $ask:expr,
+    ($($upcall:ident |$call:ident, $client:ident| $of_client:expr,
        $method:ident |$status:pat_param, $reply:ident: $reply_type:ty| -> $answer_type:ty { $answer:expr })*) => {
         $(impl Request for upcall::$upcall {
             type Reply = $reply_type;
             type Answer = $answer_type;
 
-            fn ask(self) -> Ask<'static, $answer_type> {
+            fn of_client(self, $client: &Client) -> Call<'_, $answer_type> {
                 let $call = self;
-                $ask
+                $of_client
             }
 
             fn call(self, host: &CHost, done: ReplyTo<$reply_type>) {
@@ -90,31 +89,41 @@ macro_rules! requests {
 }
 
 requests! {
-    Publish |call| Ask::publish(call.infos), publish |_, reply: ()| -> () { reply }
-    Unpublish |call| Ask::unpublish(call.keys.into_iter().map(Key::new).collect(), call.infos),
+    Publish |call, client| client.publish(call.infos), publish |_, reply: ()| -> () { reply }
+    Unpublish |call, client| client.unpublish(call.keys.into_iter().map(Key::new), call.infos),
         unpublish |_, reply: ()| -> () { reply }
-    Lookup |call| Ask::lookup(call.keys.into_iter().map(Key::new).collect(), call.infos),
+    Lookup |call, client| client.lookup(call.keys.into_iter().map(Key::new), call.infos),
         lookup |status, found: Vec<Pdata<'static>>| -> (Status, Vec<Pdata<'static>>) { (status, found) }
-    Log |call| Ask::log(call.data, call.directives), log_own |_, reply: ()| -> () { reply }
-    Spawn |call| Ask::spawn(call.infos, call.apps),
+    Log |call, client| client.log(call.data, call.directives), log_own |_, reply: ()| -> () { reply }
+    Spawn |call, client| client.spawn(call.infos, call.apps),
         spawn |_, nspace: Nspace<'static>| -> Nspace<'static> { nspace }
-    Query |call| Ask::query(call.queries),
+    Query |call, client| client.query(call.queries),
         answer_query |status, infos: Vec<Info<'static>>| -> Answers { (status, infos) }
-    Alloc |call| Ask::allocate(call.directive, call.infos),
+    Alloc |call, client| client.allocate(call.directive, call.infos),
         allocate |status, infos: Vec<Info<'static>>| -> Answers { (status, infos) }
-    JobControl |call| Ask::job_control(call.targets, call.directives),
+    JobControl |call, client| client.job_control(call.targets, call.directives),
         job_control |status, infos: Vec<Info<'static>>| -> Answers { (status, infos) }
-    Monitor |call| Ask::monitor(call.monitor, call.error, call.directives),
+    Monitor |call, client| client.monitor(call.monitor, call.error, call.directives),
         monitor |status, infos: Vec<Info<'static>>| -> Answers { (status, infos) }
-    GetCredential |call| Ask::credential(call.directives),
+    GetCredential |call, client| client.credential(call.directives),
         get_credential |_, made: Credential| -> crate::replies::Credential { (made.credential, made.infos) }
-    ValidateCredential |call| Ask::validate(call.credential, call.directives),
+    ValidateCredential |call, client| client.validate(call.credential, call.directives),
         validate_credential |status, infos: Vec<Info<'static>>| -> Answers { (status, infos) }
-    Abort |call| Ask::abort(call.status, call.message, call.targets), abort |_, reply: ()| -> () { reply }
-    SessionControl |call| Ask::session_control(call.session, call.directives),
+    Abort |call, client| driver::call(client, abort(call)), abort |_, reply: ()| -> () { reply }
+    SessionControl |call, client| client.session_control(call.session, call.directives),
         session_control |status, infos: Vec<Info<'static>>| -> Answers { (status, infos) }
-    ResourceBlock |call| Ask::resource_block(call.directive, call.block, call.units, call.directives),
+    ResourceBlock |call, client| client.resource_block(call.directive, call.block, call.units, call.directives),
         resource_block |_, reply: ()| -> () { reply }
+}
+
+/// Returns the request to the server for an abort. [`Client::abort`] takes its message as a string, which the message of
+/// a C program may not be.
+fn abort(call: upcall::Abort) -> pmix_proto::Request<'static> {
+    pmix_proto::Request::Abort(pmix_proto::request::Abort {
+        status: call.status,
+        message: call.message,
+        procs: call.targets,
+    })
 }
 
 impl CHost {
@@ -166,9 +175,7 @@ impl Requester {
     /// Sends a request and waits for the result.
     pub(crate) fn wait<R: Request>(&self, request: R) -> Result<R::Answer> {
         match self {
-            Self::Server(client) => driver::call(client, request.ask())
-                .wait()
-                .map_err(|error| fault(&error)),
+            Self::Server(client) => replies::wait(request.of_client(client)),
             Self::Host(own) => {
                 let (status, reply) = own.wait(|host, done| request.call(host, done))?;
                 Ok(R::answer(status, reply))
@@ -183,13 +190,7 @@ impl Requester {
         then: impl FnOnce(Result<R::Answer>) + Send + 'static,
     ) -> Result<()> {
         match self {
-            Self::Server(client) => {
-                let then = move |answer: std::result::Result<_, pmix_client::Error>| {
-                    then(answer.map_err(|error| fault(&error)));
-                };
-                let begun = driver::call(client, request.ask()).start(then);
-                begun.map_err(|error| fault(&error))
-            }
+            Self::Server(client) => replies::start(request.of_client(client), then),
             Self::Host(own) => {
                 own.start(
                     |host, done| request.call(host, done),

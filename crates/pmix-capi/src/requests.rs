@@ -3,7 +3,7 @@
 //! queries, logging, control, monitoring and credentials.
 
 use pmix_client::Answers;
-use pmix_client::driver::{Ask, OwnAnswers};
+use pmix_client::driver::OwnAnswers;
 use pmix_server::upcall::{
     Alloc, GetCredential, JobControl, Log, Lookup, Monitor, Publish, Query as QueryHost, Spawn,
     Unpublish, ValidateCredential,
@@ -18,7 +18,7 @@ use crate::later::later;
 use crate::memory::{self, Result};
 use crate::model::Model;
 use crate::owned::HeldArray;
-use crate::replies::{start_as_client, wait_as_client};
+use crate::replies;
 use crate::requester::Requester;
 use crate::state::{client, proc};
 use crate::tool;
@@ -120,19 +120,19 @@ exported! {
 
     // A connect needs at least one process; unlike a fence it has no default.
     fn PMIx_Connect(client = client()?; (procs, nprocs): NonEmpty<Procs>, (info, ninfo): Infos) -> pmix_status_t {
-        wait_as_client(&client, Ask::connect(procs, info))
+        replies::wait(client.connect(procs, info))
     }
 
     fn PMIx_Connect_nb(client = client()?; (procs, nprocs): NonEmpty<Procs>, (info, ninfo): Infos, (cbfunc, cbdata): Callback<pmix_op_cbfunc_t>) -> pmix_status_t {
-        start_as_client(&client, Ask::connect(procs, info), cbfunc)
+        replies::call_back(client.connect(procs, info), cbfunc)
     }
 
     fn PMIx_Disconnect(client = client()?; (procs, nprocs): NonEmpty<Procs>, (info, ninfo): Infos) -> pmix_status_t {
-        wait_as_client(&client, Ask::disconnect(procs, info))
+        replies::wait(client.disconnect(procs, info))
     }
 
     fn PMIx_Disconnect_nb(client = client()?; (procs, nprocs): NonEmpty<Procs>, (info, ninfo): Infos, (cbfunc, cbdata): Callback<pmix_op_cbfunc_t>) -> pmix_status_t {
-        start_as_client(&client, Ask::disconnect(procs, info), cbfunc)
+        replies::call_back(client.disconnect(procs, info), cbfunc)
     }
 
     fn PMIx_Log(requester = Requester::current()?; (data, ndata): NonEmpty<Infos>, (directives, ndirs): Infos) -> pmix_status_t {

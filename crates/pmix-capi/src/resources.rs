@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Fabrics, resource blocks and sessions: requests that the host of the server handles.
 
-use pmix_client::Answers;
-use pmix_client::driver::Ask;
+use pmix_client::{Answers, Call, Client};
 use pmix_server::upcall::{Fabric as FabricCall, ResourceBlock, SessionControl};
 use pmix_types::{
     FabricOperation, Info, Proc, ResourceBlockDirective, ResourceUnit, Status, Value, keys,
@@ -35,10 +34,10 @@ impl Request for FabricRequest {
     type Reply = Vec<Info<'static>>;
     type Answer = Answers;
 
-    fn ask(self) -> Ask<'static, Answers> {
+    fn of_client(self, client: &Client) -> Call<'_, Answers> {
         match self.kind {
-            FabricKind::Register(infos) => Ask::fabric_register(infos),
-            FabricKind::Update(index) => Ask::fabric_update(index as u64),
+            FabricKind::Register(infos) => client.fabric_register(infos),
+            FabricKind::Update(index) => client.fabric_update(index as u64),
         }
     }
 

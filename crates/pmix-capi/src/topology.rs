@@ -14,8 +14,7 @@ use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
 
-use pmix_client::Client;
-use pmix_client::driver::{Ask, call};
+use pmix_client::{Call, Client};
 use pmix_mca::Environment;
 use pmix_topology::{Cpuset, DeviceFilter, Error, Topology, relative_locality};
 use pmix_types::{DeviceDistance, Info, Status, Text, Value, keys};
@@ -108,8 +107,13 @@ type Distances = Vec<DeviceDistance<'static>>;
 /// The result of computing device distances in this process, or the request to the server if that fails.
 enum Distant {
     Here(Distances),
-    /// The status of the local failure, the client, and the request.
-    AskServer(Status, Client, Box<Ask<'static, Distances>>),
+    /// The status of the local failure, the client, and the arguments of the request.
+    AskServer(
+        Status,
+        Client,
+        pmix_types::Cpuset<'static>,
+        Vec<Info<'static>>,
+    ),
 }
 
 /// Returns the CPUs of a C set, or of this process without one.
@@ -151,9 +155,17 @@ fn distances(
         source: Some(Text::from("hwloc")),
         bitmap: Some(Text::from(cpus.to_string())),
     };
+    Ok(Distant::AskServer(why, client, cpuset, infos))
+}
+
+/// Requests device distances from the server.
+fn ask_server<'a>(
+    client: &'a Client,
+    cpuset: pmix_types::Cpuset<'a>,
+    infos: Vec<Info<'a>>,
+) -> Call<'a, Distances> {
     // Without a topology in the request, the server uses its own.
-    let ask = Ask::device_distances(pmix_types::Topology::default(), cpuset, infos);
-    Ok(Distant::AskServer(why, client, Box::new(ask)))
+    client.device_distances(pmix_types::Topology::default(), cpuset, infos)
 }
 
 /// Parses a string as a set of CPUs.
@@ -232,7 +244,9 @@ exported! {
     fn PMIx_Compute_distances(topo: Maybe<In<pmix_topology_t, Mut>>, cpuset: Maybe<In<pmix_cpuset_t, Mut>>, (info, ninfo): Infos<Mut>, (distances, ndist): OutArray<DeviceDistance<'static>>) -> pmix_status_t {
         let found = match self::distances(topo, cpuset, info)? {
             Distant::Here(found) => found,
-            Distant::AskServer(why, client, ask) => call(&client, *ask).wait().map_err(|_| why)?,
+            Distant::AskServer(why, client, cpuset, info) => {
+                ask_server(&client, cpuset, info).wait().map_err(|_| why)?
+            }
         };
         distances.write(&found)
     }
@@ -240,11 +254,11 @@ exported! {
     fn PMIx_Compute_distances_nb(_init = check_init()?; topo: Maybe<In<pmix_topology_t, Mut>>, cpuset: Maybe<In<pmix_cpuset_t, Mut>>, (info, ninfo): Infos<Mut>, (cbfunc, cbdata): Required<pmix_device_dist_cbfunc_t>) -> pmix_status_t {
         match distances(topo, cpuset, info)? {
             Distant::Here(found) => later(move || cbfunc.complete(Ok(found))),
-            Distant::AskServer(why, client, ask) => {
+            Distant::AskServer(why, client, cpuset, info) => {
                 let then = move |found: std::result::Result<Distances, pmix_client::Error>| {
                     cbfunc.complete(found.map_err(|_| why));
                 };
-                call(&client, *ask).start(then).map_err(|_| why)
+                ask_server(&client, cpuset, info).start(then).map_err(|_| why)
             }
         }
     }

@@ -10,30 +10,28 @@ use pmix_proto::Request;
 use pmix_types::{Info, Proc, Status, Text, keys};
 
 use crate::Error;
-use crate::ask::{Ask, Take, taken};
-use crate::core::{Core, OperationId, Waiting};
+use crate::core::{Core, FromAnswer, OperationId, RequestCall, result_of};
 use crate::group::{each, limit};
 use crate::shared::{Outcome, ReplyReceiver, Shared, Slot};
 
-/// A call of a [`Client`](crate::Client) that has not been made yet. [`wait`](Self::wait) makes it and waits for its result, as the
-/// blocking functions of the Standard do. [`start`](Self::start) makes it and passes the result to a callback, as the
-/// functions whose names end in `_nb` do.
+/// A call of a [`Client`](crate::Client) that has not been made yet. [`wait`](Self::wait) makes it and waits for its
+/// result, as the blocking functions of the Standard do. [`start`](Self::start) makes it and passes the result to a
+/// callback, as the functions whose names end in `_nb` do.
 #[must_use = "a call does nothing until it is waited for or started"]
 pub struct Call<'a, T = ()> {
     shared: &'a Shared,
-    begin: Begin<'a>,
-    convert: Convert<T>,
+    step: Step<'a, T>,
     limit: Option<Duration>,
 }
 
-/// The first step of a call.
-pub(crate) enum Begin<'a> {
-    /// The local data have the outcome.
-    Known(Outcome),
-    /// A request and the operation that waits for its reply.
-    Request(Request<'a>, Waiting),
+/// The next step of a call. The large variants are boxed, since a get of a local value moves the call several times.
+enum Step<'a, T> {
+    /// The result is known, for example from the local data.
+    Ready(Result<T, Error>),
+    /// A request to the server.
+    Request(Box<RequestCall<'a>>, Convert<T>),
     /// A call about an invitation, which takes several messages.
-    Group(GroupCall<'a>),
+    Group(Box<GroupCall<'a>>, Convert<T>),
 }
 
 /// An invitation to a group, or an answer to one.
@@ -48,37 +46,35 @@ type BeginOperation<'a> =
     Box<dyn FnOnce(&mut Core, Option<Instant>) -> Result<OperationId, Error> + 'a>;
 
 /// The function that makes the result of an outcome.
-enum Convert<T> {
-    Take(Take<T>),
-    Map(Box<dyn FnOnce(Outcome) -> Result<T, Error> + Send>),
-}
+type Convert<T> = Box<dyn FnOnce(Outcome) -> Result<T, Error> + Send>;
 
-impl<T> Convert<T> {
-    fn apply(self, outcome: Outcome) -> Result<T, Error> {
-        match self {
-            Self::Take(take) => taken(take, outcome),
-            Self::Map(map) => map(outcome),
-        }
+impl<'a, T: FromAnswer> Call<'a, T> {
+    pub(crate) fn of_request(shared: &'a Shared, call: Box<RequestCall<'a>>) -> Self {
+        Self::new(shared, Step::Request(call, Box::new(result_of::<T>)))
+    }
+
+    pub(crate) fn of_group(shared: &'a Shared, call: GroupCall<'a>) -> Self {
+        let step = Step::Group(Box::new(call), Box::new(result_of::<T>));
+        Self::new(shared, step)
     }
 }
 
 impl<'a, T> Call<'a, T> {
-    pub(crate) fn new(shared: &'a Shared, ask: Ask<'a, T>) -> Self {
-        Self::of(shared, Begin::Request(ask.request, ask.waiting), ask.take)
-    }
-
-    pub(crate) const fn of(shared: &'a Shared, begin: Begin<'a>, take: Take<T>) -> Self {
+    const fn new(shared: &'a Shared, step: Step<'a, T>) -> Self {
         Self {
             shared,
-            begin,
-            convert: Convert::Take(take),
+            step,
             limit: None,
         }
     }
 
+    pub(crate) const fn ready(shared: &'a Shared, result: Result<T, Error>) -> Self {
+        Self::new(shared, Step::Ready(result))
+    }
+
     /// Sets the time limit of the call. Without it the limit is [`Settings::time_limit`](crate::Settings::time_limit);
     /// `Duration::MAX` is no limit.
-    pub const fn within(mut self, limit: Duration) -> Self {
+    pub fn within(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
         self
     }
@@ -91,11 +87,18 @@ impl<'a, T> Call<'a, T> {
     where
         T: 'static,
     {
-        let convert = self.convert;
+        let step = match self.step {
+            Step::Ready(result) => Step::Ready(map(result)),
+            Step::Request(call, convert) => {
+                Step::Request(call, Box::new(move |outcome| map(convert(outcome))))
+            }
+            Step::Group(call, convert) => {
+                Step::Group(call, Box::new(move |outcome| map(convert(outcome))))
+            }
+        };
         Call {
             shared: self.shared,
-            begin: self.begin,
-            convert: Convert::Map(Box::new(move |outcome| map(convert.apply(outcome)))),
+            step,
             limit: self.limit,
         }
     }
@@ -103,9 +106,9 @@ impl<'a, T> Call<'a, T> {
     /// Returns the result if the call needs no request, for example that of a get whose value is in the local data.
     #[must_use]
     pub fn known(self) -> Option<Result<T, Error>> {
-        match self.begin {
-            Begin::Known(outcome) => Some(self.convert.apply(outcome)),
-            Begin::Request(..) | Begin::Group(_) => None,
+        match self.step {
+            Step::Ready(result) => Some(result),
+            Step::Request(..) | Step::Group(..) => None,
         }
     }
 
@@ -120,20 +123,19 @@ impl<'a, T> Call<'a, T> {
     /// - `PMIX_ERR_UNREACH` if the server is lost;
     /// - `PMIX_ERR_TIMEOUT` if it does not reply in time.
     pub fn wait(self) -> Result<T, Error> {
-        let shared = self.shared;
-        // A call whose result is known does not read the clock.
-        let outcome = match self.begin {
-            Begin::Known(outcome) => outcome,
-            Begin::Request(request, waiting) => {
-                if is_for_listener(&request) {
+        let (shared, limit) = (self.shared, self.limit);
+        match self.step {
+            // A call whose result is known does not read the clock.
+            Step::Ready(result) => result,
+            Step::Request(call, convert) => {
+                if is_for_listener(&call.request) {
                     shared.listen_for_listener()?;
                 }
-                let end = self.shared.end(self.limit);
-                shared.wait(end, |core, end| core.ask_for(request, waiting, end))
+                let end = shared.end(limit);
+                convert(shared.wait(end, |core, end| core.begin_call(*call, end)))
             }
-            Begin::Group(call) => call.wait(shared, self.limit),
-        };
-        self.convert.apply(outcome)
+            Step::Group(call, convert) => convert(call.wait(shared, limit)),
+        }
     }
 
     /// Makes the call. The callback thread calls `then` once, with the result.
@@ -144,19 +146,22 @@ impl<'a, T> Call<'a, T> {
     /// `PMIX_ERR_UNREACH` if the connection to the server is lost. `then` is not called then.
     pub fn start(self, then: impl FnOnce(Result<T, Error>) + Send + 'static) -> Result<(), Error>
     where
-        T: 'static,
+        T: Send + 'static,
     {
-        let convert = self.convert;
-        let then = move |outcome| then(convert.apply(outcome));
-        match self.begin {
-            Begin::Known(outcome) => self.shared.later(Box::new(move || then(outcome))),
-            Begin::Request(request, waiting) => {
-                let end = self.shared.end(self.limit);
-                start(self.shared, end, Box::new(then), |core, end| {
-                    core.ask_for(request, waiting, end)
+        let (shared, limit) = (self.shared, self.limit);
+        match self.step {
+            Step::Ready(result) => shared.later(Box::new(move || then(result))),
+            Step::Request(call, convert) => {
+                let then = Box::new(move |outcome| then(convert(outcome)));
+                start(shared, shared.end(limit), then, |core, end| {
+                    core.begin_call(*call, end)
                 })
             }
-            Begin::Group(call) => call.start(self.shared, self.limit, Box::new(then)),
+            Step::Group(call, convert) => call.start(
+                shared,
+                limit,
+                Box::new(move |outcome| then(convert(outcome))),
+            ),
         }
     }
 }

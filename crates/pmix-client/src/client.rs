@@ -15,9 +15,7 @@ use std::time::{Duration, Instant};
 use pmix_proto::{Event, PeerForm, Request};
 use pmix_types::{Info, Key, Proc, Rank, Scope, Status, Value, keys};
 
-use crate::ask::Ask;
 use crate::cache::JobCache;
-use crate::call::Call;
 use crate::core::Core;
 use crate::shared::{ClientEvent, Loop, Shared, lock};
 use crate::socket::Socket;
@@ -340,8 +338,8 @@ impl Client {
     }
 
     fn leave(&self, limit: Option<Duration>) -> Result<(), Error> {
-        let finalize = Call::new(self.shared(), Ask::done(Request::Finalize));
-        let left = finalize.within(limit.unwrap_or(Duration::MAX)).wait();
+        let finalize = self.call(Request::Finalize);
+        let left: Result<(), Error> = finalize.within(limit.unwrap_or(Duration::MAX)).wait();
         self.close();
         left
     }

@@ -26,9 +26,9 @@ use pmix_proto::{
 use pmix_types::{IntoOwned as _, Proc, Rank, Status, memory};
 
 use self::groups::Hearing;
-pub(crate) use self::operation::Waiting;
-pub use self::operation::{Answer, Completed, OperationId};
+pub use self::operation::{Answer, Answers, Completed, FromAnswer, OperationId};
 use self::operation::{Asker, Limited, Operations};
+pub(crate) use self::operation::{RequestCall, Waiting, result_of};
 pub use self::unasked::Forwarded;
 pub(crate) use self::unasked::Unasked;
 use self::unasked::UnaskedQueue;

@@ -2,7 +2,7 @@
 //! Parts of a client for programs that wait in their own loop, and for libraries that offer a client to other programs.
 //!
 //! - [`Driver`] is a client whose program waits in its own loop: poll(2), epoll or an async runtime.
-//! - [`Core`] is the state machine of a client without a socket. It takes bytes, times and requests ([`Ask`]).
+//! - [`Core`] is the state machine of a client without a socket. It takes bytes, times and requests.
 //! - The rest is for a library with another interface, such as the C library of this project: it keeps handlers of
 //!   events in order ([`Handlers`]), answers some queries itself ([`OwnAnswers`]), and makes calls from requests that it
 //!   has built ([`call`]).
@@ -13,18 +13,17 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 
+use pmix_proto::Request;
 use pmix_types::{Info, Status};
 use rustix::event::epoll;
 
-use crate::call::Begin;
 use crate::connection::BUFFER_BYTES;
 use crate::get::is_directive;
 use crate::shared::{Loop, event_descriptor, no_descriptor};
 use crate::socket::Socket;
 use crate::{Call, Client, Error, Settings};
 
-pub use crate::ask::Ask;
-pub use crate::core::{Answer, Completed, Core, CoreStats, OperationId};
+pub use crate::core::{Answer, Completed, Core, CoreStats, FromAnswer, OperationId};
 pub use crate::group::Question;
 pub use crate::handlers::{EventHandler, HandlerOrder, Handlers};
 pub use crate::obeyed::{check_get, check_required};
@@ -87,18 +86,13 @@ impl AsFd for Driver {
 }
 
 /// Makes a call from a request that was built without a client.
-pub fn call<'a, T>(client: &'a Client, ask: Ask<'a, T>) -> Call<'a, T> {
-    Call::new(client.shared(), ask)
+pub fn call<'a, T: FromAnswer>(client: &'a Client, request: Request<'a>) -> Call<'a, T> {
+    client.call(request)
 }
 
 /// Makes a call whose result is known.
-pub fn answered<T: Send + 'static>(client: &Client, result: Result<T, Error>) -> Call<'_, T> {
-    let done = Call::of(
-        client.shared(),
-        Begin::Known(Ok(Answer::Done)),
-        |_| Some(()),
-    );
-    done.map_result(|_| result)
+pub fn answered<T>(client: &Client, result: Result<T, Error>) -> Call<'_, T> {
+    Call::ready(client.shared(), result)
 }
 
 /// Creates the client of a tool whose server is a launcher, over the connection that the launcher made.

@@ -12,10 +12,9 @@ use pmix_proto::reply::{self, JobInfo, Objects};
 use pmix_proto::{MAX_REQUEST_BYTES, PeerForm, Request, request};
 use pmix_types::{Info, IntoOwned as _, Key, Nspace, Proc, Rank, Scope, Status, Value, keys};
 
-use crate::ask::Found;
 use crate::cache::{Copied, JobCache, copied};
 use crate::commit::Commit;
-use crate::core::Waiting;
+use crate::core::{RequestCall, Waiting};
 use crate::get::{
     Wanted, absorb, ask_for_more, is_directive, is_unmarked_qualifier, missing, request_of, says,
     take_prefetched,
@@ -37,6 +36,21 @@ pub(crate) fn read_job_info<'p>(form: &PeerForm, payload: &'p [u8]) -> Result<Jo
         return Err(Error::answered(Status::ERR_NOMEM, "job info"));
     }
     Ok(JobInfo::decode(form, None, payload)?)
+}
+
+/// The outcome of a search in the local data.
+pub(crate) enum Found {
+    /// The value, or the error of a get that needs no server.
+    Known(Result<Value<'static>, Error>),
+    /// The request to send to the server.
+    AskServer(Box<RequestCall<'static>>),
+}
+
+impl Found {
+    /// Returns the request for a value and the operation that waits for its reply.
+    pub(crate) fn asking(request: Request<'static>, waiting: Waiting) -> Self {
+        Self::AskServer(Box::new(RequestCall { request, waiting }))
+    }
 }
 
 /// The local data of a process. Each part has its own lock, if any, and no thread waits while it holds one.

@@ -27,7 +27,6 @@
 //! non-reserved keys".
 #![forbid(unsafe_code)]
 
-mod ask;
 mod cache;
 mod call;
 mod client;
@@ -53,8 +52,7 @@ mod socket;
 mod tool_connection;
 mod uri;
 
-pub use self::core::Forwarded;
-pub use ask::Answers;
+pub use self::core::{Answers, Forwarded};
 pub use call::Call;
 pub use client::Client;
 pub use error::Error;

@@ -17,10 +17,9 @@ use std::time::{Duration, Instant};
 use pmix_proto::{Event, PeerForm};
 use pmix_types::{Info, Key, Proc, Text, Value};
 
-use crate::ask::{Found, taken};
-use crate::core::{Core, Forwarded};
+use crate::core::{Core, Forwarded, result_of};
 use crate::get::missing;
-use crate::known::Known;
+use crate::known::{Found, Known};
 use crate::socket::Socket;
 use crate::{Error, Settings};
 
@@ -122,12 +121,8 @@ impl Shared {
     pub(crate) fn get(&self, proc: &Proc<'_>, key: &str) -> Result<Value<'static>, Error> {
         match self.known.look(proc, key, &[]) {
             Found::Known(known) => known,
-            Found::AskServer(ask) => {
-                let take = ask.take;
-                taken(
-                    take,
-                    self.wait(self.end(None), |core, end| core.ask(*ask, end)),
-                )
+            Found::AskServer(call) => {
+                result_of(self.wait(self.end(None), |core, end| core.begin_call(*call, end)))
             }
         }
     }

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The calls that wait for one reply, in the order of the chapters of the PMIx Standard.
 
-use pmix_proto::Request;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pmix_proto::{Request, request};
 use pmix_types::{
     AllocDirective, App, Cpuset, DataRange, DeviceDistance, Info, IofChannel, Key, Nspace, Pdata,
     Proc, Query, ResourceBlockDirective, ResourceUnit, Status, Text, Topology, Value,
 };
 
 use super::Client;
-use crate::ask::{Ask, Found, value};
-use crate::call::{Begin, Call};
-use crate::core::{Answer, Core, Waiting};
+use crate::call::Call;
+use crate::core::{Core, FromAnswer, RequestCall, Waiting};
+use crate::known::Found;
 use crate::{Answers, Error};
 
 impl Client {
@@ -26,7 +28,10 @@ impl Client {
         procs: impl Into<Vec<Proc<'a>>>,
         infos: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a> {
-        Call::new(self.shared(), Ask::fence(procs.into(), infos.into()))
+        self.call(Request::Fence(request::Fence {
+            procs: procs.into(),
+            infos: infos.into(),
+        }))
     }
 
     /// Gets the value of a key (`PMIx_Get`).
@@ -58,11 +63,10 @@ impl Client {
         key: impl Into<Key<'k>>,
         infos: &[Info<'_>],
     ) -> Call<'_, Value<'static>> {
-        let begin = match self.0.find(proc, &key.into(), infos) {
-            Found::Known(known) => Begin::Known(known.map(Answer::Value)),
-            Found::AskServer(ask) => Begin::Request(ask.request, ask.waiting),
-        };
-        Call::of(self.shared(), begin, value)
+        match self.0.find(proc, &key.into(), infos) {
+            Found::Known(known) => Call::ready(self.shared(), known),
+            Found::AskServer(call) => Call::of_request(self.shared(), call),
+        }
     }
 
     /// Gets the value of a key of the own job (`PMIx_Get` with
@@ -82,7 +86,10 @@ impl Client {
     ///
     /// The call returns `PMIX_ERR_DUPLICATE_KEY` if a key is published in the range already.
     pub fn publish<'a>(&'a self, infos: impl Into<Vec<Info<'a>>>) -> Call<'a> {
-        Call::new(self.shared(), Ask::publish(infos.into()))
+        self.call(Request::Publish(request::Publish {
+            uid: uid(),
+            infos: infos.into(),
+        }))
     }
 
     /// Looks up the data published under keys (`PMIx_Lookup`). The status is `PMIX_SUCCESS`, or
@@ -96,8 +103,11 @@ impl Client {
         keys: impl IntoIterator<Item = K>,
         infos: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a, (Status, Vec<Pdata<'static>>)> {
-        let keys = keys.into_iter().map(Into::into).collect();
-        Call::new(self.shared(), Ask::lookup(keys, infos.into()))
+        self.call(Request::Lookup(request::Lookup {
+            uid: uid(),
+            keys: keys.into_iter().map(Into::into).collect(),
+            infos: infos.into(),
+        }))
     }
 
     /// Removes the data that this process published under keys (`PMIx_Unpublish`).
@@ -106,8 +116,11 @@ impl Client {
         keys: impl IntoIterator<Item = K>,
         infos: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a> {
-        let keys = keys.into_iter().map(Into::into).collect();
-        Call::new(self.shared(), Ask::unpublish(keys, infos.into()))
+        self.call(Request::Unpublish(request::Unpublish {
+            uid: uid(),
+            keys: keys.into_iter().map(Into::into).collect(),
+            infos: infos.into(),
+        }))
     }
 
     /// Requests that the host terminate `procs`, or all processes of the own job if there are none (`PMIx_Abort`).
@@ -118,8 +131,11 @@ impl Client {
         message: impl Into<Option<&'a str>>,
         procs: impl Into<Vec<Proc<'a>>>,
     ) -> Call<'a> {
-        let (status, message) = (Status::from_raw(status), message.into().map(Text::from));
-        Call::new(self.shared(), Ask::abort(status, message, procs.into()))
+        self.call(Request::Abort(request::Abort {
+            status: Status::from_raw(status),
+            message: message.into().map(Text::from),
+            procs: procs.into(),
+        }))
     }
 
     /// Starts a job (`PMIx_Spawn`). The result is its nspace.
@@ -132,7 +148,10 @@ impl Client {
         infos: impl Into<Vec<Info<'a>>>,
         apps: impl Into<Vec<App<'a>>>,
     ) -> Call<'a, Nspace<'static>> {
-        Call::new(self.shared(), Ask::spawn(infos.into(), apps.into()))
+        self.call(Request::Spawn(request::Spawn {
+            infos: infos.into(),
+            apps: apps.into(),
+        }))
     }
 
     /// Connects processes (`PMIx_Connect`). Each participant must call it and gets the job info of the other jobs.
@@ -141,7 +160,11 @@ impl Client {
         procs: impl Into<Vec<Proc<'a>>>,
         infos: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a> {
-        Call::new(self.shared(), Ask::connect(procs.into(), infos.into()))
+        self.call(Request::Connect(request::Connect {
+            procs: procs.into(),
+            infos: infos.into(),
+            shared: Vec::new(),
+        }))
     }
 
     /// Ends a [`connect`](Self::connect) (`PMIx_Disconnect`). Each participant must call it.
@@ -150,7 +173,10 @@ impl Client {
         procs: impl Into<Vec<Proc<'a>>>,
         infos: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a> {
-        Call::new(self.shared(), Ask::disconnect(procs.into(), infos.into()))
+        self.call(Request::Disconnect(request::Disconnect {
+            procs: procs.into(),
+            infos: infos.into(),
+        }))
     }
 
     /// Queries information about the system (`PMIx_Query_info`).
@@ -160,7 +186,9 @@ impl Client {
     /// The call fails only if no reply arrives; the status of the reply is part of the result. So do all calls that
     /// return [`Answers`].
     pub fn query<'a>(&'a self, queries: impl Into<Vec<Query<'a>>>) -> Call<'a, Answers> {
-        Call::new(self.shared(), Ask::query(queries.into()))
+        self.call(Request::Query(request::Query {
+            queries: queries.into(),
+        }))
     }
 
     /// Logs data at the host (`PMIx_Log`).
@@ -169,7 +197,13 @@ impl Client {
         data: impl Into<Vec<Info<'a>>>,
         directives: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a> {
-        Call::new(self.shared(), Ask::log(data.into(), directives.into()))
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let time = i64::try_from(since.unwrap_or_default().as_secs()).unwrap_or(0);
+        self.call(Request::Log(request::Log {
+            time,
+            data: data.into(),
+            directives: directives.into(),
+        }))
     }
 
     /// Requests that the host change an allocation (`PMIx_Allocation_request`).
@@ -178,7 +212,10 @@ impl Client {
         directive: AllocDirective,
         infos: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a, Answers> {
-        Call::new(self.shared(), Ask::allocate(directive, infos.into()))
+        self.call(Request::Allocate(request::Allocate {
+            directive,
+            infos: infos.into(),
+        }))
     }
 
     /// Requests that the host define, change or delete a named block of resources (`PMIx_Resource_block`).
@@ -189,8 +226,12 @@ impl Client {
         units: impl Into<Vec<ResourceUnit>>,
         infos: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a> {
-        let ask = Ask::resource_block(directive, block.into(), units.into(), infos.into());
-        Call::new(self.shared(), ask)
+        self.call(Request::ResourceBlock(request::ResourceBlock {
+            directive,
+            block: Some(block.into()),
+            units: units.into(),
+            infos: infos.into(),
+        }))
     }
 
     /// Controls processes (`PMIx_Job_control`): terminates, signals or checkpoints them, or registers files for
@@ -200,10 +241,10 @@ impl Client {
         targets: impl Into<Vec<Proc<'a>>>,
         infos: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a, Answers> {
-        Call::new(
-            self.shared(),
-            Ask::job_control(targets.into(), infos.into()),
-        )
+        self.call(Request::JobControl(request::JobControl {
+            targets: targets.into(),
+            infos: infos.into(),
+        }))
     }
 
     /// Controls a session, or all sessions if the number is `u32::MAX` (`PMIx_Session_control`).
@@ -212,7 +253,10 @@ impl Client {
         session: u32,
         infos: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a, Answers> {
-        Call::new(self.shared(), Ask::session_control(session, infos.into()))
+        self.call(Request::SessionControl(request::SessionControl {
+            session,
+            infos: infos.into(),
+        }))
     }
 
     /// Requests monitoring of processes or files (`PMIx_Process_monitor`). `error` is the status of the event that
@@ -223,7 +267,11 @@ impl Client {
         error: Status,
         infos: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a, Answers> {
-        Call::new(self.shared(), Ask::monitor(monitor, error, infos.into()))
+        self.call(Request::Monitor(request::Monitor {
+            monitor,
+            error,
+            infos: infos.into(),
+        }))
     }
 
     /// Sends a heartbeat (`PMIx_Heartbeat`), for a server that monitors this process. The message has no reply.
@@ -241,7 +289,9 @@ impl Client {
         &'a self,
         infos: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a, (Vec<u8>, Vec<Info<'static>>)> {
-        Call::new(self.shared(), Ask::credential(infos.into()))
+        self.call(Request::GetCredential(request::GetCredential {
+            infos: infos.into(),
+        }))
     }
 
     /// Validates a credential (`PMIx_Validate_credential`).
@@ -250,10 +300,10 @@ impl Client {
         credential: impl Into<Vec<u8>>,
         infos: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a, Answers> {
-        Call::new(
-            self.shared(),
-            Ask::validate(credential.into(), infos.into()),
-        )
+        self.call(Request::ValidateCredential(request::ValidateCredential {
+            credential: credential.into().into(),
+            infos: infos.into(),
+        }))
     }
 
     /// Registers for events with these codes, or for all events if there are none (`PMIx_Register_event_handler`). The
@@ -263,10 +313,10 @@ impl Client {
         codes: impl Into<Vec<Status>>,
         infos: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a> {
-        Call::new(
-            self.shared(),
-            Ask::register_events(codes.into(), infos.into()),
-        )
+        self.call(Request::RegisterEvents(request::RegisterEvents {
+            codes: codes.into(),
+            infos: infos.into(),
+        }))
     }
 
     /// Deregisters from events (`PMIx_Deregister_event_handler`). The message has no reply.
@@ -287,7 +337,11 @@ impl Client {
         range: DataRange,
         infos: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a> {
-        Call::new(self.shared(), Ask::notify(status, range, infos.into()))
+        self.call(Request::Notify(request::Notify {
+            status,
+            range,
+            infos: infos.into(),
+        }))
     }
 
     /// Requests the output of processes (`PMIx_IOF_pull`). It goes to the [listener](Self::set_listener) as
@@ -300,8 +354,12 @@ impl Client {
         channels: IofChannel,
         local_id: u64,
     ) -> Call<'a, u64> {
-        let pull = Ask::iof_pull(procs.into(), infos.into(), channels, local_id);
-        Call::new(self.shared(), pull)
+        self.call(Request::IofPull(request::IofPull {
+            procs: procs.into(),
+            infos: infos.into(),
+            channels,
+            local_id,
+        }))
     }
 
     /// Deregisters a pull of output by the number in its reply (`PMIx_IOF_deregister`).
@@ -310,7 +368,10 @@ impl Client {
         remote_id: u64,
         infos: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a> {
-        Call::new(self.shared(), Ask::iof_deregister(remote_id, infos.into()))
+        self.call(Request::IofDeregister(request::IofDeregister {
+            infos: infos.into(),
+            remote_id,
+        }))
     }
 
     /// Forwards input to processes; `None` closes their input (`PMIx_IOF_push`).
@@ -320,33 +381,43 @@ impl Client {
         infos: impl Into<Vec<Info<'a>>>,
         data: Option<Vec<u8>>,
     ) -> Call<'a> {
-        Call::new(
-            self.shared(),
-            Ask::iof_push(procs.into(), infos.into(), data),
-        )
+        self.call(Request::IofPush(request::IofPush {
+            procs: procs.into(),
+            infos: infos.into(),
+            data: data.map(Into::into),
+        }))
     }
 
     /// Requests the description of a fabric from the host (`PMIx_Fabric_register`). The infos of the answer include its
     /// index.
     pub fn fabric_register<'a>(&'a self, infos: impl Into<Vec<Info<'a>>>) -> Call<'a, Answers> {
-        Call::new(self.shared(), Ask::fabric_register(infos.into()))
+        self.call(Request::FabricRegister(request::FabricRegister {
+            infos: infos.into(),
+        }))
     }
 
     /// Requests the current description of a fabric by the index from its registration (`PMIx_Fabric_update`).
     pub fn fabric_update(&self, index: u64) -> Call<'_, Answers> {
-        Call::new(self.shared(), Ask::fabric_update(index))
+        self.call(Request::FabricUpdate(request::FabricUpdate { index }))
     }
 
     /// Requests the distances from processors to devices of the node, for a process that cannot compute them itself
-    /// (`PMIx_Compute_distances`). [`Ask::device_distances`] describes the arguments.
+    /// (`PMIx_Compute_distances`).
+    ///
+    /// `cpuset` lists the processors, for example `0,2-3`. `infos` select devices by `PMIX_DEVICE_TYPE` and
+    /// `PMIX_DEVICE_ID`. `topology` is the topology as this process knows it. Servers of OpenPMIx compute the distances
+    /// from it; a server of this project uses its own.
     pub fn device_distances<'a>(
         &'a self,
         topology: Topology<'a>,
         cpuset: Cpuset<'a>,
         infos: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a, Vec<DeviceDistance<'static>>> {
-        let ask = Ask::device_distances(topology, cpuset, infos.into());
-        Call::new(self.shared(), ask)
+        self.call(Request::DeviceDistances(request::DeviceDistances {
+            topology,
+            cpuset,
+            infos: infos.into(),
+        }))
     }
 
     /// Sends any other request. The result is the payload of the reply, which the types in [`pmix_proto::reply`]
@@ -357,13 +428,17 @@ impl Client {
     /// The call returns `PMIX_ERR_BAD_PARAM` for a request that has no reply.
     pub fn request<'a>(&'a self, request: Request<'a>) -> Call<'a, Vec<u8>> {
         let waiting = Waiting::Payload(request.command());
-        Call::of(
-            self.shared(),
-            Begin::Request(request, waiting),
-            |answer| match answer {
-                Answer::Payload(payload) => Some(payload),
-                _ => None,
-            },
-        )
+        let call = RequestCall { request, waiting };
+        Call::of_request(self.shared(), Box::new(call))
     }
+
+    /// Makes the call of a request. Its type of result selects the content of the [`Answer`](crate::driver::Answer).
+    pub(crate) fn call<'a, T: FromAnswer>(&'a self, request: Request<'a>) -> Call<'a, T> {
+        Call::of_request(self.shared(), Box::new(request.into()))
+    }
+}
+
+/// Returns the user whose published data the server distinguishes.
+fn uid() -> u32 {
+    rustix::process::geteuid().as_raw()
 }

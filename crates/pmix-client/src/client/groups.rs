@@ -3,12 +3,11 @@
 //!
 //! Source: PMIx Standard, chapter "Process Sets and Groups".
 
+use pmix_proto::{Request, request};
 use pmix_types::{Info, IntoOwned as _, Proc, Text};
 
 use super::Client;
-use crate::ask::Ask;
-use crate::call::{Begin, Call, GroupCall};
-use crate::core::Answer;
+use crate::call::{Call, GroupCall};
 use crate::{Error, Group};
 
 impl Client {
@@ -24,8 +23,11 @@ impl Client {
         procs: impl Into<Vec<Proc<'a>>>,
         infos: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a, Group> {
-        let construct = Ask::group_construct(name.into(), procs.into(), infos.into());
-        Call::new(self.shared(), construct)
+        self.call(Request::GroupConstruct(request::GroupConstruct {
+            group: Some(name.into()),
+            procs: procs.into(),
+            infos: infos.into(),
+        }))
     }
 
     /// Leaves a group; the server notifies the other members (`PMIx_Group_leave`).
@@ -38,7 +40,10 @@ impl Client {
         name: impl Into<Text<'a>>,
         infos: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a> {
-        Call::new(self.shared(), Ask::group_leave(name.into(), infos.into()))
+        self.call(Request::GroupLeave(request::GroupLeave {
+            group: Some(name.into()),
+            infos: infos.into(),
+        }))
     }
 
     /// Destructs a group; each member must call it (`PMIx_Group_destruct`).
@@ -52,8 +57,12 @@ impl Client {
         name: impl Into<Text<'a>>,
         infos: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a> {
-        let destruct = Ask::group_destruct(name.into(), Vec::new(), infos.into());
-        Call::new(self.shared(), destruct)
+        // The core adds the members that it knows, as servers of 5.0 require.
+        self.call(Request::GroupDestruct(request::GroupDestruct {
+            group: Some(name.into()),
+            procs: Vec::new(),
+            infos: infos.into(),
+        }))
     }
 
     /// Invites processes to a group that this process leads, and completes when all have answered
@@ -101,7 +110,7 @@ impl Client {
     ) -> Call<'a, Group> {
         let name = name.into().into_owned();
         let invite = GroupCall::Invite(name, procs.into(), infos.into());
-        Call::of(self.shared(), Begin::Group(invite), group)
+        Call::of_group(self.shared(), invite)
     }
 
     /// Accepts the invitation of a leader, and completes when the group is formed (`PMIx_Group_join`). The invitation
@@ -132,7 +141,7 @@ impl Client {
     ) -> Call<'a, Group> {
         let name = name.into().into_owned();
         let join = GroupCall::Join(name, leader.into(), infos.into());
-        Call::of(self.shared(), Begin::Group(join), group)
+        Call::of_group(self.shared(), join)
     }
 
     /// Declines the invitation of a leader (`PMIx_Group_join`). Without `leader`, it selects the invitation as
@@ -147,11 +156,8 @@ impl Client {
         name: impl Into<Text<'a>>,
         leader: impl Into<Option<&'a Proc<'a>>>,
     ) -> Call<'a> {
-        let (name, leader) = (name.into().into_owned(), leader.into());
-        let decline = GroupCall::Decline(name, leader);
-        Call::of(self.shared(), Begin::Group(decline), |answer| {
-            (answer == Answer::Done).then_some(())
-        })
+        let decline = GroupCall::Decline(name.into().into_owned(), leader.into());
+        Call::of_group(self.shared(), decline)
     }
 
     /// Aborts the invitation to a group, or the wait for a group that this process joins; all participants are
@@ -167,12 +173,5 @@ impl Client {
     /// Returns `PMIX_ERR_NOT_FOUND` if there is none.
     pub fn invited_by(&self, name: &Text<'_>) -> Result<Proc<'static>, Error> {
         self.0.invited_by(name)
-    }
-}
-
-fn group(answer: Answer) -> Option<Group> {
-    match answer {
-        Answer::Group(group) => Some(group),
-        _ => None,
     }
 }

@@ -8,10 +8,9 @@ use std::time::Instant;
 use pmix_proto::{Command, Request, Tag, request};
 use pmix_types::{Info, Scope, Status};
 
-use super::operation::{Answer, OperationId, Waiting};
+use super::operation::{Answer, OperationId, RequestCall, Waiting};
 use super::{Core, Link, groups};
 use crate::Error;
-use crate::ask::Ask;
 
 /// The time limit of an operation. Without one it waits until the server is lost.
 type End = Option<Instant>;
@@ -85,16 +84,7 @@ impl Core {
     ///
     /// Returns the errors of [`commit`](Self::commit).
     pub fn finalize(&mut self, end: End) -> Result<OperationId, Error> {
-        self.done(&Request::Finalize, end)
-    }
-
-    /// Sends a request whose reply is only a status: [`Answer::Done`].
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`commit`](Self::commit), and `PMIX_ERR_BAD_PARAM` for a request that has no reply.
-    pub fn done(&mut self, request: &Request<'_>, end: End) -> Result<OperationId, Error> {
-        self.begin(request, Waiting::Done(request.command()), end)
+        self.call(Request::Finalize, end)
     }
 
     /// Sends any request: [`Answer::Payload`], which the types in [`pmix_proto::reply`] decode.
@@ -116,22 +106,25 @@ impl Core {
         }
     }
 
-    /// Begins the operation of an [`Ask`]. Its answer is the variant of [`Answer`] for the request.
+    /// Sends a request. Its answer is the variant of [`Answer`] for the request.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`commit`](Self::commit).
-    pub fn ask<T>(&mut self, ask: Ask<'_, T>, end: Option<Instant>) -> Result<OperationId, Error> {
-        self.ask_for(ask.request, ask.waiting, end)
+    /// Returns the errors of [`commit`](Self::commit), and `PMIX_ERR_BAD_PARAM` for a request that has no reply.
+    pub fn call(&mut self, request: Request<'_>, end: End) -> Result<OperationId, Error> {
+        self.begin_call(request.into(), end)
     }
 
-    /// Begins the operation of a request.
-    pub(crate) fn ask_for(
+    /// Begins the operation of a request that a program made.
+    pub(crate) fn begin_call(
         &mut self,
-        mut request: Request<'_>,
-        waiting: Waiting,
-        end: Option<Instant>,
+        call: RequestCall<'_>,
+        end: End,
     ) -> Result<OperationId, Error> {
+        let RequestCall {
+            mut request,
+            waiting,
+        } = call;
         match &mut request {
             // Servers of OpenPMIx reject a fence without participants.
             Request::Fence(fence) if fence.procs.is_empty() => fence.procs.push(self.job()),
@@ -172,7 +165,7 @@ impl Core {
         }
         let resolved = groups::resolved(&self.known, request)?;
         let tag = self.send(resolved.as_ref().unwrap_or(request))?;
-        let waiting = groups::ending(request).unwrap_or(waiting);
+        let waiting = Waiting::of_group_end(request).unwrap_or(waiting);
         let id = self.operations.begin(waiting, end);
         self.operations.ask(id, tag, None);
         Ok(id)

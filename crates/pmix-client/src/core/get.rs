@@ -10,7 +10,7 @@ use pmix_types::{Info, Proc, Value};
 use super::Core;
 use super::operation::{Answer, OperationId, Waiting};
 use crate::Error;
-use crate::ask::Found;
+use crate::known::Found;
 
 impl Core {
     /// Gets the value of a key (`PMIx_Get`): [`Answer::Value`], at once if it is in the local data. For directives and
@@ -29,7 +29,7 @@ impl Core {
     ) -> Result<OperationId, Error> {
         match self.known.look(proc, key, infos) {
             Found::Known(known) => Ok(self.ended(known.map(Answer::Value))),
-            Found::AskServer(ask) => self.ask(*ask, end),
+            Found::AskServer(call) => self.begin_call(*call, end),
         }
     }
 
@@ -40,8 +40,8 @@ impl Core {
         };
         match self.known.learnt(payload, wanted) {
             Found::Known(known) => self.operations.complete(id, known.map(Answer::Value)),
-            Found::AskServer(ask) => match self.send(&ask.request) {
-                Ok(tag) => self.operations.ask(id, tag, Some(ask.waiting)),
+            Found::AskServer(call) => match self.send(&call.request) {
+                Ok(tag) => self.operations.ask(id, tag, Some(call.waiting)),
                 Err(error) => self.operations.complete(id, Err(error)),
             },
         }

@@ -68,16 +68,6 @@ fn targets<'i>(infos: &'i [Info<'_>]) -> Option<(usize, &'i [Proc<'i>])> {
     }
 }
 
-/// Returns the operation of a leave or destruct, whose reply removes the group from the local data.
-pub(super) fn ending(request: &Request<'_>) -> Option<Waiting> {
-    let name = |group: &Option<Text<'_>>| group.clone().map(Text::into_owned);
-    match request {
-        Request::GroupLeave(leave) => name(&leave.group).map(Waiting::Left),
-        Request::GroupDestruct(destruct) => name(&destruct.group).map(Waiting::TakenApart),
-        _ => None,
-    }
-}
-
 /// The state of the registration for the events of invitations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hearing {
@@ -154,7 +144,7 @@ impl Core {
         let leader = self.leader_of(name, leader)?;
         self.groups.declined(name, &leader);
         let declined = invitation(Status::GROUP_INVITE_DECLINED, name, &leader);
-        self.done(&Request::Notify(declined), end)
+        self.call(Request::Notify(declined), end)
     }
 
     /// Returns `leader` if given, else the leader that has invited this process to a group of this name.

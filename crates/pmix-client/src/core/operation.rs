@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::time::Instant;
 
-use pmix_proto::{Command, Tag};
-use pmix_types::{DeviceDistance, Info, Nspace, Pdata, Status, Text, Value};
+use pmix_proto::{Command, Request, Tag};
+use pmix_types::{DeviceDistance, Info, IntoOwned as _, Nspace, Pdata, Status, Text, Value};
 
 use crate::commit::Commit;
 use crate::get::Wanted;
@@ -48,6 +48,47 @@ pub enum Answer {
     /// The payload of the reply to a [`request`](crate::core::Core::request), which the types in [`pmix_proto::reply`]
     /// decode.
     Payload(Vec<u8>),
+}
+
+/// A status and infos; a partial success has infos as well.
+pub type Answers = (Status, Vec<Info<'static>>);
+
+/// A result of a call, which is the content of one kind of [`Answer`].
+pub trait FromAnswer: Sized + 'static {
+    /// Returns the content of an answer, or `None` for an answer of another kind.
+    fn from_answer(answer: Answer) -> Option<Self>;
+}
+
+macro_rules! results {
+    ($($answer:pat => $result:expr, $type:ty;)*) => {
+        $(impl FromAnswer for $type {
+            fn from_answer(answer: Answer) -> Option<Self> {
+                match answer {
+                    $answer => Some($result),
+                    _ => None,
+                }
+            }
+        })*
+    };
+}
+
+results! {
+    Answer::Done => (), ();
+    Answer::Value(value) => value, Value<'static>;
+    Answer::Found(status, found) => (status, found), (Status, Vec<Pdata<'static>>);
+    Answer::Group(group) => group, Group;
+    Answer::Infos(status, infos) => (status, infos), Answers;
+    Answer::Pulled(id) => id, u64;
+    Answer::Job(job) => job, Nspace<'static>;
+    Answer::Credential(bytes, infos) => (bytes, infos), (Vec<u8>, Vec<Info<'static>>);
+    Answer::Distances(distances) => distances, Vec<DeviceDistance<'static>>;
+    Answer::Payload(payload) => payload, Vec<u8>;
+}
+
+/// Returns the result of a call from the outcome of its operation.
+pub(crate) fn result_of<T: FromAnswer>(outcome: Result<Answer, Error>) -> Result<T, Error> {
+    let unexpected = || Error::new(Status::ERR_COMM_FAILURE, "a reply of an unexpected type");
+    T::from_answer(outcome?).ok_or_else(unexpected)
 }
 
 /// A completed operation and its outcome.
@@ -94,7 +135,57 @@ pub(crate) enum Waiting {
     Group(OpId),
 }
 
+/// A request and the operation that its reply completes.
+#[derive(Debug)]
+pub(crate) struct RequestCall<'a> {
+    pub(crate) request: Request<'a>,
+    pub(crate) waiting: Waiting,
+}
+
+impl<'a> From<Request<'a>> for RequestCall<'a> {
+    fn from(request: Request<'a>) -> Self {
+        let waiting = Waiting::of(&request);
+        Self { request, waiting }
+    }
+}
+
 impl Waiting {
+    /// Returns the operation that the reply to a request completes.
+    fn of(request: &Request<'_>) -> Self {
+        let command = request.command();
+        match request {
+            Request::Query(_)
+            | Request::FabricRegister(_)
+            | Request::FabricUpdate(_)
+            | Request::SessionControl(_)
+            | Request::Allocate(_)
+            | Request::JobControl(_)
+            | Request::Monitor(_)
+            | Request::ValidateCredential(_) => Self::Infos(command),
+            Request::Connect(_) => Self::Jobs,
+            Request::Lookup(_) => Self::Found,
+            Request::IofPull(_) => Self::Pulled,
+            Request::Spawn(_) => Self::Job,
+            Request::GetCredential(_) => Self::Credential,
+            Request::DeviceDistances(_) => Self::Distances,
+            Request::GroupConstruct(construct) => {
+                let name = construct.group.clone().unwrap_or_default();
+                Self::Constructed(name.into_owned())
+            }
+            _ => Self::of_group_end(request).unwrap_or(Self::Done(command)),
+        }
+    }
+
+    /// Returns the operation of a leave or destruct, whose reply removes the group from the local data.
+    pub(super) fn of_group_end(request: &Request<'_>) -> Option<Self> {
+        let name = |group: &Option<Text<'_>>| group.clone().map(Text::into_owned);
+        match request {
+            Request::GroupLeave(leave) => name(&leave.group).map(Self::Left),
+            Request::GroupDestruct(destruct) => name(&destruct.group).map(Self::TakenApart),
+            _ => None,
+        }
+    }
+
     /// Returns the timeout error with the name of the request.
     pub(super) fn late(&self) -> Error {
         match self {

@@ -2,6 +2,7 @@
 //! A core against a minimal server that replies correctly, late, never or with damaged data.
 
 mod commit;
+mod groups;
 mod session;
 mod tool;
 
@@ -14,8 +15,12 @@ use pmix_types::{DataArray, DataRange, Info, IofChannel, Kval, Query, Text, Valu
 
 use super::*;
 use crate::Uri;
-use crate::ask::Ask;
 use crate::group::Decision;
+
+/// Returns the request of a fence of the own job.
+fn fence_of_job() -> Request<'static> {
+    Request::Fence(request::Fence::default())
+}
 
 /// A core, and its requests without a reply so far.
 struct Side {
@@ -185,7 +190,7 @@ fn brought(form: &PeerForm, of: &[(u32, u32)]) -> Vec<u8> {
 #[test]
 fn replies_complete_their_operations_in_any_order() {
     let mut side = Side::begun();
-    let fence = side.core.ask(Ask::fence(vec![], vec![]), None).unwrap();
+    let fence = side.core.call(fence_of_job(), None).unwrap();
     let get = side.core.get(&peer(1), "card", &[], None).unwrap();
     let form = *side.core.form();
     side.reply(Command::GETNB, &brought(&form, &[(1, 7)]));
@@ -200,7 +205,7 @@ fn replies_complete_their_operations_in_any_order() {
 fn a_late_or_cancelled_operation_completes_once_and_its_reply_is_dropped() {
     let mut side = Side::begun();
     let end = side.end();
-    let late = side.core.ask(Ask::fence(vec![], vec![]), end).unwrap();
+    let late = side.core.call(fence_of_job(), end).unwrap();
     assert_eq!(side.core.poll_timeout(), end);
     side.pass(SECOND / 2);
     assert_eq!(side.ended(), []);
@@ -220,7 +225,7 @@ fn a_late_or_cancelled_operation_completes_once_and_its_reply_is_dropped() {
 fn a_lost_server_completes_all_operations_and_refuses_new_ones() {
     let mut side = Side::begun();
     let end = side.end();
-    let fence = side.core.ask(Ask::fence(vec![], vec![]), end).unwrap();
+    let fence = side.core.call(fence_of_job(), end).unwrap();
     let join = side
         .core
         .join("g".into(), Some(&peer(1)), &[], end, side.now)
@@ -230,7 +235,7 @@ fn a_lost_server_completes_all_operations_and_refuses_new_ones() {
     let mut ended = side.ended();
     ended.sort_by_key(|(id, _)| *id);
     assert_eq!(ended, [(fence, lost), (join, lost)]);
-    let again = side.core.ask(Ask::fence(vec![], vec![]), None).unwrap_err();
+    let again = side.core.call(fence_of_job(), None).unwrap_err();
     assert_eq!(again.status(), lost);
     assert_eq!(side.core.stats(), CoreStats::default());
     assert_eq!(side.core.poll_timeout(), None);
@@ -254,7 +259,7 @@ fn init_fails_on_a_timeout_a_refusal_and_a_malformed_reply() {
     assert_ne!(ended[0].1, Status::SUCCESS);
     for side in [&mut late, &mut refused, &mut puzzled] {
         assert!(side.core.lost().is_some());
-        assert!(side.core.ask(Ask::fence(vec![], vec![]), None).is_err());
+        assert!(side.core.call(fence_of_job(), None).is_err());
         assert_eq!(side.core.stats(), CoreStats::default());
     }
 }
@@ -271,7 +276,7 @@ fn prefetched_data_are_dropped_at_the_next_message_of_the_server() {
         match is_event {
             true => side.event(Status::ERR_LOST_CONNECTION, vec![]),
             false => {
-                side.core.ask(Ask::fence(vec![], vec![]), None).unwrap();
+                side.core.call(fence_of_job(), None).unwrap();
                 side.succeed(Command::FENCENB);
             }
         }
@@ -345,7 +350,7 @@ fn only_a_request_with_a_reply_is_waited_for() {
     let no_reply = Request::DeregisterEvents(request::DeregisterEvents::default());
     let error = side.core.request(&no_reply, None).unwrap_err();
     assert_eq!(error.status(), Status::ERR_BAD_PARAM);
-    let error = side.core.done(&no_reply, None).unwrap_err();
+    let error = side.core.call(no_reply, None).unwrap_err();
     assert_eq!(error.status(), Status::ERR_BAD_PARAM);
     assert_eq!(side.core.stats(), CoreStats::default());
 }
@@ -401,9 +406,22 @@ fn a_reply_is_decoded_by_its_request() {
         keys: vec![keys::QUERY_NAMESPACES.into()],
         qualifiers: vec![],
     };
-    let query = side.core.ask(Ask::query(vec![query]), None).unwrap();
-    let pull = Ask::iof_pull(vec![peer(1)], vec![], IofChannel::STDOUT_CHANNEL, 5);
-    let pull = side.core.ask(pull, None).unwrap();
+    let query = side
+        .core
+        .call(
+            Request::Query(request::Query {
+                queries: vec![query],
+            }),
+            None,
+        )
+        .unwrap();
+    let pull = Request::IofPull(request::IofPull {
+        procs: vec![peer(1)],
+        infos: vec![],
+        channels: IofChannel::STDOUT_CHANNEL,
+        local_id: 5,
+    });
+    let pull = side.core.call(pull, None).unwrap();
     let form = *side.core.form();
     let pulled = pmix_proto::reply::Pulled {
         status: Status::SUCCESS,
@@ -456,7 +474,7 @@ fn aborted_joins_and_joins_without_event_registration_complete() {
 fn a_fence_without_processes_is_a_fence_of_the_own_job() {
     let mut side = Side::begun();
     side.asked();
-    side.core.ask(Ask::fence(vec![], vec![]), None).unwrap();
+    side.core.call(fence_of_job(), None).unwrap();
     let sent = side.core.poll_transmit().unwrap();
     let request = Request::Fence(pmix_proto::request::Fence {
         procs: vec![side.core.job()],
@@ -471,116 +489,14 @@ fn a_server_that_knows_no_blocks_of_resources_is_not_asked_for_one() {
     let mut side = Side::begun();
     side.asked();
     let directive = pmix_types::ResourceBlockDirective::DEFINE;
-    let block = Ask::resource_block(directive, "spare".into(), vec![], vec![]);
-    let error = side.core.ask(block, None).unwrap_err();
+    let block = Request::ResourceBlock(request::ResourceBlock {
+        directive,
+        block: Some("spare".into()),
+        units: vec![],
+        infos: vec![],
+    });
+    let error = side.core.call(block, None).unwrap_err();
     assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED);
     assert!(error.to_string().contains("PMIx_Resource_block"), "{error}");
     assert!(side.core.poll_transmit().is_none());
-}
-
-/// Decodes the next message of a core, as a server of a release reads it.
-fn sent_to(side: &mut Side, version: &str, look: impl FnOnce(Request<'_>)) {
-    let form = PeerForm::new(side.core.form().layout, version.as_bytes());
-    side.inbox.push(&side.core.poll_transmit().unwrap());
-    let frame = side.inbox.next_frame().unwrap().unwrap();
-    look(Request::decode(&form, None, &frame.payload).unwrap());
-}
-
-/// Returns a core in a group of two. The server may have sent its members or not.
-fn in_group(version: &str) -> Side {
-    let mut side = Side::begun_under(version);
-    let (members, now) = ([peer(1), peer(0)], side.now);
-    let construct = Ask::group_construct("g".into(), members.to_vec(), vec![]);
-    let id = side.core.ask(construct, None).unwrap();
-    let made = pmix_proto::reply::Group {
-        status: Status::SUCCESS,
-        members: members.to_vec(),
-        ..pmix_proto::reply::Group::default()
-    };
-    let made = made.encode(side.core.form(), None).unwrap();
-    side.reply(Command::GROUP_CONSTRUCT, &made);
-    assert_eq!(side.ended(), [(id, Status::SUCCESS)]);
-    side.core.handle_timeout(now);
-    side
-}
-
-#[test]
-fn a_destruct_is_sent_in_the_form_of_the_server() {
-    for (version, procs) in [("4.2.2", vec![]), ("5.0.11", vec![peer(0), peer(1)])] {
-        let mut side = in_group(version);
-        let limit = [Info::new(keys::TIMEOUT, 1_u32)];
-        let destruct = Ask::group_destruct("g".into(), vec![], limit.to_vec());
-        side.core.ask(destruct, None).unwrap();
-        let expected = Request::GroupDestruct(request::GroupDestruct {
-            group: Some("g".into()),
-            procs,
-            infos: limit.to_vec(),
-        });
-        sent_to(&mut side, version, |sent| {
-            assert_eq!(sent, expected, "{version}")
-        });
-    }
-}
-
-#[test]
-fn a_leave_that_is_refused_leaves_the_members_known_for_a_destruct() {
-    let mut side = in_group("5.0.11");
-    let leave = side
-        .core
-        .ask(Ask::group_leave("g".into(), vec![]), None)
-        .unwrap();
-    let status = Status::ERR_NOT_SUPPORTED;
-    let refused = pmix_proto::reply::status(side.core.form(), status).unwrap();
-    side.reply(Command::GROUP_LEAVE, &refused);
-    assert_eq!(side.ended(), [(leave, status)]);
-    let members = |side: &Side| side.core.known_data().groups().members(&"g".into()).len();
-    assert_eq!(members(&side), 2);
-    side.core
-        .ask(Ask::group_leave("g".into(), vec![]), None)
-        .unwrap();
-    assert_eq!(members(&side), 2);
-    side.succeed(Command::GROUP_LEAVE);
-    assert_eq!(members(&side), 0);
-}
-
-#[test]
-fn the_name_of_a_group_goes_as_members_to_a_server_that_does_not_resolve_it() {
-    let of_group = |rank| Proc::new("g", rank);
-    for (version, expected) in [
-        ("4.2.2", vec![of_group(Rank::WILDCARD)]),
-        ("5.0.11", vec![peer(0), peer(1)]),
-    ] {
-        let mut side = in_group(version);
-        let named = [of_group(Rank::WILDCARD)];
-        side.core
-            .ask(Ask::fence(named.to_vec(), vec![]), None)
-            .unwrap();
-        sent_to(&mut side, version, |sent| match sent {
-            Request::Fence(fence) => assert_eq!(fence.procs, expected, "{version}"),
-            other => panic!("{other:?}"),
-        });
-        let range = Info::new(keys::EVENT_CUSTOM_RANGE, named[0].clone());
-        let event = Ask::notify(Status::EVENT_JOB_END, DataRange::CUSTOM, vec![range]);
-        side.core.ask(event, None).unwrap();
-        sent_to(&mut side, version, |sent| {
-            let Request::Notify(event) = sent else {
-                panic!("{sent:?}");
-            };
-            match &event.infos[0].value {
-                Value::Proc(proc) => assert_eq!(std::slice::from_ref(proc), expected),
-                Value::DataArray(DataArray::Proc(procs)) => assert_eq!(*procs, expected),
-                other => panic!("{other:?}"),
-            }
-        });
-    }
-    let mut side = in_group("5.0.11");
-    let beyond = of_group(Rank::new(2));
-    let error = side.core.ask(Ask::fence(vec![beyond], vec![]), None);
-    assert_eq!(error.unwrap_err().status(), Status::ERR_NOT_FOUND);
-    let second = of_group(Rank::new(1));
-    side.core.get(&second, "key", &[], None).unwrap();
-    sent_to(&mut side, "5.0.11", |sent| match sent {
-        Request::Get(get) => assert_eq!(Proc::new(get.nspace, get.rank), peer(1)),
-        other => panic!("{other:?}"),
-    });
 }

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use pmix_client::driver::{Ask, OperationId};
+use pmix_client::driver::OperationId;
 use pmix_engine::Origin;
+use pmix_proto::{Request, request};
 use pmix_types::{Info, Proc, Rank, Status, keys};
 
 use crate::agenda::Event;
@@ -211,9 +212,28 @@ impl World {
         self.say(|| format!("process {place} calls for {collective:?}, {round}"));
         let (kind, what) = (collective.kind, What::Collective(collective.clone(), round));
         match kind {
-            Kind::Fence => self.ask_for(who, Ask::fence(procs, infos), what, own),
-            Kind::Connect => self.ask_for(who, Ask::connect(procs, infos), what, own),
-            Kind::Disconnect => self.ask_for(who, Ask::disconnect(procs, infos), what, own),
+            Kind::Fence => self.ask_for(
+                who,
+                Request::Fence(request::Fence { procs, infos }),
+                what,
+                own,
+            ),
+            Kind::Connect => self.ask_for(
+                who,
+                Request::Connect(request::Connect {
+                    procs,
+                    infos,
+                    shared: Vec::new(),
+                }),
+                what,
+                own,
+            ),
+            Kind::Disconnect => self.ask_for(
+                who,
+                Request::Disconnect(request::Disconnect { procs, infos }),
+                what,
+                own,
+            ),
             Kind::Group(_) => {
                 infos.push(Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true));
                 if collective.leader().is_some() {
@@ -224,7 +244,11 @@ impl World {
                 }
                 let name = collective.group(round);
                 self.host.groups.insert(name.clone(), collective.members);
-                let construct = Ask::group_construct(name.into(), procs, infos);
+                let construct = Request::GroupConstruct(request::GroupConstruct {
+                    group: Some(name.into()),
+                    procs,
+                    infos,
+                });
                 self.ask_for(who, construct, what, own)
             }
             Kind::Destruct(_) => unreachable!("a process destructs a group that it is in"),
@@ -247,7 +271,10 @@ impl World {
         let codes = &codes[..if self.constructs.is_empty() { 3 } else { 4 }];
         self.ask_for(
             who,
-            Ask::register_events(codes.to_vec(), vec![]),
+            Request::RegisterEvents(request::RegisterEvents {
+                codes: codes.to_vec(),
+                infos: vec![],
+            }),
             What::Any,
             Some(Duration::ZERO),
         );
@@ -279,7 +306,11 @@ impl World {
         let own = own.or(self.config.collective_time);
         self.say(|| format!("process {place} destructs {collective:?}, {round}"));
         let what = What::Collective(collective, round);
-        let destruct = Ask::group_destruct(name.into(), vec![], infos);
+        let destruct = Request::GroupDestruct(request::GroupDestruct {
+            group: Some(name.into()),
+            procs: vec![],
+            infos,
+        });
         Some(self.ask_for(who, destruct, what, own))
     }
 
@@ -303,7 +334,15 @@ impl World {
         }
         let name = made.group(round);
         let (what, soon) = (What::Leave(is_in), Some(Duration::ZERO));
-        Some(self.ask_for(who, Ask::group_leave(name.into(), vec![]), what, soon))
+        Some(self.ask_for(
+            who,
+            Request::GroupLeave(request::GroupLeave {
+                group: Some(name.into()),
+                infos: vec![],
+            }),
+            what,
+            soon,
+        ))
     }
 
     /// Returns the names of the participants: individually, or by wildcards for whole jobs.

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pmix_client::Decision;
-use pmix_client::driver::{Ask, OperationId};
+use pmix_client::driver::OperationId;
 use pmix_engine::HostReply;
 use pmix_engine::host::Group;
 use pmix_host::groups::{EndedConstruct, GroupAssembler, Processes};
-use pmix_proto::Event;
+use pmix_proto::{Event, Request, request};
 use pmix_types::{Info, Nspace, Proc, Status, Value, keys};
 
 use crate::agenda::{self, Call};
@@ -232,7 +232,11 @@ impl World {
         self.construct_called(number, place);
         let id = self.ask_for(
             who,
-            Ask::group_construct(name.into(), procs, infos),
+            Request::GroupConstruct(request::GroupConstruct {
+                group: Some(name.into()),
+                procs,
+                infos,
+            }),
             What::AddMembers(number),
             own,
         );

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use pmix_client::driver::{Answer, Ask, Core, CoreStats, OperationId};
+use pmix_client::driver::{Answer, Core, CoreStats, OperationId};
 use pmix_client::{Decision, Error, Settings, Uri};
 use pmix_proto::{Header, Hello, Request};
 use pmix_types::{Info, Proc, Rank, Status, keys};
@@ -97,14 +97,14 @@ impl World {
     }
 
     /// Sends a request that a program may make.
-    pub(crate) fn ask_for<T>(
+    pub(crate) fn ask_for(
         &mut self,
         who: Who,
-        ask: Ask<'_, T>,
+        request: Request<'_>,
         what: What,
         own: Option<Duration>,
     ) -> OperationId {
-        self.ask(who, what, own, |core, end| core.ask(ask, end))
+        self.ask(who, what, own, |core, end| core.call(request, end))
     }
 
     fn begin_call(

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use pmix_client::driver::{Ask, OperationId};
+use pmix_client::driver::OperationId;
+use pmix_proto::{Request, request};
 use pmix_types::{Info, Status, Value, keys};
 
 use crate::agenda::Event;
@@ -25,7 +26,10 @@ impl World {
             let codes = [Status::GROUP_INVITED, Status::GROUP_MEMBER_FAILED];
             return Some(self.ask_for(
                 who,
-                Ask::register_events(codes.to_vec(), vec![]),
+                Request::RegisterEvents(request::RegisterEvents {
+                    codes: codes.to_vec(),
+                    infos: vec![],
+                }),
                 What::HearInvitations,
                 soon,
             ));

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_client::driver::{Ask, OperationId};
+use pmix_client::driver::OperationId;
 use pmix_proto::{Request, request};
 use pmix_types::{DataRange, Info, IofChannel, Key, Proc, Query, Rank, Status, Value, keys};
 
@@ -36,7 +36,10 @@ impl World {
                 let what = What::Listen(is_named);
                 self.ask_for(
                     who,
-                    Ask::register_events(codes.to_vec(), vec![]),
+                    Request::RegisterEvents(request::RegisterEvents {
+                        codes: codes.to_vec(),
+                        infos: vec![],
+                    }),
                     what,
                     soon,
                 )
@@ -48,7 +51,11 @@ impl World {
                 let what = What::Report(number);
                 self.ask_for(
                     who,
-                    Ask::notify(EVENT, DataRange::GLOBAL, infos.to_vec()),
+                    Request::Notify(request::Notify {
+                        status: EVENT,
+                        range: DataRange::GLOBAL,
+                        infos: infos.to_vec(),
+                    }),
                     what,
                     soon,
                 )
@@ -63,7 +70,12 @@ impl World {
                     keys: vec![keys::QUERY_NAMESPACES.into()],
                     qualifiers: vec![],
                 }];
-                self.ask_for(who, Ask::query(queries), What::Any, soon)
+                self.ask_for(
+                    who,
+                    Request::Query(request::Query { queries }),
+                    What::Any,
+                    soon,
+                )
             }
         };
         Some(tag)
@@ -77,12 +89,25 @@ impl World {
             0 | 1 => {
                 let channels = IofChannel::STDOUT_CHANNEL;
                 let number = self.random.below(3) as u64;
-                let pull = Ask::iof_pull(vec![own], vec![], channels, number);
+                let pull = Request::IofPull(request::IofPull {
+                    procs: vec![own],
+                    infos: vec![],
+                    channels,
+                    local_id: number,
+                });
                 self.ask_for(who, pull, What::Any, soon)
             }
             2 => {
                 let number = self.random.below(4) as u64;
-                self.ask_for(who, Ask::iof_deregister(number, vec![]), What::Any, soon)
+                self.ask_for(
+                    who,
+                    Request::IofDeregister(request::IofDeregister {
+                        remote_id: number,
+                        infos: vec![],
+                    }),
+                    What::Any,
+                    soon,
+                )
             }
             3 | 4 => {
                 self.write_output(place);
@@ -96,7 +121,16 @@ impl World {
                 let seconds = 1 + self.random.below_u32(3);
                 let infos = vec![Info::new(keys::MONITOR_HEARTBEAT_TIME, seconds)];
                 let alert = Status::MONITOR_HEARTBEAT_ALERT;
-                self.ask_for(who, Ask::monitor(monitor, alert, infos), What::Any, soon)
+                self.ask_for(
+                    who,
+                    Request::Monitor(request::Monitor {
+                        monitor,
+                        error: alert,
+                        infos,
+                    }),
+                    What::Any,
+                    soon,
+                )
             }
             6 => {
                 let path = format!("/tmp/{}", self.random.below(3));
@@ -105,7 +139,12 @@ impl World {
                     false => vec![self.procs[place].name()],
                 };
                 let infos = vec![Info::new(keys::REGISTER_CLEANUP, path)];
-                self.ask_for(who, Ask::job_control(targets, infos), What::Any, soon)
+                self.ask_for(
+                    who,
+                    Request::JobControl(request::JobControl { targets, infos }),
+                    What::Any,
+                    soon,
+                )
             }
             _ => {
                 let get = Request::Get(request::Get {
@@ -148,7 +187,15 @@ impl World {
             Info::new(keys::RANGE, DataRange::GLOBAL),
         ];
         let soon = Some(Duration::ZERO);
-        self.ask_for(who, Ask::publish(infos.to_vec()), What::Any, soon)
+        self.ask_for(
+            who,
+            Request::Publish(request::Publish {
+                infos: infos.to_vec(),
+                uid: 0,
+            }),
+            What::Any,
+            soon,
+        )
     }
 
     /// Returns a process of a started job.
@@ -173,7 +220,11 @@ impl World {
         let own = Some(Duration::from_secs(2));
         self.ask_for(
             who,
-            Ask::lookup(vec![key.into()], infos.to_vec()),
+            Request::Lookup(request::Lookup {
+                keys: vec![key.into()],
+                infos: infos.to_vec(),
+                uid: 0,
+            }),
             What::Lookup(of),
             own,
         )

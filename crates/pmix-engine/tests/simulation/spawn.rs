@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use pmix_client::driver::{Ask, OperationId};
+use pmix_client::driver::OperationId;
 use pmix_engine::HostReply;
 use pmix_engine::host::Spawn;
+use pmix_proto::{Request, request};
 use pmix_types::{App, Info, Nspace, Status, keys};
 
 use crate::agenda::{Call, Event};
@@ -59,7 +60,15 @@ impl World {
             maxprocs: 1,
             ..App::default()
         };
-        Some(self.ask_for(who, Ask::spawn(infos, vec![app]), What::Spawn(number), None))
+        Some(self.ask_for(
+            who,
+            Request::Spawn(request::Spawn {
+                infos,
+                apps: vec![app],
+            }),
+            What::Spawn(number),
+            None,
+        ))
     }
 
     /// Starts a job at once for a spawn, and replies with the faults of the plan.

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pmix_client::driver::{Ask, OperationId};
-use pmix_proto::{Hello, Role, Tag};
+use pmix_client::driver::OperationId;
+use pmix_proto::{Hello, Request, Role, Tag, request};
 use pmix_types::{DataRange, Info, IofChannel, Proc, Query, Rank, Status, keys};
 
 use crate::agenda::Event;
@@ -182,13 +182,23 @@ impl World {
                     keys: vec![key.into()],
                     qualifiers,
                 }];
-                self.ask_for(who, Ask::query(queries), What::Query, soon)
+                self.ask_for(
+                    who,
+                    Request::Query(request::Query { queries }),
+                    What::Query,
+                    soon,
+                )
             }
             2..=4 => {
                 let nspace = self.any_nspace();
                 self.oracle.wanted.insert((who, nspace));
                 let procs = vec![Proc::new(nspace, Rank::WILDCARD)];
-                let pull = Ask::iof_pull(procs, vec![], IofChannel::STDOUT_CHANNEL, 7);
+                let pull = Request::IofPull(request::IofPull {
+                    procs,
+                    infos: vec![],
+                    channels: IofChannel::STDOUT_CHANNEL,
+                    local_id: 7,
+                });
                 self.ask_for(who, pull, What::Pull(nspace), soon)
             }
             5 => {
@@ -196,7 +206,10 @@ impl World {
                 let codes = [EVENT, Status::ERR_LOST_CONNECTION];
                 self.ask_for(
                     who,
-                    Ask::register_events(codes.to_vec(), vec![]),
+                    Request::RegisterEvents(request::RegisterEvents {
+                        codes: codes.to_vec(),
+                        infos: vec![],
+                    }),
                     What::Listen(true),
                     soon,
                 )
@@ -207,7 +220,11 @@ impl World {
                 let infos = [Info::new(NUMBER, number)];
                 self.ask_for(
                     who,
-                    Ask::notify(EVENT, DataRange::GLOBAL, infos.to_vec()),
+                    Request::Notify(request::Notify {
+                        status: EVENT,
+                        range: DataRange::GLOBAL,
+                        infos: infos.to_vec(),
+                    }),
                     What::Report(number),
                     soon,
                 )
@@ -215,23 +232,52 @@ impl World {
             7 => {
                 let targets = vec![Proc::new(self.any_nspace(), Rank::WILDCARD)];
                 let infos = vec![Info::new(keys::JOB_CTRL_KILL, true)];
-                self.ask_for(who, Ask::job_control(targets, infos), What::Any, soon)
+                self.ask_for(
+                    who,
+                    Request::JobControl(request::JobControl { targets, infos }),
+                    What::Any,
+                    soon,
+                )
             }
             8 => {
                 let infos = vec![Info::new(keys::REGISTER_CLEANUP, "/tmp/of-a-tool")];
-                self.ask_for(who, Ask::job_control(vec![], infos), What::Any, soon)
+                self.ask_for(
+                    who,
+                    Request::JobControl(request::JobControl {
+                        targets: vec![],
+                        infos,
+                    }),
+                    What::Any,
+                    soon,
+                )
             }
             9 => {
                 let key = format!("of.tool.{place}.{}", self.num_packets);
                 let infos = [Info::new(key, 1_u32)];
-                self.ask_for(who, Ask::publish(infos.to_vec()), What::Any, soon)
+                self.ask_for(
+                    who,
+                    Request::Publish(request::Publish {
+                        infos: infos.to_vec(),
+                        uid: 0,
+                    }),
+                    What::Any,
+                    soon,
+                )
             }
             10 => {
                 let pulls = &self.oracle.pulls;
                 let own: Vec<_> = pulls.iter().filter(|(of, ..)| *of == who).collect();
                 let (_, number, nspace) = **self.random.pick_of(&own)?;
                 let what = What::EndPull(nspace, number);
-                self.ask_for(who, Ask::iof_deregister(number, vec![]), what, soon)
+                self.ask_for(
+                    who,
+                    Request::IofDeregister(request::IofDeregister {
+                        remote_id: number,
+                        infos: vec![],
+                    }),
+                    what,
+                    soon,
+                )
             }
             11 => self.get(who),
             _ => return self.spawn(who),

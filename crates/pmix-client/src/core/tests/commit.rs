@@ -163,8 +163,11 @@ fn requests_after_a_commit_follow_all_its_messages() {
     let commit = side.core.commit(side.end()).unwrap();
     let fence = side
         .core
-        .ask(
-            Ask::fence(vec![], vec![Info::new(keys::COLLECT_DATA, true)]),
+        .call(
+            Request::Fence(request::Fence {
+                procs: vec![],
+                infos: vec![Info::new(keys::COLLECT_DATA, true)],
+            }),
             None,
         )
         .unwrap();

@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use pmix_client::driver::Ask;
-use pmix_proto::Event;
+use pmix_proto::{Event, Request, request};
 use pmix_types::{Status, Value, keys};
 
 use super::groups::{UNCLEAR_GROUPS, proc_in};
@@ -39,7 +38,10 @@ impl World {
             let (codes, soon) = ([Status::GROUP_MEMBER_FAILED], Some(Duration::ZERO));
             self.ask_for(
                 who,
-                Ask::register_events(codes.to_vec(), vec![]),
+                Request::RegisterEvents(request::RegisterEvents {
+                    codes: codes.to_vec(),
+                    infos: vec![],
+                }),
                 What::HearTerminations,
                 soon,
             );
