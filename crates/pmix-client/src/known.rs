@@ -10,7 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use gds_hash::{Codec, ModexStore, OwnPuts};
 use pmix_proto::reply::{self, JobInfo, Objects};
 use pmix_proto::{MAX_REQUEST_BYTES, PeerForm, Request, request};
-use pmix_types::{Info, IntoOwned as _, Key, Nspace, Proc, Rank, Scope, Status, Value, keys};
+use pmix_types::{
+    DataArray, Info, IntoOwned as _, Key, Nspace, Proc, QualifiedValue, Rank, Scope, Status, Value,
+    keys,
+};
 
 use crate::cache::{Copied, JobCache, copied};
 use crate::commit::Commit;
@@ -23,7 +26,7 @@ use crate::group::OwnGroups;
 use crate::inflate::inflated;
 use crate::obeyed::check_get;
 use crate::prefetch::Prefetch;
-use crate::{Error, Settings};
+use crate::{Error, Group, Settings};
 
 /// Decodes the job info in a reply.
 ///
@@ -56,6 +59,8 @@ impl Found {
 /// The local data of a process. Each part has its own lock, if any, and no thread waits while it holds one.
 pub(crate) struct Known {
     form: PeerForm,
+    /// The major release of the server; 0 if the server does not state it.
+    server_major: u32,
     proc: Proc<'static>,
     /// The largest length of a decompressed string.
     max_string_bytes: usize,
@@ -82,7 +87,9 @@ fn own_puts(settings: &Settings) -> OwnPuts {
 impl Known {
     /// Creates the local data of a process before init.
     pub(crate) fn new(form: PeerForm, settings: &Settings) -> Self {
+        let version = settings.server_version.as_deref().unwrap_or_default();
         Self {
+            server_major: PeerForm::new(form.layout, version.as_bytes()).major,
             form,
             proc: settings.proc.clone(),
             max_string_bytes: settings.max_string_bytes,
@@ -93,6 +100,16 @@ impl Known {
             groups: OwnGroups::new(settings.resolves_groups),
             server_uri: settings.server.as_ref().map(ToString::to_string),
         }
+    }
+
+    /// Returns the major release of the server, or 0 if the server does not state it.
+    pub(crate) const fn server_major(&self) -> u32 {
+        self.server_major
+    }
+
+    /// Returns the name of this process.
+    pub(crate) const fn proc(&self) -> &Proc<'static> {
+        &self.proc
     }
 
     /// Returns the groups of this process.
@@ -139,6 +156,31 @@ impl Known {
         let mut stored = stored.lock().unwrap_or_else(PoisonError::into_inner);
         let job = stored.entry(proc.nspace.clone().into_owned()).or_default();
         Ok(job.put(proc.rank, Scope::INTERNAL, info)?)
+    }
+
+    /// Stores the infos that the members of a group share (`PMIX_GROUP_INFO`), which servers since 6.0 send with the
+    /// reply to a construct. Gets with the context id of the group find them.
+    pub(crate) fn store_shared(&self, group: &Group) -> Result<(), Error> {
+        let Some(context_id) = group.context_id else {
+            return Ok(());
+        };
+        for info in &group.infos {
+            let Value::DataArray(DataArray::Info(infos)) = &info.value else {
+                continue;
+            };
+            let Some((first, shared)) = infos.split_first() else {
+                continue;
+            };
+            let (Value::Proc(of), true) = (&first.value, info.key.is(keys::GROUP_INFO)) else {
+                continue;
+            };
+            for info in shared {
+                let mut value = QualifiedValue::new(info.try_clone()?);
+                value.qualify(keys::GROUP_CONTEXT_ID, Value::Size(context_id));
+                self.store(of, value.into_info())?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns a value that was stored for another process.

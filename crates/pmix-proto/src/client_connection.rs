@@ -138,9 +138,16 @@ impl ClientConnection {
 
     /// Records the release of the server, for example `4.2.2`. A server that is older than this
     /// client expects requests in the form of its own release, even if the hello has another form.
-    /// Its replies have the form of the hello.
+    /// Its replies have the form of the hello. A newer server reads requests in the form of the hello,
+    /// but OpenPMIx packs replies, and arrays without a type, as its own release does.
     pub fn speak_to(&mut self, version: &[u8]) {
         let server = PeerForm::new(self.form.layout, version);
+        let untyped = server.layout.untyped;
+        self.requests.layout = self.requests.layout.with_untyped(untyped);
+        if (server.major, server.minor) > (self.form.major, self.form.minor) {
+            self.form = server;
+        }
+        self.form.layout = self.form.layout.with_untyped(untyped);
         if (server.major, server.minor) < (self.form.major, self.form.minor) {
             self.requests = server;
         }

@@ -163,7 +163,7 @@ impl Core {
             let outcome = self.answer_alone(request)?;
             return Ok(self.ended(outcome));
         }
-        let resolved = groups::resolved(&self.known, request)?;
+        let resolved = groups::adapted(&self.known, request)?;
         let tag = self.send(resolved.as_ref().unwrap_or(request))?;
         let waiting = Waiting::of_group_end(request).unwrap_or(waiting);
         let id = self.operations.begin(waiting, end);

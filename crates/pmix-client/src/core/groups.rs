@@ -6,7 +6,9 @@
 use std::time::{Duration, Instant};
 
 use pmix_proto::{Command, Event, Request, reply, request};
-use pmix_types::{DataArray, Info, IntoOwned as _, Proc, Rank, Status, Text, Value, keys};
+use pmix_types::{
+    DataArray, DataRange, Info, IntoOwned as _, Proc, Rank, Status, Text, Value, keys,
+};
 
 use super::operation::{Answer, Asker, OperationId, Waiting};
 use super::{Core, SAY_TIME};
@@ -20,17 +22,24 @@ use crate::{Error, Group};
 /// one within 5 s, or twice that; those of other implementations never do.
 const CHOICE_TIME: Duration = Duration::from_secs(30);
 
-/// Replaces the names of groups in a request by their members, unless the server does so. Returns `None` if the request
-/// has none.
+/// Returns a request about groups in the form that the server expects, or `None` if that is the form of the request:
+/// with members in place of the names of groups, unless the server replaces them, and with the changes of 6.0 and 7.0.
 ///
 /// # Errors
 ///
 /// Returns `PMIX_ERR_NOT_FOUND` for a rank that no member of the group has.
-pub(super) fn resolved<'r>(
+pub(super) fn adapted<'r>(
     known: &Known,
     request: &Request<'r>,
 ) -> Result<Option<Request<'r>>, Error> {
+    let major = known.server_major();
     let procs: &[Proc<'_>] = match request {
+        Request::GroupConstruct(construct) if major >= 6 => {
+            return Ok(names_sharer(known.proc(), construct));
+        }
+        Request::GroupLeave(leave) if major >= 7 => {
+            return left(known, leave).map(Some);
+        }
         Request::Fence(request::Fence { procs, .. })
         | Request::Connect(request::Connect { procs, .. })
         | Request::Disconnect(request::Disconnect { procs, .. }) => procs,
@@ -55,6 +64,59 @@ pub(super) fn resolved<'r>(
         _ => {}
     }
     Ok(Some(request))
+}
+
+/// Puts the name of this process before the infos that it shares with the members (`PMIX_GROUP_INFO`). Servers since 6.0
+/// refuse infos without a name. Returns `None` if nothing is shared.
+fn names_sharer<'r>(
+    own: &Proc<'static>,
+    construct: &request::GroupConstruct<'r>,
+) -> Option<Request<'r>> {
+    let is_unnamed = |info: &Info<'_>| match &info.value {
+        Value::DataArray(DataArray::Info(infos)) if info.key.is(keys::GROUP_INFO) => infos
+            .first()
+            .is_some_and(|first| !matches!(first.value, Value::Proc(_))),
+        _ => false,
+    };
+    if !construct.infos.iter().any(is_unnamed) {
+        return None;
+    }
+    let mut construct = construct.clone();
+    for info in construct.infos.iter_mut().filter(|info| is_unnamed(info)) {
+        if let Value::DataArray(DataArray::Info(infos)) = &mut info.value {
+            infos.insert(0, Info::new(keys::PROCID, own.clone()));
+        }
+    }
+    Some(Request::GroupConstruct(construct))
+}
+
+/// Returns the event by which a process leaves a group since 7.0, whose servers have no request for it.
+///
+/// # Errors
+///
+/// Returns `PMIX_ERR_NOT_FOUND` if this process is in no such group.
+fn left<'r>(known: &Known, leave: &request::GroupLeave<'r>) -> Result<Request<'r>, Error> {
+    let own = known.proc();
+    let name = leave.group.clone();
+    let members = { name.as_ref() }.map(|name| known.groups().members(name));
+    let mut others = members.unwrap_or_default();
+    if !others.contains(own) {
+        let name = name.unwrap_or_default();
+        let message = format!("this process is not in a group {name}");
+        return Err(Error::new(Status::ERR_NOT_FOUND, message));
+    }
+    others.retain(|member| member != own);
+    let mut infos = vec![
+        Info::new(keys::EVENT_CUSTOM_RANGE, others),
+        Info::new(keys::EVENT_AFFECTED_PROC, own.clone()),
+        Info::new(keys::GROUP_ID, Value::String(name)),
+    ];
+    infos.extend(leave.infos.iter().cloned());
+    Ok(Request::Notify(request::Notify {
+        status: Status::GROUP_LEFT,
+        range: DataRange::CUSTOM,
+        infos,
+    }))
 }
 
 /// Returns the custom range of an event and the index of its info.

@@ -119,6 +119,7 @@ impl Core {
             Waiting::Constructed(name) => {
                 let made = reply::Group::decode(&self.form, None, payload)?;
                 let group = Group::constructed(name, made, Command::GROUP_CONSTRUCT)?;
+                self.known.store_shared(&group)?;
                 Ok(Answer::Group(self.known.groups().learn(group)))
             }
             // These have no reply, or it is handled elsewhere.

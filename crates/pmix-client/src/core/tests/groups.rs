@@ -136,3 +136,56 @@ fn the_name_of_a_group_goes_as_members_to_a_server_that_does_not_resolve_it() {
         other => panic!("{other:?}"),
     });
 }
+
+fn leave_of(name: &'static str) -> Request<'static> {
+    Request::GroupLeave(request::GroupLeave {
+        group: Some(name.into()),
+        infos: vec![],
+    })
+}
+
+#[test]
+fn a_leave_is_an_event_for_the_other_members_since_7_0() {
+    let mut side = in_group("7.0.0");
+    side.core.call(leave_of("g"), None).unwrap();
+    let expected = Request::Notify(request::Notify {
+        status: Status::GROUP_LEFT,
+        range: DataRange::CUSTOM,
+        infos: vec![
+            Info::new(keys::EVENT_CUSTOM_RANGE, vec![peer(1)]),
+            Info::new(keys::EVENT_AFFECTED_PROC, peer(0)),
+            Info::new(keys::GROUP_ID, "g"),
+        ],
+    });
+    sent_to(&mut side, "7.0.0", |sent| assert_eq!(sent, expected));
+    let again = side.core.call(leave_of("h"), None);
+    assert_eq!(again.unwrap_err().status(), Status::ERR_NOT_FOUND);
+}
+
+#[test]
+fn shared_infos_of_a_group_begin_with_the_process_since_6_0() {
+    let shared = |infos: &[Info<'static>]| vec![Info::new(keys::GROUP_INFO, infos.to_vec())];
+    let (own, card) = (Info::new(keys::PROCID, peer(0)), Info::new("card", 7_u32));
+    for (version, is_named) in [("5.0.11", false), ("6.0.0", true), ("7.0.0", true)] {
+        let mut side = Side::begun_under(version);
+        for given in [vec![card.clone()], vec![own.clone(), card.clone()]] {
+            let has_name = is_named || given.len() == 2;
+            let construct = Request::GroupConstruct(request::GroupConstruct {
+                group: Some("g".into()),
+                procs: vec![peer(0)],
+                infos: shared(&given),
+            });
+            side.core.call(construct, None).unwrap();
+            sent_to(&mut side, version, |sent| {
+                let Request::GroupConstruct(sent) = sent else {
+                    panic!("{sent:?}");
+                };
+                let expected = match has_name {
+                    true => shared(&[own.clone(), card.clone()]),
+                    false => shared(std::slice::from_ref(&card)),
+                };
+                assert_eq!(sent.infos, expected, "{version}");
+            });
+        }
+    }
+}
