@@ -3,11 +3,12 @@
 //!
 //! Source: PMIx Standard, chapters "Data Access and Sharing" and "Server-Specific Interfaces".
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::sync::{Arc, PoisonError};
 
-use pmix_types::{Info, Nspace, Proc, Release, Scope, Status, Value, keys};
+use pmix_types::{Info, IntoOwned as _, Nspace, Proc, Release, Scope, Status, Value, keys};
 
 use crate::job::{Session, other_jobs, owned_answer};
 use crate::shared::{ArcSwap, Mutex, NameHasher};
@@ -371,10 +372,13 @@ impl Store {
         if rank.is_valid() {
             let puts = job.modex_store();
             let puts = puts.all(rank, Scope::LOCAL)?;
-            infos.extend(puts.map(|put| {
-                let put = put.into_owned();
-                Info::new(put.key, put.value)
-            }));
+            for put in puts {
+                let put = match put {
+                    Cow::Owned(put) => put,
+                    Cow::Borrowed(put) => put.try_clone()?,
+                };
+                infos.push(Info::new(put.key, put.value));
+            }
         }
         match infos.is_empty() {
             true => Err(nothing()),
@@ -487,7 +491,7 @@ impl Job {
     fn session_of(&self, id: u32, request: &Request<'_>) -> Option<Value<'static>> {
         let Session { id: own, .. } = self.session;
         let found = (own == Some(id)).then(|| self.get(request).ok())??;
-        Some(found.into_owned())
+        owned_answer(found).ok()
     }
 }
 

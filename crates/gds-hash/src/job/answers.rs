@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use pmix_types::{IntoOwned as _, Key, Kval, Rank, Value, keys};
 
-use super::get::Request;
+use super::get::{Request, owned_answer};
 use super::list::{OF_APP, OF_JOB, OF_NODE, OF_PROC, OF_SESSION};
 use crate::{Job, Realm};
 
@@ -100,7 +100,8 @@ impl Job {
             return None;
         }
         let answer = self.get(&Request::new(rank, name)).ok()?;
-        Some(answer.into_owned())
+        // Without memory for it, the peer asks for the value when it needs it.
+        owned_answer(answer).ok()
     }
 
     /// Returns the keys for which processes may have values.

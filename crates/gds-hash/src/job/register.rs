@@ -87,7 +87,10 @@ impl Job {
         for info in infos {
             let alone = Registration::new(std::slice::from_ref(info));
             match Self::build(parser, host, nspace, None, alone, None) {
-                Ok(_) => good.push(info.clone()),
+                Ok(_) => match info.try_clone() {
+                    Ok(info) => good.push(info),
+                    Err(error) => refused.push(error.into()),
+                },
                 Err(error) => refused.push(error),
             }
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An event notification with its reporter and its recipients.
 
-use pmix_types::{DataRange, Info, IntoOwned, Nspace, Proc, Status};
+use pmix_types::{DataRange, Info, IntoOwned, Nspace, Proc, Status, memory};
 
 use super::directives::{Directives, ONLY_USER, about, take_only_users};
 use crate::infos::try_to_owned;
@@ -174,10 +174,16 @@ impl Notification {
     }
 
     /// Returns the infos for the host, including the permitted users.
-    pub(crate) fn infos_for_host(&self) -> Vec<Info<'static>> {
+    ///
+    /// # Errors
+    ///
+    /// Returns `PMIX_ERR_NOMEM` if the process has no memory for a copy.
+    pub(crate) fn infos_for_host(&self) -> Result<Vec<Info<'static>>, Error> {
         let users = self.only.iter().flatten();
-        let only_users = users.map(|uid| Info::new(ONLY_USER, *uid));
-        self.infos.iter().cloned().chain(only_users).collect()
+        let mut infos = self.infos.try_clone()?;
+        memory::reserve(&mut infos, users.clone().count())?;
+        infos.extend(users.map(|uid| Info::new(ONLY_USER, *uid)));
+        Ok(infos)
     }
 
     /// Returns `true` if a peer should receive the event: it is permitted, in range, and has not received it at its

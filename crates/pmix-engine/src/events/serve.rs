@@ -23,13 +23,18 @@ impl Events {
     pub(crate) fn raise(&mut self, cx: &mut Cx, notification: Notification) {
         let notification = &Arc::new(notification);
         if notification.concerns_host() {
-            let call = NotifyEvent {
-                status: notification.status,
-                source: notification.source.clone(),
-                range: notification.range,
-                infos: notification.infos_for_host(),
-            };
-            cx.call_host(call, Pending::Informed);
+            match notification.infos_for_host() {
+                Ok(infos) => {
+                    let call = NotifyEvent {
+                        status: notification.status,
+                        source: notification.source.clone(),
+                        range: notification.range,
+                        infos,
+                    };
+                    cx.call_host(call, Pending::Informed);
+                }
+                Err(error) => tracing::error!(%error, "cannot pass an event to the host"),
+            }
         }
         if let Some(now) = cx.now {
             let sessions = sessions(&cx.store);

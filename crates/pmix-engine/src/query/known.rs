@@ -86,7 +86,7 @@ pub(super) fn known(
     if is_set(qualifiers, keys::QUERY_SUPPORTED_QUALIFIERS) {
         let is_stored = match own_qualifiers(key) {
             Some(_) => false,
-            None => stored(cx, member, &jobs(), target.rank, key, &nodes()?).is_some(),
+            None => stored(cx, member, &jobs(), target.rank, key, &nodes()?)?.is_some(),
         };
         let list = own_qualifiers(key).or_else(|| is_stored.then_some(OF_DATA));
         let list = list.map(|list| LocalAnswer::Found(Value::from(list.join(","))));
@@ -117,7 +117,7 @@ pub(super) fn known(
             peers.ok().map(Value::from)
         }
         _ => {
-            let found = stored(cx, member, &jobs(), target.rank, key, &nodes()?);
+            let found = stored(cx, member, &jobs(), target.rank, key, &nodes()?)?;
             let of_no_job = || cx.resources.find(key, qualifiers);
             let found = found.or_else(|| of_no_job().map(|(_, value)| value.into_owned()));
             // The store has the values of the registration; only the host has current ones.

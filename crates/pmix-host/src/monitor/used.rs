@@ -11,7 +11,8 @@ use super::{LocalNode, error, wrong};
 use crate::Error;
 use crate::usage::{Detail, MOST_PSS, Wanted, of_disk, of_interface, of_node, of_process};
 
-/// The largest number of targets in a request.
+/// The largest number of targets in a request, over all its directives. A target keeps at most 255 bytes of its name, so
+/// a monitor keeps at most 20 MiB.
 const MOST_TARGETS: usize = 65_536;
 /// The largest number of figures in a request; there are fewer.
 const MOST_FIGURES: usize = 256;
@@ -176,6 +177,7 @@ impl UsageMonitor {
 impl Targets {
     fn read(directives: &[Info<'_>]) -> Result<Self, Error> {
         let mut targets = Self::default();
+        let mut num_targets = 0;
         for info in directives {
             let Some(key) = info.key.as_text().as_str() else {
                 continue;
@@ -186,8 +188,9 @@ impl Targets {
             let Value::DataArray(array) = &info.value else {
                 return Err(wrong(info));
             };
-            if array.len() > MOST_TARGETS {
-                let message = format!("{key} names more than {MOST_TARGETS} targets");
+            num_targets += array.len();
+            if num_targets > MOST_TARGETS {
+                let message = format!("a request names more than {MOST_TARGETS} targets");
                 return Err(error(Status::ERR_OUT_OF_RESOURCE, message));
             }
             match (key, array) {
@@ -405,6 +408,9 @@ mod tests {
 
     #[test]
     fn targets_of_another_type_and_too_many_are_refused() {
+        let half = || Value::DataArray(DataArray::Uint32(vec![0; MOST_TARGETS / 2 + 1]));
+        let halves = [half(), half()].map(|half| Info::new(keys::MONITOR_TARGET_NODEIDS, half));
+        assert_eq!(targets(&halves).unwrap_err(), Status::ERR_OUT_OF_RESOURCE);
         let many = DataArray::Uint32(vec![0; MOST_TARGETS + 1]);
         for (value, status) in [
             (Value::Bool(true), Status::ERR_BAD_PARAM),
