@@ -85,9 +85,12 @@ impl Merged {
                 }
             }
             (Self::Equal(all @ None), value) => *all = Some(value),
-            (this @ Self::Equal(_), value) if !matches!(this, Self::Equal(Some(known)) if *known == value) =>
-            {
-                *this = Self::Different;
+            (this @ Self::Equal(_), value) => {
+                let is_equal = matches!(this, Self::Equal(Some(known)) if *known == value);
+                *this = match is_equal {
+                    true => Self::Equal(Some(value)),
+                    false => Self::Different,
+                };
             }
             _ => {}
         }
