@@ -8,6 +8,7 @@
 #include <pmix.h>
 #include <pmix_server.h>
 #include <pmix_tool.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -73,7 +74,7 @@ static int only_cpu(pid_t thread)
     return found;
 }
 
-/* The threads that ran before init, such as the one that a sanitizer starts. */
+/* The threads that ran before init, such as the one that a sanitizer starts with the first thread of the program. */
 static pid_t earlier[16];
 static int num_earlier;
 
@@ -87,11 +88,19 @@ static bool is_earlier(pid_t thread)
     return false;
 }
 
+static void *nothing(void *arg)
+{
+    return arg;
+}
+
 static void remember_threads(void)
 {
-    DIR *tasks = opendir("/proc/self/task");
+    DIR *tasks;
     struct dirent *entry;
+    pthread_t first;
 
+    HOLDS(pthread_create(&first, NULL, nothing, NULL) == 0 && pthread_join(first, NULL) == 0);
+    tasks = opendir("/proc/self/task");
     HOLDS(tasks != NULL);
     while ((entry = readdir(tasks)) != NULL) {
         pid_t thread = atoi(entry->d_name);
