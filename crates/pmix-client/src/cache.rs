@@ -25,8 +25,8 @@ pub(crate) struct JobCache {
     jobs: Store,
     /// The shared memory of the node, which is read without a request to the server.
     shared: Option<SharedData>,
-    /// `true` once the server was asked for the job info of the own job.
-    has_asked: AtomicBool,
+    /// `true` once this process has requested the job info of the own job.
+    has_requested: AtomicBool,
 }
 
 impl JobCache {
@@ -38,9 +38,9 @@ impl JobCache {
         info: &JobInfo<'_>,
     ) -> Result<Self, Error> {
         if info.nspace != proc.nspace {
-            let (told, own) = (&info.nspace, &proc.nspace);
+            let (sent, own) = (&info.nspace, &proc.nspace);
             let message = format!(
-                "the server sent the job info of {told}, but this process belongs to {own}"
+                "the server sent the job info of {sent}, but this process belongs to {own}"
             );
             return Err(Error::new(Status::ERR_BAD_PARAM, message));
         }
@@ -52,7 +52,7 @@ impl JobCache {
         Ok(known)
     }
 
-    /// Creates a cache for a process that reads its job info from shared memory. The server is asked only for values
+    /// Creates a cache for a process that reads its job info from shared memory. The client requests only values
     /// that are not found there.
     pub(crate) fn of_shared(
         form: PeerForm,
@@ -69,11 +69,11 @@ impl JobCache {
     }
 
     /// Creates a cache for a tool with a job that the server has just created. Such a job has hardly any job info, so
-    /// the server is asked only when a value is not found.
+    /// the client sends a request only when a value is not found.
     pub(crate) fn of_tool(form: PeerForm, proc: &Proc<'_>, host: Option<&str>) -> Self {
         let host = host.map(|host| host.as_bytes().to_vec());
         let cache = Self::empty(form, proc, host, None);
-        cache.has_asked.store(false, Ordering::Relaxed);
+        cache.has_requested.store(false, Ordering::Relaxed);
         cache
     }
 
@@ -131,22 +131,22 @@ impl JobCache {
             form,
             proc: proc.clone().into_owned(),
             jobs: Store::new(Arc::new(PlainMaps::default()), host),
-            has_asked: AtomicBool::new(shared.is_none()),
+            has_requested: AtomicBool::new(shared.is_none()),
             shared,
         }
     }
 
     /// Returns `true` if the job info of the own job was not requested yet, so the server may have values that are not
     /// in the cache.
-    pub(crate) fn is_to_ask(&self) -> bool {
-        !self.has_asked.load(Ordering::Relaxed)
+    pub(crate) fn lacks_job_info(&self) -> bool {
+        !self.has_requested.load(Ordering::Relaxed)
     }
 
     /// Stores the job info of the own job, for a process that did not request it at init.
     pub(crate) fn absorb_job_info(&self, info: &JobInfo<'_>) -> Result<(), Error> {
         let infos = infos(&self.form, info.kvals(&self.form, None)?)?;
         self.register(&info.nspace, &infos)?;
-        self.has_asked.store(true, Ordering::Relaxed);
+        self.has_requested.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -162,7 +162,7 @@ impl JobCache {
         mut leaves_out: impl FnMut(&Proc<'_>, &'o [u8]) -> bool,
     ) -> Result<(), Error> {
         let mut puts: BTreeMap<Nspace<'_>, Vec<(Rank, &[u8])>> = BTreeMap::new();
-        let mut told: BTreeMap<Nspace<'_>, Vec<Info<'_>>> = BTreeMap::new();
+        let mut of_jobs: BTreeMap<Nspace<'_>, Vec<Info<'_>>> = BTreeMap::new();
         for object in objects.procs(&self.form, None) {
             let object = object?;
             let rank = object.of.rank;
@@ -177,10 +177,10 @@ impl JobCache {
                 if let Some(session) = session {
                     session.enclose(&mut infos);
                 }
-                told.entry(object.of.nspace).or_default().extend(infos);
+                of_jobs.entry(object.of.nspace).or_default().extend(infos);
             }
         }
-        for (nspace, infos) in told {
+        for (nspace, infos) in of_jobs {
             self.register(&nspace, &infos)?;
         }
         let codec = Codec::new(self.form.layout);
@@ -206,13 +206,13 @@ impl JobCache {
 
     /// Stores the reply to a connect: the job info of the other jobs.
     pub(crate) fn absorb_jobs(&self, objects: &Objects<'_>) -> Result<(), Error> {
-        let mut told: BTreeMap<Nspace<'_>, Vec<Info<'_>>> = BTreeMap::new();
+        let mut of_jobs: BTreeMap<Nspace<'_>, Vec<Info<'_>>> = BTreeMap::new();
         for object in objects.jobs(&self.form, None) {
             let object = object?;
             let infos = infos(&self.form, object.kvals(&self.form, None)?)?;
-            told.entry(object.of).or_default().extend(infos);
+            of_jobs.entry(object.of).or_default().extend(infos);
         }
-        for (nspace, infos) in told {
+        for (nspace, infos) in of_jobs {
             self.register(&nspace, &infos)?;
         }
         Ok(())
@@ -237,17 +237,17 @@ impl JobCache {
         if let Some(value) = shared.and_then(|shared| shared.info(proc, key)) {
             return Some(Ok(value));
         }
-        let ask = |rank| Request::new(rank, key).with(qualifiers);
-        let found = there(self.jobs.get(&proc.nspace, &ask(proc.rank)));
+        let request = |rank| Request::new(rank, key).with(qualifiers);
+        let found = there(self.jobs.get(&proc.nspace, &request(proc.rank)));
         // A value of the job applies to each of its processes.
         found.or_else(|| {
             let of_job = self.is_answered_by_job(proc, key);
-            of_job.then(|| there(self.jobs.get(&proc.nspace, &ask(Rank::WILDCARD))))?
+            of_job.then(|| there(self.jobs.get(&proc.nspace, &request(Rank::WILDCARD))))?
         })
     }
 
     /// Returns `true` if a value of the job applies to a process that has none of its own. A job answers a key of a
-    /// node for the node of this client, which says nothing about processes on other nodes.
+    /// node for the node of this client, which has no data of processes on other nodes.
     fn is_answered_by_job(&self, proc: &Proc<'_>, key: &str) -> bool {
         if !proc.rank.is_valid() || Realm::of(key.as_bytes()) != Some(Realm::Node) {
             return true;
@@ -367,8 +367,8 @@ impl SessionKey<'_> {
             return;
         };
         let number = Info::new(keys::SESSION_ID, self.session.unwrap_or(NO_NUMBER));
-        let told = Info::new(self.key.to_owned(), info.value.clone().into_owned());
-        *info = Info::new(keys::SESSION_INFO_ARRAY, vec![number, told]);
+        let value = Info::new(self.key.to_owned(), info.value.clone().into_owned());
+        *info = Info::new(keys::SESSION_INFO_ARRAY, vec![number, value]);
     }
 }
 
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn what_real_servers_say_at_init_is_answered_here() {
+    fn job_info_of_real_servers_is_found_in_the_cache() {
         for file in ["client-4.2.2.hex", "client-5.0.11.hex", "client-7.0.hex"] {
             let (known, proc) = known(file);
             let job = Proc::new("JOB1", Rank::WILDCARD);
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_left_out_alone() {
+    fn an_entry_that_cannot_be_understood_is_left_out_alone() {
         let (known, _) = known("client-4.2.2.hex");
         let nspace = Nspace::from("other");
         let strange = Value::DataArray(DataArray::Uint32(vec![1]));
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_speaks_of_another_job_is_refused() {
+    fn job_info_of_another_job_is_refused() {
         let info = JobInfo {
             nspace: "other".into(),
             kvals: &[],

@@ -243,7 +243,7 @@ impl Client {
             return Err(Error::new(Status::ERR_BAD_PARAM, message));
         }
         let known = &self.0.known;
-        if known.cache().is_some_and(JobCache::is_to_ask) {
+        if known.cache().is_some_and(JobCache::lacks_job_info) {
             // This key does not exist, so the get requests the job info before it fails.
             let optional = [Info::new(keys::OPTIONAL, true)];
             match self.get(proc, "pmix.all", &optional).wait() {

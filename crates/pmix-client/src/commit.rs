@@ -53,15 +53,15 @@ impl Commit {
         mut send: impl FnMut(&[u8]) -> Result<Tag, Error>,
     ) -> Result<Vec<Tag>, Error> {
         let mut tags = Vec::new();
-        while let Some((blocks, said)) = self.unsent.pop_front() {
+        while let Some((blocks, packed)) = self.unsent.pop_front() {
             match send(&blocks) {
                 Ok(tag) => {
                     tags.push(tag);
-                    self.unanswered.push((tag, said));
+                    self.unanswered.push((tag, packed));
                 }
                 Err(error) => {
                     // The drop of this commit returns the data of this message and of those after it to the own puts.
-                    self.unsent.push_front((blocks, said));
+                    self.unsent.push_front((blocks, packed));
                     return Err(error);
                 }
             }
@@ -82,9 +82,9 @@ impl Commit {
         answer: Result<(), Error>,
     ) -> Option<Result<(), Error>> {
         let place = self.unanswered.iter().position(|(of, _)| *of == tag)?;
-        let (_, said) = self.unanswered.remove(place);
+        let (_, packed) = self.unanswered.remove(place);
         if let Err(error) = answer {
-            lock(&self.puts).restore(said);
+            lock(&self.puts).restore(packed);
             self.error.get_or_insert(error);
         }
         let has_ended = self.unanswered.is_empty();
@@ -98,12 +98,12 @@ fn lock(puts: &Mutex<OwnPuts>) -> MutexGuard<'_, OwnPuts> {
 
 impl Drop for Commit {
     fn drop(&mut self) {
-        let unanswered = { self.unanswered.drain(..) }.map(|(_, said)| said);
-        let unsent = { self.unsent.drain(..) }.map(|(_, said)| said);
+        let unanswered = { self.unanswered.drain(..) }.map(|(_, packed)| packed);
+        let unsent = { self.unsent.drain(..) }.map(|(_, packed)| packed);
         let mut left = unanswered.chain(unsent).peekable();
         if left.peek().is_some() {
             let mut puts = lock(&self.puts);
-            left.for_each(|said| puts.restore(said));
+            left.for_each(|packed| puts.restore(packed));
         }
     }
 }

@@ -13,7 +13,7 @@ mod reply;
 mod singleton;
 #[cfg(test)]
 mod tests;
-mod unasked;
+mod unsolicited;
 
 use std::io;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ use pmix_proto::{
 };
 use pmix_types::{IntoOwned as _, Proc, Rank, Status, memory};
 
-use self::groups::Hearing;
+use self::groups::EventRegistration;
 pub use self::operation::{Answer, Answers, Completed, FromAnswer, OperationId};
-use self::operation::{Asker, Limited, Operations};
+use self::operation::{Limited, Operations, Requester};
 pub(crate) use self::operation::{RequestCall, Waiting, result_of};
-pub use self::unasked::Forwarded;
-pub(crate) use self::unasked::Unasked;
-use self::unasked::UnaskedQueue;
+pub use self::unsolicited::Forwarded;
+pub(crate) use self::unsolicited::Unsolicited;
+use self::unsolicited::UnsolicitedQueue;
 use crate::cache::JobCache;
 use crate::group;
 use crate::group::Question;
@@ -40,7 +40,7 @@ use crate::shared_data::SharedData;
 use crate::{Error, Settings};
 
 /// The time in which the server must acknowledge an event of an invitation if [`Settings::time_limit`] has no limit.
-const SAY_TIME: Duration = Duration::from_secs(60);
+const ACKNOWLEDGMENT_TIME: Duration = Duration::from_secs(60);
 
 /// The state of one process towards its server, without a socket, a thread or a clock.
 ///
@@ -95,8 +95,8 @@ pub struct Core {
     shared: Option<SharedData>,
     operations: Operations,
     groups: group::Operations,
-    hearing: Hearing,
-    unasked: UnaskedQueue,
+    event_registration: EventRegistration,
+    unsolicited: UnsolicitedQueue,
 }
 
 /// The connection to the server, or the reason why there is none.
@@ -126,7 +126,7 @@ pub struct CoreStats {
     /// Pieces of output that the driver has not taken.
     pub num_outputs: usize,
     /// The size of queued events and output on the wire, plus 256 bytes for each.
-    pub unasked_bytes: usize,
+    pub unsolicited_bytes: usize,
     /// Questions that the driver has not taken.
     pub num_questions: usize,
     /// Processes with unread data from the prefetch.
@@ -157,8 +157,8 @@ impl Core {
             shared: None,
             operations,
             groups: group::Operations::new(settings.proc.clone()),
-            hearing: Hearing::No,
-            unasked: UnaskedQueue::default(),
+            event_registration: EventRegistration::None,
+            unsolicited: UnsolicitedQueue::default(),
             settings,
         })
     }
@@ -197,8 +197,8 @@ impl Core {
             shared: None,
             operations: Operations::default(),
             groups: group::Operations::new(settings.proc.clone()),
-            hearing: Hearing::No,
-            unasked: UnaskedQueue::default(),
+            event_registration: EventRegistration::None,
+            unsolicited: UnsolicitedQueue::default(),
             settings,
         }
     }
@@ -273,9 +273,9 @@ impl Core {
             match late {
                 Limited::Operation(id) => self.handle_late(id, now),
                 Limited::Request(tag) => {
-                    if let Some(asker) = self.operations.take_asker(tag) {
-                        let error = Error::timeout("what was said of an invitation");
-                        self.said(asker, Err(error));
+                    if let Some(requester) = self.operations.take_requester(tag) {
+                        let error = Error::timeout("an event of an invitation");
+                        self.handle_group_reply(requester, Err(error));
                     }
                 }
             }
@@ -299,40 +299,40 @@ impl Core {
 
     /// Returns the next event, oldest first.
     pub fn poll_event(&mut self) -> Option<Event<'static>> {
-        self.unasked.poll_event()
+        self.unsolicited.poll_event()
     }
 
     /// Removes the oldest event with a status. Returns `true` if there was one.
     pub(crate) fn take_event(&mut self, status: Status) -> bool {
-        self.unasked.take_event(status)
+        self.unsolicited.take_event(status)
     }
 
     /// Returns the next piece of output that this process pulls, oldest first.
     pub fn poll_output(&mut self) -> Option<Forwarded> {
-        self.unasked.poll_output()
+        self.unsolicited.poll_output()
     }
 
     /// Returns the next event, piece of output or question in the order of arrival.
-    pub(crate) fn poll_unasked(&mut self) -> Option<Unasked> {
-        self.unasked.poll()
+    pub(crate) fn poll_unsolicited(&mut self) -> Option<Unsolicited> {
+        self.unsolicited.poll()
     }
 
-    /// Returns the number of items that [`poll_unasked`](Self::poll_unasked) can return.
-    pub(crate) fn num_unasked(&self) -> usize {
-        self.unasked.len()
+    /// Returns the number of items that [`poll_unsolicited`](Self::poll_unsolicited) can return.
+    pub(crate) fn num_unsolicited(&self) -> usize {
+        self.unsolicited.len()
     }
 
     /// Returns the number of events and pieces of output dropped because the queue was full.
     #[must_use]
     pub const fn num_lost_events(&self) -> u64 {
-        self.unasked.num_lost()
+        self.unsolicited.num_lost()
     }
 
     /// Returns the next question to the program, with the event that caused it. The subject is a process that does not
     /// take part in a group that this process leads, or the lost leader of its group. The program answers with
     /// [`decide`](Self::decide).
     pub fn poll_question(&mut self) -> Option<(Question, Event<'static>)> {
-        self.unasked.poll_question()
+        self.unsolicited.poll_question()
     }
 
     /// Returns the time for the next [`handle_timeout`](Self::handle_timeout), if there is one.
@@ -368,7 +368,7 @@ impl Core {
     #[must_use]
     pub fn stats(&self) -> CoreStats {
         let [num_operations, num_requests, num_limits, num_completed] = self.operations.counts();
-        let [num_events, num_outputs, num_questions] = self.unasked.counts();
+        let [num_events, num_outputs, num_questions] = self.unsolicited.counts();
         CoreStats {
             num_operations,
             num_requests,
@@ -377,7 +377,7 @@ impl Core {
             num_invitations: self.groups.num_open(),
             num_events,
             num_outputs,
-            unasked_bytes: self.unasked.bytes(),
+            unsolicited_bytes: self.unsolicited.bytes(),
             num_questions,
             num_prefetched: self.known.num_prefetched(),
         }
@@ -430,7 +430,9 @@ impl Core {
             return self.operations.complete(Self::INIT, Ok(Answer::Done));
         }
         match connection.request(&Request::JobInfo, None) {
-            Ok(tag) => self.operations.ask(Self::INIT, tag, Some(Waiting::JobInfo)),
+            Ok(tag) => self
+                .operations
+                .add_request(Self::INIT, tag, Some(Waiting::JobInfo)),
             Err(error) => self.lose(&error.into()),
         }
     }
@@ -441,17 +443,17 @@ impl Core {
         if response.command != Command::GETNB {
             self.known.drop_prefetched();
         }
-        match self.operations.take_asker(response.tag) {
+        match self.operations.take_requester(response.tag) {
             // The operation was cancelled or has timed out.
             None => {}
-            Some(Asker::Operation(id)) => self.answer(id, response.tag, &response.payload),
-            Some(Asker::Context(of)) => {
+            Some(Requester::Operation(id)) => self.answer(id, response.tag, &response.payload),
+            Some(Requester::ContextId(of)) => {
                 self.context_assigned(of, &response.payload, now);
                 self.advance_groups(now);
             }
-            Some(asker) => {
+            Some(requester) => {
                 let done = self.read_done(response.command, &response.payload);
-                self.said(asker, done.map(drop));
+                self.handle_group_reply(requester, done.map(drop));
                 self.advance_groups(now);
             }
         }
@@ -467,31 +469,31 @@ impl Core {
             tag => return tracing::debug!("ignored a message with tag {tag}"),
         };
         if let Err(error) = read {
-            tracing::warn!("what came unasked cannot be read: {error}");
+            tracing::warn!("cannot decode an unsolicited message of the server: {error}");
         }
     }
 
     fn handle_event(&mut self, payload: &[u8], now: Instant) -> Result<(), Error> {
-        let has_room = self.unasked.has_room_for_event(payload.len());
+        let has_room = self.unsolicited.has_room_for_event(payload.len());
         if !has_room && !self.groups.listens() {
-            self.unasked.lose();
+            self.unsolicited.lose();
             return Ok(());
         }
         let event = Event::decode(&self.form, None, payload)?.try_into_owned()?;
-        if !self.hear(&event, now) {
-            self.unasked.keep_event(event, payload.len());
+        if !self.handle_group_event(&event, now) {
+            self.unsolicited.keep_event(event, payload.len());
         }
         Ok(())
     }
 
     fn handle_output(&mut self, payload: &[u8]) -> Result<(), Error> {
-        if !self.unasked.has_room_for_output(payload.len()) {
-            self.unasked.lose();
+        if !self.unsolicited.has_room_for_output(payload.len()) {
+            self.unsolicited.lose();
             return Ok(());
         }
         let output = Output::decode(&self.form, None, payload)?;
         memory::check(payload.len())?;
-        self.unasked.keep_output(output.into(), payload.len());
+        self.unsolicited.keep_output(output.into(), payload.len());
         Ok(())
     }
 

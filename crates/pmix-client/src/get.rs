@@ -9,22 +9,23 @@ use pmix_types::{Info, InfoFlags, IntoOwned as _, Key, Proc, Rank, Value, keys};
 
 use crate::Error;
 use crate::cache::{JobCache, SessionKey};
+use crate::obeyed::is_true;
 use crate::prefetch::{Portion, Prefetch};
 
 /// The get that a reply belongs to.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct PendingGet {
     pub(crate) proc: Proc<'static>,
     pub(crate) key: String,
     pub(crate) infos: Vec<Info<'static>>,
     pub(crate) portion: Option<Portion>,
 }
 
-impl Wanted {
+impl PendingGet {
     /// Returns the requested key of a session, if the get is about a session.
     pub(crate) fn session(&self) -> Option<SessionKey<'_>> {
         let number = self.infos.iter().find(|info| info.key.is(keys::SESSION_ID));
-        says(&self.infos, keys::SESSION_INFO).then(|| SessionKey {
+        is_true(&self.infos, keys::SESSION_INFO).then(|| SessionKey {
             key: &self.key,
             session: number.and_then(|info| info.value.to_number().ok()),
         })
@@ -32,7 +33,7 @@ impl Wanted {
 }
 
 /// Adds the number of bytes that the server may send in advance to a get of a key that a process of the own job put.
-pub(crate) fn ask_for_more(
+pub(crate) fn offer_prefetch(
     get: &mut request::Get<'_>,
     prefetch: &Prefetch,
     own: &Proc<'_>,
@@ -55,12 +56,12 @@ pub(crate) fn ask_for_more(
 pub(crate) fn absorb(
     cache: &JobCache,
     prefetch: &Prefetch,
-    wanted: &Wanted,
+    pending: &PendingGet,
     objects: &Objects<'_>,
 ) -> Result<(), Error> {
-    let (proc, portion) = (&wanted.proc, wanted.portion);
+    let (proc, portion) = (&pending.proc, pending.portion);
     let mut more = Vec::new();
-    cache.absorb(objects, wanted.session(), |of, kvals| {
+    cache.absorb(objects, pending.session(), |of, kvals| {
         let is_other = of.nspace == proc.nspace && of.rank != proc.rank;
         if is_other && portion.is_some() {
             more.push((of.rank, kvals));
@@ -91,7 +92,7 @@ pub(crate) fn take_prefetched(
 pub(crate) fn request_of(proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> request::Get<'static> {
     let mut infos = infos.to_vec().into_owned();
     let reserved = Key::from(key).is_reserved();
-    if reserved && !says(&infos, keys::IMMEDIATE) {
+    if reserved && !is_true(&infos, keys::IMMEDIATE) {
         // Processes do not put reserved keys, so the server would wait in vain for a commit.
         infos.push(Info::new(keys::IMMEDIATE, Value::Bool(true)));
     }
@@ -129,11 +130,6 @@ pub(crate) fn is_directive(info: &Info<'_>) -> bool {
 /// context id of the group in which a key was put, which cannot be a directive.
 pub(crate) fn is_unmarked_qualifier(info: &Info<'_>) -> bool {
     info.key.is(keys::GROUP_CONTEXT_ID) && !info.is_qualifier()
-}
-
-pub(crate) fn says(infos: &[Info<'_>], key: &str) -> bool {
-    let found = infos.iter().find(|info| info.key.is(key));
-    found.is_some_and(|info| info.truth().is_true())
 }
 
 pub(crate) fn missing(proc: &Proc<'_>, key: &str) -> Error {

@@ -4,9 +4,9 @@
 //! Source: PMIx Standard, chapter "Process Sets and Groups".
 
 mod arguments;
+mod events;
 mod operations;
 mod own;
-mod said;
 #[cfg(test)]
 mod tests;
 
@@ -15,11 +15,11 @@ use pmix_types::{DataArray, Info, IntoOwned as _, Proc, Status, Text, Value, key
 
 use crate::Error;
 
-pub(crate) use arguments::{each, hears_all_the_same, limit};
+pub(crate) use arguments::{each, is_without_host_events, limit};
+pub(crate) use events::{check_name, ended_here, invitation};
 pub use operations::Question;
-pub(crate) use operations::{HEARD, OpId, Operations, Step};
+pub(crate) use operations::{EVENT_CODES, OpId, Operations, Step};
 pub(crate) use own::OwnGroups;
-pub(crate) use said::{check_name, ended_here, invitation};
 
 /// A group as one of its members sees it.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 //!
 //! The chain begins with handlers for a single code, then those for several codes, then default handlers (for all
 //! codes). One handler may be registered as the first of all and one as the last. Within a category the newest is
-//! called first unless its registration says otherwise.
+//! called first unless its registration requests otherwise.
 //!
 //! Source: PMIx Standard, chapter "Event Notification", attributes of `PMIx_Register_event_handler`.
 
@@ -20,6 +20,7 @@ use pmix_types::{
 
 use crate::Error;
 use crate::obeyed::check_required;
+use crate::obeyed::is_true;
 
 use places::{Gap, Place, Places};
 
@@ -104,22 +105,22 @@ impl EventHandler {
     }
 
     fn take(&mut self, info: &Info<'_>) -> Result<(), Error> {
-        let says = |order: HandlerOrder, own: &mut HandlerOrder| {
+        let set_order = |order: HandlerOrder, own: &mut HandlerOrder| {
             if info.truth().is_true() {
                 *own = order;
             }
         };
         match info.key.as_text().as_str() {
-            Some(keys::EVENT_HDLR_FIRST) => says(HandlerOrder::First, &mut self.order),
-            Some(keys::EVENT_HDLR_LAST) => says(HandlerOrder::Last, &mut self.order),
+            Some(keys::EVENT_HDLR_FIRST) => set_order(HandlerOrder::First, &mut self.order),
+            Some(keys::EVENT_HDLR_LAST) => set_order(HandlerOrder::Last, &mut self.order),
             Some(keys::EVENT_HDLR_FIRST_IN_CATEGORY) => {
-                says(HandlerOrder::FirstInCategory, &mut self.order);
+                set_order(HandlerOrder::FirstInCategory, &mut self.order);
             }
             Some(keys::EVENT_HDLR_LAST_IN_CATEGORY) => {
-                says(HandlerOrder::LastInCategory, &mut self.order);
+                set_order(HandlerOrder::LastInCategory, &mut self.order);
             }
-            Some(keys::EVENT_HDLR_PREPEND) => says(HandlerOrder::Prepend, &mut self.order),
-            Some(keys::EVENT_HDLR_APPEND) => says(HandlerOrder::Append, &mut self.order),
+            Some(keys::EVENT_HDLR_PREPEND) => set_order(HandlerOrder::Prepend, &mut self.order),
+            Some(keys::EVENT_HDLR_APPEND) => set_order(HandlerOrder::Append, &mut self.order),
             Some(keys::EVENT_HDLR_BEFORE) => self.order = HandlerOrder::Before(text(info)?),
             Some(keys::EVENT_HDLR_AFTER) => self.order = HandlerOrder::After(text(info)?),
             Some(keys::EVENT_HDLR_NAME) => self.name = Some(text(info)?),
@@ -155,7 +156,7 @@ impl EventHandler {
         is_local: impl Fn(&Proc<'_>) -> bool,
     ) -> bool {
         let has_code = match self.codes.is_empty() {
-            true => !says(&event.infos, keys::EVENT_NON_DEFAULT),
+            true => !is_true(&event.infos, keys::EVENT_NON_DEFAULT),
             false => self.codes.contains(&event.status),
         };
         let (source, range) = (&event.source, self.range.unwrap_or(DataRange::UNDEF));
@@ -451,7 +452,7 @@ impl<H> Handlers<H> {
     /// Caches an event without a handler for later registrations, unless it has `PMIX_EVENT_DO_NOT_CACHE`. Beyond 512
     /// events or 4 MiB, the oldest are dropped.
     pub fn keep(&mut self, event: Event<'static>) {
-        if says(&event.infos, keys::EVENT_DO_NOT_CACHE) {
+        if is_true(&event.infos, keys::EVENT_DO_NOT_CACHE) {
             return;
         }
         let bytes = wire_bytes(&event);
@@ -553,12 +554,6 @@ fn procs(info: &Info<'_>) -> Result<Vec<Proc<'static>>, Error> {
         Value::DataArray(DataArray::Proc(procs)) => Ok(procs.clone().into_owned()),
         _ => Err(wrong(info)),
     }
-}
-
-fn says(infos: &[Info<'_>], key: &str) -> bool {
-    infos
-        .iter()
-        .any(|info| info.key.is(key) && info.truth().is_true())
 }
 
 /// Returns `true` if two names can mean the same process; a wildcard means any process of its job.

@@ -69,21 +69,21 @@ fn inflate(stream: &[u8], len: usize) -> Result<Option<Vec<u8>>, Error> {
     let mut portion = [0; PORTION];
     let mut stream = ZlibDecoder::new(stream);
     loop {
-        let Ok(came) = stream.read(&mut portion) else {
+        let Ok(len_read) = stream.read(&mut portion) else {
             return Ok(None);
         };
-        if came == 0 {
+        if len_read == 0 {
             return Ok((text.len() == len).then_some(text));
         }
         let missing = len - text.len();
-        if came > missing {
+        if len_read > missing {
             return Ok(None);
         }
-        if text.capacity() - text.len() < came {
-            let additional = text.len().max(came).min(missing);
+        if text.capacity() - text.len() < len_read {
+            let additional = text.len().max(len_read).min(missing);
             memory::reserve_exact(&mut text, additional)?;
         }
-        text.extend_from_slice(portion.get(..came).unwrap_or_default());
+        text.extend_from_slice(portion.get(..len_read).unwrap_or_default());
     }
 }
 

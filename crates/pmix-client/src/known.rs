@@ -19,12 +19,12 @@ use crate::cache::{Copied, JobCache, copied};
 use crate::commit::Commit;
 use crate::core::{RequestCall, Waiting};
 use crate::get::{
-    Wanted, absorb, ask_for_more, is_directive, is_unmarked_qualifier, missing, request_of, says,
+    PendingGet, absorb, is_directive, is_unmarked_qualifier, missing, offer_prefetch, request_of,
     take_prefetched,
 };
 use crate::group::OwnGroups;
 use crate::inflate::inflated;
-use crate::obeyed::check_get;
+use crate::obeyed::{check_get, is_true};
 use crate::prefetch::Prefetch;
 use crate::{Error, Group, Settings};
 
@@ -51,7 +51,7 @@ pub(crate) enum Found {
 
 impl Found {
     /// Returns the request for a value and the operation that waits for its reply.
-    pub(crate) fn asking(request: Request<'static>, waiting: Waiting) -> Self {
+    pub(crate) fn request(request: Request<'static>, waiting: Waiting) -> Self {
         Self::AskServer(Box::new(RequestCall { request, waiting }))
     }
 }
@@ -203,7 +203,7 @@ impl Known {
 
     /// Returns the value of a key, its error, or the request for the server. The request is for the job info if init
     /// did not request it and it may have the key, else for the data of the process.
-    pub(crate) fn look(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Found {
+    pub(crate) fn search(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Found {
         if let Err(error) = check_get(infos) {
             return Found::Known(Err(error));
         }
@@ -212,7 +212,7 @@ impl Known {
             for info in infos.iter_mut().filter(|info| is_unmarked_qualifier(info)) {
                 info.set_qualifier();
             }
-            return self.look(proc, key, &infos);
+            return self.search(proc, key, &infos);
         }
         let of_group = match self.resolved(std::slice::from_ref(proc)) {
             Ok(resolved) => resolved.unwrap_or_default(),
@@ -227,48 +227,48 @@ impl Known {
             return Found::Known(Ok(value));
         }
         let found = self.get(proc, key, infos);
-        let is_fresh = says(infos, keys::GET_REFRESH_CACHE);
-        let may_be_told = || {
-            let is_unasked = self.cache().is_some_and(JobCache::is_to_ask);
-            !is_fresh && is_unasked && Key::from(key).is_reserved()
+        let is_fresh = is_true(infos, keys::GET_REFRESH_CACHE);
+        let may_be_in_job_info = || {
+            let lacks_job_info = self.cache().is_some_and(JobCache::lacks_job_info);
+            !is_fresh && lacks_job_info && Key::from(key).is_reserved()
         };
         match found {
             Some(Ok(value)) => Found::Known(Ok(value)),
-            _ if may_be_told() => {
-                let (_, wanted) = self.ask(proc, key, infos);
-                Found::asking(Request::JobInfo, Waiting::Learn(wanted))
+            _ if may_be_in_job_info() => {
+                let (_, pending) = self.request_for(proc, key, infos);
+                Found::request(Request::JobInfo, Waiting::JobInfoForGet(pending))
             }
             Some(known) => Found::Known(known),
             None => {
-                let (get, wanted) = self.ask(proc, key, infos);
-                Found::asking(Request::Get(get), Waiting::Get(wanted))
+                let (get, pending) = self.request_for(proc, key, infos);
+                Found::request(Request::Get(get), Waiting::Get(pending))
             }
         }
     }
 
     /// Stores the job info that a get requested, and repeats the search. Returns the value, its error, or the next
     /// request.
-    pub(crate) fn learnt(&self, payload: &[u8], wanted: &Wanted) -> Found {
-        match self.learn(payload) {
+    pub(crate) fn handle_job_info(&self, payload: &[u8], pending: &PendingGet) -> Found {
+        match self.store_job_info(payload) {
             // A new request would bring the same job info, for which there is no memory either.
             Err(error) if error.status() == Status::ERR_NOMEM => return Found::Known(Err(error)),
             // The request that follows gets the error of its own reply.
             Err(error) => tracing::debug!("cannot load the job info: {error}"),
             Ok(()) => {}
         }
-        let Wanted {
+        let PendingGet {
             proc, key, infos, ..
-        } = wanted;
+        } = pending;
         match self.get(proc, key, infos) {
             Some(known) => Found::Known(known),
             None => {
-                let (get, wanted) = self.ask(proc, key, infos);
-                Found::asking(Request::Get(get), Waiting::Get(wanted))
+                let (get, pending) = self.request_for(proc, key, infos);
+                Found::request(Request::Get(get), Waiting::Get(pending))
             }
         }
     }
 
-    fn learn(&self, payload: &[u8]) -> Result<(), Error> {
+    fn store_job_info(&self, payload: &[u8]) -> Result<(), Error> {
         let info = read_job_info(&self.form, payload)?;
         let cache = self.cache().ok_or_else(Error::not_begun)?;
         cache.absorb_job_info(&info)
@@ -281,74 +281,74 @@ impl Known {
         key: &str,
         infos: &[Info<'_>],
     ) -> Option<Result<Value<'static>, Error>> {
-        if says(infos, keys::GET_REFRESH_CACHE) {
+        if is_true(infos, keys::GET_REFRESH_CACHE) {
             // Own values change only by calls of this process, and the server does not have all of them.
             if let Some(value) = self.find_own(proc, key, &qualifiers(infos)) {
-                return Some(value.and_then(|value| self.whole(key, value)));
+                return Some(value.and_then(|value| self.decompress(key, value)));
             }
             if let Some(cache) = self.cache() {
                 cache.forget(proc);
             }
             self.prefetch.take(proc.rank);
-        } else if (says(infos, keys::OPTIONAL) || !self.has_to_ask_for_session(proc, infos))
+        } else if (is_true(infos, keys::OPTIONAL) || !self.must_request_session(proc, infos))
             && let Some(value) = self.find(proc, key, infos)
         {
-            return Some(value.and_then(|value| self.whole(key, value)));
+            return Some(value.and_then(|value| self.decompress(key, value)));
         }
-        says(infos, keys::OPTIONAL).then(|| Err(missing(proc, key)))
+        is_true(infos, keys::OPTIONAL).then(|| Err(missing(proc, key)))
     }
 
     /// Returns `true` if a get is about a session that the server has not described yet. A local value may then be that
     /// of the job, since servers of OpenPMIx send data of a session only on request.
-    fn has_to_ask_for_session(&self, proc: &Proc<'_>, infos: &[Info<'_>]) -> bool {
-        says(infos, keys::SESSION_INFO)
+    fn must_request_session(&self, proc: &Proc<'_>, infos: &[Info<'_>]) -> bool {
+        is_true(infos, keys::SESSION_INFO)
             && !self
                 .cache()
                 .is_some_and(|cache| cache.knows_session(&proc.nspace))
     }
 
     /// Returns the request for a value, and the get that its reply belongs to.
-    fn ask(
+    fn request_for(
         &self,
         proc: &Proc<'_>,
         key: &str,
         infos: &[Info<'_>],
-    ) -> (request::Get<'static>, Wanted) {
+    ) -> (request::Get<'static>, PendingGet) {
         let mut get = request_of(proc, key, infos);
-        let portion = ask_for_more(&mut get, &self.prefetch, &self.proc);
-        let wanted = Wanted {
+        let portion = offer_prefetch(&mut get, &self.prefetch, &self.proc);
+        let pending = PendingGet {
             proc: proc.clone().into_owned(),
             key: key.to_owned(),
             infos: infos.to_vec().into_owned(),
             portion,
         };
-        (get, wanted)
+        (get, pending)
     }
 
     /// Stores the reply to a get, with all data of the process, and returns the value.
-    pub(crate) fn answered(
+    pub(crate) fn store_reply(
         &self,
-        wanted: &Wanted,
+        pending: &PendingGet,
         objects: &Objects<'_>,
     ) -> Result<Value<'static>, Error> {
-        let Wanted {
+        let PendingGet {
             proc, key, infos, ..
-        } = wanted;
+        } = pending;
         if !objects.status.is_success() {
             // If the host defines a key only for the job, its value applies to the session as well.
-            if wanted.session().is_some()
+            if pending.session().is_some()
                 && let Some(value) = self.find(proc, key, infos)
             {
-                return self.whole(key, value?);
+                return self.decompress(key, value?);
             }
             let what = format!("{key} of {} rank {}", proc.nspace, proc.rank);
             return Err(Error::answered(objects.status, what));
         }
         let cache = self.cache().ok_or_else(Error::not_begun)?;
-        absorb(cache, &self.prefetch, wanted, objects)?;
+        absorb(cache, &self.prefetch, pending, objects)?;
         let value = self.find(proc, key, infos);
         let value = value.ok_or_else(|| missing(proc, key))??;
-        self.whole(key, value)
+        self.decompress(key, value)
     }
 
     /// Drops the data that were sent in advance.
@@ -362,7 +362,7 @@ impl Known {
     }
 
     /// Decompresses a value if its process compressed it.
-    fn whole(&self, key: &str, value: Value<'static>) -> Result<Value<'static>, Error> {
+    fn decompress(&self, key: &str, value: Value<'static>) -> Result<Value<'static>, Error> {
         inflated(value, self.max_string_bytes).map_err(|error| error.of(key))
     }
 
@@ -446,10 +446,10 @@ impl Known {
                 all.extend(puts(job, proc.rank)?);
             }
         }
-        let said = { self.cache() }.map(|cache| cache.all(proc, &qualifiers(infos)));
+        let from_server = { self.cache() }.map(|cache| cache.all(proc, &qualifiers(infos)));
         let mut known: HashSet<_> = all.iter().map(|info| info.key.clone()).collect();
-        let said = said.unwrap_or_default().into_iter();
-        all.extend(said.filter(|info| known.insert(info.key.clone())));
+        let from_server = from_server.unwrap_or_default().into_iter();
+        all.extend(from_server.filter(|info| known.insert(info.key.clone())));
         match all.is_empty() {
             true => Err(missing(proc, "all known values")),
             false => Ok(all),
@@ -463,8 +463,8 @@ impl Known {
 
 /// Returns the infos of a get that select or qualify the value.
 fn qualifiers<'i>(infos: &[Info<'i>]) -> Vec<Info<'i>> {
-    let asked = infos.iter().filter(|info| !is_directive(info));
-    asked.cloned().collect()
+    let selecting = infos.iter().filter(|info| !is_directive(info));
+    selecting.cloned().collect()
 }
 
 /// Returns all values stored for a rank.

@@ -157,6 +157,12 @@ pub fn check_get(infos: &[Info<'_>]) -> Result<(), Error> {
     directives.try_for_each(|info| check_required("PMIx_Get", std::slice::from_ref(info)))
 }
 
+/// Returns `true` if an info is present and true.
+pub(crate) fn is_true(infos: &[Info<'_>], key: &str) -> bool {
+    let found = infos.iter().find(|info| info.key.is(key));
+    found.is_some_and(|info| info.truth().is_true())
+}
+
 #[cfg(test)]
 mod tests {
     use pmix_types::{Attribute, Status, keys};

@@ -56,7 +56,7 @@ impl OwnAnswers {
         std::mem::take(&mut self.left)
     }
 
-    /// Returns the own answers together with those of the server, if it was asked. If the server fails and there are
+    /// Returns the own answers together with those of the server, if it was queried. If the server fails and there are
     /// own answers, these are returned with `PMIX_ERR_PARTIAL_SUCCESS`.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl OwnAnswers {
             levels.any(|key| info.key.is(key))
         };
         query.qualifiers.retain(|info| !is_own(info));
-        // A query without qualifiers is about all levels, so the server is asked as well.
+        // A query without qualifiers is about all levels, so the server is queried as well.
         if !names_levels || !query.qualifiers.is_empty() {
             self.left.push(query);
         }
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_here_is_not_asked_of_the_server() {
+    fn queries_with_own_answers_are_not_sent_to_the_server() {
         let abi = keys::QUERY_STABLE_ABI_VERSION;
         let (found, left) = own(vec![query(&[abi, "known"], vec![])], false);
         assert_eq!((found.len(), left), (2, vec![]));
@@ -161,15 +161,18 @@ mod tests {
                 Some(1u32.into())
             })
         };
-        type Told = Result<Answers, Status>;
-        let told = known().with::<Status>(None).unwrap();
-        assert_eq!((told.0, told.1.len()), (Status::SUCCESS, 1));
-        let refused: Told = Err(Status::ERR_NOT_FOUND);
-        let told = known().with(Some(refused.clone())).unwrap();
-        assert_eq!((told.0, told.1.len()), (Status::ERR_PARTIAL_SUCCESS, 1));
+        type FromServer = Result<Answers, Status>;
+        let answers = known().with::<Status>(None).unwrap();
+        assert_eq!((answers.0, answers.1.len()), (Status::SUCCESS, 1));
+        let refused: FromServer = Err(Status::ERR_NOT_FOUND);
+        let answers = known().with(Some(refused.clone())).unwrap();
+        assert_eq!(
+            (answers.0, answers.1.len()),
+            (Status::ERR_PARTIAL_SUCCESS, 1)
+        );
         assert_eq!(OwnAnswers::default().with(Some(refused.clone())), refused);
-        let more: Told = Ok((Status::SUCCESS, vec![Info::new("b", 2u32)]));
-        let told = known().with(Some(more)).unwrap();
-        assert_eq!((told.0, told.1.len()), (Status::SUCCESS, 2));
+        let more: FromServer = Ok((Status::SUCCESS, vec![Info::new("b", 2u32)]));
+        let answers = known().with(Some(more)).unwrap();
+        assert_eq!((answers.0, answers.1.len()), (Status::SUCCESS, 2));
     }
 }

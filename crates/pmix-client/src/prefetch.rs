@@ -28,8 +28,8 @@ struct Held {
     max_bytes: u32,
     /// The number of bytes to offer next; 0 ends the prefetch.
     next_bytes: u32,
-    /// The processes whose data the current portions brought, and those of them that were read.
-    num_brought: usize,
+    /// The processes whose data the current portions had, and those of them that were read.
+    num_received: usize,
     num_read: usize,
     /// The number of calls to [`Prefetch::clear`].
     generation: u64,
@@ -50,7 +50,7 @@ impl Prefetch {
         Self(Mutex::new(Held {
             max_bytes,
             next_bytes: FIRST_BYTES.min(max_bytes),
-            num_brought: 0,
+            num_received: 0,
             num_read: 0,
             generation: 0,
             unread: HashMap::new(),
@@ -66,14 +66,14 @@ impl Prefetch {
     /// otherwise.
     pub(crate) fn portion(&self) -> Option<Portion> {
         let mut held = self.held();
-        if held.num_brought > 0 {
-            held.next_bytes = match held.num_read * 2 >= held.num_brought {
+        if held.num_received > 0 {
+            held.next_bytes = match held.num_read * 2 >= held.num_received {
                 true => held.next_bytes.saturating_mul(GROWTH).min(held.max_bytes),
                 // Not even the data of one process fit into so few bytes.
                 false if held.next_bytes < FIRST_BYTES / SHRINKAGE => 0,
                 false => held.next_bytes / SHRINKAGE,
             };
-            (held.num_brought, held.num_read) = (0, 0);
+            (held.num_received, held.num_read) = (0, 0);
         }
         (held.next_bytes > 0).then_some(Portion {
             bytes: held.next_bytes,
@@ -83,19 +83,19 @@ impl Prefetch {
 
     /// Stores the data of a reply in place of unread older data, up to the number of bytes offered. A reply that was in
     /// transit during a [`clear`](Self::clear) is dropped.
-    pub(crate) fn keep(&self, portion: Portion, brought: Vec<(Rank, &[u8])>) {
+    pub(crate) fn keep(&self, portion: Portion, received: Vec<(Rank, &[u8])>) {
         let mut held = self.held();
-        if held.generation != portion.generation || brought.is_empty() {
+        if held.generation != portion.generation || received.is_empty() {
             return;
         }
         let mut room = portion.bytes as usize;
-        let fits = brought.into_iter().take_while(|(_, kvals)| {
+        let fits = received.into_iter().take_while(|(_, kvals)| {
             let left = room.checked_sub(kvals.len());
             room = left.unwrap_or(0);
             left.is_some()
         });
         held.unread = fits.map(|(rank, kvals)| (rank, kvals.to_vec())).collect();
-        held.num_brought += held.unread.len();
+        held.num_received += held.unread.len();
     }
 
     /// Removes and returns the data of a process.
@@ -130,7 +130,7 @@ mod tests {
     const DATA: [u8; 100] = [7; 100];
 
     /// Returns the data of `count` processes from rank 1 on, as a server sends them.
-    fn brought(count: u32) -> Vec<(Rank, &'static [u8])> {
+    fn received(count: u32) -> Vec<(Rank, &'static [u8])> {
         let ranks = (1..=count).map(Rank::new);
         ranks.map(|rank| (rank, &DATA[..])).collect()
     }
@@ -140,11 +140,11 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_what_came_is_sent_more() {
+    fn a_client_that_reads_the_data_is_sent_more() {
         let prefetch = Prefetch::new(100_000);
         let portion = prefetch.portion().unwrap();
         assert_eq!(portion.bytes, 16 << 10);
-        prefetch.keep(portion, brought(4));
+        prefetch.keep(portion, received(4));
         assert_eq!(prefetch.take(Rank::new(3)).as_deref(), Some(&DATA[..]));
         assert_eq!(prefetch.take(Rank::new(3)), None);
         assert!(prefetch.take(Rank::new(1)).is_some());
@@ -152,13 +152,13 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_one_neighbour_is_soon_sent_nothing() {
+    fn a_client_that_reads_one_neighbor_is_soon_sent_nothing() {
         let prefetch = Prefetch::new(1 << 20);
         let mut all = 0;
         for _ in 0..20 {
             if let Some(portion) = prefetch.portion() {
                 all += portion.bytes;
-                prefetch.keep(portion, brought(4));
+                prefetch.keep(portion, received(4));
             }
             prefetch.clear();
         }
@@ -167,19 +167,19 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_was_under_way_when_a_fence_ended_is_not_kept() {
+    fn a_reply_in_transit_at_the_end_of_a_fence_is_not_kept() {
         let prefetch = Prefetch::new(1 << 20);
         let portion = prefetch.portion().unwrap();
         prefetch.clear();
-        prefetch.keep(portion, brought(1));
+        prefetch.keep(portion, received(1));
         assert_eq!(prefetch.take(Rank::new(1)), None);
     }
 
     #[test]
-    fn no_more_is_kept_than_was_asked_for() {
+    fn no_more_is_kept_than_was_requested() {
         let prefetch = Prefetch::new(250);
         let portion = prefetch.portion().unwrap();
-        prefetch.keep(portion, brought(1000));
+        prefetch.keep(portion, received(1000));
         let kept = (1..=1000).filter(|rank| prefetch.take(Rank::new(*rank)).is_some());
         assert_eq!(kept.count(), 2);
         assert_eq!(Prefetch::new(0).portion(), None);

@@ -430,9 +430,9 @@ mod tests {
 
     #[test]
     fn only_the_server_named_in_the_variable_shares_data() {
-        let shared = |told| {
+        let shared = |text| {
             let address = ("PMIX_SERVER_URI41", "s.0;tcp4://127.0.0.1:2");
-            let settings = with(&[address, (shared::VARIABLE, told)]);
+            let settings = with(&[address, (shared::VARIABLE, text)]);
             settings.map(|settings| settings.shared_data)
         };
         assert_eq!(shared("s.0 1.2.ab"), Ok(Some("1.2.ab".to_owned())));

@@ -114,12 +114,12 @@ impl Shared {
         let Some(name) = key.as_text().as_str() else {
             return Found::Known(Err(missing(proc, &key.to_string())));
         };
-        self.known.look(proc, name, infos)
+        self.known.search(proc, name, infos)
     }
 
     /// Gets the value of a key and waits for it.
     pub(crate) fn get(&self, proc: &Proc<'_>, key: &str) -> Result<Value<'static>, Error> {
-        match self.known.look(proc, key, &[]) {
+        match self.known.search(proc, key, &[]) {
             Found::Known(known) => known,
             Found::AskServer(call) => {
                 result_of(self.wait(self.end(None), |core, end| core.begin_call(*call, end)))

@@ -69,14 +69,14 @@ impl ToolConnection {
         let mut server = address.server.clone();
         let mut exchange = Exchange {
             connection: Connection::new(Socket::connect(address, end.left())?),
-            came: Vec::new(),
+            received: Vec::new(),
             end,
         };
         exchange.send(&hello)?;
         let mut settings = settings;
         let mut is_assigned = false;
         loop {
-            let Some((answer, len)) = Welcome::decode(welcome, &exchange.came) else {
+            let Some((answer, len)) = Welcome::decode(welcome, &exchange.received) else {
                 exchange.receive()?;
                 continue;
             };
@@ -99,21 +99,21 @@ impl ToolConnection {
                     return Err(Error::new(status, "the tool rejected this launcher"));
                 }
             }
-            exchange.came.drain(..len);
+            exchange.received.drain(..len);
             break;
         }
         let host = settings.host.as_deref();
         let job_info = match is_assigned {
             true => JobCache::of_tool(form, &settings.proc, host),
             false => {
-                let payload = exchange.ask(&form)?;
+                let payload = exchange.request(&form)?;
                 let info = JobInfo::decode(&form, None, &payload)?;
                 JobCache::new(form, &settings.proc, host, &info)?
             }
         };
         Ok(Self {
             stream: exchange.connection.into_parts().0.into_server()?,
-            unread: exchange.came,
+            unread: exchange.received,
             tool: server,
             launcher: settings.proc,
             form,
@@ -133,7 +133,7 @@ impl ToolConnection {
 struct Exchange {
     connection: Connection,
     /// Bytes received but not yet decoded.
-    came: Vec<u8>,
+    received: Vec<u8>,
     end: Deadline,
 }
 
@@ -148,8 +148,8 @@ impl Exchange {
 
     fn receive(&mut self) -> Result<(), Error> {
         match self.connection.receive(self.end) {
-            Ok(Some(bytes)) if self.came.len().saturating_add(bytes.len()) <= MOST => {
-                self.came.extend_from_slice(bytes);
+            Ok(Some(bytes)) if self.received.len().saturating_add(bytes.len()) <= MOST => {
+                self.received.extend_from_slice(bytes);
                 Ok(())
             }
             Ok(Some(_)) => {
@@ -162,14 +162,14 @@ impl Exchange {
     }
 
     /// Requests the job info and returns the payload of the reply. The tool may send requests before the reply; these
-    /// stay in `came`.
-    fn ask(&mut self, form: &PeerForm) -> Result<Vec<u8>, Error> {
+    /// stay in `received`.
+    fn request(&mut self, form: &PeerForm) -> Result<Vec<u8>, Error> {
         let payload = Request::JobInfo.encode(form, None)?;
         let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
         self.send(&[&Header::new(0, TAG, len).encode()[..], &payload].concat())?;
         let mut at = 0usize;
         loop {
-            let head = self.came.get(at..at.saturating_add(Header::LEN));
+            let head = self.received.get(at..at.saturating_add(Header::LEN));
             let Some(header) = head.and_then(|head| <[u8; Header::LEN]>::try_from(head).ok())
             else {
                 self.receive()?;
@@ -183,11 +183,11 @@ impl Exchange {
                 let message = format!("a message of {len} bytes before the tool replied");
                 return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
             }
-            while self.came.len() < next {
+            while self.received.len() < next {
                 self.receive()?;
             }
             if header.tag == TAG {
-                let mut reply: Vec<u8> = self.came.drain(at..next).collect();
+                let mut reply: Vec<u8> = self.received.drain(at..next).collect();
                 reply.drain(..Header::LEN);
                 return Ok(reply);
             }

@@ -39,7 +39,7 @@ impl Client {
     /// Reserved keys (`pmix.…`) are about a process, its node, its application, its session or, with
     /// [`Rank::WILDCARD`](pmix_types::Rank::WILDCARD), its job. The server sent most of them at init. Other keys were
     /// put by the process; if it has not committed yet, the get waits. The reply has all data of the process that this
-    /// client may see, and the client caches them. The server is asked again only for a key that is not in the cache.
+    /// client may see, and the client caches them. The client requests again only a key that is not in the cache.
     ///
     /// This function searches the local data, so that [`Call::known`] returns their value or error.
     ///

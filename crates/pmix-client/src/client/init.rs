@@ -69,7 +69,7 @@ impl Client {
     /// Waits for the release by a debugger if the job info requests the stop for this process.
     ///
     /// OpenPMIx stops every process regardless of the value; here only the processes that the value names stop. The
-    /// directive is part of the job info that init has received, so the server is not asked for it.
+    /// directive is part of the job info that init has received, so no request is sent for it.
     pub(super) fn stop_in_init(&self) -> Result<(), Error> {
         let settings = self.settings();
         let is_started = [Role::CLIENT, Role::STARTED_TOOL, Role::STARTED_LAUNCHER];

@@ -63,7 +63,7 @@ impl Core {
         }
         let id = self.operations.begin(Waiting::Commit(commit), end);
         for tag in tags {
-            self.operations.ask(id, tag, None);
+            self.operations.add_request(id, tag, None);
         }
         Ok(id)
     }
@@ -167,7 +167,7 @@ impl Core {
         let tag = self.send(resolved.as_ref().unwrap_or(request))?;
         let waiting = Waiting::of_group_end(request).unwrap_or(waiting);
         let id = self.operations.begin(waiting, end);
-        self.operations.ask(id, tag, None);
+        self.operations.add_request(id, tag, None);
         Ok(id)
     }
 

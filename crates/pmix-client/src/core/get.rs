@@ -27,21 +27,21 @@ impl Core {
         infos: &[Info<'_>],
         end: Option<Instant>,
     ) -> Result<OperationId, Error> {
-        match self.known.look(proc, key, infos) {
+        match self.known.search(proc, key, infos) {
             Found::Known(known) => Ok(self.ended(known.map(Answer::Value))),
             Found::AskServer(call) => self.begin_call(*call, end),
         }
     }
 
     /// Handles the job info that a get requested. The get completes, or it requests the data of the process.
-    pub(super) fn learnt(&mut self, id: OperationId, payload: &[u8]) {
-        let Some(Waiting::Learn(wanted)) = self.operations.waiting(id) else {
+    pub(super) fn handle_job_info(&mut self, id: OperationId, payload: &[u8]) {
+        let Some(Waiting::JobInfoForGet(pending)) = self.operations.waiting(id) else {
             return;
         };
-        match self.known.learnt(payload, wanted) {
+        match self.known.handle_job_info(payload, pending) {
             Found::Known(known) => self.operations.complete(id, known.map(Answer::Value)),
             Found::AskServer(call) => match self.send(&call.request) {
-                Ok(tag) => self.operations.ask(id, tag, Some(call.waiting)),
+                Ok(tag) => self.operations.add_request(id, tag, Some(call.waiting)),
                 Err(error) => self.operations.complete(id, Err(error)),
             },
         }

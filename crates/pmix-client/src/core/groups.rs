@@ -10,10 +10,11 @@ use pmix_types::{
     DataArray, DataRange, Info, IntoOwned as _, Proc, Rank, Status, Text, Value, keys,
 };
 
-use super::operation::{Answer, Asker, OperationId, Waiting};
-use super::{Core, SAY_TIME};
+use super::operation::{Answer, OperationId, Requester, Waiting};
+use super::{ACKNOWLEDGMENT_TIME, Core};
 use crate::group::{
-    Decision, HEARD, OpId, Question, Step, check_name, ended_here, hears_all_the_same, invitation,
+    Decision, EVENT_CODES, OpId, Question, Step, check_name, ended_here, invitation,
+    is_without_host_events,
 };
 use crate::known::Known;
 use crate::{Error, Group};
@@ -132,10 +133,10 @@ fn targets<'i>(infos: &'i [Info<'_>]) -> Option<(usize, &'i [Proc<'i>])> {
 
 /// The state of the registration for the events of invitations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hearing {
-    No,
-    Asked,
-    Yes,
+pub(super) enum EventRegistration {
+    None,
+    Requested,
+    Done,
 }
 
 impl Core {
@@ -236,8 +237,8 @@ impl Core {
         if let Some(decision) = &decision {
             self.groups.check(question, decision)?;
         }
-        if let Some(said) = question.said(decision.as_ref()) {
-            return self.send(&Request::Notify(said)).map(drop);
+        if let Some(report) = question.report(decision.as_ref()) {
+            return self.send(&Request::Notify(report)).map(drop);
         }
         self.groups.decide(question, decision);
         self.advance_groups(now);
@@ -247,7 +248,7 @@ impl Core {
     /// Aborts the invitation to a group, or the wait for a group that this process joins; all participants are
     /// notified. Does nothing if there is none.
     pub fn abort_group(&mut self, name: &Text<'_>, now: Instant) {
-        if self.hearing == Hearing::Yes {
+        if self.event_registration == EventRegistration::Done {
             self.groups.abort_named(name);
             return self.advance_groups(now);
         }
@@ -274,25 +275,25 @@ impl Core {
     }
 
     /// Handles an event. Returns `true` if the program must not receive it.
-    pub(super) fn hear(&mut self, event: &Event<'static>, now: Instant) -> bool {
-        self.groups.overhear(event);
-        let is_taken = self.groups.wants(event) && self.groups.hear(event);
+    pub(super) fn handle_group_event(&mut self, event: &Event<'static>, now: Instant) -> bool {
+        self.groups.record_invitation(event);
+        let is_taken = self.groups.needs(event) && self.groups.handle_event(event);
         if event.status == Status::GROUP_LEADER_FAILED {
             self.groups.choose_by(now.checked_add(CHOICE_TIME));
         }
         self.advance_groups(now);
-        is_taken || self.asks_of_construct(event)
+        is_taken || self.queue_construct_question(event)
     }
 
     /// Queues a question to the program if an event is about an open construct.
-    fn asks_of_construct(&mut self, event: &Event<'static>) -> bool {
+    fn queue_construct_question(&mut self, event: &Event<'static>) -> bool {
         let constructs = |name: &Text<'_>| self.operations.constructs(name);
         let question = Question::of_construct(event, constructs);
         match question {
-            Some(question) if self.unasked.has_room_for_question(event) => {
+            Some(question) if self.unsolicited.has_room_for_question(event) => {
                 match event.try_clone() {
                     Ok(event) => {
-                        self.unasked.keep_question(question, event);
+                        self.unsolicited.keep_question(question, event);
                         true
                     }
                     Err(_) => false,
@@ -303,26 +304,26 @@ impl Core {
     }
 
     /// Handles the outcome of a request that an invitation has sent.
-    pub(super) fn said(&mut self, asker: Asker, outcome: Result<(), Error>) {
-        match (asker, outcome) {
-            (Asker::Said(of), outcome) => self.groups.sent(of, outcome),
-            (Asker::Context(of), Ok(())) => self.groups.assigned(of, Ok(None)),
-            (Asker::Context(of), Err(error)) => self.groups.assigned(of, Err(error)),
+    pub(super) fn handle_group_reply(&mut self, requester: Requester, outcome: Result<(), Error>) {
+        match (requester, outcome) {
+            (Requester::GroupEvent(of), outcome) => self.groups.sent(of, outcome),
+            (Requester::ContextId(of), Ok(())) => self.groups.assigned(of, Ok(None)),
+            (Requester::ContextId(of), Err(error)) => self.groups.assigned(of, Err(error)),
             // The context id is valid even if the destruct of the temporary group failed.
-            (Asker::Assigned(of, id), _) => self.groups.assigned(of, Ok(id)),
-            (Asker::Heard, Err(error)) if !hears_all_the_same(&error) => {
-                self.hearing = Hearing::No;
+            (Requester::TemporaryGroup(of, id), _) => self.groups.assigned(of, Ok(id)),
+            (Requester::EventRegistration, Err(error)) if !is_without_host_events(&error) => {
+                self.event_registration = EventRegistration::None;
                 self.groups.fail(&error);
                 self.end_groups();
             }
-            (Asker::Heard, _) => self.hearing = Hearing::Yes,
-            (Asker::Operation(_), _) => {}
+            (Requester::EventRegistration, _) => self.event_registration = EventRegistration::Done,
+            (Requester::Operation(_), _) => {}
         }
     }
 
     /// Handles the time limit of an invitation or acceptance.
     pub(super) fn handle_late_group(&mut self, id: OperationId, of: OpId, now: Instant) {
-        if self.hearing == Hearing::Yes {
+        if self.event_registration == EventRegistration::Done {
             return self.groups.tick(now);
         }
         let late = Waiting::Group(of).late();
@@ -331,7 +332,7 @@ impl Core {
 
     /// Ends an invitation or acceptance.
     pub(super) fn give_up(&mut self, id: OperationId, of: OpId, error: Error) {
-        if self.hearing == Hearing::Yes {
+        if self.event_registration == EventRegistration::Done {
             return self.groups.cancel(of, error);
         }
         // No event was sent, so no process has to be notified.
@@ -349,7 +350,7 @@ impl Core {
     }
 
     fn end_group(&mut self, of: OpId, outcome: Result<Group, Error>) {
-        let outcome = outcome.map(|group| self.known.groups().learn(group));
+        let outcome = outcome.map(|group| self.known.groups().insert(group));
         if let Some(id) = self.operations.of_group(of) {
             self.operations.complete(id, outcome.map(Answer::Group));
         }
@@ -358,13 +359,17 @@ impl Core {
     /// Sends the next messages of invitations, once the registration for their events is acknowledged. An earlier
     /// invitation could miss an answer.
     pub(super) fn advance_groups(&mut self, now: Instant) {
-        if self.hearing == Hearing::No && self.groups.num_open() > 0 {
-            let (codes, infos) = (HEARD.to_vec(), Vec::new());
+        if self.event_registration == EventRegistration::None && self.groups.num_open() > 0 {
+            let (codes, infos) = (EVENT_CODES.to_vec(), Vec::new());
             let register = request::RegisterEvents { codes, infos };
             match self.send(&Request::RegisterEvents(register)) {
                 Ok(tag) => {
-                    self.hearing = Hearing::Asked;
-                    self.operations.expect(tag, Asker::Heard, self.say_end(now));
+                    self.event_registration = EventRegistration::Requested;
+                    self.operations.expect(
+                        tag,
+                        Requester::EventRegistration,
+                        self.acknowledgment_end(now),
+                    );
                 }
                 Err(error) => {
                     self.groups.fail(&error);
@@ -372,7 +377,7 @@ impl Core {
                 }
             }
         }
-        while self.hearing == Hearing::Yes
+        while self.event_registration == EventRegistration::Done
             && let Some(step) = self.groups.poll()
         {
             self.take_step(step, now);
@@ -380,14 +385,14 @@ impl Core {
     }
 
     /// Requests a context id by the construct of a temporary group with this process as the only member.
-    fn ask_for_context_id(&mut self, of: OpId, name: Text<'static>, now: Instant) {
+    fn request_context_id(&mut self, of: OpId, name: Text<'static>, now: Instant) {
         let assign = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true);
         let construct = Request::GroupConstruct(request::GroupConstruct {
             group: Some(name),
             procs: vec![self.settings.proc.clone()],
             infos: vec![assign],
         });
-        self.expect_group(&construct, Asker::Context(of), now);
+        self.expect_group(&construct, Requester::ContextId(of), now);
     }
 
     /// Stores the context id of the temporary group, and destructs the group.
@@ -404,25 +409,27 @@ impl Core {
                     infos: Vec::new(),
                 });
                 let id = group.context_id;
-                self.expect_group(&destruct, Asker::Assigned(of, id), now);
+                self.expect_group(&destruct, Requester::TemporaryGroup(of, id), now);
             }
         }
     }
 
-    fn expect_group(&mut self, request: &Request<'_>, asker: Asker, now: Instant) {
+    fn expect_group(&mut self, request: &Request<'_>, requester: Requester, now: Instant) {
         match self.send(request) {
-            Ok(tag) => self.operations.expect(tag, asker, self.say_end(now)),
-            Err(error) => self.said(asker, Err(error)),
+            Ok(tag) => self
+                .operations
+                .expect(tag, requester, self.acknowledgment_end(now)),
+            Err(error) => self.handle_group_reply(requester, Err(error)),
         }
     }
 
     fn take_step(&mut self, step: Step, now: Instant) {
         match step {
-            Step::Context(of, name) => self.ask_for_context_id(of, name, now),
+            Step::Context(of, name) => self.request_context_id(of, name, now),
             Step::Notify(of, event) => match (self.send(&Request::Notify(event)), of) {
                 (Ok(tag), Some(of)) => {
-                    let end = self.say_end(now);
-                    self.operations.expect(tag, Asker::Said(of), end);
+                    let end = self.acknowledgment_end(now);
+                    self.operations.expect(tag, Requester::GroupEvent(of), end);
                 }
                 (Err(error), Some(of)) => self.groups.sent(of, Err(error)),
                 (_, None) => {}
@@ -431,21 +438,22 @@ impl Core {
             Step::Leave(name) => {
                 let (group, infos) = (Some(name), Vec::new());
                 let leave = Request::GroupLeave(request::GroupLeave { group, infos });
-                if let Err(error) = self.say(&leave) {
+                if let Err(error) = self.send_unanswered(&leave) {
                     tracing::debug!("cannot leave a group after giving it up: {error}");
                 }
             }
-            Step::Ask(question, event) => match self.unasked.has_room_for_question(&event) {
-                true => self.unasked.keep_question(question, event),
+            Step::Question(question, event) => match self.unsolicited.has_room_for_question(&event)
+            {
+                true => self.unsolicited.keep_question(question, event),
                 false => self.groups.decide(&question, None),
             },
-            Step::Tell(event) => self.unasked.keep_event(event, 0),
+            Step::Deliver(event) => self.unsolicited.keep_event(event, 0),
             Step::End(of, outcome) => self.end_group(of, outcome),
         }
     }
 
     /// Returns the time limit for the acknowledgment of an event of an invitation.
-    fn say_end(&self, now: Instant) -> Option<Instant> {
-        now.checked_add(self.settings.time_limit.unwrap_or(SAY_TIME))
+    fn acknowledgment_end(&self, now: Instant) -> Option<Instant> {
+        now.checked_add(self.settings.time_limit.unwrap_or(ACKNOWLEDGMENT_TIME))
     }
 }

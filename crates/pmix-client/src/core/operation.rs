@@ -9,7 +9,7 @@ use pmix_proto::{Command, Request, Tag};
 use pmix_types::{DeviceDistance, Info, IntoOwned as _, Nspace, Pdata, Status, Text, Value};
 
 use crate::commit::Commit;
-use crate::get::Wanted;
+use crate::get::PendingGet;
 use crate::group::OpId;
 use crate::{Error, Group};
 
@@ -102,7 +102,7 @@ pub(crate) enum Waiting {
     /// The job info of the own job, during init.
     JobInfo,
     /// The job info of the own job, requested by a get because init did not request it.
-    Learn(Wanted),
+    JobInfoForGet(PendingGet),
     /// A status.
     Done(Command),
     /// A payload of any form.
@@ -110,7 +110,7 @@ pub(crate) enum Waiting {
     /// The status of each message of a commit.
     Commit(Commit),
     /// The data of a process.
-    Get(Wanted),
+    Get(PendingGet),
     /// The job info of the jobs of a connect.
     Jobs,
     /// Published data.
@@ -130,7 +130,7 @@ pub(crate) enum Waiting {
     /// A status, after which this process has left the group.
     Left(Text<'static>),
     /// A status, after which the group no longer exists.
-    TakenApart(Text<'static>),
+    Destructed(Text<'static>),
     /// The end of an invitation or acceptance.
     Group(OpId),
 }
@@ -181,7 +181,7 @@ impl Waiting {
         let name = |group: &Option<Text<'_>>| group.clone().map(Text::into_owned);
         match request {
             Request::GroupLeave(leave) => name(&leave.group).map(Self::Left),
-            Request::GroupDestruct(destruct) => name(&destruct.group).map(Self::TakenApart),
+            Request::GroupDestruct(destruct) => name(&destruct.group).map(Self::Destructed),
             _ => None,
         }
     }
@@ -195,7 +195,7 @@ impl Waiting {
                 Error::timeout(command)
             }
             Self::Commit(_) => Error::timeout(Command::COMMIT),
-            Self::Get(_) | Self::Learn(_) => Error::timeout(Command::GETNB),
+            Self::Get(_) | Self::JobInfoForGet(_) => Error::timeout(Command::GETNB),
             Self::Jobs => Error::timeout(Command::CONNECT),
             Self::Found => Error::timeout(Command::LOOKUP),
             Self::Pulled => Error::timeout(Command::IOF_PULL),
@@ -204,7 +204,7 @@ impl Waiting {
             Self::Distances => Error::timeout(Command::DEVICE_DISTANCES),
             Self::Constructed(_) => Error::timeout(Command::GROUP_CONSTRUCT),
             Self::Left(_) => Error::timeout(Command::GROUP_LEAVE),
-            Self::TakenApart(_) => Error::timeout(Command::GROUP_DESTRUCT),
+            Self::Destructed(_) => Error::timeout(Command::GROUP_DESTRUCT),
             Self::Group(_) => Error::timeout("an invitation"),
         }
     }
@@ -212,15 +212,15 @@ impl Waiting {
 
 /// The recipient of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asker {
+pub(super) enum Requester {
     Operation(OperationId),
     /// An invitation or acceptance that has sent an event.
-    Said(OpId),
+    GroupEvent(OpId),
     /// An invitation that requests a context id with a temporary group; then the destruct of that group.
-    Context(OpId),
-    Assigned(OpId, Option<u64>),
+    ContextId(OpId),
+    TemporaryGroup(OpId, Option<u64>),
     /// The registration for the events of groups, which all invitations share.
-    Heard,
+    EventRegistration,
 }
 
 /// The object of a time limit.
@@ -240,7 +240,7 @@ struct Open {
 
 #[derive(Debug)]
 struct Sent {
-    asker: Asker,
+    requester: Requester,
     end: Option<Instant>,
 }
 
@@ -273,37 +273,37 @@ impl Operations {
     }
 
     /// Adds a request to an operation, and replaces the reply that it waits for if `waiting` is given.
-    pub(super) fn ask(&mut self, id: OperationId, tag: Tag, waiting: Option<Waiting>) {
+    pub(super) fn add_request(&mut self, id: OperationId, tag: Tag, waiting: Option<Waiting>) {
         if let Some(open) = self.open.get_mut(&id) {
             open.tags.push(tag);
             if let Some(waiting) = waiting {
                 open.waiting = waiting;
             }
-            let (asker, end) = (Asker::Operation(id), None);
-            self.sent.insert(tag, Sent { asker, end });
+            let (requester, end) = (Requester::Operation(id), None);
+            self.sent.insert(tag, Sent { requester, end });
         }
     }
 
     /// Adds a request that belongs to no operation.
-    pub(super) fn expect(&mut self, tag: Tag, asker: Asker, end: Option<Instant>) {
+    pub(super) fn expect(&mut self, tag: Tag, requester: Requester, end: Option<Instant>) {
         if let Some(end) = end {
             self.limits.insert((end, Limited::Request(tag)));
         }
-        self.sent.insert(tag, Sent { asker, end });
+        self.sent.insert(tag, Sent { requester, end });
     }
 
     /// Removes a request and returns the recipient of its reply. Returns `None` if its operation has ended.
-    pub(super) fn take_asker(&mut self, tag: Tag) -> Option<Asker> {
+    pub(super) fn take_requester(&mut self, tag: Tag) -> Option<Requester> {
         let sent = self.sent.remove(&tag)?;
         if let Some(end) = sent.end {
             self.limits.remove(&(end, Limited::Request(tag)));
         }
-        if let Asker::Operation(id) = sent.asker
+        if let Requester::Operation(id) = sent.requester
             && let Some(open) = self.open.get_mut(&id)
         {
             open.tags.retain(|of| *of != tag);
         }
-        Some(sent.asker)
+        Some(sent.requester)
     }
 
     pub(super) fn waiting(&self, id: OperationId) -> Option<&Waiting> {

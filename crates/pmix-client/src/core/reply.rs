@@ -17,7 +17,7 @@ impl Core {
     /// Completes an operation by the reply to its request.
     pub(super) fn answer(&mut self, id: OperationId, tag: Tag, payload: &[u8]) {
         match self.operations.waiting(id) {
-            Some(Waiting::Learn(_)) => return self.learnt(id, payload),
+            Some(Waiting::JobInfoForGet(_)) => return self.handle_job_info(id, payload),
             Some(Waiting::Commit(_)) => return self.committed(id, tag, payload),
             _ => {}
         }
@@ -50,14 +50,16 @@ impl Core {
                 Ok(left)
             }
             // The server removes the group even if the destruct fails.
-            Waiting::TakenApart(name) => {
+            Waiting::Destructed(name) => {
                 self.known.groups().forget(&name);
                 self.read_done(Command::GROUP_DESTRUCT, payload)
             }
             Waiting::Payload(_) => Ok(Answer::Payload(memory::copy(payload)?)),
-            Waiting::Get(wanted) => {
+            Waiting::Get(pending) => {
                 let objects = Objects::decode(&self.form, None, payload)?;
-                self.known.answered(&wanted, &objects).map(Answer::Value)
+                self.known
+                    .store_reply(&pending, &objects)
+                    .map(Answer::Value)
             }
             Waiting::Jobs => {
                 let objects = Objects::decode(&self.form, None, payload)?;
@@ -80,8 +82,8 @@ impl Core {
             }
             Waiting::Infos(_) => {
                 let infos = Infos::decode(&self.form, None, payload)?;
-                let told = infos.infos.unwrap_or_default().try_into_owned()?;
-                Ok(Answer::Infos(infos.status, told))
+                let all = infos.infos.unwrap_or_default().try_into_owned()?;
+                Ok(Answer::Infos(infos.status, all))
             }
             Waiting::Distances => {
                 let found = Distances::decode(&self.form, None, payload)?;
@@ -120,12 +122,16 @@ impl Core {
                 let made = reply::Group::decode(&self.form, None, payload)?;
                 let group = Group::constructed(name, made, Command::GROUP_CONSTRUCT)?;
                 self.known.store_shared(&group)?;
-                Ok(Answer::Group(self.known.groups().learn(group)))
+                Ok(Answer::Group(self.known.groups().insert(group)))
             }
             // These have no reply, or it is handled elsewhere.
-            Waiting::Welcome | Waiting::Group(_) | Waiting::Learn(_) | Waiting::Commit(_) => Err(
-                Error::new(Status::ERR_COMM_FAILURE, "a reply without a request"),
-            ),
+            Waiting::Welcome
+            | Waiting::Group(_)
+            | Waiting::JobInfoForGet(_)
+            | Waiting::Commit(_) => Err(Error::new(
+                Status::ERR_COMM_FAILURE,
+                "a reply without a request",
+            )),
         }
     }
 
@@ -140,7 +146,7 @@ impl Core {
     }
 
     /// Sends a message that has no reply.
-    pub(super) fn say(&mut self, request: &Request<'_>) -> Result<(), Error> {
+    pub(super) fn send_unanswered(&mut self, request: &Request<'_>) -> Result<(), Error> {
         self.send(request).map(drop)
     }
 
@@ -171,7 +177,7 @@ impl Core {
         match self.link {
             // A singleton has no registration at a server.
             Link::Singleton => Ok(()),
-            _ => self.say(&Request::DeregisterEvents(request)),
+            _ => self.send_unanswered(&Request::DeregisterEvents(request)),
         }
     }
 }

@@ -372,10 +372,10 @@ fn forwarded_output_keeps_its_order_among_events_and_is_bounded() {
     side.event(Status::ERR_PROC_ABORTED, vec![]);
     let stats = side.core.stats();
     assert_eq!((stats.num_events, stats.num_outputs), (2, 1));
-    let first = side.core.poll_unasked();
-    assert!(matches!(first, Some(Unasked::Event(_))), "{first:?}");
-    match side.core.poll_unasked() {
-        Some(Unasked::Output(came)) => assert_eq!((came.local_id, came.data), (5, data)),
+    let first = side.core.poll_unsolicited();
+    assert!(matches!(first, Some(Unsolicited::Event(_))), "{first:?}");
+    match side.core.poll_unsolicited() {
+        Some(Unsolicited::Output(came)) => assert_eq!((came.local_id, came.data), (5, data)),
         other => panic!("{other:?} in place of output"),
     }
     assert!(side.core.poll_output().is_none());

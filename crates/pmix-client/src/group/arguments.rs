@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pmix_types::{Info, Proc, Rank, Status, Value, keys, memory};
 
-use super::said::{bad, value};
+use super::events::{bad, value};
 use crate::Error;
 
 /// The largest number of processes in one call after the expansion of whole jobs.
@@ -15,7 +15,7 @@ const MAX_PROCS: usize = 1 << 20;
 
 /// Returns `true` if a rejected registration can be ignored. A host without events rejects it, but the server still
 /// delivers the events of processes.
-pub(crate) fn hears_all_the_same(error: &Error) -> bool {
+pub(crate) fn is_without_host_events(error: &Error) -> bool {
     error.status() == Status::ERR_NOT_SUPPORTED
 }
 
@@ -25,10 +25,10 @@ pub(crate) fn hears_all_the_same(error: &Error) -> bool {
 ///
 /// Returns `PMIX_ERR_BAD_PARAM` if `PMIX_TIMEOUT` is not a number of seconds.
 pub(crate) fn limit(infos: &[Info<'_>]) -> Result<Option<Duration>, Error> {
-    let Some(said) = value(infos, keys::TIMEOUT) else {
+    let Some(seconds) = value(infos, keys::TIMEOUT) else {
         return Ok(None);
     };
-    let seconds = said.to_number::<u32>();
+    let seconds = seconds.to_number::<u32>();
     let seconds = seconds.map_err(|_| bad("PMIX_TIMEOUT is not a number of seconds"))?;
     Ok((seconds > 0).then(|| Duration::from_secs(seconds.into())))
 }

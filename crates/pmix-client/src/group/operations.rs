@@ -3,11 +3,10 @@
 //! steps.
 
 mod construct;
-mod context;
 mod end;
-mod heard;
 mod invite;
 mod leader;
+mod received;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
@@ -16,9 +15,9 @@ use pmix_proto::{Event, request};
 use pmix_types::{Info, IntoOwned as _, Measure, Proc, Status, Text, keys};
 
 use self::construct::check_construct;
-use self::heard::Heard;
 use self::invite::{Directives, Invite, is_answer};
-use super::said::{about, bad, check_name, ended_here, group_of, members, notify, value};
+use self::received::ReceivedInvitations;
+use super::events::{about, bad, check_name, ended_here, group_of, members, notify, value};
 use super::{Decision, Group};
 use crate::Error;
 use crate::obeyed::check_required;
@@ -27,7 +26,7 @@ use crate::obeyed::check_required;
 pub(crate) type OpId = u64;
 
 /// The events that these operations need.
-pub(crate) const HEARD: [Status; 8] = [
+pub(crate) const EVENT_CODES: [Status; 8] = [
     Status::GROUP_INVITED,
     Status::GROUP_LEADER_SELECTED,
     Status::GROUP_INVITE_ACCEPTED,
@@ -51,9 +50,9 @@ pub(crate) enum Step {
     /// A group to leave, which was formed after this process had cancelled its join.
     Leave(Text<'static>),
     /// A question to the program, with the event that caused it.
-    Ask(Question, Event<'static>),
+    Question(Question, Event<'static>),
     /// An event of this process for its own program.
-    Tell(Event<'static>),
+    Deliver(Event<'static>),
     /// The end of an operation.
     End(OpId, Result<Group, Error>),
 }
@@ -85,9 +84,9 @@ pub(crate) struct Operations {
     choices: BTreeSet<(Instant, OpId)>,
     steps: VecDeque<Step>,
     /// The size of the events in the steps that are questions.
-    asked_bytes: usize,
+    question_bytes: usize,
     given_up: VecDeque<(Text<'static>, Proc<'static>)>,
-    heard: Heard,
+    received: ReceivedInvitations,
 }
 
 #[derive(Debug)]
@@ -142,9 +141,9 @@ impl Operations {
             open: BTreeMap::new(),
             choices: BTreeSet::new(),
             steps: VecDeque::new(),
-            asked_bytes: 0,
+            question_bytes: 0,
             given_up: VecDeque::new(),
-            heard: Heard::default(),
+            received: ReceivedInvitations::default(),
         }
     }
 
@@ -164,7 +163,7 @@ impl Operations {
         check_name(name)?;
         check_required("PMIx_Group_invite", infos)?;
         let (invite, to) = Invite::new(&self.own, procs, infos)?;
-        let invited = notify(Status::GROUP_INVITED, name, to, invite.said());
+        let invited = notify(Status::GROUP_INVITED, name, to, invite.further_infos());
         let op = self.open(name, limit, Kind::Invite(invite));
         match self.open.get(&op).map(|operation| &operation.kind) {
             // A list with this process alone has no answers to wait for.
@@ -180,7 +179,7 @@ impl Operations {
     ///
     /// Returns `PMIX_ERR_NOT_FOUND` if there is none.
     pub(crate) fn leader_of(&self, name: &Text<'_>) -> Result<Proc<'static>, Error> {
-        let leader = self.heard.leader(name).cloned();
+        let leader = self.received.leader(name).cloned();
         leader.ok_or_else(|| {
             let message = format!("no pending invitation to {name}");
             Error::new(Status::ERR_NOT_FOUND, message)
@@ -189,12 +188,12 @@ impl Operations {
 
     /// Removes an invitation that the program declines.
     pub(crate) fn declined(&mut self, name: &Text<'_>, leader: &Proc<'_>) {
-        self.heard.answered(name, leader);
+        self.received.answered(name, leader);
     }
 
     /// Records an invitation from an event, whether or not an operation needs the event.
-    pub(crate) fn overhear(&mut self, event: &Event<'static>) {
-        self.heard.hear(event);
+    pub(crate) fn record_invitation(&mut self, event: &Event<'static>) {
+        self.received.update(event);
     }
 
     /// Accepts an invitation.
@@ -218,7 +217,7 @@ impl Operations {
         self.given_up
             .retain(|(other, of)| (other, of) != (name, leader));
         let mut directives = Directives::new(infos);
-        directives.wants_context_id |= self.heard.answered(name, leader);
+        directives.wants_context_id |= self.received.answered(name, leader);
         let accepted = notify(
             Status::GROUP_INVITE_ACCEPTED,
             name,
@@ -251,9 +250,9 @@ impl Operations {
     /// Removes and returns the next step.
     pub(crate) fn poll(&mut self) -> Option<Step> {
         let step = self.steps.pop_front()?;
-        if let Step::Ask(_, event) = &step {
+        if let Step::Question(_, event) = &step {
             let bytes = event.measure(Measure::All);
-            self.asked_bytes = self.asked_bytes.saturating_sub(bytes);
+            self.question_bytes = self.question_bytes.saturating_sub(bytes);
         }
         Some(step)
     }
@@ -269,7 +268,7 @@ impl Operations {
                 let (name, members) = (operation.name.clone(), invite.members());
                 let event = invite.completed(&self.own, &name, &members);
                 let context_id = invite.context_id();
-                self.steps.push_back(Step::Tell(event));
+                self.steps.push_back(Step::Deliver(event));
                 self.formed(op, name, members, context_id);
             }
             (Ok(()), Kind::Invite(_)) => {}
@@ -278,12 +277,12 @@ impl Operations {
     }
 
     /// Returns `true` if an operation needs an event.
-    pub(crate) fn wants(&self, event: &Event<'static>) -> bool {
+    pub(crate) fn needs(&self, event: &Event<'static>) -> bool {
         self.concerned(event).is_some() || self.is_late(event)
     }
 
     /// Handles an event. Returns `true` if the program must not receive it.
-    pub(crate) fn hear(&mut self, event: &Event<'static>) -> bool {
+    pub(crate) fn handle_event(&mut self, event: &Event<'static>) -> bool {
         let Some(op) = self.concerned(event) else {
             if self.is_late(event)
                 && let Some(name) = group_of(event)
@@ -311,14 +310,14 @@ impl Operations {
                 if let Some(invite) = self.invite_of(op) {
                     invite.refused(&about, event.status);
                 }
-                self.ask(op, about, event);
+                self.queue_question(op, about, event);
                 true
             }
             Status::GROUP_LEADER_FAILED => {
                 if let Some(Kind::Join { is_lost, .. }) = self.kind_of(op) {
                     *is_lost = true;
                 }
-                self.ask(op, about(event).clone(), event);
+                self.queue_question(op, about(event).clone(), event);
                 true
             }
             Status::GROUP_LEADER_SELECTED => {
@@ -336,8 +335,8 @@ impl Operations {
                 false
             }
             status => {
-                let who = &event.source;
-                let message = format!("{} rank {} aborted it", who.nspace, who.rank);
+                let proc = &event.source;
+                let message = format!("{} rank {} aborted it", proc.nspace, proc.rank);
                 self.abort(op, Error::new(status, message));
                 false
             }
@@ -391,15 +390,15 @@ impl Operations {
             Some(Decision::Invite(procs)) => {
                 let to = invite.replace(procs);
                 if !to.is_empty() {
-                    let said = invite.said();
-                    let invited = notify(Status::GROUP_INVITED, &name, to, said);
+                    let further = invite.further_infos();
+                    let invited = notify(Status::GROUP_INVITED, &name, to, further);
                     self.steps.push_back(Step::Notify(Some(op), invited));
                 }
                 self.complete_if_answered(op);
             }
             decided => {
-                let who = &question.about;
-                let message = format!("{} rank {} declined to join {name}", who.nspace, who.rank);
+                let proc = &question.about;
+                let message = format!("{} rank {} declined to join {name}", proc.nspace, proc.rank);
                 let status = match decided {
                     Some(_) => Status::GROUP_CONSTRUCT_ABORT,
                     None => why,
@@ -531,15 +530,15 @@ impl Operations {
         }
     }
 
-    /// Handles the last answer: requests a context id if one is wanted, and then announces the group to its members and
-    /// the server.
+    /// Handles the last answer: requests a context id if a directive wants one, and then announces the group to its
+    /// members and the server.
     fn complete(&mut self, op: OpId) {
         let Some(operation) = self.open.get_mut(&op) else {
             return;
         };
         if let Kind::Invite(invite) = &mut operation.kind {
             if !invite.has_context_id() {
-                if invite.asks_for_context_id() {
+                if invite.begin_context_id_request() {
                     let name = operation.name.clone();
                     self.steps.push_back(Step::Context(op, name));
                 }

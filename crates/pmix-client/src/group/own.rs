@@ -31,7 +31,7 @@ impl OwnGroups {
 
     /// Stores a group that was formed, and returns it in the form for the program. If clients resolve names, the list
     /// is sorted, since the libraries of 5.0 take ranks from the sorted list.
-    pub(crate) fn learn(&self, mut group: Group) -> Group {
+    pub(crate) fn insert(&self, mut group: Group) -> Group {
         if self.resolves {
             group.members.sort_unstable();
         }
@@ -166,7 +166,7 @@ mod tests {
     fn groups(resolves: bool) -> OwnGroups {
         let groups = OwnGroups::new(resolves);
         let members = vec![proc("job", 7), all("other"), proc("job", 2)];
-        groups.learn(Group {
+        groups.insert(Group {
             name: "g".into(),
             members,
             context_id: None,
@@ -216,7 +216,7 @@ mod tests {
             .map(|rank| proc("job", rank))
             .chain([all("other")])
             .collect();
-        groups.learn(Group {
+        groups.insert(Group {
             name: "g".into(),
             members: members.clone(),
             context_id: None,

@@ -7,8 +7,8 @@ use pmix_proto::{Event, request};
 use pmix_types::{Info, Proc, Rank, Status, Text, Value, keys};
 
 use super::Decision;
+use super::events::notify;
 use super::operations::{Operations, Step};
-use super::said::notify;
 
 fn proc(rank: u32) -> Proc<'static> {
     Proc::new("job", Rank::new(rank))
@@ -45,9 +45,9 @@ fn ended(operations: &mut Operations) -> Option<Status> {
                 ended = Some(status.unwrap_or_else(|error| error.status()));
             }
             Step::Notify(Some(op), _) => operations.sent(op, Ok(())),
-            Step::Ask(question, _) => operations.decide(&question, None),
+            Step::Question(question, _) => operations.decide(&question, None),
             Step::Context(op, _) => operations.assigned(op, Ok(Some(7))),
-            Step::Notify(None, _) | Step::Leave(_) | Step::Tell(_) => {}
+            Step::Notify(None, _) | Step::Leave(_) | Step::Deliver(_) => {}
         }
     }
     ended
@@ -60,11 +60,11 @@ fn questions_that_wait_for_the_server_are_bounded_by_the_size_of_their_events() 
     operations.invite(&name(), procs, &[], None).unwrap();
     for rank in 1..10 {
         let long = Info::new("k", "x".repeat(10 << 20));
-        operations.hear(&heard(Status::GROUP_INVITE_DECLINED, rank, vec![long]));
+        operations.handle_event(&heard(Status::GROUP_INVITE_DECLINED, rank, vec![long]));
     }
     let mut asked = 0;
     while let Some(step) = operations.poll() {
-        asked += usize::from(matches!(step, Step::Ask(..)));
+        asked += usize::from(matches!(step, Step::Question(..)));
     }
     // The seventh event had no room, so the default applied: the invitation was aborted.
     assert_eq!(asked, 6);
@@ -89,8 +89,8 @@ fn leaderless(decision: Option<Decision>) -> (Operations, Option<request::Notify
     assert_eq!(ended(&mut operations), None);
     let failed = Info::new(keys::EVENT_AFFECTED_PROC, proc(0));
     let failed = heard(Status::GROUP_LEADER_FAILED, 9, vec![failed]);
-    assert!(operations.hear(&failed));
-    let Some(Step::Ask(question, _)) = operations.poll() else {
+    assert!(operations.handle_event(&failed));
+    let Some(Step::Question(question, _)) = operations.poll() else {
         panic!("no decision is requested");
     };
     let invites = operations.check(&question, &Decision::Invite(vec![proc(5)]));
@@ -139,19 +139,19 @@ fn a_process_leaves_a_group_that_is_formed_after_its_join_failed() {
                 Status::ERR_TIMEOUT
             }
             false => {
-                assert!(operations.hear(&failed));
+                assert!(operations.handle_event(&failed));
                 // The outcome is open until the server reports that there is no new leader.
                 assert_eq!(ended(&mut operations), None);
-                operations.hear(&selected(0, None, &[]));
+                operations.handle_event(&selected(0, None, &[]));
                 Status::GROUP_LEADER_FAILED
             }
         };
         assert_eq!(ended(&mut operations), Some(expected));
         // A group without this process does not concern it.
-        assert!(!operations.wants(&complete(&[0, 2])));
-        operations.hear(&complete(&[0, 1]));
+        assert!(!operations.needs(&complete(&[0, 2])));
+        operations.handle_event(&complete(&[0, 1]));
         assert!(leaves(&mut operations));
-        operations.hear(&complete(&[0, 1]));
+        operations.handle_event(&complete(&[0, 1]));
         assert!(!leaves(&mut operations));
     }
 }
@@ -160,14 +160,14 @@ fn a_process_leaves_a_group_that_is_formed_after_its_join_failed() {
 fn events_before_the_acceptance_belong_to_an_earlier_group() {
     let mut operations = Operations::new(proc(1));
     operations.join(&name(), &proc(0), &[], None).unwrap();
-    assert!(!operations.wants(&complete(&[0, 1])));
+    assert!(!operations.needs(&complete(&[0, 1])));
     assert_eq!(ended(&mut operations), None);
-    assert!(operations.wants(&complete(&[0, 1])));
+    assert!(operations.needs(&complete(&[0, 1])));
     // An event of another process does not concern this invitation.
     let mut other = complete(&[0, 1]);
     other.source = proc(2);
-    assert!(!operations.wants(&other));
-    operations.hear(&complete(&[0, 2]));
+    assert!(!operations.needs(&other));
+    operations.handle_event(&complete(&[0, 2]));
     assert_eq!(ended(&mut operations), Some(Status::GROUP_CONSTRUCT_ABORT));
 }
 
@@ -179,12 +179,12 @@ fn a_selected_leader_invites_the_others_again_and_forms_the_group() {
     assert_eq!(to(&said), Some(Value::from(vec![proc(0)])));
     let leads = Info::new(keys::GROUP_LEADER, true);
     assert!(said.infos.contains(&leads));
-    operations.hear(&selected(0, Some(1), &[1, 2, 3]));
+    operations.handle_event(&selected(0, Some(1), &[1, 2, 3]));
     let invited = sent(&mut operations).unwrap();
     assert_eq!(invited.status, Status::GROUP_INVITED);
     assert_eq!(to(&invited), Some(Value::from(vec![proc(2), proc(3)])));
     for rank in [2, 3] {
-        operations.hear(&heard(Status::GROUP_INVITE_ACCEPTED, rank, vec![]));
+        operations.handle_event(&heard(Status::GROUP_INVITE_ACCEPTED, rank, vec![]));
     }
     let complete = sent(&mut operations).unwrap();
     assert_eq!(complete.status, Status::GROUP_CONSTRUCT_COMPLETE);
@@ -203,8 +203,8 @@ fn a_member_accepts_the_new_leader_whichever_event_arrives_first() {
             come.reverse();
         }
         for event in come {
-            if operations.wants(event) {
-                operations.hear(event);
+            if operations.needs(event) {
+                operations.handle_event(event);
             }
         }
         let accepted = sent(&mut operations).unwrap();
@@ -213,7 +213,7 @@ fn a_member_accepts_the_new_leader_whichever_event_arrives_first() {
         assert_eq!(ended(&mut operations), None);
         let mut complete = complete(&[1, 2]);
         complete.source = proc(2);
-        operations.hear(&complete);
+        operations.handle_event(&complete);
         assert_eq!(ended(&mut operations), Some(Status::SUCCESS));
     }
 }
@@ -227,7 +227,7 @@ fn a_member_that_aborts_after_the_loss_of_the_leader_notifies_and_completes() {
     // The other processes are notified by the server of the leader.
     let (mut operations, _) = leaderless(None);
     let about = Info::new(keys::EVENT_AFFECTED_PROC, proc(0));
-    operations.hear(&heard(Status::GROUP_CONSTRUCT_ABORT, 9, vec![about]));
+    operations.handle_event(&heard(Status::GROUP_CONSTRUCT_ABORT, 9, vec![about]));
     assert_eq!(ended(&mut operations), aborted);
 }
 
@@ -266,7 +266,7 @@ fn a_member_without_a_new_leader_fails_at_the_time_limit() {
     // A process with a new leader waits for that one.
     let (mut operations, _) = leaderless(None);
     operations.choose_by(Some(at));
-    operations.hear(&selected(0, Some(2), &[1, 2]));
+    operations.handle_event(&selected(0, Some(2), &[1, 2]));
     assert_eq!(operations.next_choice(), None);
     operations.give_up_leaders(later);
     assert_eq!(ended(&mut operations), None);
@@ -285,7 +285,7 @@ fn answered(assign: Info<'static>) -> (Operations, u64) {
         }
         other => panic!("{other:?}"),
     }
-    operations.hear(&heard(Status::GROUP_INVITE_ACCEPTED, 0, vec![]));
+    operations.handle_event(&heard(Status::GROUP_INVITE_ACCEPTED, 0, vec![]));
     assert!(matches!(operations.poll(), Some(Step::Context(of, _)) if of == op));
     assert!(operations.poll().is_none());
     (operations, op)
@@ -302,7 +302,7 @@ fn the_leader_waits_for_a_context_id_and_sends_it_to_all_members() {
     let id = Info::new(keys::GROUP_CONTEXT_ID, Value::Size(7));
     assert!(formed.infos.contains(&id));
     operations.sent(of, Ok(()));
-    assert!(matches!(operations.poll(), Some(Step::Tell(event)) if event.infos.contains(&id)));
+    assert!(matches!(operations.poll(), Some(Step::Deliver(event)) if event.infos.contains(&id)));
     match operations.poll() {
         Some(Step::End(_, Ok(group))) => assert_eq!(group.context_id, Some(7)),
         other => panic!("{other:?}"),
@@ -313,7 +313,7 @@ fn the_leader_waits_for_a_context_id_and_sends_it_to_all_members() {
     ended(&mut operations);
     let mut event = complete(&[0, 1]);
     event.infos.push(id);
-    operations.hear(&event);
+    operations.handle_event(&event);
     match operations.poll() {
         Some(Step::End(_, Ok(group))) => assert_eq!(group.context_id, Some(7)),
         other => panic!("{other:?}"),
@@ -342,7 +342,7 @@ fn a_host_without_context_ids_fails_constructs_that_require_one() {
 fn a_decline_during_the_context_id_request_fails_the_construct() {
     let assign = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true);
     let (mut operations, op) = answered(assign);
-    operations.hear(&heard(Status::GROUP_INVITE_DECLINED, 0, vec![]));
+    operations.handle_event(&heard(Status::GROUP_INVITE_DECLINED, 0, vec![]));
     let declined = Some(Status::GROUP_INVITE_DECLINED);
     assert_eq!(ended(&mut operations), declined);
     // An id assigned after the end is ignored.
@@ -354,12 +354,12 @@ fn a_decline_during_the_context_id_request_fails_the_construct() {
 fn a_replacement_leader_requests_the_context_id_of_the_first_invitation() {
     let mut operations = Operations::new(proc(1));
     let assign = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true);
-    operations.overhear(&heard(Status::GROUP_INVITED, 0, vec![assign]));
+    operations.record_invitation(&heard(Status::GROUP_INVITED, 0, vec![assign]));
     operations.join(&name(), &proc(0), &[], None).unwrap();
     ended(&mut operations);
     let lost = Info::new(keys::EVENT_AFFECTED_PROC, proc(0));
-    operations.hear(&heard(Status::GROUP_LEADER_FAILED, 9, vec![lost]));
-    operations.hear(&selected(0, Some(1), &[1]));
+    operations.handle_event(&heard(Status::GROUP_LEADER_FAILED, 9, vec![lost]));
+    operations.handle_event(&selected(0, Some(1), &[1]));
     let mut steps = std::iter::from_fn(|| operations.poll());
     assert!(steps.any(|step| matches!(step, Step::Context(..))));
 }
@@ -371,7 +371,7 @@ fn the_library_takes_acceptances_of_its_own_invitations_and_of_no_other() {
     operations.invite(&name(), procs, &[], None).unwrap();
     assert!(sent(&mut operations).is_some());
     let accepts = |source| heard(Status::GROUP_INVITE_ACCEPTED, source, vec![]);
-    assert!(operations.hear(&accepts(1)));
+    assert!(operations.handle_event(&accepts(1)));
     assert_eq!(ended(&mut operations), None);
     let mut other = accepts(2);
     for info in &mut other.infos {
@@ -379,12 +379,12 @@ fn the_library_takes_acceptances_of_its_own_invitations_and_of_no_other() {
             info.value = Value::from("h");
         }
     }
-    assert!(!operations.hear(&other));
+    assert!(!operations.handle_event(&other));
     assert_eq!(ended(&mut operations), None);
-    assert!(operations.hear(&accepts(2)));
+    assert!(operations.handle_event(&accepts(2)));
     assert_eq!(ended(&mut operations), Some(Status::SUCCESS));
     // No operation waits for it now.
-    assert!(!operations.hear(&accepts(2)));
+    assert!(!operations.handle_event(&accepts(2)));
 }
 
 #[test]
@@ -393,22 +393,22 @@ fn the_leader_is_the_latest_unanswered_inviter() {
     let missing = operations.leader_of(&name()).unwrap_err();
     assert_eq!(missing.status(), Status::ERR_NOT_FOUND);
     for leader in [2, 3, 4, 5] {
-        operations.overhear(&heard(Status::GROUP_INVITED, leader, vec![]));
+        operations.record_invitation(&heard(Status::GROUP_INVITED, leader, vec![]));
     }
     // One leader aborted, one is lost, one was answered.
-    operations.overhear(&heard(Status::GROUP_CONSTRUCT_ABORT, 5, vec![]));
+    operations.record_invitation(&heard(Status::GROUP_CONSTRUCT_ABORT, 5, vec![]));
     let lost = Info::new(keys::EVENT_AFFECTED_PROC, proc(4));
-    operations.overhear(&heard(Status::GROUP_LEADER_FAILED, 9, vec![lost]));
+    operations.record_invitation(&heard(Status::GROUP_LEADER_FAILED, 9, vec![lost]));
     assert_eq!(operations.leader_of(&name()), Ok(proc(3)));
     operations.declined(&name(), &proc(3));
     assert_eq!(operations.leader_of(&name()), Ok(proc(2)));
     // A process added to a construct is not invited to join.
     let added = Info::new(keys::GROUP_ADD_MEMBERS, vec![proc(1)]);
-    operations.overhear(&heard(Status::GROUP_INVITED, 6, vec![added]));
+    operations.record_invitation(&heard(Status::GROUP_INVITED, 6, vec![added]));
     assert_eq!(operations.leader_of(&name()), Ok(proc(2)));
     // The number of invitations that peers can leave here is bounded.
     for leader in 10..200 {
-        operations.overhear(&heard(Status::GROUP_INVITED, leader, vec![]));
+        operations.record_invitation(&heard(Status::GROUP_INVITED, leader, vec![]));
     }
     for leader in (136..200).rev() {
         assert_eq!(operations.leader_of(&name()), Ok(proc(leader)));

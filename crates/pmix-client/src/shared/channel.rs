@@ -17,7 +17,7 @@ use super::state::{Effects, Outcome, Slot, State};
 use super::worker::STACK_BYTES;
 use super::{ClientEvent, GroupDecision, Patience, Shared, has_passed, lock};
 use crate::Error;
-use crate::core::{Core, OperationId, Unasked};
+use crate::core::{Core, OperationId, Unsolicited};
 
 /// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -449,10 +449,10 @@ impl Shared {
     fn take_for_listener(&self) -> Option<ClientEvent> {
         let mut state = lock(&self.state);
         state.num_deliveries = state.num_deliveries.saturating_sub(1);
-        Some(match state.core.poll_unasked()? {
-            Unasked::Event(event) => ClientEvent::Event(event),
-            Unasked::Output(output) => ClientEvent::Output(output),
-            Unasked::Question(question, event) => {
+        Some(match state.core.poll_unsolicited()? {
+            Unsolicited::Event(event) => ClientEvent::Event(event),
+            Unsolicited::Output(output) => ClientEvent::Output(output),
+            Unsolicited::Question(question, event) => {
                 ClientEvent::Group(event, GroupDecision::new(&self.own, question))
             }
         })

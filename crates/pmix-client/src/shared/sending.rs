@@ -124,7 +124,7 @@ impl Shared {
             is_reader || !std::mem::replace(&mut state.is_read, true)
         };
         let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-        let (wanted, left) = match reads {
+        let (flags, left) = match reads {
             true => (PollFlags::IN | PollFlags::OUT, left),
             // The thread that reads may stop without another thread to wake, so this wait has a limit.
             false => (
@@ -134,7 +134,7 @@ impl Shared {
         };
         let left = left.and_then(|left| Timespec::try_from(left).ok());
         // The next send reports an error of the connection.
-        let _ = poll(&mut [PollFd::new(socket, wanted)], left.as_ref());
+        let _ = poll(&mut [PollFd::new(socket, flags)], left.as_ref());
         if reads {
             self.read(Patience::None);
         }

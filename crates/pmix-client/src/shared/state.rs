@@ -98,7 +98,7 @@ impl State {
 
     /// Wakes the threads whose operations have completed. Returns the callbacks and wake-ups for which the lock is free.
     pub(super) fn settle(&mut self) -> Effects {
-        if !self.has_listener && self.core.num_unasked() > 0 {
+        if !self.has_listener && self.core.num_unsolicited() > 0 {
             self.resolve_without_listener();
         }
         let mut calls = Vec::new();
@@ -114,9 +114,9 @@ impl State {
                 Some(Slot::Ended(_)) | None => {}
             }
         }
-        let (num_unasked, is_lost) = (self.core.num_unasked(), self.core.lost().is_some());
+        let (num_unsolicited, is_lost) = (self.core.num_unsolicited(), self.core.lost().is_some());
         let num_deliveries = match self.has_listener {
-            true => num_unasked.saturating_sub(self.num_deliveries),
+            true => num_unsolicited.saturating_sub(self.num_deliveries),
             false => 0,
         };
         self.num_deliveries += num_deliveries;
@@ -129,7 +129,7 @@ impl State {
             calls,
             num_deliveries,
             is_lost: delivers_loss && !self.is_closing,
-            wakes_event_waiters: self.num_event_waiters > 0 && (num_unasked > 0 || is_lost),
+            wakes_event_waiters: self.num_event_waiters > 0 && (num_unsolicited > 0 || is_lost),
             alarm,
         }
     }

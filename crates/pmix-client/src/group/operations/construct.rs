@@ -15,10 +15,10 @@ use pmix_types::{Info, IntoOwned as _, Measure, Proc, Status, Text, keys};
 use super::{Of, OpId, Operations, Question, Step};
 use crate::Error;
 use crate::group::Decision;
-use crate::group::said::{about, bad, group_of, notify, value};
+use crate::group::events::{about, bad, group_of, notify, value};
 
 /// The largest size of the events of questions that wait for the acknowledgment of the server: that of unread events.
-const MAX_ASKED_BYTES: usize = 64 << 20;
+const MAX_QUESTION_BYTES: usize = 64 << 20;
 
 impl Question {
     /// Returns the question in an event about a construct, if there is one. `constructs` returns `true` if this process
@@ -28,9 +28,9 @@ impl Question {
         constructs: impl Fn(&Text<'_>) -> bool,
     ) -> Option<Self> {
         let codes = [Status::GROUP_INVITE_FAILED, Status::GROUP_LEADER_FAILED];
-        let asks =
+        let is_question =
             codes.contains(&event.status) && value(&event.infos, keys::GROUP_LEADER).is_some();
-        let name = group_of(event).filter(|name| asks && constructs(name))?;
+        let name = group_of(event).filter(|name| is_question && constructs(name))?;
         Some(Self {
             of: Of::Construct(name.clone(), event.status),
             about: about(event).clone(),
@@ -38,8 +38,8 @@ impl Question {
     }
 
     /// Returns the report for the server, if the question is about a construct.
-    pub(crate) fn said(&self, decision: Option<&Decision>) -> Option<request::Notify<'static>> {
-        let Of::Construct(name, asked) = &self.of else {
+    pub(crate) fn report(&self, decision: Option<&Decision>) -> Option<request::Notify<'static>> {
+        let Of::Construct(name, status_of_question) = &self.of else {
             return None;
         };
         let mut more = vec![Info::new(keys::EVENT_AFFECTED_PROC, self.about.clone())];
@@ -47,17 +47,17 @@ impl Question {
             Some(Decision::Abort) => Status::GROUP_CONSTRUCT_ABORT,
             Some(Decision::GoOnWithout) => {
                 more.push(Info::new(keys::GROUP_OPTIONAL, true));
-                *asked
+                *status_of_question
             }
             Some(Decision::Invite(procs)) => {
                 more.push(Info::new(keys::GROUP_ADD_MEMBERS, procs.clone()));
-                *asked
+                *status_of_question
             }
             Some(Decision::Lead) => {
                 more.push(Info::new(keys::GROUP_LEADER, true));
-                *asked
+                *status_of_question
             }
-            None => *asked,
+            None => *status_of_question,
         };
         Some(notify(status, name, vec![self.about.clone()], more))
     }
@@ -65,16 +65,23 @@ impl Question {
 
 impl Operations {
     /// Queues a question to the program. Without room for the event, the directives of the invitation apply.
-    pub(super) fn ask(&mut self, op: OpId, about: Proc<'static>, event: &Event<'static>) {
+    pub(super) fn queue_question(
+        &mut self,
+        op: OpId,
+        about: Proc<'static>,
+        event: &Event<'static>,
+    ) {
         let of = Of::Operation(op);
         let question = Question { of, about };
-        let bytes = self.asked_bytes.saturating_add(event.measure(Measure::All));
+        let bytes = self
+            .question_bytes
+            .saturating_add(event.measure(Measure::All));
         // The questions wait here until the server has acknowledged the registration for events, which it may not do.
-        let kept = (bytes <= MAX_ASKED_BYTES).then(|| event.try_clone().ok());
+        let kept = (bytes <= MAX_QUESTION_BYTES).then(|| event.try_clone().ok());
         match kept.flatten() {
             Some(event) => {
-                self.asked_bytes = bytes;
-                self.steps.push_back(Step::Ask(question, event));
+                self.question_bytes = bytes;
+                self.steps.push_back(Step::Question(question, event));
             }
             None => self.decide(&question, None),
         }
@@ -86,9 +93,12 @@ impl Operations {
 /// # Errors
 ///
 /// Returns `PMIX_ERR_BAD_PARAM` if it does not, or if it adds no process or one with an invalid rank.
-pub(super) fn check_construct(asked: Status, decision: &Decision) -> Result<(), Error> {
+pub(super) fn check_construct(
+    status_of_question: Status,
+    decision: &Decision,
+) -> Result<(), Error> {
     let is_process = |proc: &Proc<'_>| proc.rank.is_valid();
-    match (asked, decision) {
+    match (status_of_question, decision) {
         (Status::GROUP_INVITE_FAILED, Decision::Lead) => {
             Err(bad("this process is already the leader"))
         }

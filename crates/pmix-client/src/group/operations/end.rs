@@ -9,7 +9,7 @@ use pmix_types::{Proc, Status, Text};
 use super::{Kind, MAX_GIVEN_UP, OpId, Operation, Operations, Step};
 use crate::Error;
 use crate::group::Group;
-use crate::group::said::notify;
+use crate::group::events::notify;
 
 impl Operations {
     /// Aborts the operations whose time limit has passed.

@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The state of an invitation at its leader: the invited processes, their answers, and the members left out.
+//!
+//! Hosts assign a context id (`PMIX_GROUP_ASSIGN_CONTEXT_ID`) only in a construct. So the leader constructs a temporary
+//! group of the same name with itself as the only member, and destructs it before it announces the group:
+//!
+//! ```text
+//! all have accepted ── construct of the leader alone ── its context id ── destruct ── CONSTRUCT_COMPLETE, with the id
+//! ```
 
 use std::collections::{HashMap, HashSet};
 
 use pmix_proto::{Event, request};
 use pmix_types::{Info, Proc, Status, Text, Value, keys, memory};
 
+use super::{Kind, OpId, Operations};
 use crate::Error;
 use crate::group::Decision;
-use crate::group::said::{about, bad, membership, notify, says};
+use crate::group::events::{about, bad, membership, notify};
+use crate::obeyed::is_true;
 
 /// The memory of an invited process in bytes: two lists, and two sets of which a quarter is free.
 const BYTES_OF_EACH: usize = 6 * size_of::<Proc<'_>>();
@@ -29,10 +38,10 @@ impl Directives {
     pub(super) fn new(infos: &[Info<'_>]) -> Self {
         let is_required =
             |info: &Info<'_>| info.key.is(keys::GROUP_ASSIGN_CONTEXT_ID) && info.is_required();
-        let wants_context_id = says(infos, keys::GROUP_ASSIGN_CONTEXT_ID);
+        let wants_context_id = is_true(infos, keys::GROUP_ASSIGN_CONTEXT_ID);
         Self {
-            is_optional: says(infos, keys::GROUP_OPTIONAL),
-            notifies: says(infos, keys::GROUP_NOTIFY_TERMINATION),
+            is_optional: is_true(infos, keys::GROUP_OPTIONAL),
+            notifies: is_true(infos, keys::GROUP_NOTIFY_TERMINATION),
             wants_context_id,
             needs_context_id: wants_context_id && infos.iter().any(is_required),
         }
@@ -42,8 +51,8 @@ impl Directives {
 /// The state of the context id of a group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Context {
-    Wanted,
-    Asked,
+    Unset,
+    Requested,
     /// The assigned id, or `None` if the host assigns none or none was requested.
     Known(Option<u64>),
 }
@@ -99,7 +108,7 @@ impl Invite {
             without: HashSet::new(),
             directives,
             context: match directives.wants_context_id {
-                true => Context::Wanted,
+                true => Context::Unset,
                 false => Context::Known(None),
             },
             is_complete: false,
@@ -122,7 +131,7 @@ impl Invite {
     }
 
     /// Returns the additional infos of the invitation.
-    pub(super) fn said(&self) -> Vec<Info<'static>> {
+    pub(super) fn further_infos(&self) -> Vec<Info<'static>> {
         let wants = self.directives.wants_context_id;
         let wants = wants.then(|| Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true));
         wants.into_iter().collect()
@@ -134,10 +143,10 @@ impl Invite {
     }
 
     /// Returns `true` if the context id must be requested now, and records the request.
-    pub(super) fn asks_for_context_id(&mut self) -> bool {
-        let is_wanted = self.context == Context::Wanted;
+    pub(super) fn begin_context_id_request(&mut self) -> bool {
+        let is_wanted = self.context == Context::Unset;
         if is_wanted {
-            self.context = Context::Asked;
+            self.context = Context::Requested;
         }
         is_wanted
     }
@@ -154,7 +163,7 @@ impl Invite {
     pub(super) const fn context_id(&self) -> Option<u64> {
         match self.context {
             Context::Known(id) => id,
-            Context::Wanted | Context::Asked => None,
+            Context::Unset | Context::Requested => None,
         }
     }
 
@@ -275,12 +284,36 @@ impl Invite {
         members: &[Proc<'static>],
     ) -> Event<'static> {
         let status = Status::GROUP_CONSTRUCT_COMPLETE;
-        let said = notify(status, name, members.to_vec(), self.about(members));
+        let complete = notify(status, name, members.to_vec(), self.about(members));
         Event {
             status,
             source: own.clone(),
-            infos: said.infos,
-            range: Some(said.range),
+            infos: complete.infos,
+            range: Some(complete.range),
+        }
+    }
+}
+
+impl Operations {
+    /// Sets the context id of an invitation; `None` if the host assigns none.
+    pub(crate) fn assigned(&mut self, op: OpId, assigned: Result<Option<u64>, Error>) {
+        let Some(open) = self.open.get_mut(&op) else {
+            return;
+        };
+        let (name, Kind::Invite(invite)) = (&open.name, &mut open.kind) else {
+            return;
+        };
+        match assigned {
+            Ok(None) if invite.needs_context_id() => {
+                let message =
+                    format!("the host did not assign a context ID, which {name} requires");
+                self.abort(op, Error::new(Status::ERR_NOT_SUPPORTED, message));
+            }
+            Ok(id) => {
+                invite.assign(id);
+                self.complete_if_answered(op);
+            }
+            Err(error) => self.abort(op, error),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::invite::Invite;
 use super::{Kind, OpId, Operation, Operations, Step};
 use crate::Error;
 use crate::group::Decision;
-use crate::group::said::{about, members, notify, value};
+use crate::group::events::{about, members, notify, value};
 
 impl Operations {
     /// Reports the program's decision to the server of the lost leader.
@@ -35,8 +35,8 @@ impl Operations {
             }
             _ => Status::GROUP_LEADER_FAILED,
         };
-        let said = notify(status, name, vec![old.clone()], more);
-        self.steps.push_back(Step::Notify(None, said));
+        let report = notify(status, name, vec![old.clone()], more);
+        self.steps.push_back(Step::Notify(None, report));
         if status == Status::GROUP_CONSTRUCT_ABORT {
             self.leaderless(op, status);
         }
@@ -61,7 +61,7 @@ impl Operations {
         match Invite::in_place(own, listed, *directives) {
             Ok((invite, to)) => {
                 let old = Info::new(keys::EVENT_AFFECTED_PROC, about(event).clone());
-                let more = [vec![old], invite.said()].concat();
+                let more = [vec![old], invite.further_infos()].concat();
                 let invited = notify(Status::GROUP_INVITED, &operation.name, to, more);
                 let is_answered = invite.is_answered();
                 operation.kind = Kind::Invite(invite);
@@ -108,13 +108,13 @@ impl Operations {
             return;
         };
         let (name, leader) = (operation.name.clone(), operation.leader());
-        if let Some(who) = leader {
+        if let Some(proc) = leader {
             let message = format!(
                 "{} rank {}, the leader of {name}, was lost",
-                who.nspace, who.rank
+                proc.nspace, proc.rank
             );
             // The last message of the leader may still arrive from another node and form the group.
-            self.remember((name, who));
+            self.remember((name, proc));
             self.end(op, Err(Error::new(status, message)));
         }
     }

@@ -38,7 +38,7 @@ impl From<Output<'_>> for Forwarded {
 
 /// An item of the queue.
 #[derive(Debug)]
-pub(crate) enum Unasked {
+pub(crate) enum Unsolicited {
     Event(Event<'static>),
     Output(Forwarded),
     Question(Question, Event<'static>),
@@ -47,13 +47,13 @@ pub(crate) enum Unasked {
 /// A bounded queue of unsolicited input, so that a server cannot exhaust memory. Items can be taken by kind or in the
 /// order of arrival.
 #[derive(Debug, Default)]
-pub(super) struct UnaskedQueue {
+pub(super) struct UnsolicitedQueue {
     events: VecDeque<Kept<Event<'static>>>,
     outputs: VecDeque<Kept<Forwarded>>,
     questions: VecDeque<Kept<(Question, Event<'static>)>>,
     /// The size of queued events, output and questions.
     bytes: usize,
-    num_come: u64,
+    num_queued: u64,
     num_lost: u64,
 }
 
@@ -65,7 +65,7 @@ struct Kept<T> {
     bytes: usize,
 }
 
-impl UnaskedQueue {
+impl UnsolicitedQueue {
     /// The largest number of queued events, and of queued questions.
     pub(super) const MAX_EVENTS: usize = 4096;
     /// The largest size of queued events and output when output is added.
@@ -126,8 +126,8 @@ impl UnaskedQueue {
 
     fn kept<T>(&mut self, what: T, bytes: usize) -> Kept<T> {
         self.bytes = self.bytes.saturating_add(bytes);
-        self.num_come += 1;
-        let place = self.num_come;
+        self.num_queued += 1;
+        let place = self.num_queued;
         Kept { what, place, bytes }
     }
 
@@ -158,18 +158,18 @@ impl UnaskedQueue {
     }
 
     /// Removes and returns the item that arrived first.
-    pub(super) fn poll(&mut self) -> Option<Unasked> {
+    pub(super) fn poll(&mut self) -> Option<Unsolicited> {
         let event = first(&self.events);
         let output = first(&self.outputs);
         let question = first(&self.questions);
         let next = event.min(output).min(question);
         if next == event {
-            self.poll_event().map(Unasked::Event)
+            self.poll_event().map(Unsolicited::Event)
         } else if next == output {
-            self.poll_output().map(Unasked::Output)
+            self.poll_output().map(Unsolicited::Output)
         } else {
             let (question, event) = self.poll_question()?;
-            Some(Unasked::Question(question, event))
+            Some(Unsolicited::Question(question, event))
         }
     }
 
@@ -229,7 +229,7 @@ mod tests {
         };
         let question = Question::of_construct(&event(0), |name: &Text<'_>| *name == "g");
         let question = question.unwrap();
-        let mut queue = UnaskedQueue::default();
+        let mut queue = UnsolicitedQueue::default();
         let large = event(1 << 20);
         let mut count = 0;
         while queue.has_room_for_question(&large) {

@@ -6,25 +6,26 @@ use std::collections::VecDeque;
 use pmix_proto::Event;
 use pmix_types::{Proc, Status, Text, keys};
 
-use crate::group::said::{about, check_name, group_of, says, value};
+use crate::group::events::{about, check_name, group_of, value};
+use crate::obeyed::is_true;
 
 /// The largest number of invitations kept; the oldest are dropped.
-const MAX_HEARD: usize = 64;
+const MAX_RECEIVED: usize = 64;
 
 /// The unanswered invitations, the newest first.
 #[derive(Debug, Default)]
-pub(super) struct Heard(VecDeque<Invited>);
+pub(super) struct ReceivedInvitations(VecDeque<ReceivedInvitation>);
 
 #[derive(Debug)]
-struct Invited {
+struct ReceivedInvitation {
     name: Text<'static>,
     leader: Proc<'static>,
     wants_context_id: bool,
 }
 
-impl Heard {
+impl ReceivedInvitations {
     /// Adds or removes an invitation according to an event.
-    pub(super) fn hear(&mut self, event: &Event<'static>) {
+    pub(super) fn update(&mut self, event: &Event<'static>) {
         let Some(name) = group_of(event).filter(|name| check_name(name).is_ok()) else {
             return;
         };
@@ -33,11 +34,11 @@ impl Heard {
             // `PMIx_Group_construct`.
             Status::GROUP_INVITED if value(&event.infos, keys::GROUP_ADD_MEMBERS).is_none() => {
                 self.remove(name, &event.source);
-                self.0.truncate(MAX_HEARD - 1);
-                self.0.push_front(Invited {
+                self.0.truncate(MAX_RECEIVED - 1);
+                self.0.push_front(ReceivedInvitation {
                     name: name.clone(),
                     leader: event.source.clone(),
-                    wants_context_id: says(&event.infos, keys::GROUP_ASSIGN_CONTEXT_ID),
+                    wants_context_id: is_true(&event.infos, keys::GROUP_ASSIGN_CONTEXT_ID),
                 });
             }
             Status::GROUP_CONSTRUCT_COMPLETE | Status::GROUP_CONSTRUCT_ABORT => {
@@ -56,7 +57,8 @@ impl Heard {
 
     /// Removes an invitation that was answered. Returns `true` if its group gets a context id.
     pub(super) fn answered(&mut self, name: &Text<'_>, leader: &Proc<'_>) -> bool {
-        let is_it = |invited: &Invited| invited.name == *name && invited.leader == *leader;
+        let is_it =
+            |invited: &ReceivedInvitation| invited.name == *name && invited.leader == *leader;
         let place = self.0.iter().position(is_it);
         let invited = place.and_then(|place| self.0.remove(place));
         invited.is_some_and(|invited| invited.wants_context_id)

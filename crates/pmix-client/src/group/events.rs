@@ -106,12 +106,6 @@ pub(super) fn value<'i, 'a>(infos: &'i [Info<'a>], key: &str) -> Option<&'i Valu
     found.map(|info| &info.value)
 }
 
-/// Returns `true` if an info is present and true.
-pub(super) fn says(infos: &[Info<'_>], key: &str) -> bool {
-    let found = infos.iter().find(|info| info.key.is(key));
-    found.is_some_and(|info| info.truth().is_true())
-}
-
 /// Returns the error of an operation that the program aborted.
 pub(crate) fn ended_here(name: &Text<'_>) -> Error {
     let message = format!("this process aborted the construction of {name}");
