@@ -164,7 +164,7 @@ exported! {
         };
         let info = Info::new(key, value);
         match own_server() {
-            Some(server) => server.put(scope, info).map_err(|error| error.status()),
+            Some(server) => server.put(scope, info.key, info.value).map_err(|error| error.status()),
             None => { client()?.put(scope, info.key, info.value) }.map_err(|error| fault(&error)),
         }
     }
@@ -172,7 +172,7 @@ exported! {
     fn PMIx_Store_internal(proc: Maybe<args::Proc>, key: args::Key, val: args::Value<Mut>) -> pmix_status_t {
         let info = Info::new(key, val);
         if let Some(server) = own_server() {
-            server.store(proc.unwrap_or_else(|| server.proc().clone()), info);
+            server.store(proc.as_ref().unwrap_or_else(|| server.proc()), info.key, info.value);
             return Ok(());
         }
         let client = client()?;

@@ -45,7 +45,7 @@ pub(crate) fn known_to_server(
         }
         (server.clone(), state.connection().is_some())
     };
-    match server.find(of, key, &qualifiers(infos)) {
+    match server.get(of, key.clone(), &qualifiers(infos)) {
         Ok(found) => Some(Ok(found)),
         // A tool knows only the jobs that it registered; for others it asks the server that it is connected to.
         Err(_) if is_asking => None,
@@ -66,7 +66,7 @@ fn find_all(
         Some(client) => client.get_all(of, infos).map_err(|error| fault(&error)),
         None => {
             let server = own_server().ok_or(Status::ERR_BAD_PARAM)?;
-            let all = server.find_all(of, &qualifiers(infos));
+            let all = server.get_all(of, &qualifiers(infos));
             all.map_err(|error| error.status())
         }
     };

@@ -105,9 +105,9 @@ requests! {
         job_control |status, infos: Vec<Info<'static>>| -> Answers { (status, infos) }
     Monitor |call, client| client.monitor(call.monitor, call.error, call.directives),
         monitor |status, infos: Vec<Info<'static>>| -> Answers { (status, infos) }
-    GetCredential |call, client| client.credential(call.directives),
+    GetCredential |call, client| client.get_credential(call.directives),
         get_credential |_, made: Credential| -> crate::replies::Credential { (made.credential, made.infos) }
-    ValidateCredential |call, client| client.validate(call.credential, call.directives),
+    ValidateCredential |call, client| client.validate_credential(call.credential, call.directives),
         validate_credential |status, infos: Vec<Info<'static>>| -> Answers { (status, infos) }
     Abort |call, client| driver::call(client, abort(call)), abort |_, reply: ()| -> () { reply }
     SessionControl |call, client| client.session_control(call.session, call.directives),

@@ -152,7 +152,7 @@ fn add_server(made: Attachment, is_primary: bool) -> Result<()> {
     });
     if let Some(unused) = made {
         // A connection that the tool did not take is closed at once.
-        let _ = unused.leave();
+        let _ = unused.finalize();
     }
     taken
 }
@@ -223,7 +223,7 @@ fn init_first(infos: Vec<Info<'static>>, attributes: &ToolAttributes) -> Result<
     if let Some(made) = made
         && let Err(unused) = tool.add(made)
     {
-        let _ = unused.leave();
+        let _ = unused.finalize();
     }
     let unused = {
         let mut state = state();
@@ -342,7 +342,7 @@ fn attach(infos: &[Info<'_>], replaces: bool) -> Result<(Proc<'static>, Proc<'st
 
 fn disconnect(server: &Proc<'_>) -> Result<()> {
     let left = change(|own| own.tool.remove(server).map_err(|error| error.status()))?;
-    left.leave().map_err(|error| refused(&error))
+    left.finalize().map_err(|error| refused(&error))
 }
 
 /// Makes a connected server, or a launcher that has connected to the tool, the primary server.

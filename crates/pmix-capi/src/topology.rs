@@ -165,7 +165,7 @@ fn ask_server<'a>(
     infos: Vec<Info<'a>>,
 ) -> Call<'a, Distances> {
     // Without a topology in the request, the server uses its own.
-    client.device_distances(pmix_types::Topology::default(), cpuset, infos)
+    client.compute_distances(pmix_types::Topology::default(), cpuset, infos)
 }
 
 /// Parses a string as a set of CPUs.

@@ -231,9 +231,9 @@ impl Driver {
 
     /// Returns the time of the next turn without an event.
     fn own_deadline(&self, now: Instant) -> Option<Instant> {
-        let is_told = self.written.is_empty() && self.broken.is_empty();
+        let is_reported = self.written.is_empty() && self.broken.is_empty();
         let is_written = self.writable.is_empty();
-        let is_left = self.is_behind || !is_told || !is_written || !self.readable.is_empty();
+        let is_left = self.is_behind || !is_reported || !is_written || !self.readable.is_empty();
         let unread = is_left.then_some(now);
         earliest(
             earliest(unread, self.acceptor.due(now)),
@@ -255,7 +255,7 @@ impl Driver {
     fn give_up(&mut self, engine: &mut Engine, now: Instant) {
         let handle = Arc::clone(&self.handle);
         // The engine is locked, so no input arrives between its check and the removal of the socket.
-        let found = handle.take_wanted(|proc| engine.give_up(proc, now));
+        let found = handle.take_requested(|proc| engine.give_up(proc, now));
         for ((peer, form), take) in found {
             let token = self.connections.token(peer);
             let Some(connection) = token.and_then(|token| self.connections.remove(token)) else {

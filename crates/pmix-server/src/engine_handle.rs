@@ -33,15 +33,15 @@ pub(crate) struct EngineHandle {
     /// thread.
     waits: AtomicBool,
     /// The connections to hand to the host once their processes wait for no reply, and their number.
-    wanted: Mutex<Vec<Wanted>>,
-    num_wanted: AtomicUsize,
+    requested: Mutex<Vec<RequestedConnection>>,
+    num_requested: AtomicUsize,
     /// `true` if a connection was requested since the progress thread last began to wait; the client may
     /// already be connected.
-    has_new_wanted: AtomicBool,
+    has_new_request: AtomicBool,
 }
 
 /// A connection to hand to the host, with the callback that takes it.
-pub(crate) struct Wanted {
+pub(crate) struct RequestedConnection {
     pub(crate) proc: Proc<'static>,
     pub(crate) take: Taker,
 }
@@ -127,55 +127,64 @@ impl EngineHandle {
             waker,
             // The progress thread does not run yet; a notification before its first turn must not be lost.
             waits: AtomicBool::new(true),
-            wanted: Mutex::default(),
-            num_wanted: AtomicUsize::new(0),
-            has_new_wanted: AtomicBool::new(false),
+            requested: Mutex::default(),
+            num_requested: AtomicUsize::new(0),
+            has_new_request: AtomicBool::new(false),
         }
     }
 
     /// Requests that a connection is handed to the host when its process has its job info and waits for no reply.
-    pub(crate) fn want(&self, wanted: Wanted) {
-        let mut all = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push(wanted);
-        self.num_wanted.store(all.len(), Ordering::SeqCst);
+    pub(crate) fn request_connection(&self, requested: RequestedConnection) {
+        let mut all = self
+            .requested
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        all.push(requested);
+        self.num_requested.store(all.len(), Ordering::SeqCst);
         drop(all);
         // The entry is there before the flag, so a thread that sees the flag finds the entry.
-        self.has_new_wanted.store(true, Ordering::SeqCst);
+        self.has_new_request.store(true, Ordering::SeqCst);
         self.wake();
     }
 
     /// Removes and returns the requested connections for which `find` returns a value, with their callbacks.
-    pub(crate) fn take_wanted<T>(
+    pub(crate) fn take_requested<T>(
         &self,
         mut find: impl FnMut(&Proc<'static>) -> Option<T>,
     ) -> Vec<(T, Taker)> {
         // Without a request, the usual case, no lock is taken.
-        if self.num_wanted.load(Ordering::SeqCst) == 0 {
+        if self.num_requested.load(Ordering::SeqCst) == 0 {
             return Vec::new();
         }
-        let mut all = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self
+            .requested
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut taken = Vec::new();
-        for wanted in std::mem::take(&mut *all) {
-            match find(&wanted.proc) {
-                Some(found) => taken.push((found, wanted.take)),
-                None => all.push(wanted),
+        for requested in std::mem::take(&mut *all) {
+            match find(&requested.proc) {
+                Some(found) => taken.push((found, requested.take)),
+                None => all.push(requested),
             }
         }
-        self.num_wanted.store(all.len(), Ordering::SeqCst);
+        self.num_requested.store(all.len(), Ordering::SeqCst);
         taken
     }
 
     /// Drops the requested connections of jobs that were deregistered.
-    pub(crate) fn forget_wanted(&self, is_gone: impl Fn(&Proc<'static>) -> bool) {
-        let mut all = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn drop_requested(&self, is_gone: impl Fn(&Proc<'static>) -> bool) {
+        let mut all = self
+            .requested
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let (gone, left) = std::mem::take(&mut *all)
             .into_iter()
-            .partition(|wanted| is_gone(&wanted.proc));
+            .partition(|requested| is_gone(&requested.proc));
         *all = left;
-        self.num_wanted.store(all.len(), Ordering::SeqCst);
+        self.num_requested.store(all.len(), Ordering::SeqCst);
         drop(all);
         // The callbacks are code of the host, which may call the server, so they are dropped outside the lock.
-        drop::<Vec<Wanted>>(gone);
+        drop::<Vec<RequestedConnection>>(gone);
     }
 
     /// Starts the service.
@@ -204,7 +213,7 @@ impl EngineHandle {
         }
         // Pending callbacks run code of the host when dropped, so they are dropped outside the lock.
         drop(left);
-        self.forget_wanted(|_| true);
+        self.drop_requested(|_| true);
         self.wake();
         Ok(())
     }
@@ -310,7 +319,7 @@ impl EngineHandle {
         // The flag is set before the work is checked. A caller that adds work after the check sees the flag and wakes
         // the thread.
         self.waits.store(true, Ordering::SeqCst);
-        let has_new_wanted = self.has_new_wanted.swap(false, Ordering::SeqCst);
+        let has_new_request = self.has_new_request.swap(false, Ordering::SeqCst);
         let mut core = self.lock();
         core.settle();
         let State::Running(engine) = &core.state else {
@@ -320,7 +329,7 @@ impl EngineHandle {
             };
         };
         core.wakes_at = engine.poll_timeout();
-        if core.work.is_empty() && !has_new_wanted {
+        if core.work.is_empty() && !has_new_request {
             Wait::Until(core.wakes_at)
         } else {
             Wait::Not

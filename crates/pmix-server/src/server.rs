@@ -23,7 +23,7 @@ use preg_core::Preg;
 
 use crate::Error;
 use crate::driver::Driver;
-use crate::engine_handle::{EngineHandle, NewConnection, Wait, Wanted};
+use crate::engine_handle::{EngineHandle, NewConnection, RequestedConnection, Wait};
 use crate::fork::Fork;
 use crate::net::owner::{Ends, Owner, Owners};
 
@@ -411,7 +411,7 @@ impl Server {
         proc: &Proc<'_>,
         take: impl FnOnce(TcpStream, PeerForm) + Send + 'static,
     ) {
-        self.0.handle.want(Wanted {
+        self.0.handle.request_connection(RequestedConnection {
             proc: proc.clone().into_owned(),
             take: Box::new(take),
         });

@@ -186,26 +186,26 @@ impl Attachment {
     /// # Errors
     ///
     /// Returns the status of the server.
-    pub fn leave(self) -> Result<(), Error> {
-        self.leave_by(Client::finalize)
+    pub fn finalize(self) -> Result<(), Error> {
+        self.finalize_by(Client::finalize)
     }
 
-    /// Disconnects like [`leave`](Self::leave), even if the server does not reply in time.
+    /// Disconnects like [`finalize`](Self::finalize), even if the server does not reply in time.
     ///
     /// # Errors
     ///
     /// Returns the status of the server, or `PMIX_ERR_TIMEOUT`.
-    pub fn leave_within(self, limit: Duration) -> Result<(), Error> {
-        self.leave_by(|client| client.finalize_within(limit))
+    pub fn finalize_within(self, limit: Duration) -> Result<(), Error> {
+        self.finalize_by(|client| client.finalize_within(limit))
     }
 
-    fn leave_by(
+    fn finalize_by(
         self,
-        leave: impl FnOnce(&Client) -> Result<(), pmix_client::Error>,
+        finalize: impl FnOnce(&Client) -> Result<(), pmix_client::Error>,
     ) -> Result<(), Error> {
         self.is_left.store(true, Ordering::Release);
         let was_connected = self.is_connected();
-        let left = leave(&self.client);
+        let left = finalize(&self.client);
         match was_connected {
             true => Ok(left?),
             false => Ok(()),

@@ -201,7 +201,7 @@ impl Launchers {
                 continue;
             };
             // A launcher that does not reply is terminated below.
-            if let Err(error) = server.leave_within(until(end)) {
+            if let Err(error) = server.finalize_within(until(end)) {
                 tracing::warn!("cannot disconnect from a launcher: {error}");
             }
         }

@@ -139,7 +139,7 @@ impl Tool {
             Ok(()) => Ok(server),
             Err(again) => {
                 // Another name of a server that the tool is attached to. The first connection stays.
-                let _ = again.leave();
+                let _ = again.finalize();
                 exists(&server)
             }
         }
@@ -301,8 +301,8 @@ impl Tool {
 /// Disconnects from a server, within the time limit of the tool.
 fn leave(attachment: Attachment, limit: Option<Duration>) -> Result<(), Error> {
     match limit {
-        Some(limit) => attachment.leave_within(limit),
-        None => attachment.leave(),
+        Some(limit) => attachment.finalize_within(limit),
+        None => attachment.finalize(),
     }
 }
 

@@ -235,8 +235,8 @@ fn a_tool_pushes_input_gets_a_credential_and_receives_alerts() {
     let refused = push(1, "nobody").unwrap_err();
     assert_eq!(refused.status(), Status::ERR_NOT_FOUND);
 
-    let (credential, _) = tool.credential(Vec::new()).wait().unwrap();
-    let asked = tool.validate(credential, Vec::new()).wait();
+    let (credential, _) = tool.get_credential(Vec::new()).wait().unwrap();
+    let asked = tool.validate_credential(credential, Vec::new()).wait();
     let (status, about) = asked.unwrap();
     assert_eq!(status, Status::SUCCESS);
     let user = about.iter().find(|info| info.key.is(keys::USERID));

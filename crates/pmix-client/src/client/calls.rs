@@ -285,7 +285,7 @@ impl Client {
     }
 
     /// Gets a credential of this process from the host (`PMIx_Get_credential`), with infos about it.
-    pub fn credential<'a>(
+    pub fn get_credential<'a>(
         &'a self,
         infos: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a, (Vec<u8>, Vec<Info<'static>>)> {
@@ -295,7 +295,7 @@ impl Client {
     }
 
     /// Validates a credential (`PMIx_Validate_credential`).
-    pub fn validate<'a>(
+    pub fn validate_credential<'a>(
         &'a self,
         credential: impl Into<Vec<u8>>,
         infos: impl Into<Vec<Info<'a>>>,
@@ -407,7 +407,7 @@ impl Client {
     /// `cpuset` lists the processors, for example `0,2-3`. `infos` select devices by `PMIX_DEVICE_TYPE` and
     /// `PMIX_DEVICE_ID`. `topology` is the topology as this process knows it. Servers of OpenPMIx compute the distances
     /// from it; a server of this project uses its own.
-    pub fn device_distances<'a>(
+    pub fn compute_distances<'a>(
         &'a self,
         topology: Topology<'a>,
         cpuset: Cpuset<'a>,

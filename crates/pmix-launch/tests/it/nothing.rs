@@ -197,7 +197,7 @@ fn requests(client: &Client) -> Vec<(&'static str, Brought)> {
         ),
         (
             "an empty credential",
-            infos(client.validate(vec![], vec![]).wait()),
+            infos(client.validate_credential(vec![], vec![]).wait()),
         ),
         (
             "the nodes of an absent job",

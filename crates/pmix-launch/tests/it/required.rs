@@ -133,8 +133,11 @@ fn call(client: &Client, function: &str, info: Info<'static>) -> Result<(), Erro
                 taken => taken,
             }
         }
-        "PMIx_Get_credential" => client.credential(infos).wait().map(drop),
-        "PMIx_Validate_credential" => client.validate(vec![1], infos).wait().and_then(said),
+        "PMIx_Get_credential" => client.get_credential(infos).wait().map(drop),
+        "PMIx_Validate_credential" => client
+            .validate_credential(vec![1], infos)
+            .wait()
+            .and_then(said),
         "PMIx_Spawn" => {
             let app = App {
                 cmd: Some("/bin/true".into()),

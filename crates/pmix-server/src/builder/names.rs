@@ -18,7 +18,7 @@ use crate::rendezvous::{Locations, Rendezvous};
 
 /// The node of a server, and its directories.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ServerNode {
     /// The name of the node, as in the files that tools look for.
     pub(super) hostname: String,
     /// The name with its domain, if the system has one.
@@ -27,7 +27,7 @@ pub(super) struct Place {
     pub(super) system_dir: PathBuf,
 }
 
-impl Place {
+impl ServerNode {
     /// Returns the names from the settings, otherwise from the environment, otherwise from the system.
     ///
     /// # Errors

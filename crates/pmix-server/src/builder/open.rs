@@ -13,7 +13,7 @@ use pmix_types::{Status, Text};
 
 use super::Builder;
 use super::limits::{limit_replies, shared_bytes};
-use super::names::{Place, named_file, own_nspace, publish, uri, user};
+use super::names::{ServerNode, named_file, own_nspace, publish, uri, user};
 use crate::driver::{Driver, Parts};
 use crate::fork::{Fork, LocalSupport};
 use crate::host::{Devices, OwnUpcalls};
@@ -43,21 +43,27 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
     };
     let started = SystemTime::now();
     complete_config(&mut settings, &params, started)?;
-    let place = Place::new(&mut settings, &environment)?;
+    let node = ServerNode::new(&mut settings, &environment)?;
     // The files contain the address, so the socket is opened before they are written.
     let (listener, address) = settings.listening.open()?;
     let server = settings.config.server.clone();
     let uri = uri(&server, address);
     let named = named_file(&settings, &environment);
-    let rendezvous = publish(&settings, &places(&settings, &place), named, &uri, started)?;
+    let rendezvous = publish(
+        &settings,
+        &locations(&settings, &node),
+        named,
+        &uri,
+        started,
+    )?;
     let files = rendezvous.paths();
-    let mut fork = fork(uri, &psec, &place, environment);
+    let mut fork = fork(uri, &psec, &node, environment);
     fork.open_mpi_4 = settings.open_mpi_4;
     fork.shared = shared_tables(&settings, &params)?;
-    let store = Arc::new(Store::new(preg.clone(), place.node()));
+    let store = Arc::new(Store::new(preg.clone(), node.node()));
     let own = OwnUpcalls {
         is_gateway: settings.gateway,
-        devices: Devices::new(place.hostname.clone(), topology),
+        devices: Devices::new(node.hostname.clone(), topology),
     };
     let driver = Driver::new(Parts {
         engine: Engine::new(settings.config, store, psec),
@@ -127,7 +133,7 @@ fn shared_topology(
     if !wanted {
         return None;
     }
-    let told = || {
+    let from_environment = || {
         let file = environment.first_of(&["HWLOC_XMLFILE"])?;
         let read = Topology::of_xml_file(Path::new(file));
         read.inspect_err(|error| {
@@ -139,7 +145,7 @@ fn shared_topology(
     let topology = match given {
         Some(topology) => topology,
         None => {
-            read = told().unwrap_or_else(Topology::of_system);
+            read = from_environment().unwrap_or_else(Topology::of_system);
             &read
         }
     };
@@ -161,7 +167,7 @@ fn limit_handshakes(config: &mut Config) {
 }
 
 /// Returns the directories and permissions of the rendezvous files.
-fn places<'p>(settings: &Builder, place: &'p Place) -> Locations<'p> {
+fn locations<'p>(settings: &Builder, node: &'p ServerNode) -> Locations<'p> {
     // A tool of another user can connect only if it can read the file with the address.
     let readable = if settings.config.foreign_tools {
         0o044
@@ -170,9 +176,9 @@ fn places<'p>(settings: &Builder, place: &'p Place) -> Locations<'p> {
     };
     let nspace = settings.config.server.nspace.as_text();
     Locations {
-        server_dir: &place.server_dir,
-        system_dir: &place.system_dir,
-        host: &place.hostname,
+        server_dir: &node.server_dir,
+        system_dir: &node.system_dir,
+        host: &node.hostname,
         nspace: nspace.to_str_lossy().into_owned(),
         mode: settings.socket_mode | readable,
     }
@@ -185,14 +191,14 @@ fn shared_tables(settings: &Builder, params: &Params) -> Result<Arc<SharedTables
 }
 
 /// Returns the environment variables that are common to all clients.
-fn fork(uri: String, psec: &[Box<dyn Psec>], place: &Place, environment: Environment) -> Fork {
+fn fork(uri: String, psec: &[Box<dyn Psec>], node: &ServerNode, environment: Environment) -> Fork {
     let modules: Vec<_> = psec.iter().map(|module| module.name()).collect();
     Fork {
         uri,
         security_mode: modules.join(","),
-        hostname: place.hostname.clone(),
-        server_dir: place.server_dir.clone(),
-        system_dir: place.system_dir.clone(),
+        hostname: node.hostname.clone(),
+        server_dir: node.server_dir.clone(),
+        system_dir: node.system_dir.clone(),
         environment,
         open_mpi_4: false,
         local_support: LocalSupport::default(),

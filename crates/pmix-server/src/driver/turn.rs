@@ -48,10 +48,10 @@ impl Driver {
     pub(super) fn serve(&mut self, now: Instant) {
         let handle = Arc::clone(&self.handle);
         let mut work = std::mem::take(&mut self.work);
-        // The kernel is asked for the users of new connections before the engine is locked.
+        // The lookup of the users of new connections may be slow, so it precedes the lock of the engine.
         let arrivals = self.acceptor.accept(now, self.connections.len());
         let input = |engine: &mut Engine, now| {
-            self.tell(engine, now);
+            self.report(engine, now);
             engine.handle_timeout(now);
             self.open(engine, arrivals, now);
             self.read(engine, now);
@@ -65,7 +65,7 @@ impl Driver {
             let connects = work.calls.iter().any(|call| is_of_client(&call.upcall));
             let called_first = connects && self.call_host(&mut work);
             self.write(&mut work);
-            let called = self.call_host(&mut work) | self.tell_host(&mut work) | called_first;
+            let called = self.call_host(&mut work) | self.notify_host(&mut work) | called_first;
             let is_done = !called && self.broken.is_empty() && self.written.is_empty();
             if !serves || is_done {
                 break;
@@ -75,7 +75,7 @@ impl Driver {
             if !called && now.elapsed() > TURN {
                 break;
             }
-            serves = handle.progress(now, |engine, now| self.tell(engine, now), &mut work);
+            serves = handle.progress(now, |engine, now| self.report(engine, now), &mut work);
         }
         self.work = work;
         for token in std::mem::take(&mut self.ended) {
@@ -85,7 +85,7 @@ impl Driver {
     }
 
     /// Reports written bytes and closed connections to the engine.
-    fn tell(&mut self, engine: &mut Engine, now: Instant) {
+    fn report(&mut self, engine: &mut Engine, now: Instant) {
         for (peer, num_bytes) in self.written.drain(..) {
             engine.handle_written(peer, num_bytes);
         }
@@ -331,7 +331,7 @@ impl Driver {
 
     /// Reports events to the host. Returns `true` if there was one. Output of a connection is written before it is
     /// closed.
-    fn tell_host(&mut self, work: &mut Work) -> bool {
+    fn notify_host(&mut self, work: &mut Work) -> bool {
         let any = !work.events.is_empty();
         for event in work.events.drain(..) {
             self.handle_event(event);

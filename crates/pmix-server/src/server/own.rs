@@ -46,14 +46,19 @@ impl Server {
     ///
     /// # Errors
     /// Returns `PMIX_ERR_BAD_PARAM` for an unknown scope.
-    pub fn put(&self, scope: Scope, info: Info<'static>) -> Result<(), Error> {
-        let of = self.proc().clone();
+    pub fn put(
+        &self,
+        scope: Scope,
+        key: impl Into<Key<'static>>,
+        value: impl Into<Value<'static>>,
+    ) -> Result<(), Error> {
         match scope {
             Scope::LOCAL | Scope::REMOTE | Scope::GLOBAL | Scope::INTERNAL => {
-                self.store(of, info);
+                self.store(self.proc(), key, value);
             }
             Scope::DEL_LOCAL | Scope::DEL_REMOTE | Scope::DEL_GLOBAL | Scope::DEL_INTERNAL => {
-                self.0.own_data.lock().remove(&(of, info.key));
+                let own = self.proc().clone();
+                self.0.own_data.lock().remove(&(own, key.into()));
             }
             _ => {
                 let why = format!("{scope} is not a scope of a put");
@@ -63,42 +68,50 @@ impl Server {
         Ok(())
     }
 
-    /// Stores a value of a process for the gets of the server's own process (`PMIx_Store_internal`, called by a
+    /// Stores a value about a process for the gets of the server's own process (`PMIx_Store_internal`, called by a
     /// server).
-    pub fn store(&self, proc: Proc<'static>, info: Info<'static>) {
-        let at = (proc, info.key);
-        self.0.own_data.lock().insert(at, info.value);
+    pub fn store(
+        &self,
+        proc: &Proc<'_>,
+        key: impl Into<Key<'static>>,
+        value: impl Into<Value<'static>>,
+    ) {
+        let at = (proc.clone().into_owned(), key.into());
+        self.0.own_data.lock().insert(at, value.into());
     }
 
-    /// Returns a value for the server's own process (`PMIx_Get`, called by a server): a value that it put or stored, a
-    /// value about itself, or a known value as [`get`](Self::get) returns it. Stored values come first, because the
-    /// process may have replaced a registered value by its own.
+    /// Gets the value of a key for the server's own process (`PMIx_Get`, called by a server). No request is sent. In
+    /// this order, the value is one that the process put or stored, one about itself, or one that is registered or that
+    /// another process put for this node. So the process can replace a registered value by its own.
     ///
     /// # Errors
-    /// Returns the errors of [`get`](Self::get), and `PMIX_ERR_NOMEM` if there is no memory for a copy of the value.
-    pub fn find(
+    /// Returns `PMIX_ERR_INIT` if the server is not running, `PMIX_ERR_NOT_FOUND` if the value is unknown,
+    /// `PMIX_ERR_NOMEM` if there is no memory for a copy of it, or an error for an invalid qualifier.
+    pub fn get<'k>(
         &self,
-        of: &Proc<'static>,
-        key: &Key<'static>,
-        qualifiers: &[Info<'_>],
+        proc: &Proc<'_>,
+        key: impl Into<Key<'k>>,
+        infos: &[Info<'_>],
     ) -> Result<Value<'static>, Error> {
-        if let Some(stored) = self.0.own_data.get(of, key)? {
+        let (proc, key) = (proc.clone().into_owned(), key.into().into_owned());
+        if let Some(stored) = self.0.own_data.get(&proc, &key)? {
             return Ok(stored);
         }
         let name = key.as_text().to_str_lossy();
-        if of == self.proc()
+        if proc == *self.proc()
             && let Some(known) = self.value_about_itself(&name)
         {
             return Ok(known);
         }
-        self.get(of, &name, qualifiers).or_else(|error| {
+        let handle = &self.0.handle;
+        let registered = |of: &Proc<'_>| handle.request(|engine, _| engine.get(of, &name, infos));
+        registered(&proc).or_else(|error| {
             // A server is not part of a job, so data about its own process may be registered for the namespace as a
             // whole.
-            if of != self.proc() {
+            if proc != *self.proc() {
                 return Err(error);
             }
-            let any = Proc::new(of.nspace.clone(), Rank::WILDCARD);
-            self.get(&any, &name, qualifiers)
+            registered(&Proc::new(proc.nspace.clone(), Rank::WILDCARD))
         })
     }
 
@@ -113,30 +126,33 @@ impl Server {
         }
     }
 
-    /// Returns all that the server's own process knows about a process or job (`PMIx_Get` without a key, called by a
-    /// server). Stored values replace registered ones.
+    /// Returns all values of a process, or, with the wildcard rank, of its whole job (`PMIx_Get` without a key, called by
+    /// a server). Values that the server's own process put or stored replace registered ones.
     ///
     /// # Errors
-    /// Returns the errors of [`known`](Self::known) if no value is stored.
-    pub fn find_all(
+    /// Returns `PMIX_ERR_INIT` if the server is not running, `PMIX_ERR_NOT_FOUND` if there are no values, or an error
+    /// for an invalid qualifier.
+    pub fn get_all(
         &self,
-        of: &Proc<'static>,
-        qualifiers: &[Info<'_>],
+        proc: &Proc<'_>,
+        infos: &[Info<'_>],
     ) -> Result<Vec<Info<'static>>, Error> {
         let stored: Vec<_> = {
             let values = self.0.own_data.lock();
-            let stored = values.iter().filter(|((proc, _), _)| proc == of);
+            let stored = values.iter().filter(|((of, _), _)| of == proc);
             stored
                 .map(|((_, key), value)| Info::new(key.clone(), value.clone()))
                 .collect()
         };
-        let mut known = match self.known(of, qualifiers) {
+        let handle = &self.0.handle;
+        let registered = handle.request(|engine, _| engine.known(proc, infos));
+        let mut all: Vec<Info<'static>> = match registered {
             Err(error) if stored.is_empty() => return Err(error),
-            known => known.unwrap_or_default(),
+            registered => registered.unwrap_or_default(),
         };
         let keys: HashSet<_> = stored.iter().map(|info| info.key.clone()).collect();
-        known.retain(|info| !keys.contains(&info.key));
-        known.extend(stored);
-        Ok(known)
+        all.retain(|info| !keys.contains(&info.key));
+        all.extend(stored);
+        Ok(all)
     }
 }

@@ -87,29 +87,13 @@ impl Server {
         self.0.fork.local_support.forget(nspace);
         let (handle, shared) = (&self.0.handle, &self.0.fork.shared);
         // A callback for a process of this job must not get the connection of a later job with the same name.
-        handle.forget_wanted(|proc| proc.nspace == *nspace);
+        handle.drop_requested(|proc| proc.nspace == *nspace);
         handle.request(|engine, _| {
             let removed = engine.deregister_nspace(nspace);
             // The engine is locked, so another thread cannot register a job of that name in between and lose its table.
             shared.close(nspace);
             removed
         })
-    }
-
-    /// Returns a known value of a process or its job (`PMIx_Get`, called by a server): registered values, and
-    /// values that the process put for this node. No request is sent.
-    ///
-    /// # Errors
-    /// Returns `PMIX_ERR_INIT` if the server is not running, `PMIX_ERR_NOT_FOUND` if the value is unknown, or an error
-    /// for an invalid qualifier.
-    pub fn get(
-        &self,
-        proc: &Proc<'_>,
-        key: &str,
-        qualifiers: &[Info<'_>],
-    ) -> Result<Value<'static>, Error> {
-        let handle = &self.0.handle;
-        handle.request(|engine, _| engine.get(proc, key, qualifiers))
     }
 
     /// Returns the names of the jobs that are registered here, in ascending order.
@@ -119,21 +103,6 @@ impl Server {
     pub fn nspaces(&self) -> Result<Vec<Nspace<'static>>, Error> {
         let handle = &self.0.handle;
         handle.request(|engine, _| Ok::<_, Error>(engine.nspaces()))
-    }
-
-    /// Returns all known values of a process, or, with the wildcard rank, of its whole job (`PMIx_Get`
-    /// without a key, called by a server). No request is sent.
-    ///
-    /// # Errors
-    /// Returns `PMIX_ERR_INIT` if the server is not running, `PMIX_ERR_NOT_FOUND` if there are no values, or an error
-    /// for an invalid qualifier.
-    pub fn known(
-        &self,
-        proc: &Proc<'_>,
-        qualifiers: &[Info<'_>],
-    ) -> Result<Vec<Info<'static>>, Error> {
-        let handle = &self.0.handle;
-        handle.request(|engine, _| engine.known(proc, qualifiers))
     }
 
     /// Registers a local process before it is started. Only a peer of this user and group can connect as this

@@ -161,11 +161,11 @@ impl Server {
         // The inventory must describe the node as the clients see it in their job info.
         let described = described.or(self.0.modes.shared_topology.as_ref());
         let described = described.map(|xml| Topology::of_xml(xml.to_string()));
-        let told = || {
+        let from_environment = || {
             let file = self.0.fork.environment.first_of(&["HWLOC_XMLFILE"])?;
             Some(Topology::of_xml_file(Path::new(file)))
         };
-        let read = described.or_else(told).and_then(|read| {
+        let read = described.or_else(from_environment).and_then(|read| {
             read.inspect_err(|error| {
                 tracing::warn!("cannot parse the topology XML of this node: {error}")
             })

@@ -106,7 +106,7 @@ fn all_known_values_are_returned_without_a_key() {
     let server = peer::serve(peer::builder(), 2);
     let mut client = Peer::client(&server, 1).unwrap();
     let known = |nspace: &'static str, rank| {
-        let infos = server.known(&Proc::new(nspace, rank), &[]);
+        let infos = server.get_all(&Proc::new(nspace, rank), &[]);
         let name = |info: Info<'_>| info.key.as_text().to_str_lossy().into_owned();
         infos.map(|infos| infos.into_iter().map(name).collect::<Vec<_>>())
     };

@@ -30,7 +30,7 @@ fn a_server_tells_how_far_devices_are_that_a_process_does_not_see() -> Result<()
             bitmap: cpus.map(Into::into),
         };
         let topology = types::Topology::default();
-        client.device_distances(topology, cpuset, infos).wait()
+        client.compute_distances(topology, cpuset, infos).wait()
     };
     let node = machine()?;
     let here = |infos: &[Info<'_>]| {
