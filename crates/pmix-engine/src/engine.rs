@@ -299,10 +299,13 @@ impl Engine {
     /// Closes the connections that a subsystem refused. Processes the group outcomes before and after each, as the loss
     /// of a process can complete or end further groups.
     fn close_refused(&mut self) {
-        self.subsystems.process_group_outcomes(&mut self.cx);
-        while let Some(peer) = self.cx.poll_refused() {
-            self.close(peer);
+        loop {
             self.subsystems.process_group_outcomes(&mut self.cx);
+            self.subsystems.end_answered_invitations(&mut self.cx);
+            let Some(peer) = self.cx.poll_refused() else {
+                return;
+            };
+            self.close(peer);
         }
     }
 

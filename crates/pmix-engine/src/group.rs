@@ -28,6 +28,7 @@
 
 mod construct;
 mod election;
+mod hosted;
 mod index;
 mod invitation;
 mod known;

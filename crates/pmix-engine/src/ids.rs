@@ -23,6 +23,10 @@ pub(crate) struct GetId(pub(crate) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ElectionId(pub(crate) u64);
 
+/// The identifier of an invitation to a group that this server runs for its leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct InvitationId(pub(crate) u64);
+
 /// The identifier of a direct modex request of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DirectModexId(pub(crate) u64);

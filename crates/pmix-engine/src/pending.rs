@@ -12,7 +12,7 @@ use pmix_types::{Info, IofChannel, Nspace, Proc, Status};
 
 use crate::by_peer::ByPeer;
 use crate::host::{CallId, HostCall, Upcall};
-use crate::ids::TrackerId;
+use crate::ids::{InvitationId, TrackerId};
 use crate::peers::{PeerId, Ticket};
 use crate::query::results::QueryResults;
 use crate::recount::Recount;
@@ -54,6 +54,8 @@ pub(crate) enum Pending {
     Finalize(PeerId),
     /// A collective, and the job of the process that called first.
     Collective(TrackerId, Nspace<'static>),
+    /// The context id of a group that is formed by invitation.
+    GroupContext(InvitationId),
     /// Data of a process on another node.
     DirectModex(Proc<'static>),
     /// No use: the host was only informed.

@@ -142,6 +142,14 @@ impl Subsystems {
                     self.collectives.take_part_in_group(cx, call);
                 }
             }
+            Request::GroupInvite(request) => {
+                let events = self.groups.invite(cx, ticket, &request);
+                self.raise_all(cx, events);
+            }
+            Request::GroupJoin(request) => {
+                let events = self.groups.join(cx, ticket, &request);
+                self.raise_all(cx, events);
+            }
             Request::GroupLeave(request) => {
                 if let Some(event) = self.groups.leave(cx, ticket, &request) {
                     self.events.raise(cx, event);
@@ -205,6 +213,10 @@ impl Subsystems {
             }
             Pending::Finalize(peer) => self.finalizing.finalized(cx, peer),
             Pending::Collective(id, job) => self.collectives.host_ended(cx, id, &job, reply),
+            Pending::GroupContext(id) => {
+                let events = self.groups.context_assigned(cx, id, &reply);
+                self.raise_all(cx, events);
+            }
             Pending::DirectModex(proc) => self.exchange.handle_dmodex_reply(cx, &proc, reply),
             Pending::Informed => tracing::debug!(%status, "the host completed a notification"),
         }
@@ -233,6 +245,7 @@ impl Subsystems {
                 let follow = self.groups.election_expired(cx, id);
                 self.raise_all(cx, follow);
             }
+            Timer::Invitation(id) => self.groups.invitation_expired(id),
             Timer::Query(call) => {
                 // A later reply of the host finds no pending call and is dropped.
                 if let Some(pending) = cx.take_call(call) {
@@ -277,6 +290,13 @@ impl Subsystems {
             for event in self.groups.handle_outcome(cx, outcome) {
                 self.events.raise(cx, event);
             }
+        }
+    }
+
+    /// Ends the invitations whose answers are complete. The answers themselves were delivered before.
+    pub(crate) fn end_answered_invitations(&mut self, cx: &mut Cx) {
+        while let Some(events) = self.groups.end_answered(cx) {
+            self.raise_all(cx, events);
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use crate::host::CallId;
-use crate::ids::{ClientId, DirectModexId, EarlyId, ElectionId, GetId, TrackerId};
+use crate::ids::{ClientId, DirectModexId, EarlyId, ElectionId, GetId, InvitationId, TrackerId};
 use crate::peers::PeerId;
 
 /// The deadline that a timer belongs to.
@@ -29,6 +29,8 @@ pub(crate) enum Timer {
     InboundDmodex(DirectModexId),
     /// The election of a new leader for an invitation.
     Election(ElectionId),
+    /// The time limit of an invitation that this server runs.
+    Invitation(InvitationId),
     /// The leader's decision about a group construct.
     Leadership(TrackerId),
     /// The time limit of a query to the host.

@@ -11,7 +11,9 @@ use pmix_types::DataType;
 
 use crate::{Error, ListLimits, PeerForm, wire_type};
 
-pub(crate) use shapes::{Each, EachToEnd, Kvals, Many, Maybe, NspaceText, One, Since, Tail, UpTo};
+pub(crate) use shapes::{
+    Each, EachToEnd, Given, Kvals, Many, Maybe, NspaceText, One, Since, Tail, UpTo,
+};
 
 /// The limits for unpacking a message. In the worst case, an empty info takes 72 bytes of memory
 /// for 3 packed bytes.

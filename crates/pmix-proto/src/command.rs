@@ -83,10 +83,9 @@ commands! {
     IOF_PUSH = 23;
     /// Joins the construction of a group (`PMIx_Group_construct`).
     GROUP_CONSTRUCT = 24;
-    /// Joins a group (`PMIx_Group_join`). No peer sends this request. Libraries use an event.
+    /// Answers an invitation to a group (`PMIx_Group_join`). Since 7.0; earlier libraries use an event.
     GROUP_JOIN = 25;
-    /// Invites processes to a group (`PMIx_Group_invite`). No peer sends this request. Libraries
-    /// use an event.
+    /// Invites processes to a group (`PMIx_Group_invite`). Since 7.0; earlier libraries use an event.
     GROUP_INVITE = 26;
     /// Leaves a group (`PMIx_Group_leave`).
     GROUP_LEAVE = 27;

@@ -20,8 +20,8 @@ use crate::{Command, Error, ListLimits, PeerForm, wire_type};
 
 pub use data::{Commit, Fence, Get, Lookup, Publish, RefreshCache, Unpublish};
 pub use events::{
-    DeregisterEvents, GroupConstruct, GroupDestruct, GroupLeave, IofDeregister, IofPull, IofPush,
-    Log, Monitor, Notify, RegisterEvents,
+    DeregisterEvents, GroupConstruct, GroupDestruct, GroupInvite, GroupJoin, GroupLeave,
+    IofDeregister, IofPull, IofPush, Log, Monitor, Notify, RegisterEvents,
 };
 pub use resources::{
     Abort, Allocate, Connect, DeviceDistances, Disconnect, FabricRegister, FabricUpdate,
@@ -151,6 +151,10 @@ requests! {
     IofDeregister(IofDeregister<'a>) = IOF_DEREG;
     /// Joins the construction of a group (`PMIx_Group_construct`).
     GroupConstruct(GroupConstruct<'a>) = GROUP_CONSTRUCT;
+    /// Answers an invitation to a group (`PMIx_Group_join`). Since 7.0.
+    GroupJoin(GroupJoin<'a>) = GROUP_JOIN;
+    /// Invites processes to a group (`PMIx_Group_invite`). Since 7.0.
+    GroupInvite(GroupInvite<'a>) = GROUP_INVITE;
     /// Leaves a group (`PMIx_Group_leave`).
     GroupLeave(GroupLeave<'a>) = GROUP_LEAVE;
     /// Joins the destruction of a group (`PMIx_Group_destruct`).

@@ -134,6 +134,7 @@ impl Groups {
         }
         invitation.add_lost(proc);
         self.count_invitation(&key);
+        self.hosted.answer(&key, proc, false);
         let to = vec![leader.clone()];
         event(cx, Status::GROUP_INVITE_FAILED, name, to, proc)
     }
@@ -184,6 +185,7 @@ impl Groups {
     /// Handles the loss of a process. Returns the events for the processes that wait for it. The server of a process on
     /// another node notifies the processes of the other nodes.
     pub(crate) fn invited_lost(&mut self, cx: &mut Cx, proc: &Proc<'static>) -> Vec<Notification> {
+        self.drop_runs_of(cx, proc);
         let was_here = cx.registry.was_here(proc);
         // Elections that end now open new invitations, which must not be notified of this loss again.
         let concerned = self.invitations.open_of(proc);
@@ -313,6 +315,7 @@ impl Groups {
         }
         invitation.add_lost(about);
         self.count_invitation(key);
+        self.hosted.answer(key, about, false);
         Some(Vec::new())
     }
 
@@ -432,7 +435,9 @@ impl Groups {
                 } else if !known.declined.contains(source) {
                     known.joined.insert(source.clone());
                 }
+                let has_accepted = known.joined.contains(source);
                 self.count_invitation(&key);
+                self.hosted.answer(&key, source, has_accepted);
                 is_lost.then(|| self.settle(cx, &key))
             }
             Status::GROUP_LEADER_FAILED => {

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use pmix_types::{Nspace, Proc, Rank, Status, Text};
 
+use super::hosted::table::HostedInvitations;
 use super::index::ByProc;
 use super::invitation::table::{Invitations, Key};
 use super::members::{self, Members};
@@ -21,6 +22,8 @@ pub(crate) struct Groups {
     by_name: HashMap<Text<'static>, Vec<u64>>,
     by_proc: ByProc,
     pub(super) invitations: Invitations,
+    /// The invitations that this server runs for their leaders.
+    pub(super) hosted: HostedInvitations,
     /// The invitations whose end arrived before their beginning, with the time of arrival.
     pub(super) overtaken: VecDeque<(Key, Option<Instant>)>,
     /// The most recently ended invitations.
@@ -89,11 +92,13 @@ impl Groups {
         }
         recount.compare("groups by processes", self.by_proc.len(), by_proc.len());
         self.invitations.recount(recount);
+        self.hosted.recount(recount);
         let mut found: HashMap<&Nspace<'_>, usize> = HashMap::new();
         for group in self.groups.values() {
             *found.entry(&group.job).or_default() += group.weight();
         }
-        for (job, bytes) in self.invitations.weights() {
+        let hosted = self.hosted.weights();
+        for (job, bytes) in self.invitations.weights().chain(hosted) {
             *found.entry(job).or_default() += bytes;
         }
         recount.compare("jobs that made groups", self.bytes.len(), found.len());
@@ -235,6 +240,6 @@ pub(super) fn changed(cx: &mut Cx, name: &Text<'static>, change: GroupChange) {
 }
 
 /// Returns the estimated memory of a group in bytes.
-fn weight(name: &Text<'_>, list: &[Proc<'_>]) -> usize {
+pub(super) fn weight(name: &Text<'_>, list: &[Proc<'_>]) -> usize {
     size_of::<KnownGroup>() + name.len() + members::weight(list)
 }

@@ -158,7 +158,7 @@ impl Groups {
     }
 
     /// Checks that no member is in another group with the same name.
-    fn check_free(&self, name: &Text<'_>, list: &[Proc<'_>]) -> Result<(), Error> {
+    pub(super) fn check_free(&self, name: &Text<'_>, list: &[Proc<'_>]) -> Result<(), Error> {
         let mut procs = Procs::default();
         procs.extend(list);
         let mut others = self.named(name.as_bytes()).iter();
@@ -185,7 +185,7 @@ impl Groups {
 
 impl KnownGroup {
     /// Creates a group formed by invitation.
-    fn completed(
+    pub(super) fn completed(
         name: &Text<'_>,
         leader: &Proc<'static>,
         list: &[Proc<'_>],

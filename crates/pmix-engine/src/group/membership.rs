@@ -382,6 +382,7 @@ impl Groups {
                 self.remove(id);
             }
         }
+        self.drop_runs_of_job(cx, nspace);
         self.forget_invitations(cx, nspace);
         self.forget_elections(cx, nspace);
     }

@@ -106,6 +106,9 @@ impl Controller {
                 let (user, node) = (geteuid().as_raw(), cx.agent.local_node());
                 cx.agent.monitors().monitor(call, user, node, done);
             }
+            HostMessage::JobControl(call, done) if wants_context_id(&call) => {
+                done.succeed(vec![self.services.next_context()]);
+            }
             HostMessage::JobControl(call, done) => {
                 complete_with(done, self.control(cx, &call), Vec::new);
             }
@@ -346,4 +349,12 @@ fn ids_of_request(call: &SessionControl) -> Vec<Info<'static>> {
     let ids = call.directives.iter().filter(is_id);
     ids.map(|info| Info::new(keys::SESSION_CTRL_ID, info.value.clone()))
         .collect()
+}
+
+/// Returns `true` for the request of a server for the context id of a group that is formed by invitation.
+fn wants_context_id(call: &pmix_server::upcall::JobControl) -> bool {
+    let is_set = |info: &Info<'_>| {
+        info.key.is(keys::GROUP_ASSIGN_CONTEXT_ID) && info.value == Value::Bool(true)
+    };
+    call.targets.is_empty() && call.directives.iter().any(is_set)
 }

@@ -137,7 +137,8 @@ impl Services {
         }
     }
 
-    fn next_context(&mut self) -> Info<'static> {
+    /// Returns a context id that no group of this session has.
+    pub(crate) fn next_context(&mut self) -> Info<'static> {
         self.last_context = self.last_context.saturating_add(1);
         Info::new(keys::GROUP_CONTEXT_ID, Value::Size(self.last_context))
     }

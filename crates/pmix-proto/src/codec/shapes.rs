@@ -172,6 +172,35 @@ impl<S: Shape> Shape for Maybe<S> {
     }
 }
 
+/// A boolean, and the field if it is true.
+pub(crate) struct Given<S>(PhantomData<S>);
+
+impl<S: Shape> Shape for Given<S> {
+    type Of<'a> = Option<S::Of<'a>>;
+
+    fn read<'a>(reader: &mut Reader<'a>) -> Result<Option<S::Of<'a>>, Error> {
+        match reader.one::<wire_type::Bool>()? {
+            true => S::read(reader).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn write(writer: &mut Writer<'_>, field: &Option<S::Of<'_>>) -> Result<(), Error> {
+        writer.one::<wire_type::Bool>(&field.is_some())?;
+        match field {
+            Some(field) => S::write(writer, field),
+            None => Ok(()),
+        }
+    }
+
+    fn outline(name: &'static str, major: u32) -> Vec<Part> {
+        vec![
+            Part::One("is given", DataType::BOOL),
+            Part::If(S::outline(name, major)),
+        ]
+    }
+}
+
 /// Up to a number of data, each in a pack call of its own, that the peer may omit. The receiver
 /// drops such data if they exceed the limits of a request, or if a newer peer packed them in another
 /// form.

@@ -6,7 +6,7 @@
 
 use pmix_types::{Bytes, DataRange, Info, IofChannel, Proc, Status, Text};
 
-use crate::codec::{EachToEnd, Many, Maybe, One, Since, message};
+use crate::codec::{EachToEnd, Given, Many, Maybe, One, Since, message};
 use crate::wire_type;
 
 message! {
@@ -70,6 +70,31 @@ message! {
         procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
         /// The directives of the construction.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
+    }
+
+    /// Invites processes to a group. The server collects the answers and reports the group or the abort
+    /// as events. Since 7.0; clients of earlier releases collect the answers themselves.
+    GroupInvite<'a> {
+        /// The name of the group.
+        group: Option<Text<'a>> = One<wire_type::String>,
+        /// The invited processes, with the caller.
+        procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
+        /// The time limit for the answers in seconds; 0 for none.
+        timeout: u32 = One<wire_type::Uint32>,
+        /// `true` if the group is formed without the processes that do not accept.
+        is_optional: bool = One<wire_type::Bool>,
+        /// `true` if the group should have a context id.
+        assigns_context_id: bool = One<wire_type::Bool>,
+    }
+
+    /// Answers an invitation to a group. Since 7.0; clients of earlier releases report an event.
+    GroupJoin<'a> {
+        /// The name of the group.
+        group: Option<Text<'a>> = One<wire_type::String>,
+        /// `PMIX_GROUP_INVITE_ACCEPTED` or `PMIX_GROUP_INVITE_DECLINED`.
+        answer: Status = One<wire_type::Status>,
+        /// The process that invites, if the caller names it.
+        leader: Option<Proc<'a>> = Given<One<wire_type::Proc>>,
     }
 
     /// Leaves a group.
