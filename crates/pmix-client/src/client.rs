@@ -24,7 +24,8 @@ use crate::{Error, Settings};
 /// A process and its connection to the server, from init to finalize. Clones share the connection, and any thread may
 /// use them.
 ///
-/// A method that may wait for the server returns a [`Call`]. [`Call::wait`] waits for the result, [`Call::start`]
+/// Methods have the verb of the Standard and the arguments of the C function in its order; `docs/architecture.md` lists
+/// them. A method that may wait for the server returns a [`Call`]. [`Call::wait`] waits for the result, [`Call::start`]
 /// passes it to a callback. [`Settings::time_limit`] limits every call, [`Call::within`] one of them.
 ///
 /// A thread that waits reads the connection, and passes on the replies of other threads. The client starts a thread
