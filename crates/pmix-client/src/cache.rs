@@ -37,6 +37,7 @@ impl JobCache {
         host: Option<&str>,
         info: &JobInfo<'_>,
     ) -> Result<Self, Error> {
+        // Gets search for the own nspace and would never find this job info.
         if info.nspace != proc.nspace {
             let (sent, own) = (&info.nspace, &proc.nspace);
             let message = format!(
@@ -300,6 +301,7 @@ impl JobCache {
     ///
     /// Returns `PMIX_ERR_NOMEM` if the process has no memory for the entries.
     fn register(&self, nspace: &Nspace<'_>, infos: &[Info<'_>]) -> Result<(), Error> {
+        // Usually all entries are understood and stored at once. Otherwise one bad entry must not cost the others.
         let Err(all) = self.jobs.register_nspace(nspace, 0, infos) else {
             return Ok(());
         };

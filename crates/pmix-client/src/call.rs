@@ -128,6 +128,7 @@ impl<'a, T> Call<'a, T> {
             // A call whose result is known does not read the clock.
             Step::Ready(result) => result,
             Step::Request(call, convert) => {
+                // Without a thread that reads, the input that follows would stay in the socket until the next call.
                 if is_for_listener(&call.request) {
                     shared.listen_for_listener()?;
                 }
@@ -173,6 +174,7 @@ fn start(
     then: Box<dyn FnOnce(Outcome) + Send>,
     begin: impl FnOnce(&mut Core, Option<Instant>) -> Result<OperationId, Error>,
 ) -> Result<(), Error> {
+    // Both threads start before the request is sent, so no operation is left whose callback cannot be called.
     shared.worker.begin()?;
     shared.listen()?;
     shared.begin(Slot::Callback(then), end, begin)?;
@@ -223,12 +225,15 @@ impl<'a> GroupCall<'a> {
         let now = Instant::now();
         let end = shared.end(time);
         let end_of = |infos: &[Info<'_>]| {
+            // `PMIX_TIMEOUT` limits the invitation and `Call::within` the call. The earlier one ends both.
             let own = limit(infos)?.and_then(|limit| now.checked_add(limit));
             Ok::<_, Error>(own.into_iter().chain(end).min())
         };
         Ok(match self {
             Self::Invite(name, procs, infos) => {
                 let end = end_of(&infos)?;
+                // Each process answers for itself, so the leader needs single processes. A size that is not known needs
+                // a request, so it is requested before the core is locked.
                 let procs = each(&procs, |job| shared.get(job, keys::JOB_SIZE))?;
                 let begin = move |core: &mut Core, end: Option<Instant>| {
                     core.invite(name, procs, &infos, end, now)

@@ -25,11 +25,12 @@ use crate::{Error, Settings};
 /// use them.
 ///
 /// Methods have the verb of the Standard and the arguments of the C function in its order; `docs/architecture.md` lists
-/// them. A method that may wait for the server returns a [`Call`]. [`Call::wait`] waits for the result, [`Call::start`]
-/// passes it to a callback. [`Settings::time_limit`] limits every call, [`Call::within`] one of them.
+/// them. A method that may wait for the server returns a [`Call`](crate::Call). [`Call::wait`](crate::Call::wait) waits
+/// for the result, [`Call::start`](crate::Call::start) passes it to a callback. [`Settings::time_limit`] limits every
+/// call, [`Call::within`](crate::Call::within) one of them.
 ///
 /// A thread that waits reads the connection, and passes on the replies of other threads. The client starts a thread
-/// only for callbacks: for [`Call::start`], and for events and output once there is a listener
+/// only for callbacks: for [`Call::start`](crate::Call::start), and for events and output once there is a listener
 /// ([`set_listener`](Self::set_listener)). A second thread makes the callbacks, so a callback may call the client and
 /// wait. A program with its own loop has no such thread ([`Driver`](crate::driver::Driver)).
 ///
@@ -119,6 +120,7 @@ impl Client {
         let (core, socket, buffer) = init::connect(settings)?;
         let own_loop = own_loop(&socket)?;
         let client = Self::with_core(core, Some(socket), buffer, own_loop);
+        // The stop waits for an event, so it needs the complete client.
         client.stop_in_init()?;
         Ok(client)
     }
@@ -160,6 +162,7 @@ impl Client {
     /// ([`Settings::singleton`]).
     #[must_use]
     pub fn is_singleton(&self) -> bool {
+        // A client without a connection has no server either, but no socket to wait on.
         self.0.settings.server.is_none() && self.0.socket.is_some()
     }
 
@@ -339,8 +342,10 @@ impl Client {
     }
 
     fn leave(&self, limit: Option<Duration>) -> Result<(), Error> {
+        // `Duration::MAX` keeps `Call::wait` from applying the time limit of the settings.
         let finalize = self.call(Request::Finalize);
         let left: Result<(), Error> = finalize.within(limit.unwrap_or(Duration::MAX)).wait();
+        // The threads end even if the server has not replied.
         self.close();
         left
     }

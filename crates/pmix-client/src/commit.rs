@@ -84,6 +84,7 @@ impl Commit {
         let place = self.unanswered.iter().position(|(of, _)| *of == tag)?;
         let (_, packed) = self.unanswered.remove(place);
         if let Err(error) = answer {
+            // The server has stored the other messages, so only these data are part of the next commit.
             lock(&self.puts).restore(packed);
             self.error.get_or_insert(error);
         }
@@ -100,6 +101,7 @@ impl Drop for Commit {
     fn drop(&mut self) {
         let unanswered = { self.unanswered.drain(..) }.map(|(_, packed)| packed);
         let unsent = { self.unsent.drain(..) }.map(|(_, packed)| packed);
+        // Usually the server has acknowledged everything, and the lock of the own puts is not needed.
         let mut left = unanswered.chain(unsent).peekable();
         if left.peek().is_some() {
             let mut puts = lock(&self.puts);

@@ -111,6 +111,7 @@ impl Connection {
     /// Waits for bytes. Returns `None` if none arrived in time.
     pub(crate) fn receive(&mut self, end: Deadline) -> io::Result<Option<&[u8]>> {
         loop {
+            // `left` is never zero, so only this check ends a wait that signals interrupt again and again.
             if end.has_passed() {
                 return Ok(None);
             }

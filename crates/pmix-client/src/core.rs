@@ -148,6 +148,7 @@ impl Core {
             connection.speak_to(version.as_bytes());
         }
         let mut operations = Operations::default();
+        // The first operation has the id `INIT`.
         operations.begin(Waiting::Welcome, end);
         let form = *connection.form();
         Ok(Self {
@@ -175,6 +176,7 @@ impl Core {
         let connection = ClientConnection::with_client(form, server, most);
         let known = Known::new(form, &settings);
         let (proc, host) = (&settings.proc, settings.host.as_deref());
+        // The launcher sends no job info to its tool, so the cache begins empty.
         known.begin(JobCache::of_unknown(form, proc, host));
         let link = Link::Open(Box::new(connection));
         Ok(Self::begun(settings, form, link, known))
@@ -348,6 +350,7 @@ impl Core {
         let cancelled = Error::new(Status::ERR_NOT_AVAILABLE, "the operation was cancelled");
         match self.operations.waiting(id) {
             None => {}
+            // Without init no call is possible, so the connection is of no use.
             Some(Waiting::Welcome | Waiting::JobInfo) => self.lose(&cancelled),
             Some(Waiting::Group(of)) => {
                 let of = *of;
@@ -412,6 +415,7 @@ impl Core {
                 is_assigned = true;
                 self.settings.proc = proc.clone();
                 name_server(&mut self.settings, server);
+                // Both were created with the old name of this process.
                 self.groups = group::Operations::new(proc.clone());
                 self.known = Arc::new(Known::new(self.form, &self.settings));
             }
@@ -420,6 +424,7 @@ impl Core {
         }
         if let Some(shared) = self.shared.take().filter(SharedData::has_job_info) {
             let (proc, host) = (&self.settings.proc, self.settings.host.as_deref());
+            // The table has the job info, so init needs no second request.
             let cache = JobCache::of_shared(self.form, proc, host, shared);
             self.known.begin(cache);
             return self.operations.complete(Self::INIT, Ok(Answer::Done));
@@ -475,6 +480,7 @@ impl Core {
 
     fn handle_event(&mut self, payload: &[u8], now: Instant) -> Result<(), Error> {
         let has_room = self.unsolicited.has_room_for_event(payload.len());
+        // An event of an invitation is handled here and needs no room in the queue of the program.
         if !has_room && !self.groups.listens() {
             self.unsolicited.lose();
             return Ok(());
@@ -492,6 +498,7 @@ impl Core {
             return Ok(());
         }
         let output = Output::decode(&self.form, None, payload)?;
+        // The queue keeps a copy, which needs about the size of the message.
         memory::check(payload.len())?;
         self.unsolicited.keep_output(output.into(), payload.len());
         Ok(())
@@ -521,10 +528,12 @@ impl Core {
         if self.lost().is_some() {
             return;
         }
+        // The state machines below cannot send anything from here on.
         self.link = Link::Lost(error.clone());
         self.operations.lose();
         self.groups.fail(error);
         self.known.groups().clear();
+        // The ends of invitations complete their operations, so the loop finds only the others.
         self.end_groups();
         self.known.drop_prefetched();
         for id in self.operations.all_open() {

@@ -131,6 +131,7 @@ impl EventHandler {
             },
             Some(keys::EVENT_CUSTOM_RANGE) => {
                 self.range_procs = procs(info)?;
+                // A list of processes is a custom range, unless `PMIX_RANGE` names another.
                 self.range.get_or_insert(DataRange::CUSTOM);
             }
             Some(keys::EVENT_AFFECTED_PROC | keys::EVENT_AFFECTED_PROCS) => {
@@ -142,6 +143,7 @@ impl EventHandler {
     }
 
     fn category(&self) -> usize {
+        // As in OpenPMIx, handlers of one code come first, then those of several, then the default ones.
         match self.codes.len() {
             1 => 0,
             0 => 2,
@@ -156,6 +158,7 @@ impl EventHandler {
         is_local: impl Fn(&Proc<'_>) -> bool,
     ) -> bool {
         let has_code = match self.codes.is_empty() {
+            // The source of an event can exclude the default handlers.
             true => !is_true(&event.infos, keys::EVENT_NON_DEFAULT),
             false => self.codes.contains(&event.status),
         };
@@ -191,7 +194,7 @@ impl EventHandler {
 
 /// The position of a registered handler.
 #[derive(Clone, Copy, Debug)]
-enum Stand {
+enum Position {
     First,
     Last,
     /// The category and the place in it.
@@ -208,7 +211,7 @@ struct Registered {
 /// The action for a handler when the chain reaches it.
 #[derive(Clone, Debug)]
 struct Turn<H> {
-    stand: Stand,
+    position: Position,
     name: Option<Text<'static>>,
     is_oneshot: bool,
     then: H,
@@ -274,15 +277,15 @@ impl<H> Handlers<H> {
     /// the name that it refers to, or if the position would precede the first or follow the last handler.
     pub fn register(&mut self, handler: EventHandler, then: H) -> Result<usize, Error> {
         let category = handler.category();
-        let stand = match self.gap(&handler)? {
-            _ if handler.order == HandlerOrder::First => Stand::First,
-            _ if handler.order == HandlerOrder::Last => Stand::Last,
-            gap => Stand::In(category, self.place_in(category, gap, &handler)?),
+        let position = match self.gap(&handler)? {
+            _ if handler.order == HandlerOrder::First => Position::First,
+            _ if handler.order == HandlerOrder::Last => Position::Last,
+            gap => Position::In(category, self.place_in(category, gap, &handler)?),
         };
         let id = self.next;
         self.next += 1;
         let turn = Turn {
-            stand,
+            position,
             name: handler.name.clone(),
             is_oneshot: handler.is_oneshot,
             then,
@@ -293,10 +296,10 @@ impl<H> Handlers<H> {
         }
         self.num_default += usize::from(handler.codes.is_empty());
         let registered = Registered { id, handler };
-        match stand {
-            Stand::First => self.first = Some(registered),
-            Stand::Last => self.last = Some(registered),
-            Stand::In(category, place) => self.categories[category].insert(place, registered),
+        match position {
+            Position::First => self.first = Some(registered),
+            Position::Last => self.last = Some(registered),
+            Position::In(category, place) => self.categories[category].insert(place, registered),
         }
         Ok(id)
     }
@@ -308,13 +311,14 @@ impl<H> Handlers<H> {
         gap: Gap,
         handler: &EventHandler,
     ) -> Result<Place, Error> {
+        // Places have room between them, so a registration usually moves no other handler.
         if let Some(place) = gap.middle() {
             return Ok(place);
         }
         let turns = &mut self.turns;
         self.categories[category].spread(|place, moved| {
             if let Some(turn) = turns.get_mut(&moved.id) {
-                turn.stand = Stand::In(category, place);
+                turn.position = Position::In(category, place);
             }
         });
         let gap = self.gap(handler)?;
@@ -382,10 +386,10 @@ impl<H> Handlers<H> {
     /// Deregisters a handler (`PMIx_Deregister_event_handler`). Returns `None` if the id is unknown.
     pub fn deregister(&mut self, id: usize) -> Option<EventHandler> {
         let turn = self.turns.remove(&id)?;
-        let removed = match turn.stand {
-            Stand::First => self.first.take(),
-            Stand::Last => self.last.take(),
-            Stand::In(category, place) => self.categories[category].remove(place),
+        let removed = match turn.position {
+            Position::First => self.first.take(),
+            Position::Last => self.last.take(),
+            Position::In(category, place) => self.categories[category].remove(place),
         };
         let handler = removed?.handler;
         for code in &handler.codes {
@@ -473,10 +477,10 @@ impl<H> Handlers<H> {
         own: &Proc<'_>,
         is_local: impl Fn(&Proc<'_>) -> bool,
     ) -> Vec<Event<'static>> {
-        let one = match self.turns.get(&id).map(|turn| turn.stand) {
-            Some(Stand::First) => self.first.as_ref(),
-            Some(Stand::Last) => self.last.as_ref(),
-            Some(Stand::In(category, place)) => self.categories[category].get(place),
+        let one = match self.turns.get(&id).map(|turn| turn.position) {
+            Some(Position::First) => self.first.as_ref(),
+            Some(Position::Last) => self.last.as_ref(),
+            Some(Position::In(category, place)) => self.categories[category].get(place),
             None => None,
         };
         let Some(one) = one.filter(|_| !self.kept.is_empty()) else {

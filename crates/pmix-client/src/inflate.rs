@@ -76,6 +76,7 @@ fn inflate(stream: &[u8], len: usize) -> Result<Option<Vec<u8>>, Error> {
             return Ok((text.len() == len).then_some(text));
         }
         let missing = len - text.len();
+        // The claimed length was wrong, so the value is not what its process put.
         if len_read > missing {
             return Ok(None);
         }

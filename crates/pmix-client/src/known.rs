@@ -204,6 +204,7 @@ impl Known {
     /// Returns the value of a key, its error, or the request for the server. The request is for the job info if init
     /// did not request it and it may have the key, else for the data of the process.
     pub(crate) fn search(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Found {
+        // A required directive that is not supported must fail the get even if the value is known.
         if let Err(error) = check_get(infos) {
             return Found::Known(Err(error));
         }
@@ -289,6 +290,7 @@ impl Known {
             if let Some(cache) = self.cache() {
                 cache.forget(proc);
             }
+            // Data sent in advance may be older than the requested ones.
             self.prefetch.take(proc.rank);
         } else if (is_true(infos, keys::OPTIONAL) || !self.must_request_session(proc, infos))
             && let Some(value) = self.find(proc, key, infos)

@@ -22,7 +22,7 @@ pub(crate) struct SharedData {
 }
 
 /// The outcome of a search in the table.
-enum Look<T> {
+enum Lookup<T> {
     Found(T),
     /// The table has no such entry.
     Absent,
@@ -61,9 +61,9 @@ impl SharedData {
         if self.is_own.load(Ordering::Relaxed) {
             return true;
         }
-        let is_own = match self.look(SharedKey::Job) {
-            Look::Found(name) => *name == *self.nspace.as_bytes(),
-            Look::Absent | Look::Unknown => false,
+        let is_own = match self.look_up(SharedKey::Job) {
+            Lookup::Found(name) => *name == *self.nspace.as_bytes(),
+            Lookup::Absent | Lookup::Unknown => false,
         };
         self.is_own.store(is_own, Ordering::Relaxed);
         is_own
@@ -74,29 +74,34 @@ impl SharedData {
         if proc.nspace != self.nspace || !self.has_job_info() {
             return None;
         }
-        let find = |rank| match self.look(SharedKey::Info(rank, key.as_bytes())) {
-            Look::Found(bytes) => match shared::read_info(&bytes) {
+        let find = |rank| match self.look_up(SharedKey::Info(rank, key.as_bytes())) {
+            Lookup::Found(bytes) => match shared::read_info(&bytes) {
                 Ok((value, is_for_all)) => match memory::check(bytes.len()) {
-                    Ok(()) => Look::Found((value.into_owned(), is_for_all)),
+                    Ok(()) => Lookup::Found((value.into_owned(), is_for_all)),
                     Err(error) => unread(&error),
                 },
                 Err(error) => self.damaged(&error),
             },
-            Look::Absent => Look::Absent,
-            Look::Unknown => Look::Unknown,
+            Lookup::Absent => Lookup::Absent,
+            Lookup::Unknown => Lookup::Unknown,
         };
         match find(proc.rank) {
-            Look::Found((value, _)) => return Some(value),
+            Lookup::Found((value, _)) => return Some(value),
             // The process may have a value of its own that cannot be read at the moment; the value of the job would be
             // wrong.
-            Look::Unknown => return None,
-            Look::Absent if !proc.rank.is_valid() => return None,
-            Look::Absent => {}
+            Lookup::Unknown => return None,
+            Lookup::Absent if !proc.rank.is_valid() => return None,
+            Lookup::Absent => {}
         }
-        let Look::Found((value, is_for_all)) = find(Rank::WILDCARD) else {
+        let Lookup::Found((value, is_for_all)) = find(Rank::WILDCARD) else {
             return None;
         };
-        let described = || matches!(self.look(SharedKey::Described(proc.rank)), Look::Found(_));
+        let described = || {
+            matches!(
+                self.look_up(SharedKey::Described(proc.rank)),
+                Lookup::Found(_)
+            )
+        };
         (is_for_all || described()).then_some(value)
     }
 
@@ -105,7 +110,7 @@ impl SharedData {
         if proc.nspace != self.nspace || !proc.rank.is_valid() || !self.has_job_info() {
             return None;
         }
-        let Look::Found(bytes) = self.look(SharedKey::Puts(proc.rank)) else {
+        let Lookup::Found(bytes) = self.look_up(SharedKey::Puts(proc.rank)) else {
             return None;
         };
         match shared::find_put(&self.form, &bytes, key) {
@@ -120,15 +125,15 @@ impl SharedData {
         }
     }
 
-    fn look(&self, key: SharedKey<'_>) -> Look<Vec<u8>> {
+    fn look_up(&self, key: SharedKey<'_>) -> Lookup<Vec<u8>> {
         if self.is_damaged.load(Ordering::Relaxed) {
-            return Look::Unknown;
+            return Lookup::Unknown;
         }
         match self.table.get(&key.to_bytes()) {
-            Ok(Some(found)) => Look::Found(found),
+            Ok(Some(found)) => Lookup::Found(found),
             // A closed table may have lost entries, so an absent one proves nothing.
-            Ok(None) if self.table.is_open() => Look::Absent,
-            Ok(None) | Err(pmix_shm::Error::Busy) => Look::Unknown,
+            Ok(None) if self.table.is_open() => Lookup::Absent,
+            Ok(None) | Err(pmix_shm::Error::Busy) => Lookup::Unknown,
             // The reply of the server has the same limit. The other entries of the table remain readable.
             Err(error @ (pmix_shm::Error::TooLong(..) | pmix_shm::Error::NoMemory(_))) => {
                 unread(&error)
@@ -137,17 +142,18 @@ impl SharedData {
         }
     }
 
-    fn damaged<T>(&self, error: &dyn std::fmt::Display) -> Look<T> {
+    fn damaged<T>(&self, error: &dyn std::fmt::Display) -> Lookup<T> {
+        // The warning appears once. Later gets are requests, as without the table.
         if !self.is_damaged.swap(true, Ordering::Relaxed) {
             tracing::warn!("stopped using shared memory: {error}");
         }
-        Look::Unknown
+        Lookup::Unknown
     }
 }
 
-fn unread<T>(error: &dyn std::fmt::Display) -> Look<T> {
+fn unread<T>(error: &dyn std::fmt::Display) -> Lookup<T> {
     tracing::debug!("cannot read an entry in shared memory: {error}");
-    Look::Unknown
+    Lookup::Unknown
 }
 
 #[cfg(test)]

@@ -99,6 +99,7 @@ impl ToolConnection {
                     return Err(Error::new(status, "the tool rejected this launcher"));
                 }
             }
+            // The bytes after the reply are the first requests of the tool.
             exchange.received.drain(..len);
             break;
         }

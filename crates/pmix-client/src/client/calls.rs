@@ -63,6 +63,7 @@ impl Client {
         key: impl Into<Key<'k>>,
         infos: &[Info<'_>],
     ) -> Call<'_, Value<'static>> {
+        // The search is part of this function and not of the wait, so that `Call::known` has its result.
         match self.0.find(proc, &key.into(), infos) {
             Found::Known(known) => Call::ready(self.shared(), known),
             Found::AskServer(call) => Call::of_request(self.shared(), call),
@@ -197,6 +198,7 @@ impl Client {
         data: impl Into<Vec<Info<'a>>>,
         directives: impl Into<Vec<Info<'a>>>,
     ) -> Call<'a> {
+        // The request has the time of the call, since the host may log it later.
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let time = i64::try_from(since.unwrap_or_default().as_secs()).unwrap_or(0);
         self.call(Request::Log(request::Log {
@@ -428,6 +430,7 @@ impl Client {
     /// The call returns `PMIX_ERR_BAD_PARAM` for a request that has no reply.
     pub fn request<'a>(&'a self, request: Request<'a>) -> Call<'a, Vec<u8>> {
         let waiting = Waiting::Payload(request.command());
+        // The caller decodes the reply, so the operation keeps the payload as it is.
         let call = RequestCall { request, waiting };
         Call::of_request(self.shared(), Box::new(call))
     }

@@ -21,6 +21,7 @@ use crate::{Error, Settings};
 /// Connects to the server of the settings and completes init. Returns the core, its socket and the read buffer.
 pub(super) fn connect(settings: Settings) -> Result<(Core, Socket, Box<[u8]>), Error> {
     let Some(server) = &settings.server else {
+        // This socket has no peer. Threads and loops only need a descriptor to wait on.
         let (socket, buffer) = Connection::new(Socket::unconnected()?).into_parts();
         return Ok((Core::singleton(settings), socket, buffer));
     };
@@ -28,6 +29,7 @@ pub(super) fn connect(settings: Settings) -> Result<(Core, Socket, Box<[u8]>), E
     let credential = credential(settings.security);
     let shared = settings.shared_data.as_deref();
     let (nspace, most) = (&settings.proc.nspace, settings.max_reply_bytes);
+    // The hello announces that this process reads the table, so the table is opened first.
     let shared = shared.and_then(|at| SharedData::open(nspace, at, most));
     let mut connection = Connection::new(Socket::connect(server, end.left())?);
     let hello = hello(&settings, &credential, shared.is_some());
@@ -37,6 +39,7 @@ pub(super) fn connect(settings: Settings) -> Result<(Core, Socket, Box<[u8]>), E
             break outcome;
         }
         if let Err(error) = exchange(&mut core, &mut connection) {
+            // The loss completes init with this error, which the next iteration returns.
             core.handle_closed(error);
         }
         let now = Instant::now();
@@ -87,6 +90,7 @@ impl Client {
 
     fn wait_for_release(&self) -> Result<(), Error> {
         let release = [Status::DEBUGGER_RELEASE];
+        // A debugger may release the process as soon as it is announced, so the registration precedes the event.
         self.register_events(release, []).wait()?;
         let ready = [
             Info::new(keys::EVENT_NON_DEFAULT, true),

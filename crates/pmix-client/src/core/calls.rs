@@ -16,20 +16,12 @@ use crate::Error;
 type End = Option<Instant>;
 
 impl Core {
-    /// Puts a value for the processes in `scope`, which can get it after a [`commit`](Self::commit) (`PMIx_Put`). If a
-    /// key is put again for fewer processes, a server that can remove keys removes it for the others. Otherwise these
-    /// keep the committed value.
+    /// Puts a value as [`Client::put`](crate::Client::put) (`PMIx_Put`). If a key is put again for fewer processes, a
+    /// server that can remove keys removes it for the others. Otherwise these keep the committed value.
     ///
     /// # Errors
     ///
-    /// Returns one of these errors, without a change of the stored data:
-    ///
-    /// - `PMIX_ERR_BAD_PARAM` for an undefined scope, for an empty or too long key, and for arrays nested more than 64
-    ///   deep;
-    /// - `PMIX_ERR_OUT_OF_RESOURCE` for a value that does not fit into a message of 64 MiB;
-    /// - `PMIX_ERR_NOT_SUPPORTED` for the removal (`PMIX_DEL_GLOBAL` and its like) of a committed key, if the server
-    ///   cannot remove keys (see [`Settings::removes_keys`](crate::Settings::removes_keys));
-    /// - a pack error if the value has no form in the layout of the server.
+    /// Returns the errors of [`Client::put`](crate::Client::put).
     pub fn put(&mut self, scope: Scope, info: Info<'_>) -> Result<(), Error> {
         self.known.put(scope, info)
     }
@@ -49,6 +41,7 @@ impl Core {
     /// Returns a pack error, or `PMIX_ERR_UNREACH` if the connection to the server is lost. No operation has begun
     /// then. This holds for all calls that begin an operation.
     pub fn commit(&mut self, end: End) -> Result<OperationId, Error> {
+        // Packing takes the values out of the own puts, so it begins only if they can be sent.
         if let Link::Lost(error) = &self.link {
             return Err(error.clone());
         }
@@ -173,6 +166,7 @@ impl Core {
 
     /// Begins an operation that is complete at once.
     pub(super) fn ended(&mut self, outcome: Result<Answer, Error>) -> OperationId {
+        // The operation completes in the next line, so its purpose is never read.
         let id = self.operations.begin(Waiting::Welcome, None);
         self.operations.complete(id, outcome);
         id

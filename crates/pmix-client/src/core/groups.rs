@@ -140,9 +140,8 @@ pub(super) enum EventRegistration {
 }
 
 impl Core {
-    /// Invites processes to a group that this process leads, and waits until all have answered (`PMIx_Group_invite`):
-    /// [`Answer::Group`]. The list includes this process. It has single processes only; `pmix.job.size` is the number
-    /// of those in a whole job. For the directives see [`Client::group_invite`](crate::Client::group_invite).
+    /// Invites processes as [`Client::group_invite`](crate::Client::group_invite) (`PMIx_Group_invite`):
+    /// [`Answer::Group`]. The list has single processes only; `pmix.job.size` is the number of those in a whole job.
     ///
     /// # Errors
     ///
@@ -167,9 +166,8 @@ impl Core {
         Ok(self.begin_group(of, end, now))
     }
 
-    /// Accepts the invitation of a leader, and waits until the group is formed (`PMIx_Group_join`): [`Answer::Group`].
-    /// The invitation is the event `PMIX_GROUP_INVITED`, whose source is the leader. Without `leader`, this is the last
-    /// unanswered invitation that the process received.
+    /// Accepts an invitation as [`Client::group_join`](crate::Client::group_join) (`PMIx_Group_join`):
+    /// [`Answer::Group`].
     ///
     /// # Errors
     ///
@@ -190,13 +188,12 @@ impl Core {
         Ok(self.begin_group(of, end, now))
     }
 
-    /// Declines the invitation of a leader (`PMIx_Group_join`): [`Answer::Done`]. Without `leader`, it selects the
-    /// invitation as [`join`](Self::join) does.
+    /// Declines an invitation as [`Client::group_decline`](crate::Client::group_decline) (`PMIx_Group_join`):
+    /// [`Answer::Done`].
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`commit`](Self::commit), `PMIX_ERR_BAD_PARAM` for an invalid name, and
-    /// `PMIX_ERR_NOT_FOUND` without a leader and without a received invitation.
+    /// Returns the errors of [`commit`](Self::commit) and of [`join`](Self::join).
     pub fn decline(
         &mut self,
         name: &Text<'static>,
@@ -245,13 +242,13 @@ impl Core {
         Ok(())
     }
 
-    /// Aborts the invitation to a group, or the wait for a group that this process joins; all participants are
-    /// notified. Does nothing if there is none.
+    /// Aborts invitations and joins as [`Client::group_abort`](crate::Client::group_abort).
     pub fn abort_group(&mut self, name: &Text<'_>, now: Instant) {
         if self.event_registration == EventRegistration::Done {
             self.groups.abort_named(name);
             return self.advance_groups(now);
         }
+        // Nothing was sent before the registration is acknowledged, so no other process has to be notified.
         for of in self.groups.named(name) {
             if let Some(id) = self.operations.of_group(of) {
                 self.give_up(id, of, ended_here(name));
@@ -276,9 +273,11 @@ impl Core {
 
     /// Handles an event. Returns `true` if the program must not receive it.
     pub(super) fn handle_group_event(&mut self, event: &Event<'static>, now: Instant) -> bool {
+        // A later join may omit its leader, so an invitation is recorded even if no operation waits for it.
         self.groups.record_invitation(event);
         let is_taken = self.groups.needs(event) && self.groups.handle_event(event);
         if event.status == Status::GROUP_LEADER_FAILED {
+            // The state machine has no clock, so the wait for a new leader gets its end here.
             self.groups.choose_by(now.checked_add(CHOICE_TIME));
         }
         self.advance_groups(now);
@@ -296,6 +295,7 @@ impl Core {
                         self.unsolicited.keep_question(question, event);
                         true
                     }
+                    // Without memory for the copy, the program gets the event itself.
                     Err(_) => false,
                 }
             }
@@ -403,6 +403,7 @@ impl Core {
         match made {
             Err(error) => self.groups.assigned(of, Err(error)),
             Ok(group) => {
+                // The host must not keep the temporary group under the name of the group that is formed.
                 let destruct = Request::GroupDestruct(request::GroupDestruct {
                     group: Some(group.name),
                     procs: vec![self.settings.proc.clone()],
@@ -432,6 +433,7 @@ impl Core {
                     self.operations.expect(tag, Requester::GroupEvent(of), end);
                 }
                 (Err(error), Some(of)) => self.groups.sent(of, Err(error)),
+                // No operation depends on this event.
                 (_, None) => {}
             },
             // The server removes a lost member from the group itself, so an error has no consequence.
@@ -447,6 +449,7 @@ impl Core {
                 true => self.unsolicited.keep_question(question, event),
                 false => self.groups.decide(&question, None),
             },
+            // The event did not arrive from the server, so it has no size on the wire.
             Step::Deliver(event) => self.unsolicited.keep_event(event, 0),
             Step::End(of, outcome) => self.end_group(of, outcome),
         }

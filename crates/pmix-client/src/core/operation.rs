@@ -301,6 +301,7 @@ impl Operations {
         if let Requester::Operation(id) = sent.requester
             && let Some(open) = self.open.get_mut(&id)
         {
+            // The operation may wait for replies to other requests, as a commit does.
             open.tags.retain(|of| *of != tag);
         }
         Some(sent.requester)
@@ -365,6 +366,7 @@ impl Operations {
     /// Drops all requests, since no replies will arrive.
     pub(super) fn lose(&mut self) {
         self.sent.clear();
+        // Each operation removes its own limit when it completes with the loss.
         self.limits
             .retain(|(_, limited)| matches!(limited, Limited::Operation(_)));
     }

@@ -45,6 +45,7 @@ impl Core {
             }
             Waiting::Done(command) => self.read_done(command, payload),
             Waiting::Left(name) => {
+                // A process whose leave was rejected is still a member, and a destruct needs the other members.
                 let left = self.read_done(Command::GROUP_LEAVE, payload)?;
                 self.known.groups().forget(&name);
                 Ok(left)
@@ -83,6 +84,7 @@ impl Core {
             Waiting::Infos(_) => {
                 let infos = Infos::decode(&self.form, None, payload)?;
                 let all = infos.infos.unwrap_or_default().try_into_owned()?;
+                // The status is part of the result, since a partial success has infos as well.
                 Ok(Answer::Infos(infos.status, all))
             }
             Waiting::Distances => {
@@ -150,7 +152,7 @@ impl Core {
         self.send(request).map(drop)
     }
 
-    /// Sends a heartbeat (`PMIx_Heartbeat`), for a server that monitors this process.
+    /// Sends a heartbeat (`PMIx_Heartbeat`), as [`Client::heartbeat`](crate::Client::heartbeat).
     ///
     /// # Errors
     ///

@@ -45,6 +45,7 @@ impl Core {
             let _ = known.store(&job, map);
         }
         let mut core = Self::begun(settings, form, Link::Singleton, known);
+        // Drivers wait for `INIT`, with or without a server.
         core.operations.begin(Waiting::Welcome, None);
         core.operations.complete(Self::INIT, Ok(Answer::Done));
         core

@@ -162,6 +162,7 @@ impl UnsolicitedQueue {
         let event = first(&self.events);
         let output = first(&self.outputs);
         let question = first(&self.questions);
+        // Each number of arrival exists once, so only one queue can have the next item.
         let next = event.min(output).min(question);
         if next == event {
             self.poll_event().map(Unsolicited::Event)
@@ -174,6 +175,7 @@ impl UnsolicitedQueue {
     }
 
     pub(super) fn lose(&mut self) {
+        // One warning is enough; `num_lost` has the number.
         if self.num_lost == 0 {
             let (most, bytes) = (Self::MAX_EVENTS, Self::MAX_BYTES);
             tracing::warn!(

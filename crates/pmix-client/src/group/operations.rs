@@ -214,6 +214,7 @@ impl Operations {
         if !leader.rank.is_valid() || *leader == self.own {
             return Err(bad("the leader of a group must be a single other process"));
         }
+        // Otherwise the earlier, cancelled join would make this process leave the group at once.
         self.given_up
             .retain(|(other, of)| (other, of) != (name, leader));
         let mut directives = Directives::new(infos);
@@ -266,6 +267,7 @@ impl Operations {
             (Ok(()), Kind::Join { has_answered, .. }) => *has_answered = true,
             (Ok(()), Kind::Invite(invite)) if invite.is_complete() => {
                 let (name, members) = (operation.name.clone(), invite.members());
+                // The server does not send an event back to its source, so the own program gets it here.
                 let event = invite.completed(&self.own, &name, &members);
                 let context_id = invite.context_id();
                 self.steps.push_back(Step::Deliver(event));
@@ -321,6 +323,7 @@ impl Operations {
                 true
             }
             Status::GROUP_LEADER_SELECTED => {
+                // The program gets the event as well: it names the new leader.
                 self.selected(op, event);
                 false
             }
@@ -423,6 +426,7 @@ impl Operations {
                 let status = Status::GROUP_CONSTRUCT_ABORT;
                 let name = name.clone().into_owned();
                 let about = Info::new(keys::EVENT_AFFECTED_PROC, leader.clone());
+                // A process that joins does not know all others. Its leader aborts the construct for them.
                 let abort = notify(status, &name, vec![leader], vec![about]);
                 self.steps.push_back(Step::Notify(None, abort));
             }
@@ -455,6 +459,7 @@ impl Operations {
     pub(crate) fn give_up(&mut self, op: OpId) {
         self.forget_choice(op);
         self.open.remove(&op);
+        // Its steps may still wait for the acknowledgment of the registration.
         let is_of = |step: &Step| match step {
             Step::Notify(of, _) => *of == Some(op),
             Step::Context(of, _) => *of == op,

@@ -35,6 +35,7 @@ impl OwnGroups {
         if self.resolves {
             group.members.sort_unstable();
         }
+        // Servers of 4.2 send no members; they resolve the name themselves.
         if !group.members.is_empty() {
             let (name, members) = (group.name.clone(), group.members.clone());
             self.lock().insert(name, members);

@@ -96,6 +96,7 @@ impl Shared {
         let mut state = lock(&self.state);
         state.num_event_waiters += 1;
         let event = loop {
+            // Events that arrived before the loss of the server are still returned.
             if let Some(event) = take(&mut state.core) {
                 break Ok(Some(event));
             }
@@ -201,6 +202,7 @@ impl Shared {
             if state.is_closing {
                 return Ok(());
             }
+            // The thread is announced before it runs, so that another thread that stops reading wakes it.
             state.has_reader = true;
         }
         let named = thread::Builder::new().name("pmix-client".to_owned());
@@ -234,6 +236,7 @@ impl Shared {
 
     /// Closes the connection and ends the reader thread. All waiting operations have completed when it returns.
     pub(super) fn close_connection(&self) {
+        // The flag precedes the shutdown, so the listener is not notified of a lost server.
         lock(&self.state).is_closing = true;
         self.shutdown();
         self.free.notify_all();
@@ -429,6 +432,7 @@ impl Shared {
         if let Err(error) = self.worker.begin() {
             tracing::warn!("cannot deliver an event now: {error}");
             let mut state = lock(&self.state);
+            // The items stay in the queue, and the next change of the core tries again.
             state.num_deliveries = state.num_deliveries.saturating_sub(number);
             return;
         }

@@ -58,11 +58,13 @@ impl OpenQuestion {
     /// Applies a decision unless there was one before.
     fn decide(&self, shared: &Shared, decision: Option<Decision>) -> Result<(), Error> {
         shared.change(None, |state| {
+            // The lock of the state orders the decisions of several threads.
             if self.is_decided.load(Ordering::Acquire) {
                 return Ok(());
             }
             let now = Instant::now();
             state.core.decide(&self.question, decision, now)?;
+            // A rejected decision has returned before, so the question remains open.
             self.is_decided.store(true, Ordering::Release);
             Ok(())
         })

@@ -31,6 +31,7 @@ impl Shared {
     pub(super) fn transmit(&self, sender: Sender, end: Option<Instant>) -> Result<bool, Error> {
         let mut state = lock(&self.state);
         while state.is_sent {
+            // A server may stop reading until its own messages are read, so the thread that reads never waits here.
             if sender == Sender::Reader {
                 return Ok(true);
             }
@@ -90,6 +91,7 @@ impl Shared {
         while let Some(rest) = bytes.get(*num_sent..)
             && !rest.is_empty()
         {
+            // A lost server must fail the call and not end the process with `SIGPIPE`.
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
             match rustix::net::send(socket, rest, flags) {
                 Ok(len) => *num_sent += len,
