@@ -5,6 +5,7 @@
 mod checks;
 mod config;
 mod dispatch;
+mod engine;
 mod lists;
 mod peer;
 mod plugin;
@@ -13,7 +14,7 @@ mod topology;
 mod values;
 mod wire;
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use pmix_mca::{Params, Source};
 use preg_core::{Limits, Preg, Scheme};
@@ -46,6 +47,7 @@ pub(crate) const TARGETS: &[(&str, Target)] = &[
     ("proto_handshake", proto::handshake),
     ("proto_frames", proto::frames),
     ("proto_messages", proto::messages),
+    ("engine_newer", engine::newer),
     ("config_plugins_toml", config::plugins_toml),
     ("config_mca_file", config::mca_file),
     ("config_environment", config::environment),
@@ -71,7 +73,12 @@ const LIMITS: Limits = Limits {
 
 /// Returns the framework with every component of this repository active.
 fn preg() -> &'static Preg {
-    static PREG: OnceLock<Preg> = OnceLock::new();
+    shared_preg()
+}
+
+/// Returns the same framework, for a datastore.
+fn shared_preg() -> &'static Arc<Preg> {
+    static PREG: OnceLock<Arc<Preg>> = OnceLock::new();
     PREG.get_or_init(|| {
         let params = Params::builder()
             .set("preg_fold_enabled", "true", Source::Api)
@@ -79,7 +86,7 @@ fn preg() -> &'static Preg {
             .build()
             .expect("valid settings");
         let preg = pmix_builtin::open_preg(&params).expect("the settings can be obeyed");
-        preg.with_limits(LIMITS)
+        Arc::new(preg.with_limits(LIMITS))
     })
 }
 

@@ -38,7 +38,7 @@ fn of(target: &str) -> io::Result<Vec<Vec<u8>>> {
         "topology_xml" => machines()?,
         "topology_sets" => SETS.iter().map(|set| set.as_bytes().to_vec()).collect(),
         target if target.starts_with("bfrops") => of_wire(target)?,
-        target if target.starts_with("proto") => proto::of(target)?,
+        target if target.starts_with("proto") || target.starts_with("engine") => proto::of(target)?,
         _ => records("preg", |r| value_for(target, &encoded(r)?))?,
     };
     // The smallest machine that hwloc describes takes 1,500 bytes.

@@ -15,6 +15,7 @@ pub(super) fn of(target: &str) -> io::Result<Vec<Vec<u8>>> {
     let of_capture = |capture: Vec<Message>| match target {
         "proto_handshake" => hellos(&capture),
         "proto_frames" => streams(&capture),
+        "engine_newer" => requests_of_newer(&capture),
         _ => [parts(&capture), requests_anew(&capture)].concat(),
     };
     Ok(captures::read_all()?
@@ -88,6 +89,19 @@ fn requests_anew(capture: &[Message]) -> Vec<Vec<u8>> {
     seeds
 }
 
+/// Returns every request as of a newer client: module v41, the numbers of the version, the command itself, the payload,
+/// alone and with bytes after it.
+fn requests_of_newer(capture: &[Message]) -> Vec<Vec<u8>> {
+    let requests = capture
+        .iter()
+        .filter(|message| message.from_client && !message.is_hello());
+    let with =
+        |message: &Message, more: &[u8]| [&[0, 0, 0, 0][..], &message.payload, more].concat();
+    requests
+        .flat_map(|message| [with(message, b""), with(message, b"\x02\x07 and more")])
+        .collect()
+}
+
 /// Returns the major version: the digit before the first dot.
 fn major(hello: &[u8]) -> u8 {
     let dot = hello.windows(2).position(|pair| pair[1] == b'.');
@@ -105,6 +119,7 @@ mod tests {
         assert!(count("proto_handshake") >= 8);
         assert!(count("proto_frames") >= 40);
         assert!(count("proto_messages") >= 200);
+        assert!(count("engine_newer") >= 200);
         let messages = of("proto_messages").expect("the captures are there");
         // A request for job information of a client of 5.0.
         assert!(messages.contains(&vec![10, 2, 0, 2, 0]));
