@@ -276,7 +276,7 @@ impl JobCache {
         }
         let job = self.jobs.job(&proc.nspace)?;
         let puts = job.modex_store();
-        copied(puts.get(proc.rank, Scope::REMOTE, key, qualifiers))
+        copied(puts.get_known(proc.rank, Scope::REMOTE, key, qualifiers))
     }
 
     /// Removes the data of a process, so that the next get requests them again.
@@ -347,8 +347,8 @@ fn there<T>(found: Result<T, gds_hash::Error>) -> Option<Result<T, Error>> {
 }
 
 /// Copies a value that was found. Returns `None` if it is not known.
-pub(crate) fn copied(found: Result<Answer<'_>, gds_hash::Error>) -> Option<Copied> {
-    there(found.and_then(owned_answer))
+pub(crate) fn copied(found: Option<Result<Answer<'_>, gds_hash::Error>>) -> Option<Copied> {
+    there(found?.and_then(owned_answer))
 }
 
 /// The number in replies of servers for a session without a number, or for one other than the session that the host

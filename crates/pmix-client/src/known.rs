@@ -188,7 +188,7 @@ impl Known {
         let stored = self.stored.get()?.lock();
         let stored = stored.unwrap_or_else(PoisonError::into_inner);
         let job = stored.get(proc.nspace.as_bytes())?;
-        copied(job.get(proc.rank, Scope::INTERNAL, key, infos))
+        copied(job.get_known(proc.rank, Scope::INTERNAL, key, infos))
     }
 
     /// Returns `true` if there are puts that are not part of a commit.
@@ -399,7 +399,9 @@ impl Known {
     fn find_own(&self, proc: &Proc<'_>, key: &str, qualifiers: &[Info<'_>]) -> Option<Copied> {
         if *proc == self.proc {
             let own = self.own();
-            let found = own.all().get(proc.rank, Scope::INTERNAL, key, qualifiers);
+            let found = own
+                .all()
+                .get_known(proc.rank, Scope::INTERNAL, key, qualifiers);
             if let Some(value) = copied(found) {
                 return Some(value);
             }

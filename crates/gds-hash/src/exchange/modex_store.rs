@@ -176,6 +176,20 @@ impl ModexStore {
         self.find(rank, scope, key, qualifiers)?.value()
     }
 
+    /// Returns the value of a key as [`Self::get`] does, or `None` instead of the error for a missing
+    /// value, whose text would cost more than the search.
+    pub fn get_known(
+        &self,
+        rank: Rank,
+        scope: Scope,
+        key: &str,
+        qualifiers: &[Info<'_>],
+    ) -> Option<Result<Answer<'_>, Error>> {
+        let asked = Qualifiers::of(qualifiers.iter().filter(|info| info.is_qualifier()));
+        let entry = self.entry(rank, ScopeSet::seen_in(scope)?, key, &asked)?;
+        Some(entry.value())
+    }
+
     /// Checks that [`Self::get`] finds a value, without unpacking it.
     ///
     /// # Errors
@@ -200,12 +214,7 @@ impl ModexStore {
     ) -> Result<&Entry, Error> {
         let scopes = seen_in(scope)?;
         let asked = Qualifiers::of(qualifiers.iter().filter(|info| info.is_qualifier()));
-        let found = |scopes| match rank {
-            Rank::UNDEF => {
-                (self.all_data()).find_map(|(_, data)| data.get(key.as_bytes(), scopes, &asked))
-            }
-            rank => self.data(rank)?.get(key.as_bytes(), scopes, &asked),
-        };
+        let found = |scopes| self.entry(rank, scopes, key, &asked);
         if let Some(entry) = found(scopes) {
             return Ok(entry);
         }
@@ -215,6 +224,15 @@ impl ModexStore {
             return Err(Error::new(status, message));
         }
         Err(Error::not_found(message))
+    }
+
+    fn entry(&self, rank: Rank, scopes: ScopeSet, key: &str, asked: &Qualifiers) -> Option<&Entry> {
+        match rank {
+            Rank::UNDEF => {
+                (self.all_data()).find_map(|(_, data)| data.get(key.as_bytes(), scopes, asked))
+            }
+            rank => self.data(rank)?.get(key.as_bytes(), scopes, asked),
+        }
     }
 
     /// Returns all data of a process that the scope makes visible, in the order of the keys.
