@@ -246,6 +246,7 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         adopt: true,
         forward_io: args.forward_io,
         max_spawned: args.max_spawned,
+        max_spawn_depth: args.max_spawn_depth,
         max_restarts: args.max_restarts,
         watcher: Some(watcher()),
         stopper: Some(vec!["/proc/self/exe".into(), STOPPER.into()]),

@@ -43,6 +43,7 @@
 //!     adopt: true,
 //!     forward_io: false,
 //!     max_spawned: 1024,
+//!     max_spawn_depth: 32,
 //!     max_restarts: 0,
 //!     system_server: None,
 //!     watcher: None,

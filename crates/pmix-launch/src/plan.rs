@@ -71,6 +71,9 @@ pub struct Plan {
     /// The largest number of processes in spawned jobs (`PMIx_Spawn`, `MPI_Comm_spawn`) at one time. A job counts
     /// until its last process has ended and its output is closed. 0 refuses every spawn.
     pub max_spawned: u32,
+    /// The largest number of spawns between the first job and a spawned job: 1 if only the first job may spawn. A
+    /// program that takes itself for the parent would otherwise spawn itself without end.
+    pub max_spawn_depth: u32,
     /// The largest number of restarts of each process that fails, as `PMIX_MAX_RESTARTS` sets it for a spawned job; 0
     /// for none.
     pub max_restarts: u32,
@@ -277,6 +280,7 @@ impl Plan {
             adopt: false,
             forward_io: false,
             max_spawned: 16,
+            max_spawn_depth: 4,
             max_restarts: 0,
             system_server: None,
             watcher: None,

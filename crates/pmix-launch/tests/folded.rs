@@ -69,6 +69,7 @@ fn plan(num_nodes: u32, tmpdir: &std::path::Path) -> Plan {
         adopt: true,
         forward_io: false,
         max_spawned: 16,
+        max_spawn_depth: 4,
         max_restarts: 0,
         system_server: None,
         watcher: None,

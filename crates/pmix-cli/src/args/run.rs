@@ -136,6 +136,9 @@ pub(crate) struct Run {
     /// every spawn. A job counts until its last process has ended and its output is closed.
     #[arg(long, value_name = "N", default_value = "1024")]
     pub(crate) max_spawned: u32,
+    /// The maximum depth of nested spawns: 1 if only processes of the first job may spawn. A deeper spawn is rejected.
+    #[arg(long, value_name = "N", default_value = "32")]
+    pub(crate) max_spawn_depth: u32,
     /// The rank that reads standard input, or none.
     #[arg(long, value_name = "RANK", default_value = "0", value_parser = StdinArg::parse)]
     pub(crate) stdin: StdinArg,

@@ -13,6 +13,8 @@ use crate::Plan;
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) parent: Proc<'static>,
+    /// The number of spawns between the first job and this one.
+    pub(crate) depth: u32,
     /// `true` if other processes continue after a nonzero exit code.
     pub(crate) spares_exit_codes: bool,
     /// `true` if it continues after the job of its parent failed.

@@ -241,6 +241,7 @@ impl Controller {
             return Err(Refusal::of(&Error::late()));
         }
         self.check_room(cx, num_procs)?;
+        self.check_depth(cx, &spawn.asker)?;
         let running = u32::try_from(cx.agent.jobs().num_running()).unwrap_or(u32::MAX);
         check_processors(request, num_procs, running)
     }
@@ -337,6 +338,7 @@ impl Controller {
         let is_reported_apart = parent.is_some_and(|parent| parent.reports_children_apart);
         Origin {
             is_reported_apart,
+            depth: self.depth_below(&spawn.asker),
             // The setting applies to all descendants.
             reports_children_apart: is_reported_apart || request.reports_children_apart,
             max_restarts: request.max_restarts.unwrap_or(0),
@@ -391,6 +393,27 @@ impl Controller {
                 notify_failed_start(&cx.agent, job);
             }
             self.dismiss(cx, index);
+        }
+    }
+
+    /// Returns the number of spawns between the first job and a job that a process spawns.
+    fn depth_below(&self, asker: &Proc<'_>) -> u32 {
+        let parent = self.jobs.named(&asker.nspace);
+        let parent = parent.and_then(|parent| parent.origin.as_ref());
+        parent.map_or(0, |origin| origin.depth).saturating_add(1)
+    }
+
+    /// Checks that `--max-spawn-depth` allows a spawn of a process.
+    fn check_depth(&self, cx: &Cx<'_>, asker: &Proc<'_>) -> Result<(), Refusal> {
+        let (depth, most) = (self.depth_below(asker), cx.plan.max_spawn_depth);
+        match depth <= most {
+            true => Ok(()),
+            false => {
+                let why = format!(
+                    "its job would be at depth {depth} of nested spawns, beyond --max-spawn-depth {most}"
+                );
+                Err(Refusal::new(Status::ERR_OUT_OF_RESOURCE, why))
+            }
         }
     }
 

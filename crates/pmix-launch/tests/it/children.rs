@@ -133,6 +133,16 @@ fn requests_multiplied_by_many_applications_are_refused_cheaply() {
 }
 
 #[test]
+fn a_spawn_beyond_the_depth_of_nested_spawns_is_refused() {
+    let vars = [("CHILD", Path::new("true")), ("SIZE", Path::new("2"))];
+    for (most, status) in [(0, Status::ERR_OUT_OF_RESOURCE), (1, Status::SUCCESS)] {
+        let played = play_plan("spawn", 1, &vars, |plan| plan.max_spawn_depth = most);
+        let first = played.output.lines().next().unwrap_or_default();
+        assert!(first.starts_with(&status.to_string()), "{most}: {first}");
+    }
+}
+
+#[test]
 fn a_job_is_started_for_a_process_and_ends_before_the_launcher() {
     let vars = [("CHILD", Path::new("true")), ("SIZE", Path::new("2"))];
     let played = play_with("spawn", 1, &vars);

@@ -125,6 +125,7 @@ fn plan_of(act: &str, num_procs: u32, vars: &[(&str, &Path)], tmp: &TempDir) -> 
         adopt: false,
         forward_io: false,
         max_spawned: 16,
+        max_spawn_depth: 4,
         max_restarts: 0,
         system_server: None,
         watcher: None,
