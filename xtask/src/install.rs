@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Installation of dependencies of the tests and peers, only with `--install` or in CI.
 
+mod root;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::process::{cargo, in_ci, output, root};
+pub use root::Root;
 
 /// `true` if the command line has `--install`.
 static ASKED: AtomicBool = AtomicBool::new(false);

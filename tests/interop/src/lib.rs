@@ -18,6 +18,7 @@ pub mod harness;
 mod lists;
 pub mod logs;
 pub mod naive;
+mod newest;
 pub mod ours;
 pub mod peers;
 pub mod random;
@@ -59,6 +60,8 @@ pub enum Part {
     Topology,
     /// Every data type in every function of C that takes data of any type.
     Types,
+    /// The examples of OpenPMIx 7 under `pmix run` and prterun 5, from a private root of Debian sid.
+    Newest,
     /// Our library as abidiff, valgrind and the sanitizers of the compiler see it; runs only when it is named.
     Sanitize,
 }
@@ -188,6 +191,10 @@ fn try_run(options: &Options) -> Result<Tally, String> {
     if options.wants(Part::Types) {
         println!("interop: types");
         types::run(&peers, &mut tally)?;
+    }
+    if options.wants(Part::Newest) {
+        println!("interop: newest");
+        newest::run(&options.profile, &mut tally)?;
     }
     if options.part == Some(Part::Sanitize) {
         println!("sanitize:");

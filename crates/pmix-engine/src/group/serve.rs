@@ -102,6 +102,12 @@ impl Groups {
                 }
             }
         }
+        if let Some(shared) = value(&request.infos, keys::GROUP_INFO)
+            && !matches!(shared, Value::DataArray(DataArray::Info(_)))
+        {
+            let message = format!("{} must be an array of infos", keys::GROUP_INFO);
+            return Err(Error::new(Status::ERR_TYPE_MISMATCH, message));
+        }
         for key in [keys::GROUP_ADD_MEMBERS, keys::GROUP_FINAL_MEMBERSHIP_ORDER] {
             let listed = match value(&request.infos, key) {
                 None => continue,

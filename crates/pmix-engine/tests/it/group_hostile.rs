@@ -271,3 +271,16 @@ fn group_info_counts_as_put_keys() {
         assert_eq!(world.status_of(all[0], &get), expected, "{num_keys}");
     }
 }
+
+#[test]
+fn shared_infos_of_another_type_are_refused() {
+    let mut world = World::new(1);
+    world.job("job", &[1]);
+    let all = world.join_all("job", &[1]);
+    for shared in [Value::Uint32(42), Value::from(procs(&[("job", 0)]))] {
+        let infos = vec![Info::new(keys::GROUP_INFO, shared)];
+        let request = construct_of("g", procs(&[("job", 0)]), infos);
+        let refused = Some(Status::ERR_TYPE_MISMATCH);
+        assert_eq!(world.status_of(all[0], &request), refused);
+    }
+}
