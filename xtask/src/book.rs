@@ -190,7 +190,7 @@ fn line(pages: &Pages, page: &str, indent: &str) -> String {
     )
 }
 
-/// Returns the documents of `docs` that are in no part.
+/// Returns the pages of `docs` that no part of the book lists.
 fn others(in_parts: &[String]) -> Result<Vec<String>, String> {
     let folder = root().join("docs");
     let fault = |e: std::io::Error| format!("{}: {e}", folder.display());

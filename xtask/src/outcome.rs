@@ -138,7 +138,9 @@ fn try_delegate<S: AsRef<OsStr>>(package: &str, arguments: &[S]) -> Result<Outco
         });
         return match for_help {
             true => Ok(Outcome::default()),
-            false => Err(format!("{package} counted nothing")),
+            false => Err(format!(
+                "{package} ended without writing its counts of checks"
+            )),
         };
     };
     let _ = fs::remove_file(&file);

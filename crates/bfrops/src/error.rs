@@ -115,7 +115,7 @@ impl Error {
 
 // Limits on the cost of unpacking a message.
 //
-// Source: none outside; the limits are this project's own, in bytes and in levels.
+// Source: this project; the limits are this project's own, in bytes and in levels.
 
 /// The limits on the cost of unpacking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! The trace of unpacked fields for tools that explain messages, and the interface for the length
 //! of encoded maps.
 //!
-//! Source: none outside; offsets are in bytes of the message.
+//! Source: this project; offsets are in bytes of the message.
 
 use std::ops::Range;
 

@@ -5,7 +5,7 @@
 //! them to their clients. Unpacking and packing it for each of them would give the same bytes. So
 //! the server checks a value on arrival and keeps its bytes.
 //!
-//! Source: none outside; the bytes are those of the packed value.
+//! Source: this project; the bytes are those of the packed value.
 
 use pmix_types::{DataType, Key, Kval, Value};
 

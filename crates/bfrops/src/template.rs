@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Messages that repeat the same calls with different data.
 //!
-//! Source: none outside; the tests compare the bytes with those of the encoder.
+//! Source: this project; the tests compare the bytes with those of the encoder.
 
 #[cfg(test)]
 mod tests;

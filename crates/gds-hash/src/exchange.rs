@@ -50,7 +50,7 @@ mod counted {
 
 // Limits on the data that a process may put.
 //
-// Source: none outside; the limits are this project's own, in bytes.
+// Source: this project; the limits are this project's own, in bytes.
 
 /// Limits on the data that a process may put. A commit may have twice as many keys, because it
 /// contains global values twice.

@@ -35,7 +35,7 @@ use crate::valid::Valid;
 
 pub(crate) use results::*;
 
-/// The time for which an exported function runs. Arguments that are not copied live as long.
+/// The lifetime of one call of an exported function. Arguments that are not copied are borrowed for this lifetime.
 pub(crate) struct CallScope(());
 
 impl CallScope {

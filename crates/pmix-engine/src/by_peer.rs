@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An index of objects by the peer that they exist for, so that a disconnection does not search all objects.
 //!
-//! Source: none outside.
+//! Source: this project.
 
 use std::collections::{BTreeSet, HashMap};
 

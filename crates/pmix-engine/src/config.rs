@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The configuration of an engine.
 //!
-//! Source: none outside; the limits are this project's own.
+//! Source: this project; the limits are this project's own.
 
 use std::time::{Duration, SystemTime};
 
@@ -295,7 +295,8 @@ pub struct OutputLimits {
     pub held: usize,
     /// The greatest number of held bytes that a pull may request (`PMIX_IOF_CACHE_SIZE`).
     pub most_held: usize,
-    /// The number of bytes held for all pulls of a peer; beyond it, a further pull gets 64 KiB.
+    /// The maximum number of bytes that all pulls of one peer may hold together. A new pull may hold what is left, but at
+    /// least 64 KiB.
     pub held_per_peer: usize,
     /// The number of bytes of one stream that are kept until the first pull.
     pub kept_per_stream: usize,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Identifiers of objects in an engine. An identifier is never reused.
 //!
-//! Source: none outside.
+//! Source: this project.
 
 /// The identifier of a registered local process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Connections with their peers, partial input and queued output.
 //!
-//! Source: none outside.
+//! Source: this project.
 
 mod chunk;
 mod intake;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A recount of the contents of an engine, to verify its counters and timers.
 //!
-//! Source: none outside.
+//! Source: this project.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

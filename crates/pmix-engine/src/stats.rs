@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counts of the contents of an engine. Each subsystem adds its own.
 //!
-//! Source: none outside.
+//! Source: this project.
 
 /// Counts of the contents of an engine. Every count is zero when no job is registered, no peer is connected and no
 /// upcall waits for a reply, with one exception: events whose source belongs to a job that was never deregistered are

@@ -196,7 +196,7 @@ fn fresh(tmpdir: &Path) -> Result<(PathBuf, Option<File>), Error> {
         }
     }
     Err(Error::request(format!(
-        "{}: cannot create a directory {prefix}{pid}.* in {TRIES} attempts: each name existed or was removed",
+        "{}: cannot create a directory {prefix}{pid}.* in {TRIES} attempts: each name existed already, or another launcher removed the new directory",
         tmpdir.display()
     )))
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The error type of this crate, and the limits on the size of a map.
 //!
-//! Source: none outside; offsets are in bytes from the start of the text.
+//! Source: this project; offsets are in bytes from the start of the text.
 
 use pmix_types::memory::OutOfMemory;
 use pmix_types::{ErrorDetail, Status};
@@ -57,7 +57,7 @@ impl Error {
 
 // Limits on the size of a map.
 //
-// Source: none outside; the defaults fit the largest known machines.
+// Source: this project. The defaults fit the largest known machines.
 
 /// The limits of a parser. Input beyond a limit is rejected before memory for it is allocated.
 ///

@@ -4,7 +4,7 @@
 //! The *fields* of a host name are its longest sequences of ASCII digits. Two consecutive names of
 //! a list are *linked* if they are equally long and differ within one field only.
 //!
-//! Source: none outside.
+//! Source: this project.
 
 mod rows;
 

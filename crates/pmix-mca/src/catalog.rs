@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The catalog of known parameters, for checks and for display.
 //!
-//! Source: none outside; the components declare their parameters.
+//! Source: this project; the components declare their parameters.
 
 use crate::nearest::hint;
 use crate::params::{Entry, malformed};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The error type of this crate.
 //!
-//! Source: none outside.
+//! Source: this project.
 
 use pmix_types::{ErrorDetail, Status};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Suggestions for misspelled names.
 //!
-//! Source: none outside.
+//! Source: this project.
 
 use strsim::osa_distance;
 

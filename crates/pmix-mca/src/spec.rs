@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The declaration of parameters, and the sources of their values.
 //!
-//! Source: none outside.
+//! Source: this project.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -60,7 +60,7 @@ pub(crate) fn parse_flag(text: &str) -> Option<bool> {
 
 // The sources of values.
 //
-// Source: none outside.
+// Source: this project.
 
 /// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -219,7 +219,7 @@ pub(crate) trait Contents {
 
 // The macros that declare messages. They generate parsing, packing and outlines.
 //
-// Source: none outside; the decision is `docs/decisions/0010-messages-are-declared-once.md`.
+// Source: this project; the decision is `docs/decisions/0010-messages-are-declared-once.md`.
 
 /// Declares a message: its fields with their shapes, in packed order.
 macro_rules! message {

@@ -224,7 +224,7 @@ pub enum ServerEvent {
 
 // An observer on the connections, for traces.
 //
-// Source: none outside.
+// Source: this project.
 
 /// An observer of all messages between a server and its peers.
 ///

@@ -77,7 +77,7 @@ impl Attribute {
 
 // Patterns over names: a glob or a substring.
 //
-// Source: none outside; the command and the dictionary search names with it.
+// Source: this project; the command and the dictionary search names with it.
 
 /// A pattern that ignores case: with `*` or `?` it is a glob over the whole text, otherwise a
 /// substring.

@@ -8,7 +8,7 @@
 //! Each probe allocates [`RESERVE`] bytes more, which error texts, small copies and call stacks use
 //! without checks.
 //!
-//! Source: none outside; sizes are in bytes.
+//! Source: this project; sizes are in bytes.
 
 use std::collections::TryReserveError;
 use std::fmt;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The error for a text that is not a name.
 //!
-//! Source: none outside; `FromStr` of the types of this crate returns it.
+//! Source: this project; `FromStr` of the types of this crate returns it.
 
 use std::fmt;
 

@@ -6,7 +6,7 @@
 //! one warning with the name of the file, and the next component is used. `docs/plugins.md` lists
 //! what no check in the same process can prevent: abort, endless loops, writes to foreign memory.
 //!
-//! Source: none outside; `docs/plugins.md` defines the C table.
+//! Source: this project; `docs/plugins.md` defines the C table.
 
 #![allow(unsafe_code)]
 

@@ -122,7 +122,7 @@ impl Preg {
 
 // Lookups for callers that list or choose schemes.
 //
-// Source: none outside.
+// Source: this project.
 
 impl Preg {
     /// Returns the module with this name, even if it only parses.

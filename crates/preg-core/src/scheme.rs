@@ -259,7 +259,7 @@ pub enum Unpacked {
 
 // The explanation of a value for users, field by field.
 //
-// Source: none outside; offsets are in bytes of the value.
+// Source: this project; offsets are in bytes of the value.
 
 /// A field of an encoded value.
 #[derive(Clone, Debug, PartialEq, Eq)]

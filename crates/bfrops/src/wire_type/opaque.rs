@@ -75,7 +75,7 @@ objects! {
 
 /// `PMIX_BUFFER`: the kind of buffer as one byte, then the bytes as a byte object.
 ///
-/// The data model does not store the kind, because it is that of the message.
+/// The data model does not store the kind: a packed buffer has the buffer kind of the message that contains it.
 #[derive(Clone, Copy, Debug)]
 pub enum Buffer {}
 

@@ -427,7 +427,8 @@ impl Collectives {
             Ok(call) => call,
             Err(error) => return self.fail_before_host(cx, id, &error),
         };
-        // From here on a loss does not end the collective: other servers may already have its success.
+        // From here on, the loss of a process does not end the collective. Other servers may already have reported its
+        // success.
         tracker.phase = Phase::Hosting;
         self.queue_upcall(cx, id, Some(call));
     }

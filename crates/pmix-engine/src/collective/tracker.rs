@@ -74,8 +74,8 @@ pub(super) enum Phase {
 pub(super) struct ConstructState {
     /// The user of the first caller.
     pub(super) user: Option<u32>,
-    /// The local participants that had not called when the host was called. A process that is registered again
-    /// afterwards is still a member.
+    /// The local participants that had not joined the construct when the server called the host. They are not members
+    /// of the group. A process that is registered only afterwards is not in this list, so it remains a member.
     pub(super) absent: Vec<Proc<'static>>,
     /// The local members that were lost after the construct began. They may be deregistered, or connect again as
     /// another incarnation, before it ends.

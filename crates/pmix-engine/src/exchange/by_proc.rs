@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An index of requests that wait for a process, or for a key of it.
 //!
-//! Source: none outside.
+//! Source: this project.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

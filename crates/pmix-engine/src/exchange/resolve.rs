@@ -281,7 +281,7 @@ impl Exchange {
     }
 }
 
-/// Packs values as the object of a process.
+/// Packs values as an `Object`: the process, then its packed kvals.
 fn object_of_values(
     cx: &Cx,
     form: &PeerForm,

@@ -14,7 +14,7 @@
 //!
 //! All processes of a host run one version of this crate: another version is refused.
 //!
-//! Source: none outside; the pack calls are those of `bfrops`, PMIx 6.1 with the types of all releases.
+//! Source: this project; the pack calls are those of `bfrops`, PMIx 6.1 with the types of all releases.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bytes for a peer.
 //!
-//! Source: none outside; lengths are in bytes.
+//! Source: this project; lengths are in bytes.
 
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@
 //! | refused | | the driver has closed the connection | removed |
 //! | any | | the other end closes | removed; a member that has not finalized is lost |
 //!
-//! Source: none outside.
+//! Source: this project.
 
 use std::collections::HashSet;
 use std::time::Instant;

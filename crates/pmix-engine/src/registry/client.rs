@@ -35,7 +35,7 @@ pub(crate) struct Client {
     pub(crate) peers: Vec<PeerId>,
     /// `true` if the process has committed.
     pub(crate) has_committed: bool,
-    /// `true` while the process's first commit is stored in part and its last message is missing.
+    /// `true` while the server has stored some messages of the process's first commit, but not the last one.
     pub(crate) has_begun_commit: bool,
     /// An upper limit of the bytes that the process put.
     pub(crate) put_bytes: usize,

@@ -274,7 +274,7 @@ impl Controller {
 }
 
 fn cannot_wait(e: std::io::Error) -> Error {
-    Error::system("cannot wait for the release of the launcher", e)
+    Error::system("the launcher cannot wait for its release", e)
 }
 
 #[cfg(test)]

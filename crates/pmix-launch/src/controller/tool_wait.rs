@@ -32,7 +32,7 @@ pub struct ToolWait {
     pub released_here: Box<dyn FnOnce()>,
 }
 
-/// The state of a session that waits for its release.
+/// The state of an intermediate launcher that waits for its release.
 pub(crate) struct Waiting {
     launcher: Option<Proc<'static>>,
     tool: Option<Proc<'static>>,

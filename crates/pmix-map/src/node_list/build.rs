@@ -4,7 +4,7 @@
 //! It has three stages, each with bounded work per name. Names of the expected shape become
 //! numbers. Numbers with a constant step become rows. Rows become blocks (see [`super::fold`]).
 //!
-//! Source: none outside; the folding is this project's own.
+//! Source: this project; the folding is this project's own.
 
 use pmix_types::memory;
 

@@ -2,7 +2,7 @@
 //! The expansion of numbers to names. Only changed digits are written, so a name takes a few
 //! nanoseconds.
 //!
-//! Source: none outside; the text is the list of `PMIx_generate_regex`, names separated by commas.
+//! Source: this project; the text is the list of `PMIx_generate_regex`, names separated by commas.
 
 use super::{Kind, NodeList};
 use crate::lattice::{self, Dim};

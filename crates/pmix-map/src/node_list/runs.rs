@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The runs of a list in the public interface: names that differ in one number.
 //!
-//! Source: none outside; the folded form is this project's own.
+//! Source: this project; the folded form is this project's own.
 
 use super::expand::Row;
 use super::shape::Shape;

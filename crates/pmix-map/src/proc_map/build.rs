@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The builder of process maps, which folds ranks into runs and nodes into blocks incrementally.
 //!
-//! Source: none outside; the folding is this project's own.
+//! Source: this project; the folding is this project's own.
 
 use pmix_types::Rank;
 use pmix_types::memory::{self, OutOfMemory};

@@ -2,7 +2,7 @@
 //! Rows of names that count up by one. They are compared without parsing, by words and by ten names
 //! at a time.
 //!
-//! Source: none outside.
+//! Source: this project.
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The parameters that limit the data sent to clients: of large jobs, in shared memory, and in advance.
 //!
-//! Source: none outside; docs/decisions/0011, 0023 and 0024 have the reasons.
+//! Source: this project; docs/decisions/0011, 0023 and 0024 have the reasons.
 
 use pmix_engine::Config;
 use pmix_mca::{Catalog, ParamSpec, Params};

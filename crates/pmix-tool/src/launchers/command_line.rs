@@ -216,7 +216,10 @@ impl CommandLine {
                     return Err(Error::new(Status::ERR_JOB_WDIR_NOT_FOUND, why));
                 }
                 Err(error) => {
-                    let why = format!("the directory {}: {error}", wdir.display());
+                    let why = format!(
+                        "cannot enter the working directory {}: {error}",
+                        wdir.display()
+                    );
                     return Err(Error::new(Status::ERR_JOB_WDIR_NOT_ACCESSIBLE, why));
                 }
             }

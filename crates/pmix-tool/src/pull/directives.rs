@@ -56,7 +56,7 @@ pub struct Directives {
 pub struct Abilities {
     /// `true` if the pull has a callback; otherwise the process writes the output.
     pub has_function: bool,
-    /// `true` if the process has timers.
+    /// `true` if the process can deliver buffered output when a time has passed.
     pub has_timers: bool,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The conversion of borrowed data into owned data.
 //!
-//! Source: none outside; the decision is `docs/decisions/0006-data-borrow-from-their-message.md`.
+//! Source: this project; the decision is `docs/decisions/0006-data-borrow-from-their-message.md`.
 
 use std::borrow::Cow;
 

@@ -116,7 +116,7 @@ impl<'w, 'a> Writer<'w, 'a> {
         out.len()
     }
 
-    /// Ends an item. A template without pieces is written as a plain record.
+    /// Ends an item. If no piece follows the template, the plain text of the record replaces the template.
     fn end_item(
         &self,
         elements: &[Element],

@@ -49,7 +49,8 @@ struct Mpi {
     libmpi: Option<&'static str>,
     /// A function that returns its own launcher for a number of processes.
     launcher: Box<dyn Fn(u32) -> Command>,
-    /// The variable that its launcher needs if the processes have our library.
+    /// The environment variable, with its value, that the launcher of this Open MPI needs if the started processes load
+    /// the library of pmix-rs.
     for_ours: Option<(&'static str, &'static str)>,
     left_out: &'static [&'static str],
 }

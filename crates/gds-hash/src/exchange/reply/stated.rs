@@ -140,7 +140,7 @@ impl Column<'_> {
 // | 4.2 | `pmix.hname` | everything: it looks up keys of the node of a process as optional ones |
 // | 5.0 and later | `pmix.hname`, `pmix.nodeid`, `pmix.appnum` | nothing |
 //
-// Source: none outside; the decision is `docs/decisions/0011-large-jobs-are-told-in-part.md`.
+// Source: this project; the decision is `docs/decisions/0011-large-jobs-are-told-in-part.md`.
 
 /// The amount of data about remote processes and nodes in the job info of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! The numbers of a column: runs if they count or repeat, otherwise an array with the smallest
 //! sufficient integer width.
 //!
-//! Source: none outside; the decision is `docs/decisions/0008-a-job-is-two-maps-and-columns.md`.
+//! Source: this project; the decision is `docs/decisions/0008-a-job-is-two-maps-and-columns.md`.
 
 use std::ops::RangeInclusive;
 

@@ -74,7 +74,7 @@ impl Operations {
         }
     }
 
-    /// Waits for the group of a new leader.
+    /// Changes the leader of a join to the new leader, whose invitation the process has not answered.
     pub(super) fn follow(&mut self, op: OpId, new: &Proc<'static>) {
         self.forget_choice(op);
         if let Some(Kind::Join {

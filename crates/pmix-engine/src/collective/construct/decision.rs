@@ -37,7 +37,9 @@ impl Collectives {
         infos: &[Info<'_>],
     ) -> Result<bool, Error> {
         if Self::is_announcement(status, infos) {
-            return Err(Error::denied("only the server of a leader can announce it"));
+            return Err(Error::denied(
+                "only a server may announce the leader of a group construct",
+            ));
         }
         let member = cx.member(ticket)?;
         let source = member.proc.clone();

@@ -239,7 +239,7 @@ impl Invitations {
         let State::Electing { until, .. } = &mut invitation.state else {
             return None;
         };
-        // The timer has expired, so that the end of the election must not cancel it.
+        // The timer has expired. The end of the election must not cancel it.
         *until = None;
         Some(invitation.key.clone())
     }
@@ -288,11 +288,27 @@ impl Invitations {
             }
         }
         let num_led: usize = self.num_led.values().sum();
-        recount.compare("open invitations by names", self.open.len(), num_open);
-        recount.compare("open invitations by leaders", num_led, num_open);
+        recount.compare(
+            "open invitations, counted for each name",
+            self.open.len(),
+            num_open,
+        );
+        recount.compare(
+            "open invitations, counted for each leader",
+            num_led,
+            num_open,
+        );
         let num_electing = self.all.len() - num_open;
-        recount.compare("elections by names", self.electing.len(), num_electing);
+        recount.compare(
+            "elections, counted for each name",
+            self.electing.len(),
+            num_electing,
+        );
         let num_named = self.by_proc.len();
-        recount.compare("invitations by processes", num_named, expected.len());
+        recount.compare(
+            "invitations, counted for each process",
+            num_named,
+            expected.len(),
+        );
     }
 }

@@ -167,8 +167,8 @@ pub(super) fn here(info: &Info<'static>, host: &[u8]) -> Result<(), Refusal> {
     }
 }
 
-/// Returns a variable from the environment of an application. Variables by which an MPI library identifies the
-/// requester itself are skipped.
+/// Parses an entry `NAME=VALUE` of the environment of an application. Returns `None` if the entry is malformed, or if an
+/// MPI library identifies the requester by the variable.
 pub(super) fn variable(text: &Text<'_>) -> Option<Export> {
     let at = memchr::memchr(b'=', text.as_bytes())?;
     let (name, value) = text.as_bytes().split_at(at);
