@@ -16,6 +16,7 @@ use regex_lite::Regex;
 use xtask::install::{self, Root};
 use xtask::process;
 
+use crate::capi;
 use crate::ours::Ours;
 use crate::tally::Tally;
 
@@ -115,6 +116,90 @@ pub(crate) fn run(profile: &str, tally: &mut Tally) -> Result<(), String> {
         }
     }
     println!("{equal} of {} examples are equal", programs.len());
+    mpi(&root, &home, &pmix, profile, tally)
+}
+
+/// The programs of Open MPI 6, with their arguments. Each checks its results and exits with 0.
+const PROGRAMS: &[(&str, &[&str])] = &[
+    ("hello", &["4"]),
+    ("ring", &["4"]),
+    ("alltoall", &["4"]),
+    ("sessions", &["4"]),
+    ("spawn", &["4", "once"]),
+    ("spawn", &["4", "multiple"]),
+    ("spawn", &["4", "nested"]),
+];
+
+/// Runs programs of Open MPI 6 under both launchers, with its own library and with ours in the processes.
+fn mpi(
+    root: &Root,
+    home: &Path,
+    pmix: &Path,
+    profile: &str,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let library = capi::library(profile)?;
+    let found = format!("LD_LIBRARY_PATH={}", library.folder().display());
+    let sources = home.join("mpi");
+    copy_sources(&sources)?;
+    for (name, args) in PROGRAMS {
+        let program = sources.join(name);
+        let mut mpicc = root.command("mpicc.openmpi");
+        mpicc.args(["-w", "-O1", "-o"]).arg(&program);
+        process::output(mpicc.arg(program.with_extension("c")))?;
+        // prterun does not map a spawn of two command lines here, also with its own library.
+        let is_ours_only = args.last() == Some(&"multiple");
+        for (launcher, is_ours) in [
+            (&["run", "-n", "4"][..], true),
+            (
+                &["--bind-to", "none", "--host", "localhost:16", "-n", "4"],
+                false,
+            ),
+        ] {
+            if is_ours_only && !is_ours {
+                continue;
+            }
+            for library in ["-u LD_LIBRARY_PATH", &found] {
+                let mut words = match is_ours {
+                    true => vec![pmix.display().to_string()],
+                    false => vec!["prterun".to_owned()],
+                };
+                words.extend(launcher.iter().map(|word| (*word).to_owned()));
+                words.push("env".to_owned());
+                words.extend(library.split(' ').map(str::to_owned));
+                words.push(program.display().to_string());
+                let (last, rest) = args.split_last().unwrap_or((&"", &[]));
+                words.extend(rest.iter().map(|word| (*word).to_owned()));
+                let ended = example(root, home, &words, Path::new(last))?;
+                let what = match is_ours {
+                    true => "newest: Open MPI 6 under pmix run",
+                    false => "newest: Open MPI 6 under prterun 5",
+                };
+                match ended.code {
+                    Some(0) => tally.pass(what),
+                    code => {
+                        let text = ended.text.lines().last().unwrap_or_default().to_owned();
+                        tally.fail(
+                            what,
+                            &format!("{name} {args:?}, {library}: {code:?}: {text}"),
+                        );
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Copies the sources of the MPI programs to where the root sees them.
+fn copy_sources(to: &Path) -> Result<(), String> {
+    fs::create_dir_all(to).map_err(|e| format!("{}: {e}", to.display()))?;
+    let from = process::root().join("tests/server/mpi");
+    let fault = |e: std::io::Error| format!("{}: {e}", from.display());
+    for entry in fs::read_dir(&from).map_err(fault)? {
+        let entry = entry.map_err(fault)?;
+        fs::copy(entry.path(), to.join(entry.file_name())).map_err(fault)?;
+    }
     Ok(())
 }
 
