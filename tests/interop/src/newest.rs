@@ -104,7 +104,10 @@ pub(crate) fn run(profile: &str, tally: &mut Tally) -> Result<(), String> {
                 equal += 1;
                 tally.pass(WHAT);
             }
-            (_, Some(known)) if known.side == "varies" && ours.code == theirs.code => {
+            // A run that ends well under `pmix run` may fail under prterun.
+            (_, Some(known))
+                if known.side == "varies" && (ours.code == theirs.code || ours.code == Some(0)) =>
+            {
                 tally.pass(WHAT);
             }
             (Some(_), Some(known)) if known.side == "theirs" => tally.pass(WHAT),
