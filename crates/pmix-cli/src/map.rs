@@ -56,7 +56,7 @@ pub(crate) fn run(context: &mut Context, command: MapCommand) -> Result<Exit, Fa
     }
 }
 
-/// Reads a map of either kind, folded.
+/// Reads a node map or, with `--procs`, a process map, and returns it in folded form.
 fn read_map(context: &Context, input: &MapInput) -> Result<Map, Failure> {
     let preg = &context.preg;
     if input.procs {

@@ -76,7 +76,7 @@ fn range(entry: &[u8], at: usize, spans: &mut Vec<Span>) -> Result<(), Error> {
         None => (number(bounds, at)?, number(bounds, at)?),
     };
     if first.value > last.value {
-        let hint = "put the smaller number first; an order that falls is written name by name";
+        let hint = "put the smaller number first; for descending order, list the names one by one";
         return Err(fault(at, "the range runs backwards", hint));
     }
     if last.padded && !(first.padded || last.digits == first.digits) {

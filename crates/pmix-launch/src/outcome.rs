@@ -43,7 +43,7 @@ pub struct Outcome {
 pub struct RankOutcome {
     /// The rank.
     pub rank: Rank,
-    /// The number of its application.
+    /// The index of the process's application in the job, from zero.
     pub app: usize,
     /// The process id.
     pub pid: i32,

@@ -60,7 +60,7 @@ struct PluginEntries {
 
 /// Parses the text of a file.
 pub(crate) fn parse(path: &Path, text: &str) -> Result<PluginsToml, Error> {
-    let place = Place { path, text };
+    let place = SourceFile { path, text };
     let document = DeTable::parse(text).map_err(|e| place.toml_error(&e))?;
     let tree = Tree::deserialize(TomlDeserializer::from(document.clone()));
     let tree = tree.map_err(|e| place.toml_error(&e))?;
@@ -98,7 +98,12 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<PluginsToml, Error> {
     Ok(file)
 }
 
-fn framework(place: &Place, name: &str, table: Tree, file: &mut PluginsToml) -> Result<(), Error> {
+fn framework(
+    place: &SourceFile,
+    name: &str,
+    table: Tree,
+    file: &mut PluginsToml,
+) -> Result<(), Error> {
     for (key, node) in table.0 {
         let word = key.get_ref();
         match node.into_inner() {
@@ -128,13 +133,13 @@ fn framework(place: &Place, name: &str, table: Tree, file: &mut PluginsToml) -> 
     Ok(())
 }
 
-/// The path and text of a file, which determine the line numbers in messages.
-struct Place<'a> {
+/// A file that is being parsed: its path, for messages, and its text, for the line numbers in messages.
+struct SourceFile<'a> {
     path: &'a Path,
     text: &'a str,
 }
 
-impl Place<'_> {
+impl SourceFile<'_> {
     fn value(
         &self,
         key: &Spanned<String>,

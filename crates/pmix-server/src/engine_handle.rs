@@ -392,7 +392,7 @@ impl Core {
         }
     }
 
-    /// Moves the output of the engine to the pending work.
+    /// Moves the messages, upcalls and events of the engine to the pending work.
     fn settle(&mut self) {
         let State::Running(engine) = &mut self.state else {
             return;

@@ -31,7 +31,7 @@ pub struct Tool {
     servers: Vec<Attachment>,
     /// The name of the primary server, which may have been lost.
     primary: Option<Proc<'static>>,
-    /// The client of a tool without a primary server.
+    /// A `Client` without a connection, which the tool uses while it has no primary server. Its calls fail.
     unattached: Client,
 }
 

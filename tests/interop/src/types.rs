@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every data type in every C function that takes data of any type, with the real libraries and with ours: bytes,
-//! statuses and results. Where a release differs, `testdata/capi/cells.tsv` states the difference and the reason.
+//! Compares our library with the real libraries: packed bytes, statuses and results of each data type, in each C
+//! function that takes data of any type. If a release differs from ours, `testdata/capi/cells.tsv` states the
+//! difference and the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

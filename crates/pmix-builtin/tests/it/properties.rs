@@ -334,5 +334,5 @@ fn rejects_a_map_longer_than_the_message_with_its_place() {
     let mut decoder = Decoder::new(LAYOUT, bytes).with_framer(&preg);
     let error = decoder.one::<wire_type::Regex>().unwrap_err();
     assert_eq!(error.offset(), Some(1));
-    assert!(error.to_string().contains("37 are there") || error.to_string().contains("there"));
+    assert!(error.to_string().contains("are present"));
 }

@@ -47,7 +47,7 @@ pub(crate) fn run(global: &Global, args: &Top) -> Result<Exit, Failure> {
         .register_events(vec![Status::EVENT_JOB_END], Vec::new())
         .wait();
     if let Err(error) = registered {
-        tracing::debug!(%error, "the server does not report the end of jobs");
+        tracing::debug!(%error, "cannot register for the end of jobs; polling instead");
     }
     let shown = show(global, args, &server, &tool, &events);
     leave(tool);

@@ -112,7 +112,10 @@ impl Groups {
             let listed = match value(&request.infos, key) {
                 None => continue,
                 Some(Value::DataArray(DataArray::Proc(procs))) if !procs.is_empty() => procs,
-                Some(_) => return Err(Error::bad(format!("{key} is not a list of processes"))),
+                Some(_) => {
+                    let message = format!("{key} must be a non-empty array of processes");
+                    return Err(Error::bad(message));
+                }
             };
             let size = |nspace: &Nspace<'_>| cx.readable_size(member, nspace);
             let is_here = |nspace: &Nspace<'_>, rank| cx.registry.find(nspace, rank).is_some();

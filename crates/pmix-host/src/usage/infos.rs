@@ -7,13 +7,13 @@ use pmix_types::{
     DataArray, DiskStats, Info, IntoOwned, Key, NetStats, NodeStats, ProcStats, Text, Value, keys,
 };
 
-/// The requested figures: those of some keys, or all.
+/// The requested values of the resource usage: those of some keys, or all.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wanted(HashSet<Key<'static>>);
 
 impl Wanted {
     /// Reads the keys in a request: an array of infos or of strings. Any other value and an empty array request all
-    /// figures.
+    /// values.
     #[must_use]
     pub fn of_value(value: &Value<'_>) -> Self {
         let keys: HashSet<_> = match value {
@@ -29,27 +29,27 @@ impl Wanted {
         Self(keys)
     }
 
-    /// Copies the name of a figure or target, of a longer one the first 256 bytes. Names of figures, nodes, disks and
-    /// interfaces are shorter, so the copy selects nothing either. A monitor keeps thousands of names of its requestor.
+    /// Copies the first 256 bytes of the name of a value or target. Names of values, nodes, disks and interfaces are
+    /// shorter, so the copy selects nothing either. A monitor keeps thousands of names of its requestor.
     pub(crate) fn kept_name(name: &Text<'_>) -> Text<'static> {
         let bytes = name.as_bytes();
         Text::new(bytes.get(..256).unwrap_or(bytes).to_vec())
     }
 
-    /// Returns `true` if the figure of a key is requested.
+    /// Returns `true` if the value of a key is requested.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
         self.0.is_empty() || self.0.contains(key.as_bytes())
     }
 
-    /// Returns `true` if the figure of a key is requested by name.
+    /// Returns `true` if the value of a key is requested by name.
     #[must_use]
     pub fn names(&self, key: &str) -> bool {
         !self.0.is_empty() && self.has(key)
     }
 }
 
-/// The requested figures, after those that are always present.
+/// The requested values, after those that are always present.
 struct UsageValues<'w> {
     wanted: &'w Wanted,
     infos: Vec<Info<'static>>,
@@ -63,7 +63,8 @@ impl UsageValues<'_> {
     }
 }
 
-/// Returns the figures of a process, after its name, process ID and node.
+/// Returns the requested resource usage of a process. The array begins with the name, process ID and node of the
+/// process.
 #[must_use]
 pub fn of_process(stats: &ProcStats<'_>, wanted: &Wanted) -> Info<'static> {
     let mut infos = vec![
@@ -71,36 +72,36 @@ pub fn of_process(stats: &ProcStats<'_>, wanted: &Wanted) -> Info<'static> {
         Info::new(keys::PROC_PID, Value::Pid(stats.pid)),
     ];
     infos.extend(name(keys::HOSTNAME, stats.node.as_ref()));
-    let mut figures = UsageValues { wanted, infos };
+    let mut values = UsageValues { wanted, infos };
     let command = stats.cmd.clone().map(IntoOwned::into_owned);
     let state = char::from(stats.state).to_string();
-    figures.add(keys::CMD_LINE, Value::String(command));
-    figures.add(keys::PROC_OS_STATE, Value::String(Some(Text::from(state))));
-    figures.add(keys::PROC_TIME, Value::Timeval(stats.time));
-    figures.add(keys::PROC_PERCENT_CPU, Value::Float(stats.percent_cpu));
-    figures.add(keys::PROC_PRIORITY, Value::Int32(stats.priority));
-    figures.add(keys::PROC_NUM_THREADS, Value::Uint16(stats.num_threads));
+    values.add(keys::CMD_LINE, Value::String(command));
+    values.add(keys::PROC_OS_STATE, Value::String(Some(Text::from(state))));
+    values.add(keys::PROC_TIME, Value::Timeval(stats.time));
+    values.add(keys::PROC_PERCENT_CPU, Value::Float(stats.percent_cpu));
+    values.add(keys::PROC_PRIORITY, Value::Int32(stats.priority));
+    values.add(keys::PROC_NUM_THREADS, Value::Uint16(stats.num_threads));
     // The value is 0 if it was not measured.
     if stats.pss > 0.0 {
-        figures.add(keys::PROC_PSS, Value::Float(stats.pss));
+        values.add(keys::PROC_PSS, Value::Float(stats.pss));
     }
-    figures.add(keys::PROC_VSIZE, Value::Float(stats.vsize));
-    figures.add(keys::PROC_RSS, Value::Float(stats.rss));
-    figures.add(keys::PROC_PEAK_VSIZE, Value::Float(stats.peak_vsize));
-    figures.add(keys::PROC_CPU, Value::Uint16(stats.processor));
+    values.add(keys::PROC_VSIZE, Value::Float(stats.vsize));
+    values.add(keys::PROC_RSS, Value::Float(stats.rss));
+    values.add(keys::PROC_PEAK_VSIZE, Value::Float(stats.peak_vsize));
+    values.add(keys::PROC_CPU, Value::Uint16(stats.processor));
     let at = Value::Time(stats.sample_time.tv_sec);
-    figures.add(keys::PROC_SAMPLE_TIME, at);
-    Info::new(keys::PROC_RESOURCE_USAGE, figures.infos)
+    values.add(keys::PROC_SAMPLE_TIME, at);
+    Info::new(keys::PROC_RESOURCE_USAGE, values.infos)
 }
 
-/// Returns the figures of a node, after its name. Those of its disks and interfaces follow if the request
-/// names them or requests all.
+/// Returns the requested resource usage of a node. The array begins with the name of the node. The values of its disks
+/// and interfaces follow if the request names them or requests all.
 #[must_use]
 pub fn of_node(stats: &NodeStats<'_>, wanted: &Wanted) -> Info<'static> {
     let infos = name(keys::HOSTNAME, stats.node.as_ref());
     let infos = infos.into_iter().collect();
-    let mut figures = UsageValues { wanted, infos };
-    for (key, figure) in [
+    let mut values = UsageValues { wanted, infos };
+    for (key, value) in [
         (keys::NODE_LOAD_AVG, stats.la),
         (keys::NODE_LOAD_AVG5, stats.la5),
         (keys::NODE_LOAD_AVG15, stats.la15),
@@ -113,11 +114,11 @@ pub fn of_node(stats: &NodeStats<'_>, wanted: &Wanted) -> Info<'static> {
         (keys::NODE_MEM_SWAP_FREE, stats.swap_free),
         (keys::NODE_MEM_MAPPED, stats.mapped),
     ] {
-        figures.add(key, Value::Float(figure));
+        values.add(key, Value::Float(value));
     }
     let at = stats.sample_time.tv_sec;
-    figures.add(keys::NODE_SAMPLE_TIME, Value::Time(at));
-    // A request for a node names figures of the node; its parts have all of theirs.
+    values.add(keys::NODE_SAMPLE_TIME, Value::Time(at));
+    // A request for a node names values of the node; its parts have all of theirs.
     let all = Wanted::default();
     let parts = [
         (
@@ -139,19 +140,19 @@ pub fn of_node(stats: &NodeStats<'_>, wanted: &Wanted) -> Info<'static> {
     ];
     for (key, infos) in parts {
         if wanted.has(key) {
-            figures.infos.extend(infos);
+            values.infos.extend(infos);
         }
     }
-    Info::new(keys::NODE_RESOURCE_USAGE, figures.infos)
+    Info::new(keys::NODE_RESOURCE_USAGE, values.infos)
 }
 
-/// Returns the figures of a disk at a time (seconds since 1970), after its name.
+/// Returns the values of a disk at a time (seconds since 1970), after its name.
 #[must_use]
 pub fn of_disk(stats: &DiskStats<'_>, wanted: &Wanted, at: i64) -> Info<'static> {
     let infos = name(keys::DISK_ID, stats.disk.as_ref());
     let infos = infos.into_iter().collect();
-    let mut figures = UsageValues { wanted, infos };
-    for (key, figure) in [
+    let mut values = UsageValues { wanted, infos };
+    for (key, value) in [
         (keys::DISK_READ_COMPLETED, stats.num_reads_completed),
         (keys::DISK_READ_MERGED, stats.num_reads_merged),
         (keys::DISK_READ_SECTORS, stats.num_sectors_read),
@@ -164,19 +165,19 @@ pub fn of_disk(stats: &DiskStats<'_>, wanted: &Wanted, at: i64) -> Info<'static>
         (keys::DISK_IO_MILLISEC, stats.milliseconds_io),
         (keys::DISK_IO_WEIGHTED, stats.weighted_milliseconds_io),
     ] {
-        figures.add(key, Value::Uint64(figure));
+        values.add(key, Value::Uint64(value));
     }
-    figures.add(keys::DISK_SAMPLE_TIME, Value::Time(at));
-    Info::new(keys::DISK_RESOURCE_USAGE, figures.infos)
+    values.add(keys::DISK_SAMPLE_TIME, Value::Time(at));
+    Info::new(keys::DISK_RESOURCE_USAGE, values.infos)
 }
 
-/// Returns the figures of a network interface at a time (seconds since 1970), after its name.
+/// Returns the values of a network interface at a time (seconds since 1970), after its name.
 #[must_use]
 pub fn of_interface(stats: &NetStats<'_>, wanted: &Wanted, at: i64) -> Info<'static> {
     let infos = name(keys::NETWORK_ID, stats.net_interface.as_ref());
     let infos = infos.into_iter().collect();
-    let mut figures = UsageValues { wanted, infos };
-    for (key, figure) in [
+    let mut values = UsageValues { wanted, infos };
+    for (key, value) in [
         (keys::NET_RECVD_BYTES, stats.num_bytes_recvd),
         (keys::NET_RECVD_PCKTS, stats.num_packets_recvd),
         (keys::NET_RECVD_ERRS, stats.num_recv_errs),
@@ -184,10 +185,10 @@ pub fn of_interface(stats: &NetStats<'_>, wanted: &Wanted, at: i64) -> Info<'sta
         (keys::NET_SENT_PCKTS, stats.num_packets_sent),
         (keys::NET_SENT_ERRS, stats.num_send_errs),
     ] {
-        figures.add(key, Value::Uint64(figure));
+        values.add(key, Value::Uint64(value));
     }
-    figures.add(keys::NET_SAMPLE_TIME, Value::Time(at));
-    Info::new(keys::NETWORK_RESOURCE_USAGE, figures.infos)
+    values.add(keys::NET_SAMPLE_TIME, Value::Time(at));
+    Info::new(keys::NETWORK_RESOURCE_USAGE, values.infos)
 }
 
 fn name(key: &'static str, name: Option<&Text<'_>>) -> Option<Info<'static>> {
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn every_figure_has_the_type_of_its_attribute() {
+    fn every_value_has_the_type_of_its_attribute() {
         let all = Wanted::default();
         let node = NodeStats {
             node: Some("n1".into()),
@@ -261,9 +262,9 @@ mod tests {
             (of_interface(&net, &all, 5), 8),
         ];
         for (info, len) in found {
-            let figures = inner(&info);
-            assert_eq!(figures.len(), len, "{figures:?}");
-            for (key, data_type) in figures {
+            let values = inner(&info);
+            assert_eq!(values.len(), len, "{values:?}");
+            for (key, data_type) in values {
                 let attribute = Attribute::by_key(&key).unwrap();
                 // The attribute tables give a structure as the type of a time.
                 let stated = attribute.data_type();
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn named_figures_follow_the_identity() {
+    fn named_values_follow_the_identity() {
         let named = [Info::new(keys::PROC_RSS, Value::Undef)];
         let wanted = [
             Wanted::of_value(&Value::DataArray(DataArray::Info(named.to_vec()))),

@@ -95,7 +95,9 @@ impl WaitingRestarts {
             let result = match task.poll() {
                 TaskState::Pending => return true,
                 TaskState::Done(result) => result,
-                TaskState::Lost => Err(Error::request("the thread that opened its files failed")),
+                TaskState::Lost => Err(Error::request(
+                    "cannot restart the process: the thread that opened its output files failed",
+                )),
             };
             opened.push_back(((proc.clone(), result), now));
             false

@@ -250,7 +250,7 @@ impl Controller {
         let unknown = self.first_without_job(procs);
         if let Some(proc) = unknown {
             let (nspace, rank) = (&proc.nspace, proc.rank);
-            tracing::warn!(%operation, %nspace, %rank, "a participant that does not exist");
+            tracing::warn!(%operation, %nspace, %rank, "a participant belongs to a job that does not exist");
         }
         unknown.is_none()
     }

@@ -15,12 +15,13 @@ pub const PAUSE_FOR_TOOL: &str = "PMIX_LAUNCHER_PAUSE_FOR_TOOL";
 /// The ways in which a waiting launcher can be released.
 ///
 /// A tool that is attached to the launcher releases it by the event `PMIX_DEBUGGER_RELEASE`. Its custom range names
-/// the server of the launcher, or the launcher by its name at the server that started it, or is empty.
+/// the server of the launcher, or the launcher by the name that it has at the server that started the launcher, or is
+/// empty.
 pub struct ToolWait {
     /// The tool that had the launcher started, if the launcher has connected to it. The tool sends requests to the
     /// launcher's server over this connection. If it disconnects before the release, the wait fails.
     pub tool: Option<ConnectedTool>,
-    /// The name of the launcher at the server that started it, if any.
+    /// The name that the launcher has at the server that started the launcher, if any.
     pub launcher: Option<Proc<'static>>,
     /// A stream that becomes readable when the launcher is released through the server that started it. Its end means
     /// that this server has exited, so that no release can follow.
@@ -88,7 +89,8 @@ impl Waiting {
         self.is_released_here
     }
 
-    /// Returns the name of the launcher at the server that started it.
+    /// Returns the name that the launcher has at the server that started the launcher. Its own server may use another
+    /// name.
     pub(crate) fn launcher(&self) -> Option<&Proc<'static>> {
         self.launcher.as_ref()
     }

@@ -60,7 +60,8 @@ fn expand(runs: &[RankRun]) -> Vec<u32> {
     runs.iter().flat_map(ranks).collect()
 }
 
-/// Builds the map with the builder. Each node is passed in runs of random length.
+/// Builds the process map of a model. The ranks of each node are passed to the builder in runs, whose lengths depend on
+/// `cuts`.
 fn build(model: &Model, cuts: &[bool]) -> ProcMap {
     let mut builder = ProcMapBuilder::new(&Limits::default());
     let mut cuts = cuts.iter().cycle();

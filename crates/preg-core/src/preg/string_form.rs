@@ -158,7 +158,7 @@ impl Preg {
             return Err(Error::new(
                 Status::ERR_UNPACK_READ_PAST_END_OF_BUFFER,
                 format!(
-                    "the value says it has {} bytes, {} are there",
+                    "the value declares {} bytes, but only {} are present",
                     extent.len,
                     bytes.len()
                 ),
@@ -264,7 +264,7 @@ fn past_end(scheme: &dyn Scheme, extent: Extent, there: usize) -> Error {
     Error::new(
         Status::ERR_UNPACK_READ_PAST_END_OF_BUFFER,
         format!(
-            "the value says it has {} bytes, {there} are there",
+            "the value declares {} bytes, but only {there} are present",
             extent.len
         ),
     )
