@@ -106,6 +106,7 @@ fn a_job_that_waits_is_ended_like_any_other() {
 #[test]
 fn a_job_that_there_is_not_is_not_released() {
     let (running, _) = stopped(&["--stop-in-init"]);
+    ready(&running);
     let pid = running.child.id().to_string();
     let args = ["--json", "release", "--pid", &pid, "absent@1"];
     let outcome = running.tool(&args);
