@@ -245,12 +245,13 @@ impl Collectives {
         if let Phase::Failed(status) = tracker.phase {
             return self.reply_failed(cx, id, status);
         }
-        // The infos that members share are copied for all of them in one step. A call that is refused alone would let
+        // The infos that callers share are copied for all of them in one step. A call that is refused alone would let
         // the others wait, so the collective fails for all.
-        let (shared, most) = (tracker.shared_bytes(), cx.config.request_bytes);
+        let (shared, most) = (tracker.shared_bytes, cx.config.request_bytes);
         if shared > most {
             tracing::warn!(
-                "the members of a group share {shared} bytes on this node, more than {most}"
+                "the callers of a {:?} share {shared} bytes on this node, more than {most}",
+                tracker.key.0
             );
             return self.fail(cx, id, Status::ERR_OUT_OF_RESOURCE);
         }

@@ -3,10 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use pmix_types::{
-    DataArray, GroupOperation, Info, IntoOwned as _, Measure, Nspace, Proc, Status, Text, Value,
-    keys,
-};
+use pmix_types::{DataArray, GroupOperation, Info, Nspace, Proc, Status, Text, Value, keys};
 
 use super::construct::{Announcement, LeaderQuestion};
 use super::kind::{Collective, GroupName};
@@ -244,15 +241,6 @@ fn merge_directives(directives: &mut Vec<Info<'static>>, caller_infos: &CallerIn
             }
         }
     }
-}
-
-/// Returns the memory of the infos that callers share with the members of a group, in bytes. Each caller shares its own,
-/// so the upcall and the reply have all of them.
-pub(super) fn shared_bytes(caller_infos: &CallerInfos) -> usize {
-    let infos = caller_infos.iter().flat_map(|(_, infos)| infos);
-    let shared = infos.filter(|info| info.key.is(keys::GROUP_INFO));
-    let bytes = shared.map(|info| info.measure(Measure::All));
-    bytes.fold(0, usize::saturating_add)
 }
 
 /// Returns the distinct processes that the members add.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use pmix_types::{Info, Nspace, Proc, Status, keys, memory};
+use pmix_types::{Info, IntoOwned as _, Measure, Nspace, Proc, Status, keys, memory};
 
 use super::construct::Leadership;
 use super::group_call;
@@ -39,6 +39,8 @@ pub(super) struct Tracker {
     /// The endpoint data of the participants of a connect, and the job info of their jobs. The host passes them to the
     /// servers of the other participants.
     pub(super) shared: Vec<Info<'static>>,
+    /// The memory of the infos that the callers share, in bytes.
+    pub(super) shared_bytes: usize,
     /// The infos of each participant of a construct or destruct, which differ.
     pub(super) caller_infos: Vec<(ClientId, Vec<Info<'static>>)>,
     /// `true` if the collective continues without participants that are lost or leave the group.
@@ -106,6 +108,7 @@ impl Tracker {
             has_lost_participant: false,
             infos: Vec::new(),
             shared: Vec::new(),
+            shared_bytes: 0,
             caller_infos: Vec::new(),
             is_tolerant: false,
             collects: false,
@@ -163,6 +166,10 @@ impl Tracker {
         ticket: Ticket,
         mut infos: Vec<Info<'static>>,
     ) {
+        // Counted once for each call: a sum over all callers for each of them would be quadratic.
+        let shared = infos.iter().filter(|info| is_shared(self.key.0, info));
+        let bytes = shared.map(|info| info.measure(Measure::All));
+        self.shared_bytes = bytes.fold(self.shared_bytes, usize::saturating_add);
         self.missing.remove(&client);
         self.slots.insert(client, Slot::Arrived(ticket));
         self.collects |= is_set(&infos, keys::COLLECT_DATA);
@@ -176,7 +183,7 @@ impl Tracker {
         if self.key.0 == Collective::Connect {
             // Each caller shares other data, while the directives of the first caller apply to all.
             self.shared
-                .extend(infos.extract_if(.., |info| is_shared(info)));
+                .extend(infos.extract_if(.., |info| is_shared(Collective::Connect, info)));
         }
         // One caller decides for all, since all get the same result.
         self.is_tolerant |= is_set(&infos, keys::GROUP_FT_COLLECTIVE);
@@ -229,11 +236,6 @@ impl Tracker {
         lost.map(|(_, proc)| proc.clone()).collect()
     }
 
-    /// Returns the memory of the infos that the callers share with the members of a group, in bytes.
-    pub(super) fn shared_bytes(&self) -> usize {
-        group_call::shared_bytes(&self.caller_infos)
-    }
-
     /// Returns the upcall: all local participants have called and contribute data, or the collective failed here.
     ///
     /// # Errors
@@ -246,7 +248,7 @@ impl Tracker {
         failed: Option<Status>,
     ) -> Result<Upcall, Error> {
         // The infos of each caller passed a check of their own, but the upcall copies those of all callers at once.
-        memory::check(self.shared_bytes())?;
+        memory::check(self.shared_bytes)?;
         let procs = self.key.1.to_procs();
         Ok(match self.key.0 {
             Collective::Fence => Fence { procs, infos, data }.into(),
@@ -314,6 +316,7 @@ impl Tracker {
         self.slots.retain(|client, _| missing.contains(client));
         self.infos = Vec::new();
         self.shared = Vec::new();
+        self.shared_bytes = 0;
         self.caller_infos = Vec::new();
         self.construct.absent = Vec::new();
         self.construct.lost = BTreeMap::new();
@@ -343,7 +346,13 @@ impl Tracker {
     }
 }
 
-/// Returns `true` for the data that the caller of a connect shares with the other participants.
-fn is_shared(info: &Info<'_>) -> bool {
-    info.key.is(keys::PROC_INFO_ARRAY) || info.key.is(keys::JOB_INFO_ARRAY)
+/// Returns `true` for the data that a caller shares with the other participants. Each caller shares its own, so the
+/// upcall and the reply have all of them.
+fn is_shared(kind: Collective, info: &Info<'_>) -> bool {
+    match kind {
+        Collective::Connect => {
+            info.key.is(keys::PROC_INFO_ARRAY) || info.key.is(keys::JOB_INFO_ARRAY)
+        }
+        _ => info.key.is(keys::GROUP_INFO),
+    }
 }

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use pmix_engine::{HostReply, Upcall};
+use pmix_engine::{Config, HostReply, Upcall};
 use pmix_proto::{Request, reply, request};
 use pmix_types::{Info, Proc, Rank, Status, Value, keys};
 
@@ -94,4 +94,29 @@ fn the_host_gets_what_the_participants_of_a_connect_share() {
     assert_eq!(statuses(&world, &all, &tags), [DONE; 2]);
     let expected = [vec![Info::new("directive", 0_u32)], of(0), of(1)].concat();
     assert_eq!(*seen.borrow(), expected);
+}
+
+#[test]
+fn what_the_participants_of_a_connect_share_is_bounded_together() {
+    let mut config = Config::default();
+    config.request_bytes = 30_000;
+    let mut world = World::with(1, &config);
+    world.job("job", &[2]);
+    let mut all = Vec::new();
+    for rank in [0, 1] {
+        let mut greeting = hello("job", rank);
+        greeting.version = "7.0.0".into();
+        all.push(world.connect(0, &greeting));
+    }
+    world.run();
+    for (len, expected) in [(10_000, DONE), (20_000, Some(Status::ERR_OUT_OF_RESOURCE))] {
+        let shared = Info::new(keys::PROC_INFO_ARRAY, vec![Info::new("k", "x".repeat(len))]);
+        let connect = request::Connect {
+            procs: vec![Proc::new("job", Rank::WILDCARD)],
+            infos: Vec::new(),
+            shared: vec![shared],
+        };
+        let tags = ask_all(&mut world, &all, &Request::Connect(connect));
+        assert_eq!(statuses(&world, &all, &tags), [expected; 2], "{len}");
+    }
 }
