@@ -23,14 +23,18 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use pmix_proto::request;
-use pmix_types::{DataRange, Info, IntoOwned as _, Nspace, Proc, Rank, Status, Text, Value, keys};
+use pmix_types::{
+    DataRange, Info, IntoOwned as _, Nspace, Proc, Rank, Status, Text, Value, keys, memory,
+};
 
 use self::table::Run;
 use super::invitation::table::{Key, key_of};
 use super::known::{Groups, KnownGroup};
 use super::members::{Members, absent};
 use super::membership::{event, lost_before};
+use super::serve::client;
 use crate::Error;
+use crate::collective::each;
 use crate::cx::Cx;
 use crate::events::{Notification, Reporter};
 use crate::host::{HostReply, JobControl};
@@ -48,16 +52,8 @@ impl Groups {
         ticket: Ticket,
         request: &request::GroupInvite<'_>,
     ) -> Vec<Notification> {
-        match self.begin_run(cx, &ticket, request) {
-            Ok(events) => {
-                cx.reply_status(ticket, Status::SUCCESS);
-                events
-            }
-            Err(error) => {
-                cx.reply_error(ticket, &error);
-                Vec::new()
-            }
-        }
+        let begun = self.begin_run(cx, &ticket, request);
+        replied(cx, ticket, begun)
     }
 
     fn begin_run(
@@ -66,10 +62,7 @@ impl Groups {
         ticket: &Ticket,
         request: &request::GroupInvite<'_>,
     ) -> Result<Vec<Notification>, Error> {
-        let member = cx.member(ticket)?;
-        if member.client.is_none() {
-            return Err(Error::denied("tools cannot be members of groups"));
-        }
+        let member = client(cx, ticket)?;
         let leader = member.proc.clone();
         for run in request.procs.chunk_by(|a, b| a.nspace == b.nspace) {
             if let Some(proc) = run.first() {
@@ -153,16 +146,8 @@ impl Groups {
         ticket: Ticket,
         request: &request::GroupJoin<'_>,
     ) -> Vec<Notification> {
-        match self.answer_invitation(cx, &ticket, request) {
-            Ok(events) => {
-                cx.reply_status(ticket, Status::SUCCESS);
-                events
-            }
-            Err(error) => {
-                cx.reply_error(ticket, &error);
-                Vec::new()
-            }
-        }
+        let answered = self.answer_invitation(cx, &ticket, request);
+        replied(cx, ticket, answered)
     }
 
     fn answer_invitation(
@@ -171,10 +156,10 @@ impl Groups {
         ticket: &Ticket,
         request: &request::GroupJoin<'_>,
     ) -> Result<Vec<Notification>, Error> {
-        let member = cx.member(ticket)?;
+        let member = client(cx, ticket)?;
         let (source, only) = (member.proc.clone(), cx.only_user(member));
         let answers = [Status::GROUP_INVITE_ACCEPTED, Status::GROUP_INVITE_DECLINED];
-        if member.client.is_none() || !answers.contains(&request.answer) {
+        if !answers.contains(&request.answer) {
             return Err(Error::bad("an answer neither accepts nor declines"));
         }
         let name = request.group.clone().unwrap_or_default().into_owned();
@@ -211,10 +196,13 @@ impl Groups {
     /// Ends the wait for answers to an invitation whose time limit has expired.
     pub(crate) fn invitation_expired(&mut self, id: InvitationId) {
         if let Some(run) = self.hosted.all.get_mut(&id.0) {
-            // The timer has expired, so that the end must not cancel it.
+            // The timer has expired. The end of the invitation must not cancel it.
             run.until = None;
-            run.waiting.clear();
-            self.hosted.answered.push_back(id.0);
+            // Without a missing answer, the end is queued already.
+            if !run.waiting.is_empty() {
+                run.waiting.clear();
+                self.hosted.answered.push_back(id.0);
+            }
         }
     }
 
@@ -363,26 +351,41 @@ impl Groups {
 }
 
 /// Returns the processes of a list one by one, without duplicates.
+///
+/// # Errors
+///
+/// Returns the errors of [`each`], and `PMIX_ERR_NOT_FOUND` for a whole job whose size is unknown.
 fn each_member(cx: &Cx, list: &[Proc<'static>]) -> Result<Vec<Proc<'static>>, Error> {
-    let (mut members, mut seen) = (Vec::new(), HashSet::new());
-    for proc in list {
-        let ranks = match proc.rank {
-            Rank::WILDCARD => {
-                let size = cx.job_size(&proc.nspace);
-                let nspace = &proc.nspace;
-                let unknown = || Error::not_found(format!("the size of job {nspace} is unknown"));
-                0..size.ok_or_else(unknown)?
-            }
-            rank => rank.as_raw()..rank.as_raw().saturating_add(1),
-        };
-        for rank in ranks {
-            let proc = Proc::new(proc.nspace.clone(), Rank::new(rank));
-            if seen.insert(proc.clone()) {
-                members.push(proc);
-            }
+    let is_unknown =
+        |proc: &&Proc<'_>| proc.rank == Rank::WILDCARD && cx.job_size(&proc.nspace).is_none();
+    if let Some(proc) = list.iter().find(is_unknown) {
+        let message = format!("the size of job {} is unknown", proc.nspace);
+        return Err(Error::not_found(message));
+    }
+    let mut members = each(cx, list)?;
+    // The set, and the set of missing answers, have a copy of each name.
+    memory::check(members.len().saturating_mul(4 * size_of::<Proc<'_>>()))?;
+    let mut seen = HashSet::with_capacity(members.len());
+    members.retain(|proc| seen.insert(proc.clone()));
+    Ok(members)
+}
+
+/// Replies to a request with its status. Returns the events that follow.
+fn replied(
+    cx: &mut Cx,
+    ticket: Ticket,
+    result: Result<Vec<Notification>, Error>,
+) -> Vec<Notification> {
+    match result {
+        Ok(events) => {
+            cx.reply_status(ticket, Status::SUCCESS);
+            events
+        }
+        Err(error) => {
+            cx.reply_error(ticket, &error);
+            Vec::new()
         }
     }
-    Ok(members)
 }
 
 /// Returns the infos of an event about a group.

@@ -102,9 +102,11 @@ impl Groups {
                 }
             }
         }
-        if let Some(shared) = value(&request.infos, keys::GROUP_INFO)
-            && !matches!(shared, Value::DataArray(DataArray::Info(_)))
-        {
+        let is_wrong = |info: &Info<'_>| {
+            info.key.is(keys::GROUP_INFO)
+                && !matches!(info.value, Value::DataArray(DataArray::Info(_)))
+        };
+        if request.infos.iter().any(is_wrong) {
             let message = format!("{} must be an array of infos", keys::GROUP_INFO);
             return Err(Error::new(Status::ERR_TYPE_MISMATCH, message));
         }
@@ -227,7 +229,7 @@ pub(super) fn is_job(cx: &Cx, name: &Nspace<'_>) -> bool {
 }
 
 /// Returns the calling process.
-fn client<'c>(cx: &'c Cx, ticket: &Ticket) -> Result<&'c Member, Error> {
+pub(super) fn client<'c>(cx: &'c Cx, ticket: &Ticket) -> Result<&'c Member, Error> {
     let member = cx.member(ticket)?;
     match member.client {
         Some(_) => Ok(member),

@@ -213,3 +213,21 @@ fn invalid_invitations_and_answers_are_refused() {
     world.advance(Duration::from_secs(60));
     assert_eq!(num_groups(&world), 0);
 }
+
+#[test]
+fn an_invitation_of_too_many_processes_is_refused_before_they_are_listed() {
+    let (mut world, all) = world_of(&[&["7.0.0"]]);
+    world.job("large", &[1 << 12]);
+    // Each entry names the whole job again: 20 million processes in one request.
+    let mut procs = vec![Proc::new("job", Rank::new(0))];
+    procs.extend((0..5_000).map(|_| Proc::new("large", Rank::WILDCARD)));
+    let invite = Request::GroupInvite(request::GroupInvite {
+        group: Some("g".into()),
+        procs,
+        timeout: 0,
+        is_optional: false,
+        assigns_context_id: false,
+    });
+    let refused = Some(Status::ERR_OUT_OF_RESOURCE);
+    assert_eq!(world.status_of(all[0], &invite), refused);
+}
