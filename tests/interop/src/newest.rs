@@ -302,7 +302,7 @@ fn example(root: &Root, home: &Path, launcher: &[String], program: &Path) -> Res
     })
 }
 
-/// What differs between any two runs: names of jobs, addresses, and numbers such as process ids and times.
+/// The text that differs in each run: names of jobs, addresses, and numbers such as process ids and times.
 struct Normal {
     patterns: Vec<(Regex, &'static str)>,
     number: Regex,
