@@ -335,9 +335,17 @@ PMIX_EXPORT bool PMIx_Check_key(const char *key, const char *str);
 /** Says whether two nspaces are the same; an empty one is the same as any. */
 PMIX_EXPORT bool PMIx_Check_nspace(const char *key1, const char *key2);
 
+/** Returns true if two nspaces are the same. An empty or null nspace matches none, not even
+ * another empty one. */
+PMIX_EXPORT bool PMIx_Check_nspace_strict(const char *key1, const char *key2);
+
 /** Says whether two names of processes match: the same nspace, or one that is empty, and the
  * same rank, or one that is PMIX_RANK_WILDCARD. */
 PMIX_EXPORT bool PMIx_Check_procid(const pmix_proc_t *a, const pmix_proc_t *b);
+
+/** Returns true if two names of processes have the same nspace and the same rank. A null
+ * process or an empty nspace matches none, and PMIX_RANK_WILDCARD matches only itself. */
+PMIX_EXPORT bool PMIx_Check_procid_strict(const pmix_proc_t *a, const pmix_proc_t *b);
 
 /** Says whether two ranks match, wildcards included. */
 PMIX_EXPORT bool PMIx_Check_rank(pmix_rank_t a, pmix_rank_t b);

@@ -64,6 +64,7 @@ typedef uint8_t pmix_proc_state_t;
 #define PMIX_PROC_STATE_CANNOT_RESTART 61
 #define PMIX_PROC_STATE_TERM_NON_ZERO 62
 #define PMIX_PROC_STATE_FAILED_TO_LAUNCH 63
+#define PMIX_PROC_STATE_KILLED_BY_RELEASE 64
 
 typedef uint8_t pmix_job_state_t;
 #define PMIX_JOB_STATE_UNDEF 0
@@ -118,6 +119,7 @@ typedef uint8_t pmix_persistence_t;
 #define PMIX_PERSIST_PROC 2
 #define PMIX_PERSIST_APP 3
 #define PMIX_PERSIST_SESSION 4
+#define PMIX_PERSIST_NSPACE 5
 #define PMIX_PERSIST_INVALID 255
 
 typedef uint32_t pmix_info_directives_t;
@@ -134,6 +136,7 @@ typedef uint8_t pmix_alloc_directive_t;
 #define PMIX_ALLOC_RELEASE 3
 #define PMIX_ALLOC_REAQUIRE 4
 #define PMIX_ALLOC_REQ_CANCEL 5
+#define PMIX_ALLOC_ACTIVATE 6
 #define PMIX_ALLOC_EXTERNAL 128
 
 typedef uint8_t pmix_alloc_inheritance_t;
@@ -329,6 +332,7 @@ typedef enum {
 #define PMIX_ERR_EXE_NOT_ACCESSIBLE (-73)
 #define PMIX_ERR_JOB_WDIR_NOT_ACCESSIBLE (-74)
 #define PMIX_ERR_SYS_LIMITS_FILES (-75)
+#define PMIX_ERR_OUTDATED (-76)
 #define PMIX_ERR_LOST_CONNECTION_TO_SERVER (-101)
 #define PMIX_ERR_LOST_PEER_CONNECTION (-102)
 #define PMIX_ERR_LOST_CONNECTION_TO_CLIENT (-103)
@@ -400,6 +404,7 @@ typedef enum {
 #define PMIX_EVENT_PROC_TERMINATED (-201)
 #define PMIX_ERR_LOST_PRECISION (-202)
 #define PMIX_ERR_CHANGE_SIGN (-203)
+#define PMIX_ERR_PROC_KILLED_BY_RELEASE (-204)
 #define PMIX_ERR_SYS_BASE (-230)
 #define PMIX_EVENT_SYS_BASE (-230)
 #define PMIX_ERR_NODE_DOWN (-231)
@@ -409,6 +414,7 @@ typedef enum {
 #define PMIX_ERR_JOB_WDIR_NOT_FOUND (-233)
 #define PMIX_ERR_JOB_INSUFFICIENT_RESOURCES (-234)
 #define PMIX_ERR_JOB_SYS_OP_FAILED (-235)
+#define PMIX_ERR_JOB_KILLED_BY_RELEASE (-236)
 #define PMIX_ERR_SYS_OTHER (-330)
 #define PMIX_EVENT_SYS_OTHER (-330)
 #define PMIX_EVENT_NO_ACTION_TAKEN (-331)
@@ -549,8 +555,10 @@ typedef enum {
 #define PMIX_ALLOC_PROPERTY "pmix.alloc.property" /* char* */
 #define PMIX_ALLOC_QUEUE "pmix.alloc.queue" /* char* */
 #define PMIX_ALLOC_RELEASABLE "pmix.alloc.releasable" /* bool */
+#define PMIX_ALLOC_REQ_DIRECTIVE "pmix.alloc.dir" /* pmix_alloc_directive_t */
 #define PMIX_ALLOC_REQ_ID "pmix.alloc.reqid" /* char* */
 #define PMIX_ALLOC_RES_BLOCK "pmix.alloc.blk" /* char* */
+#define PMIX_ALLOC_SEQUENCE "pmix.alloc.seq" /* uint32_t */
 #define PMIX_ALLOC_SHARE "pmix.alloc.share" /* bool */
 #define PMIX_ALLOC_STATUS "pmix.alloc.status" /* pmix_status_t */
 #define PMIX_ALLOC_TARGET "pmix.alloc.tgt" /* char* */
@@ -622,6 +630,7 @@ typedef enum {
 #define PMIX_DEBUG_STOP_ON_EXEC "pmix.dbg.exec" /* varies */
 #define PMIX_DEBUG_TARGET "pmix.dbg.tgt" /* pmix_proc_t* */
 #define PMIX_DEVICE_DISTANCES "pmix.dev.dist" /* pmix_data_array_t* */
+#define PMIX_DEVICE_DIST_ORIGIN "pmix.dev.dist.origin" /* char* */
 #define PMIX_DEVICE_ID "pmix.dev.id" /* char* */
 #define PMIX_DEVICE_TYPE "pmix.dev.type" /* pmix_device_type_t */
 #define PMIX_DISK_ID "pmix.disk.id" /* char* */
@@ -898,6 +907,7 @@ typedef enum {
 #define PMIX_MONITOR_TARGET_NODES "pmix.monitor.tgtnode" /* pmix_data_array_t* */
 #define PMIX_MONITOR_TARGET_PIDS "pmix.monitor.tgtpid" /* pmix_data_array_t* */
 #define PMIX_MONITOR_TARGET_PROCS "pmix.monitor.tgtproc" /* pmix_data_array_t* */
+#define PMIX_MYSERVER_ALT_URIS "pmix.mysrvr.alturis" /* char* */
 #define PMIX_MYSERVER_URI "pmix.mysrvr.uri" /* char* */
 #define PMIX_NETWORK_ID "pmix.net.id" /* char* */
 #define PMIX_NETWORK_RESOURCE_USAGE "pmix.net.res" /* pmix_data_array_t* */
@@ -1058,6 +1068,7 @@ typedef enum {
 #define PMIX_RUNTIME_OPTIONS "pmix.runopt" /* char* */
 #define PMIX_SEND_HEARTBEAT "pmix.monitor.beat" /* bool */
 #define PMIX_SERVER_ALLOW_FOREIGN_TOOLS "pmix.srvr.ftools" /* bool */
+#define PMIX_SERVER_ALT_URIS "pmix.srvr.alturis" /* char* */
 #define PMIX_SERVER_ATTRIBUTES "pmix.srvr.attrs" /* char* */
 #define PMIX_SERVER_ENABLE_MONITORING "pmix.srv.monitor" /* bool */
 #define PMIX_SERVER_FUNCTIONS "pmix.srvr.fns" /* char* */
@@ -1108,6 +1119,7 @@ typedef enum {
 #define PMIX_SOCKET_MODE "pmix.sockmode" /* uint32_t */
 #define PMIX_SORTED_PROC_ARRAY "pmix.sorted.parr" /* bool */
 #define PMIX_SPAWNED "pmix.spawned" /* bool */
+#define PMIX_SPAWN_ALLOC "pmix.spwn.alloc" /* pmix_data_array_t* */
 #define PMIX_SPAWN_CHILD_SEP "pmix.spchildsep" /* bool */
 #define PMIX_SPAWN_PTY "pmix.spawn.pty" /* bool */
 #define PMIX_SPAWN_TARGET "pmix.spwn.tgt" /* varies */

@@ -141,6 +141,10 @@ PMIX_EXPORT void PMIx_server_deregister_nspace(const pmix_nspace_t nspace, pmix_
  * is done when the call returns PMIX_OPERATION_SUCCEEDED. */
 PMIX_EXPORT pmix_status_t PMIx_server_deregister_resources(pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
+/** Removes the description of a session. Jobs of the session stay registered and keep what they
+ * were told. */
+PMIX_EXPORT void PMIx_server_deregister_session(uint32_t sessionID, pmix_op_cbfunc_t cbfunc, void *cbdata);
+
 /** Asks for what a process of this node put, for the server of another node; the answer goes to
  * the callback, which does not own the data. */
 PMIX_EXPORT pmix_status_t PMIx_server_dmodex_request(const pmix_proc_t *proc, pmix_dmodex_response_fn_t cbfunc, void *cbdata);
@@ -177,6 +181,13 @@ PMIX_EXPORT pmix_status_t PMIx_server_register_nspace(const pmix_nspace_t nspace
  * node: its jobs are known then. Without a callback it is done when the call returns
  * PMIX_OPERATION_SUCCEEDED. */
 PMIX_EXPORT pmix_status_t PMIx_server_register_resources(pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
+
+/** Registers a session and its description, which exists without jobs and after them. Jobs that
+ * name the session by PMIX_SESSION_ID get the description instead of one in their own
+ * registration. A session that is known already does not change. PMIX_ERR_BAD_PARAM for the
+ * number UINT32_MAX, which means no session. Without a callback the call returns PMIX_SUCCESS
+ * when it is done. */
+PMIX_EXPORT pmix_status_t PMIx_server_register_session(uint32_t sessionID, pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
 /** Collects what an application takes along to the nodes it runs on; the callback gets it and
  * calls back when it has read it. */

@@ -3,6 +3,8 @@
 //!
 //! Source: PMIx Standard, chapters "Data Access and Sharing" and "Server-Specific Interfaces".
 
+mod sessions;
+
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
@@ -22,6 +24,9 @@ use crate::{
 /// for each order of threads.
 const PARTS: usize = if cfg!(test) { 64 } else { 1024 };
 
+/// The registered sessions by number, each as a job that has only a session.
+type Sessions = HashMap<u32, Arc<Job>>;
+
 /// The jobs of a part by name. A copy of the part shares the jobs.
 type Jobs = HashMap<Arc<[u8]>, Arc<Registered>>;
 
@@ -35,6 +40,8 @@ pub struct Store {
     maps: Arc<dyn MapReader>,
     parts: Box<[ArcSwap<Jobs>]>,
     hasher: NameHasher,
+    /// The sessions that the host registered, by number.
+    sessions: ArcSwap<Sessions>,
     /// The lock of writers, and the jobs that other registrations described.
     writer: Mutex<Described>,
 }
@@ -142,6 +149,7 @@ impl Store {
                 .map(|_| ArcSwap::new(Arc::clone(&none)))
                 .collect(),
             hasher: NameHasher::default(),
+            sessions: ArcSwap::new(Arc::default()),
             writer: Mutex::new(Described::default()),
         }
     }
@@ -278,10 +286,15 @@ impl Store {
         &self,
         nspace: Nspace<'static>,
         known: Option<Arc<Registered>>,
-        job: Job,
+        mut job: Job,
         num_local_procs: u32,
         is_described: bool,
     ) {
+        let sessions = self.sessions.load();
+        // A registered session is described once, so that all of its jobs agree about it.
+        if let Some(session) = job.session.id.and_then(|id| sessions.get(&id)) {
+            job.session = session.session.clone();
+        }
         let registered = Arc::new(Registered {
             job,
             num_local_procs,
@@ -337,10 +350,15 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As for [`Job::get`], and `PMIX_ERR_NOT_FOUND` if the job is unknown.
+    /// As for [`Job::get`], and `PMIX_ERR_NOT_FOUND` if the job is unknown and the request names no
+    /// registered session.
     pub fn get(&self, nspace: &Nspace<'_>, request: &Request<'_>) -> Result<Value<'static>, Error> {
         let jobs = self.part(nspace).load();
-        let known = jobs.get(nspace.as_bytes()).ok_or_else(|| unknown(nspace))?;
+        let Some(known) = jobs.get(nspace.as_bytes()) else {
+            // A host may ask about a session before its first job is registered.
+            let session = self.registered_session(request);
+            return session.ok_or_else(|| unknown(nspace));
+        };
         match known.job.get(request) {
             Ok(answer) => owned_answer(answer),
             Err(error) => self.foreign_session(request).ok_or(error),
@@ -440,9 +458,12 @@ impl Store {
         procs
     }
 
-    /// Returns a value of a session to which another job belongs.
+    /// Returns a value of a session that the host registered, or to which another job belongs.
     fn foreign_session(&self, request: &Request<'_>) -> Option<Value<'static>> {
         let id = request.session()?;
+        if let Some(value) = self.registered_session(request) {
+            return Some(value);
+        }
         for part in &self.parts {
             for known in part.load().values() {
                 if let Some(value) = known.job.session_of(id, request) {

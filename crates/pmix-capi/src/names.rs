@@ -66,6 +66,10 @@ exported! {
         Ok(key1.matches(&key2))
     }
 
+    fn PMIx_Check_nspace_strict(key1: Maybe<args::Nspace>, key2: Maybe<args::Nspace>) -> bool {
+        Ok(key1.zip(key2).is_some_and(|(one, other)| one.is_same(&other)))
+    }
+
     fn PMIx_Nspace_invalid(nspace: Maybe<Array<1>>) -> bool {
         Ok(nspace.is_none_or(<[u8]>::is_empty))
     }
@@ -80,6 +84,10 @@ exported! {
 
     fn PMIx_Check_procid(a: args::Proc, b: args::Proc) -> bool {
         Ok(a.matches(&b))
+    }
+
+    fn PMIx_Check_procid_strict(a: Maybe<args::Proc>, b: Maybe<args::Proc>) -> bool {
+        Ok(a.zip(b).is_some_and(|(one, other)| one.is_same(&other)))
     }
 
     fn PMIx_Procid_invalid(p: Maybe<args::Proc>) -> bool {

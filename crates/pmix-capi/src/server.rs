@@ -249,6 +249,22 @@ exported! {
         complete(server.deregister_resources(&info), cbfunc)
     }
 
+    fn PMIx_server_register_session(server = server()?; sessionID: u32, (info, ninfo): Infos<Mut>, (cbfunc, cbdata): args::Callback<pmix_op_cbfunc_t>) -> pmix_status_t {
+        server.register_session(sessionID, &info).map_err(|error| refused(&error))?;
+        // Other functions of the server return PMIX_OPERATION_SUCCEEDED without a callback. The header of 7.0 defines
+        // the status of this one as that of a blocking call.
+        succeed_later(cbfunc).map(|()| Status::SUCCESS)
+    }
+
+    // The function returns no status, so a callback that cannot be scheduled is dropped.
+    fn PMIx_server_deregister_session(sessionID: u32, (cbfunc, cbdata): args::Callback<pmix_op_cbfunc_t>) {
+        if let Ok(server) = server() {
+            // An unknown session needs no deregistration.
+            let _ = server.deregister_session(sessionID);
+        }
+        succeed_later(cbfunc)
+    }
+
     fn PMIx_server_collect_inventory(server = server()?; (directives, ndirs): Infos<Mut>, (cbfunc, cbdata): Required<pmix_info_cbfunc_t>) -> pmix_status_t {
         // Reading the topology of the node takes time, for which the caller must not be blocked.
         later(move || {

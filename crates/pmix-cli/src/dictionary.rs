@@ -347,7 +347,7 @@ fn unnamed(what: &str, status: Status) -> Failure {
     match negative.filter(|other| other.name().is_some()) {
         Some(other) => failure.cure(format!("did you mean {other}?")),
         None => {
-            failure.cure("any number can be used; this one has no name in PMIx 4.2.2 to 7.0.0a1")
+            failure.cure("any number can be used; this one has no name in PMIx 4.2.2 to 7.0.0rc1")
         }
     }
 }

@@ -12,8 +12,8 @@ pub const ABI_VERSION: &str = "5.0";
 
 /// A release of OpenPMIx. An older release is less than a newer one.
 ///
-/// The last two are snapshots that both have the version 7.0.0a1: the snapshot that the extension
-/// documents describe, and a later one.
+/// [`Seed`](Self::Seed) and [`Master`](Self::Master) are snapshots that both have the version
+/// 7.0.0a1: the snapshot that the extension documents describe, and a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Release {
     /// 4.2.2.
@@ -26,16 +26,19 @@ pub enum Release {
     Seed,
     /// 7.0.0a1, a later snapshot.
     Master,
+    /// 7.0.0rc1.
+    V7_0_0Rc1,
 }
 
 impl Release {
     /// All releases, oldest first.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::V4_2_2,
         Self::V5_0_11,
         Self::V6_1_0,
         Self::Seed,
         Self::Master,
+        Self::V7_0_0Rc1,
     ];
 
     /// Returns the version as the tables write it, for example `5.0.11`.
@@ -47,6 +50,7 @@ impl Release {
             Self::V6_1_0 => "6.1.0",
             Self::Seed => "seed",
             Self::Master => "master",
+            Self::V7_0_0Rc1 => "7.0.0rc1",
         }
     }
 
@@ -57,6 +61,7 @@ impl Release {
             Self::V6_1_0 => 4,
             Self::Seed => 8,
             Self::Master => 16,
+            Self::V7_0_0Rc1 => 32,
         }
     }
 }
@@ -109,7 +114,9 @@ impl Releases {
     /// if the set contains the newest release in the tables.
     #[must_use]
     pub fn until(self) -> Option<Release> {
-        self.iter().last().filter(|last| *last != Release::Master)
+        self.iter()
+            .last()
+            .filter(|last| Release::ALL.last() != Some(last))
     }
 }
 
@@ -125,7 +132,7 @@ mod tests {
 
     #[test]
     fn since_and_until_are_the_ends_of_a_set() {
-        let all = Releases::from_bits(0b11111);
+        let all = Releases::from_bits(0b111111);
         assert_eq!(all.since(), Some(Release::V4_2_2));
         assert_eq!(all.until(), None);
         let dropped = Releases::from_bits(0b00011);

@@ -16,7 +16,7 @@ pub(crate) fn records(sheet: &Sheet, types: &Sheet) -> Result<String, String> {
     rows.sort_by_key(|(name, _)| *name);
     let uses = [
         "crate::DataType",
-        "crate::Release::{Master, V4_2_2}",
+        "crate::Release::{Master, V4_2_2, V7_0_0Rc1}",
         "crate::attribute::Attribute",
         "crate::table::Standing::{Deprecated, Extension, Provisional, Stable}",
     ];

@@ -34,7 +34,8 @@ impl Job {
     pub fn subject(&self, request: &Request<'_>) -> Result<Subject, Error> {
         let unknown = |what: &str| Error::not_found(format!("{} has no such {what}", self.nspace));
         Ok(match self.realm(request) {
-            Realm::Session => Subject::Session(self.session.id),
+            // The store also answers about sessions of other jobs.
+            Realm::Session => Subject::Session(request.session().or(self.session.id)),
             Realm::Job => Subject::Job,
             Realm::Proc => Subject::Proc(request.rank()),
             Realm::App => {

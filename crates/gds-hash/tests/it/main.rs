@@ -10,5 +10,6 @@ mod jobs;
 mod properties;
 mod registration;
 mod reply;
+mod sessions;
 mod store;
 mod waiting;

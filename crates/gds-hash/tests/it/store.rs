@@ -11,19 +11,24 @@ use pmix_types::{
 };
 use preg_core::Params;
 
-fn store() -> Store {
+pub(crate) fn store() -> Store {
     let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
     Store::new(Arc::new(preg), LocalNode::new("a"))
 }
 
-fn maps(nodes: &str, procs: &str) -> Vec<Info<'static>> {
+pub(crate) fn maps(nodes: &str, procs: &str) -> Vec<Info<'static>> {
     vec![
         Info::new(keys::NODE_MAP, nodes.to_owned()),
         Info::new(keys::PROC_MAP, procs.to_owned()),
     ]
 }
 
-fn get(store: &Store, nspace: &str, rank: Rank, key: &str) -> Result<Value<'static>, Status> {
+pub(crate) fn get(
+    store: &Store,
+    nspace: &str,
+    rank: Rank,
+    key: &str,
+) -> Result<Value<'static>, Status> {
     let request = Request::new(rank, key);
     store
         .get(&Nspace::new(nspace), &request)

@@ -94,6 +94,7 @@ signatures! {
     fn PMIx_server_deregister_client(*const pmix_proc_t, pmix_op_cbfunc_t, *mut c_void);
     fn PMIx_server_deregister_nspace(*const c_char, pmix_op_cbfunc_t, *mut c_void);
     fn PMIx_server_deregister_resources(*mut pmix_info_t, usize, pmix_op_cbfunc_t, *mut c_void) -> pmix_status_t;
+    fn PMIx_server_deregister_session(u32, pmix_op_cbfunc_t, *mut c_void);
     fn PMIx_server_dmodex_request(*const pmix_proc_t, pmix_dmodex_response_fn_t, *mut c_void) -> pmix_status_t;
     fn PMIx_server_finalize() -> pmix_status_t;
     fn PMIx_server_generate_cpuset(*const c_char, *mut pmix_cpuset_t) -> pmix_status_t;
@@ -103,6 +104,7 @@ signatures! {
     fn PMIx_server_register_client(*const pmix_proc_t, u32, u32, *mut c_void, pmix_op_cbfunc_t, *mut c_void) -> pmix_status_t;
     fn PMIx_server_register_nspace(*const c_char, c_int, *mut pmix_info_t, usize, pmix_op_cbfunc_t, *mut c_void) -> pmix_status_t;
     fn PMIx_server_register_resources(*mut pmix_info_t, usize, pmix_op_cbfunc_t, *mut c_void) -> pmix_status_t;
+    fn PMIx_server_register_session(u32, *mut pmix_info_t, usize, pmix_op_cbfunc_t, *mut c_void) -> pmix_status_t;
     fn PMIx_server_setup_application(*const c_char, *mut pmix_info_t, usize, pmix_setup_application_cbfunc_t, *mut c_void) -> pmix_status_t;
     fn PMIx_server_setup_fork(*const pmix_proc_t, *mut *mut *mut c_char) -> pmix_status_t;
     fn PMIx_server_setup_local_support(*const c_char, *mut pmix_info_t, usize, pmix_op_cbfunc_t, *mut c_void) -> pmix_status_t;
@@ -130,7 +132,9 @@ signatures! {
     fn PMIx_Byte_object_load(*mut pmix_byte_object_t, *mut c_char, usize);
     fn PMIx_Check_key(*const c_char, *const c_char) -> bool;
     fn PMIx_Check_nspace(*const c_char, *const c_char) -> bool;
+    fn PMIx_Check_nspace_strict(*const c_char, *const c_char) -> bool;
     fn PMIx_Check_procid(*const pmix_proc_t, *const pmix_proc_t) -> bool;
+    fn PMIx_Check_procid_strict(*const pmix_proc_t, *const pmix_proc_t) -> bool;
     fn PMIx_Check_rank(pmix_rank_t, pmix_rank_t) -> bool;
     fn PMIx_Check_reserved_key(*const c_char) -> bool;
     fn PMIx_Coord_construct(*mut pmix_coord_t);

@@ -93,6 +93,14 @@ fn a_host_registers_resources_exchanges_inventories_and_has_input_wait() {
 }
 
 #[test]
+fn a_host_registers_a_session_that_its_client_reads() {
+    each("sessions.c", |program, folder| {
+        let said = must(Command::new(program).env("LD_LIBRARY_PATH", folder));
+        assert_eq!(said, "sessions: ok\n");
+    });
+}
+
+#[test]
 fn an_encoded_map_is_one_pointer_in_every_function_and_read_whole() {
     each("maps.c", |program, folder| {
         let said = must(Command::new(program).env("LD_LIBRARY_PATH", folder));

@@ -50,6 +50,29 @@ impl Engine {
         self.cx.resources.deregister(infos);
     }
 
+    /// Registers a session and its description (`PMIx_server_register_session`), and retries the requests of its jobs
+    /// that wait for a value. Jobs that name the session get this description in place of their own.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`gds_hash::Store::register_session`].
+    pub fn register_session(&mut self, id: u32, infos: &[Info<'_>]) -> Result<(), Error> {
+        for nspace in self.cx.store.register_session(id, infos)? {
+            self.job_is_known(&nspace);
+        }
+        self.close_refused();
+        Ok(())
+    }
+
+    /// Removes a session (`PMIx_server_deregister_session`). Its jobs stay registered and keep the description.
+    ///
+    /// # Errors
+    ///
+    /// Returns `PMIX_ERR_NOT_FOUND` if the session is not registered.
+    pub fn deregister_session(&mut self, id: u32) -> Result<(), Error> {
+        Ok(self.cx.store.deregister_session(id)?)
+    }
+
     /// Stores the inventory of nodes (`PMIx_server_deliver_inventory`): each `PMIX_NODE_INFO_ARRAY` with a
     /// `PMIX_HOSTNAME`. It replaces earlier values of the node under the same keys. A get or query that names the node
     /// by `PMIX_HOSTNAME` uses it if the job has no value. Other infos are ignored.

@@ -110,6 +110,40 @@ fn jobs_and_tools_find_resources_until_deregistered() {
 }
 
 #[test]
+fn clients_read_a_registered_session_of_their_job_and_of_no_job() {
+    let mut world = World::new(1);
+    world.job("job", &[1]);
+    let who = world.join(0, "job", 0);
+    let of = |id: u32| {
+        let whole = Info::new(keys::SESSION_INFO, true);
+        vec![whole, Info::new(keys::SESSION_ID, id)]
+    };
+    let name = [Info::new(keys::CLUSTER_ID, "big")];
+    let asked = |world: &mut World| {
+        let found = told(
+            world,
+            who,
+            (keys::CLUSTER_ID, of(7)),
+            keys::SESSION_INFO_ARRAY,
+        );
+        let Some(Value::DataArray(DataArray::Info(infos))) = found else {
+            return None;
+        };
+        Some(infos)
+    };
+    assert_eq!(asked(&mut world), None);
+    engine(&mut world).register_session(7, &name).unwrap();
+    let expected = vec![Info::new(keys::SESSION_ID, 7_u32), name[0].clone()];
+    assert_eq!(asked(&mut world), Some(expected));
+    let own = get(&mut world, "host", keys::CLUSTER_ID, &of(7));
+    assert_eq!(own, Some("big".into()));
+    engine(&mut world).deregister_session(7).unwrap();
+    assert_eq!(asked(&mut world), None);
+    let again = engine(&mut world).deregister_session(7);
+    assert_eq!(again.unwrap_err().status(), Status::ERR_NOT_FOUND);
+}
+
+#[test]
 fn one_of_several_nodes_is_deregistered_and_registered_again() {
     let mut world = World::new(1);
     let nodes = [node("n1", 1), node("n2", 2), node("n2", 3)];

@@ -96,7 +96,7 @@ impl<T> PubSub<T> {
         let (directives, data) = Directives::read(infos)?;
         let data_range = directives.range.unwrap_or(DataRange::SESSION);
         let persistence = directives.persistence.unwrap_or(Persistence::APP);
-        if persistence.as_raw() > Persistence::SESSION.as_raw() {
+        if persistence.as_raw() > Persistence::NSPACE.as_raw() {
             return Err(Error::bad(format!("unsupported persistence {persistence}")));
         }
         let range = range_of(data_range, publisher, directives.listed)?;
@@ -279,7 +279,7 @@ impl<T> PubSub<T> {
         self.waiting.stop_proc(&proc)
     }
 
-    /// Unpublishes data of an ended job whose persistence is that of the application or a process, and data
+    /// Unpublishes data of an ended job whose persistence is that of the job, an application or a process, and data
     /// that no process can find any more.
     pub fn job_ended(&mut self, nspace: &Nspace<'_>) -> Vec<T> {
         let first = Proc::new(nspace.clone().into_owned(), Rank::new(0));
@@ -287,7 +287,10 @@ impl<T> PubSub<T> {
         let own = own.take_while(|(proc, _)| proc.nspace == *nspace);
         let goes = |number: &&u64| {
             self.items.get(number).is_some_and(|item| {
-                let dies = matches!(item.persistence, Persistence::PROC | Persistence::APP);
+                let dies = matches!(
+                    item.persistence,
+                    Persistence::PROC | Persistence::APP | Persistence::NSPACE
+                );
                 dies || matches!(item.range, Range::Proc(_) | Range::Nspace(_))
             })
         };

@@ -301,6 +301,7 @@ fn data_stay_as_long_as_they_were_to() {
     let cases = [
         (Persistence::PROC, [false, false, false]),
         (Persistence::APP, [true, false, false]),
+        (Persistence::NSPACE, [true, false, false]),
         (Persistence::SESSION, [true, true, false]),
         (Persistence::INDEF, [true, true, true]),
     ];

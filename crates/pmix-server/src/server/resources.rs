@@ -47,6 +47,29 @@ impl Server {
         self.0.handle.request(forget)
     }
 
+    /// Registers a session and its description (`PMIx_server_register_session`). The session exists without jobs
+    /// and after them. Jobs that name it by `PMIX_SESSION_ID` get this description in place of their own. A session
+    /// that is known already, from here or from a job, does not change.
+    ///
+    /// # Errors
+    /// Returns `PMIX_ERR_INIT` if the server is not running. Returns `PMIX_ERR_BAD_PARAM` for the number `u32::MAX`,
+    /// which means no session, and for infos with another session number. Returns the errors of infos that cannot be
+    /// registered for a job, such as `PMIX_ERR_TYPE_MISMATCH`.
+    pub fn register_session(&self, id: u32, infos: &[Info<'_>]) -> Result<(), Error> {
+        let handle = &self.0.handle;
+        handle.request(|engine, _| engine.register_session(id, infos))
+    }
+
+    /// Removes a session (`PMIx_server_deregister_session`). Its jobs stay registered and keep the description.
+    ///
+    /// # Errors
+    /// Returns `PMIX_ERR_INIT` if the server is not running, and `PMIX_ERR_NOT_FOUND` if the session is not
+    /// registered.
+    pub fn deregister_session(&self, id: u32) -> Result<(), Error> {
+        let handle = &self.0.handle;
+        handle.request(|engine, _| engine.deregister_session(id))
+    }
+
     /// Returns the inventory of this node for [`deliver_inventory`](Self::deliver_inventory) on another node
     /// (`PMIx_server_collect_inventory`). It is one `PMIX_NODE_INFO_ARRAY` with `PMIX_HOSTNAME`, `PMIX_HWLOC_XML_V2`
     /// and, if there are devices that connect nodes, `PMIX_FABRIC_DEVICES`. That is an array with one

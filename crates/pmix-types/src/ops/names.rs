@@ -54,6 +54,13 @@ impl Nspace<'_> {
         let same = agree(self.as_bytes(), other.as_bytes(), Self::MAX_LEN);
         self.is_invalid() || other.is_invalid() || same
     }
+
+    /// Returns `true` if both name the same job. An empty nspace names no job and matches none, not
+    /// even another empty one (`PMIx_Check_nspace_strict`).
+    #[must_use]
+    pub fn is_same(&self, other: &Nspace<'_>) -> bool {
+        !self.is_invalid() && !other.is_invalid() && self.matches(other)
+    }
 }
 
 impl<'a> Key<'a> {
@@ -113,6 +120,13 @@ impl Proc<'_> {
     pub fn matches(&self, other: &Proc<'_>) -> bool {
         self.nspace.matches(&other.nspace) && self.rank.matches(other.rank)
     }
+
+    /// Returns `true` if both are the same name: the nspace is the same and not empty, and the rank
+    /// is the same (`PMIx_Check_procid_strict`). A wildcard matches only itself.
+    #[must_use]
+    pub fn is_same(&self, other: &Proc<'_>) -> bool {
+        self.nspace.is_same(&other.nspace) && self.rank == other.rank
+    }
 }
 
 impl Value<'_> {
@@ -169,6 +183,32 @@ impl Nspace<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn strict_checks_have_no_wildcards() {
+        let job = Nspace::new("job");
+        for (other, matches, is_same) in [
+            ("job", true, true),
+            ("job2", false, false),
+            ("", true, false),
+        ] {
+            let other = Nspace::new(other);
+            assert_eq!(
+                (job.matches(&other), job.is_same(&other)),
+                (matches, is_same)
+            );
+            assert_eq!(other.is_same(&job), is_same);
+        }
+        assert!(!Nspace::new("").is_same(&Nspace::new("")));
+        // The capacity in C bounds the comparison, as for the other check.
+        let long = |last: char| Nspace::new(format!("{}{last}", "n".repeat(Nspace::MAX_LEN)));
+        assert!(long('a').is_same(&long('b')));
+        let rank = |rank| Proc::new("job", rank);
+        let all = rank(Rank::WILDCARD);
+        assert!(all.is_same(&all) && rank(Rank::new(1)).is_same(&rank(Rank::new(1))));
+        assert!(!all.is_same(&rank(Rank::new(1))) && all.matches(&rank(Rank::new(1))));
+        assert!(!rank(Rank::new(1)).is_same(&Proc::new("", Rank::new(1))));
+    }
 
     #[test]
     fn a_directive_applies_to_all_or_to_the_named_processes() {

@@ -18,20 +18,23 @@ impl AllocDirective {
     pub const REAQUIRE: Self = Self::from_raw(4);
     /// `PMIX_ALLOC_REQ_CANCEL` = 5, since 5.0.11.
     pub const REQ_CANCEL: Self = Self::from_raw(5);
+    /// `PMIX_ALLOC_ACTIVATE` = 6, since 7.0.0rc1.
+    pub const ACTIVATE: Self = Self::from_raw(6);
     /// `PMIX_ALLOC_EXTERNAL` = 128, since 4.2.2.
     pub const EXTERNAL: Self = Self::from_raw(128);
 }
 
 pub(crate) const ALLOC_DIRECTIVE: Table<u8> = Table {
     rows: &[
-        Constant::new("PMIX_ALLOC_NEW", 1, 0b11111, Stable),
-        Constant::new("PMIX_ALLOC_EXTEND", 2, 0b11111, Stable),
-        Constant::new("PMIX_ALLOC_RELEASE", 3, 0b11111, Stable),
-        Constant::new("PMIX_ALLOC_REAQUIRE", 4, 0b11111, Stable),
-        Constant::new("PMIX_ALLOC_REQ_CANCEL", 5, 0b11110, Extension),
-        Constant::new("PMIX_ALLOC_EXTERNAL", 128, 0b11111, Stable),
+        Constant::new("PMIX_ALLOC_NEW", 1, 0b111111, Stable),
+        Constant::new("PMIX_ALLOC_EXTEND", 2, 0b111111, Stable),
+        Constant::new("PMIX_ALLOC_RELEASE", 3, 0b111111, Stable),
+        Constant::new("PMIX_ALLOC_REAQUIRE", 4, 0b111111, Stable),
+        Constant::new("PMIX_ALLOC_REQ_CANCEL", 5, 0b111110, Extension),
+        Constant::new("PMIX_ALLOC_ACTIVATE", 6, 0b100000, Extension),
+        Constant::new("PMIX_ALLOC_EXTERNAL", 128, 0b111111, Stable),
     ],
-    by_name: &[1, 5, 0, 3, 2, 4],
+    by_name: &[5, 1, 6, 0, 3, 2, 4],
 };
 
 impl AllocInheritance {
@@ -47,10 +50,10 @@ impl AllocInheritance {
 
 pub(crate) const ALLOC_INHERITANCE: Table<u8> = Table {
     rows: &[
-        Constant::new("PMIX_ALLOC_INHERIT_NONE", 1, 0b11000, Extension),
-        Constant::new("PMIX_ALLOC_INHERIT_CHILD", 2, 0b11000, Extension),
-        Constant::new("PMIX_ALLOC_INHERIT_DEFAULT", 3, 0b11000, Extension),
-        Constant::new("PMIX_ALLOC_INHERIT_CHILD_DEFAULT", 4, 0b11000, Extension),
+        Constant::new("PMIX_ALLOC_INHERIT_NONE", 1, 0b111000, Extension),
+        Constant::new("PMIX_ALLOC_INHERIT_CHILD", 2, 0b111000, Extension),
+        Constant::new("PMIX_ALLOC_INHERIT_DEFAULT", 3, 0b111000, Extension),
+        Constant::new("PMIX_ALLOC_INHERIT_CHILD_DEFAULT", 4, 0b111000, Extension),
     ],
     by_name: &[1, 3, 2, 0],
 };
@@ -64,8 +67,8 @@ impl BindEnvelope {
 
 pub(crate) const BIND_ENVELOPE: Table<u8> = Table {
     rows: &[
-        Constant::new("PMIX_CPUBIND_PROCESS", 0, 0b11111, Stable),
-        Constant::new("PMIX_CPUBIND_THREAD", 1, 0b11111, Stable),
+        Constant::new("PMIX_CPUBIND_PROCESS", 0, 0b111111, Stable),
+        Constant::new("PMIX_CPUBIND_THREAD", 1, 0b111111, Stable),
     ],
     by_name: &[0, 1],
 };
@@ -81,9 +84,9 @@ impl CoordView {
 
 pub(crate) const COORD_VIEW: Table<u8> = Table {
     rows: &[
-        Constant::new("PMIX_COORD_VIEW_UNDEF", 0, 0b11111, Stable),
-        Constant::new("PMIX_COORD_LOGICAL_VIEW", 1, 0b11111, Stable),
-        Constant::new("PMIX_COORD_PHYSICAL_VIEW", 2, 0b11111, Stable),
+        Constant::new("PMIX_COORD_VIEW_UNDEF", 0, 0b111111, Stable),
+        Constant::new("PMIX_COORD_LOGICAL_VIEW", 1, 0b111111, Stable),
+        Constant::new("PMIX_COORD_PHYSICAL_VIEW", 2, 0b111111, Stable),
     ],
     by_name: &[1, 2, 0],
 };
@@ -111,15 +114,15 @@ impl DataRange {
 
 pub(crate) const DATA_RANGE: Table<u8> = Table {
     rows: &[
-        Constant::new("PMIX_RANGE_UNDEF", 0, 0b11111, Stable),
-        Constant::new("PMIX_RANGE_RM", 1, 0b11111, Stable),
-        Constant::new("PMIX_RANGE_LOCAL", 2, 0b11111, Stable),
-        Constant::new("PMIX_RANGE_NAMESPACE", 3, 0b11111, Stable),
-        Constant::new("PMIX_RANGE_SESSION", 4, 0b11111, Stable),
-        Constant::new("PMIX_RANGE_GLOBAL", 5, 0b11111, Stable),
-        Constant::new("PMIX_RANGE_CUSTOM", 6, 0b11111, Stable),
-        Constant::new("PMIX_RANGE_PROC_LOCAL", 7, 0b11111, Stable),
-        Constant::new("PMIX_RANGE_INVALID", 255, 0b11111, Stable),
+        Constant::new("PMIX_RANGE_UNDEF", 0, 0b111111, Stable),
+        Constant::new("PMIX_RANGE_RM", 1, 0b111111, Stable),
+        Constant::new("PMIX_RANGE_LOCAL", 2, 0b111111, Stable),
+        Constant::new("PMIX_RANGE_NAMESPACE", 3, 0b111111, Stable),
+        Constant::new("PMIX_RANGE_SESSION", 4, 0b111111, Stable),
+        Constant::new("PMIX_RANGE_GLOBAL", 5, 0b111111, Stable),
+        Constant::new("PMIX_RANGE_CUSTOM", 6, 0b111111, Stable),
+        Constant::new("PMIX_RANGE_PROC_LOCAL", 7, 0b111111, Stable),
+        Constant::new("PMIX_RANGE_INVALID", 255, 0b111111, Stable),
     ],
     by_name: &[6, 5, 8, 2, 3, 7, 1, 4, 0],
 };
@@ -153,18 +156,18 @@ impl DeviceType {
 
 pub(crate) const DEVICE_TYPE: Table<u64> = Table {
     rows: &[
-        Constant::new("PMIX_DEVTYPE_UNKNOWN", 0, 0b11111, Stable),
-        Constant::new("PMIX_DEVTYPE_BLOCK", 1, 0b11111, Stable),
-        Constant::new("PMIX_DEVTYPE_GPU", 2, 0b11111, Stable),
-        Constant::new("PMIX_DEVTYPE_NETWORK", 4, 0b11111, Stable),
-        Constant::new("PMIX_DEVTYPE_OPENFABRICS", 8, 0b11111, Stable),
-        Constant::new("PMIX_DEVTYPE_DMA", 16, 0b11111, Stable),
-        Constant::new("PMIX_DEVTYPE_COPROC", 32, 0b11111, Stable),
-        Constant::new("PMIX_DEVTYPE_MEMORY", 64, 0b11100, Extension),
-        Constant::new("PMIX_DEVTYPE_CORE", 128, 0b11100, Extension),
-        Constant::new("PMIX_DEVTYPE_HWT", 256, 0b11100, Extension),
-        Constant::new("PMIX_DEVTYPE_CPU", 512, 0b11100, Extension),
-        Constant::new("PMIX_DEVTYPE_NODE", 1024, 0b11100, Extension),
+        Constant::new("PMIX_DEVTYPE_UNKNOWN", 0, 0b111111, Stable),
+        Constant::new("PMIX_DEVTYPE_BLOCK", 1, 0b111111, Stable),
+        Constant::new("PMIX_DEVTYPE_GPU", 2, 0b111111, Stable),
+        Constant::new("PMIX_DEVTYPE_NETWORK", 4, 0b111111, Stable),
+        Constant::new("PMIX_DEVTYPE_OPENFABRICS", 8, 0b111111, Stable),
+        Constant::new("PMIX_DEVTYPE_DMA", 16, 0b111111, Stable),
+        Constant::new("PMIX_DEVTYPE_COPROC", 32, 0b111111, Stable),
+        Constant::new("PMIX_DEVTYPE_MEMORY", 64, 0b111100, Extension),
+        Constant::new("PMIX_DEVTYPE_CORE", 128, 0b111100, Extension),
+        Constant::new("PMIX_DEVTYPE_HWT", 256, 0b111100, Extension),
+        Constant::new("PMIX_DEVTYPE_CPU", 512, 0b111100, Extension),
+        Constant::new("PMIX_DEVTYPE_NODE", 1024, 0b111100, Extension),
     ],
     by_name: &[1, 6, 8, 10, 5, 2, 9, 7, 3, 11, 4, 0],
 };
@@ -178,8 +181,8 @@ impl FabricOperation {
 
 pub(crate) const FABRIC_OPERATION: Table<u32> = Table {
     rows: &[
-        Constant::new("PMIX_FABRIC_REQUEST_INFO", 0, 0b11111, Stable),
-        Constant::new("PMIX_FABRIC_UPDATE_INFO", 1, 0b11111, Stable),
+        Constant::new("PMIX_FABRIC_REQUEST_INFO", 0, 0b111111, Stable),
+        Constant::new("PMIX_FABRIC_UPDATE_INFO", 1, 0b111111, Stable),
     ],
     by_name: &[0, 1],
 };
@@ -197,10 +200,10 @@ impl GroupOperation {
 
 pub(crate) const GROUP_OPERATION: Table<u32> = Table {
     rows: &[
-        Constant::new("PMIX_GROUP_CONSTRUCT", 0, 0b11111, Stable),
-        Constant::new("PMIX_GROUP_DESTRUCT", 1, 0b11111, Stable),
-        Constant::new("PMIX_GROUP_NONE", 2, 0b11110, Extension),
-        Constant::new("PMIX_GROUP_CANCEL", 3, 0b10000, Extension),
+        Constant::new("PMIX_GROUP_CONSTRUCT", 0, 0b111111, Stable),
+        Constant::new("PMIX_GROUP_DESTRUCT", 1, 0b111111, Stable),
+        Constant::new("PMIX_GROUP_NONE", 2, 0b111110, Extension),
+        Constant::new("PMIX_GROUP_CANCEL", 3, 0b110000, Extension),
     ],
     by_name: &[3, 0, 1, 2],
 };
@@ -214,8 +217,8 @@ impl GroupOption {
 
 pub(crate) const GROUP_OPT: Table<u32> = Table {
     rows: &[
-        Constant::new("PMIX_GROUP_DECLINE", 0, 0b11111, Stable),
-        Constant::new("PMIX_GROUP_ACCEPT", 1, 0b11111, Stable),
+        Constant::new("PMIX_GROUP_DECLINE", 0, 0b111111, Stable),
+        Constant::new("PMIX_GROUP_ACCEPT", 1, 0b111111, Stable),
     ],
     by_name: &[1, 0],
 };
@@ -237,12 +240,12 @@ impl InfoFlags {
 
 pub(crate) const INFO_DIRECTIVES: Table<u32> = Table {
     rows: &[
-        Constant::new("PMIX_INFO_REQD", 1, 0b11111, Stable),
-        Constant::new("PMIX_INFO_ARRAY_END", 2, 0b11111, Stable),
-        Constant::new("PMIX_INFO_REQD_PROCESSED", 4, 0b11111, Stable),
-        Constant::new("PMIX_INFO_QUALIFIER", 8, 0b11111, Extension),
-        Constant::new("PMIX_INFO_PERSISTENT", 16, 0b11111, Extension),
-        Constant::new("PMIX_INFO_DIR_RESERVED", 4294901760, 0b11111, Stable),
+        Constant::new("PMIX_INFO_REQD", 1, 0b111111, Stable),
+        Constant::new("PMIX_INFO_ARRAY_END", 2, 0b111111, Stable),
+        Constant::new("PMIX_INFO_REQD_PROCESSED", 4, 0b111111, Stable),
+        Constant::new("PMIX_INFO_QUALIFIER", 8, 0b111111, Extension),
+        Constant::new("PMIX_INFO_PERSISTENT", 16, 0b111111, Extension),
+        Constant::new("PMIX_INFO_DIR_RESERVED", 4294901760, 0b111111, Stable),
     ],
     by_name: &[1, 5, 4, 3, 0, 2],
 };
@@ -264,12 +267,12 @@ impl IofChannel {
 
 pub(crate) const IOF_CHANNEL: Table<u16> = Table {
     rows: &[
-        Constant::new("PMIX_FWD_NO_CHANNELS", 0, 0b11111, Stable),
-        Constant::new("PMIX_FWD_STDIN_CHANNEL", 1, 0b11111, Stable),
-        Constant::new("PMIX_FWD_STDOUT_CHANNEL", 2, 0b11111, Stable),
-        Constant::new("PMIX_FWD_STDERR_CHANNEL", 4, 0b11111, Stable),
-        Constant::new("PMIX_FWD_STDDIAG_CHANNEL", 8, 0b11111, Stable),
-        Constant::new("PMIX_FWD_ALL_CHANNELS", 255, 0b11111, Stable),
+        Constant::new("PMIX_FWD_NO_CHANNELS", 0, 0b111111, Stable),
+        Constant::new("PMIX_FWD_STDIN_CHANNEL", 1, 0b111111, Stable),
+        Constant::new("PMIX_FWD_STDOUT_CHANNEL", 2, 0b111111, Stable),
+        Constant::new("PMIX_FWD_STDERR_CHANNEL", 4, 0b111111, Stable),
+        Constant::new("PMIX_FWD_STDDIAG_CHANNEL", 8, 0b111111, Stable),
+        Constant::new("PMIX_FWD_ALL_CHANNELS", 255, 0b111111, Stable),
     ],
     by_name: &[5, 0, 4, 3, 1, 2],
 };
@@ -299,16 +302,16 @@ impl JobState {
 
 pub(crate) const JOB_STATE: Table<u8> = Table {
     rows: &[
-        Constant::new("PMIX_JOB_STATE_UNDEF", 0, 0b11111, Stable),
-        Constant::new("PMIX_JOB_STATE_AWAITING_ALLOC", 1, 0b11111, Stable),
-        Constant::new("PMIX_JOB_STATE_PREPPED", 1, 0b11111, Extension).deprecated(),
-        Constant::new("PMIX_JOB_STATE_LAUNCH_UNDERWAY", 2, 0b11111, Stable),
-        Constant::new("PMIX_JOB_STATE_RUNNING", 3, 0b11111, Stable),
-        Constant::new("PMIX_JOB_STATE_SUSPENDED", 4, 0b11111, Stable),
-        Constant::new("PMIX_JOB_STATE_CONNECTED", 5, 0b11111, Stable),
-        Constant::new("PMIX_JOB_STATE_UNTERMINATED", 15, 0b11111, Stable),
-        Constant::new("PMIX_JOB_STATE_TERMINATED", 20, 0b11111, Stable),
-        Constant::new("PMIX_JOB_STATE_TERMINATED_WITH_ERROR", 50, 0b11111, Stable),
+        Constant::new("PMIX_JOB_STATE_UNDEF", 0, 0b111111, Stable),
+        Constant::new("PMIX_JOB_STATE_AWAITING_ALLOC", 1, 0b111111, Stable),
+        Constant::new("PMIX_JOB_STATE_PREPPED", 1, 0b111111, Extension).deprecated(),
+        Constant::new("PMIX_JOB_STATE_LAUNCH_UNDERWAY", 2, 0b111111, Stable),
+        Constant::new("PMIX_JOB_STATE_RUNNING", 3, 0b111111, Stable),
+        Constant::new("PMIX_JOB_STATE_SUSPENDED", 4, 0b111111, Stable),
+        Constant::new("PMIX_JOB_STATE_CONNECTED", 5, 0b111111, Stable),
+        Constant::new("PMIX_JOB_STATE_UNTERMINATED", 15, 0b111111, Stable),
+        Constant::new("PMIX_JOB_STATE_TERMINATED", 20, 0b111111, Stable),
+        Constant::new("PMIX_JOB_STATE_TERMINATED_WITH_ERROR", 50, 0b111111, Stable),
     ],
     by_name: &[1, 6, 3, 2, 4, 5, 8, 9, 0, 7],
 };
@@ -324,9 +327,9 @@ impl LinkState {
 
 pub(crate) const LINK_STATE: Table<u8> = Table {
     rows: &[
-        Constant::new("PMIX_LINK_STATE_UNKNOWN", 0, 0b11111, Stable),
-        Constant::new("PMIX_LINK_DOWN", 1, 0b11111, Stable),
-        Constant::new("PMIX_LINK_UP", 2, 0b11111, Stable),
+        Constant::new("PMIX_LINK_STATE_UNKNOWN", 0, 0b111111, Stable),
+        Constant::new("PMIX_LINK_DOWN", 1, 0b111111, Stable),
+        Constant::new("PMIX_LINK_UP", 2, 0b111111, Stable),
     ],
     by_name: &[1, 0, 2],
 };
@@ -356,16 +359,16 @@ impl Locality {
 
 pub(crate) const LOCALITY: Table<u16> = Table {
     rows: &[
-        Constant::new("PMIX_LOCALITY_UNKNOWN", 0, 0b11111, Stable),
-        Constant::new("PMIX_LOCALITY_SHARE_HWTHREAD", 1, 0b11111, Stable),
-        Constant::new("PMIX_LOCALITY_SHARE_CORE", 2, 0b11111, Stable),
-        Constant::new("PMIX_LOCALITY_SHARE_L1CACHE", 4, 0b11111, Stable),
-        Constant::new("PMIX_LOCALITY_SHARE_L2CACHE", 8, 0b11111, Stable),
-        Constant::new("PMIX_LOCALITY_SHARE_L3CACHE", 16, 0b11111, Stable),
-        Constant::new("PMIX_LOCALITY_SHARE_PACKAGE", 32, 0b11111, Stable),
-        Constant::new("PMIX_LOCALITY_SHARE_NUMA", 64, 0b11111, Stable),
-        Constant::new("PMIX_LOCALITY_SHARE_NODE", 16384, 0b11111, Stable),
-        Constant::new("PMIX_LOCALITY_NONLOCAL", 32768, 0b11111, Stable),
+        Constant::new("PMIX_LOCALITY_UNKNOWN", 0, 0b111111, Stable),
+        Constant::new("PMIX_LOCALITY_SHARE_HWTHREAD", 1, 0b111111, Stable),
+        Constant::new("PMIX_LOCALITY_SHARE_CORE", 2, 0b111111, Stable),
+        Constant::new("PMIX_LOCALITY_SHARE_L1CACHE", 4, 0b111111, Stable),
+        Constant::new("PMIX_LOCALITY_SHARE_L2CACHE", 8, 0b111111, Stable),
+        Constant::new("PMIX_LOCALITY_SHARE_L3CACHE", 16, 0b111111, Stable),
+        Constant::new("PMIX_LOCALITY_SHARE_PACKAGE", 32, 0b111111, Stable),
+        Constant::new("PMIX_LOCALITY_SHARE_NUMA", 64, 0b111111, Stable),
+        Constant::new("PMIX_LOCALITY_SHARE_NODE", 16384, 0b111111, Stable),
+        Constant::new("PMIX_LOCALITY_NONLOCAL", 32768, 0b111111, Stable),
     ],
     by_name: &[9, 2, 1, 3, 4, 5, 8, 7, 6, 0],
 };
@@ -381,20 +384,23 @@ impl Persistence {
     pub const APP: Self = Self::from_raw(3);
     /// `PMIX_PERSIST_SESSION` = 4, since 4.2.2.
     pub const SESSION: Self = Self::from_raw(4);
+    /// `PMIX_PERSIST_NSPACE` = 5, since 7.0.0rc1.
+    pub const NSPACE: Self = Self::from_raw(5);
     /// `PMIX_PERSIST_INVALID` = 255, since 4.2.2.
     pub const INVALID: Self = Self::from_raw(255);
 }
 
 pub(crate) const PERSISTENCE: Table<u8> = Table {
     rows: &[
-        Constant::new("PMIX_PERSIST_INDEF", 0, 0b11111, Stable),
-        Constant::new("PMIX_PERSIST_FIRST_READ", 1, 0b11111, Stable),
-        Constant::new("PMIX_PERSIST_PROC", 2, 0b11111, Stable),
-        Constant::new("PMIX_PERSIST_APP", 3, 0b11111, Stable),
-        Constant::new("PMIX_PERSIST_SESSION", 4, 0b11111, Stable),
-        Constant::new("PMIX_PERSIST_INVALID", 255, 0b11111, Stable),
+        Constant::new("PMIX_PERSIST_INDEF", 0, 0b111111, Stable),
+        Constant::new("PMIX_PERSIST_FIRST_READ", 1, 0b111111, Stable),
+        Constant::new("PMIX_PERSIST_PROC", 2, 0b111111, Stable),
+        Constant::new("PMIX_PERSIST_APP", 3, 0b111111, Stable),
+        Constant::new("PMIX_PERSIST_SESSION", 4, 0b111111, Stable),
+        Constant::new("PMIX_PERSIST_NSPACE", 5, 0b100000, Extension),
+        Constant::new("PMIX_PERSIST_INVALID", 255, 0b111111, Stable),
     ],
-    by_name: &[3, 1, 0, 5, 2, 4],
+    by_name: &[3, 1, 0, 6, 5, 2, 4],
 };
 
 impl ProcState {
@@ -444,35 +450,38 @@ impl ProcState {
     pub const TERM_NON_ZERO: Self = Self::from_raw(62);
     /// `PMIX_PROC_STATE_FAILED_TO_LAUNCH` = 63, since 4.2.2.
     pub const FAILED_TO_LAUNCH: Self = Self::from_raw(63);
+    /// `PMIX_PROC_STATE_KILLED_BY_RELEASE` = 64, since 7.0.0rc1.
+    pub const KILLED_BY_RELEASE: Self = Self::from_raw(64);
 }
 
 pub(crate) const PROC_STATE: Table<u8> = Table {
     rows: &[
-        Constant::new("PMIX_PROC_STATE_UNDEF", 0, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_PREPPED", 1, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_LAUNCH_UNDERWAY", 2, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_RESTART", 3, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_TERMINATE", 4, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_RUNNING", 5, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_CONNECTED", 6, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_UNTERMINATED", 15, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_TERMINATED", 20, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_ERROR", 50, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_KILLED_BY_CMD", 51, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_ABORTED", 52, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_FAILED_TO_START", 53, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_ABORTED_BY_SIG", 54, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_TERM_WO_SYNC", 55, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_COMM_FAILED", 56, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_SENSOR_BOUND_EXCEEDED", 57, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_CALLED_ABORT", 58, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_HEARTBEAT_FAILED", 59, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_MIGRATING", 60, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_CANNOT_RESTART", 61, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_TERM_NON_ZERO", 62, 0b11111, Stable),
-        Constant::new("PMIX_PROC_STATE_FAILED_TO_LAUNCH", 63, 0b11111, Stable),
+        Constant::new("PMIX_PROC_STATE_UNDEF", 0, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_PREPPED", 1, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_LAUNCH_UNDERWAY", 2, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_RESTART", 3, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_TERMINATE", 4, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_RUNNING", 5, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_CONNECTED", 6, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_UNTERMINATED", 15, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_TERMINATED", 20, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_ERROR", 50, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_KILLED_BY_CMD", 51, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_ABORTED", 52, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_FAILED_TO_START", 53, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_ABORTED_BY_SIG", 54, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_TERM_WO_SYNC", 55, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_COMM_FAILED", 56, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_SENSOR_BOUND_EXCEEDED", 57, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_CALLED_ABORT", 58, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_HEARTBEAT_FAILED", 59, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_MIGRATING", 60, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_CANNOT_RESTART", 61, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_TERM_NON_ZERO", 62, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_FAILED_TO_LAUNCH", 63, 0b111111, Stable),
+        Constant::new("PMIX_PROC_STATE_KILLED_BY_RELEASE", 64, 0b100000, Extension),
     ],
-    by_name: &[11, 13, 17, 20, 15, 6, 9, 22, 12, 18, 10, 2, 19, 1, 3, 5, 16, 4, 8, 21, 14, 0, 7],
+    by_name: &[11, 13, 17, 20, 15, 6, 9, 22, 12, 18, 10, 23, 2, 19, 1, 3, 5, 16, 4, 8, 21, 14, 0, 7],
 };
 
 impl Rank {
@@ -494,13 +503,13 @@ impl Rank {
 
 pub(crate) const RANK: Table<u32> = Table {
     rows: &[
-        Constant::new("PMIX_RANK_VALID", 4294967245, 0b11111, Stable),
-        Constant::new("PMIX_RANK_LOCAL_PEERS", 4294967291, 0b11111, Stable),
-        Constant::new("PMIX_RANK_INVALID", 4294967292, 0b11111, Stable),
-        Constant::new("PMIX_RANK_LOCAL_NODE", 4294967293, 0b11111, Stable),
-        Constant::new("PMIX_RANK_WILDCARD", 4294967294, 0b11111, Stable),
-        Constant::new("PMIX_RANK_UNDEF", 4294967295, 0b11111, Stable),
-        Constant::new("PMIX_APP_WILDCARD", 4294967295, 0b11111, Stable),
+        Constant::new("PMIX_RANK_VALID", 4294967245, 0b111111, Stable),
+        Constant::new("PMIX_RANK_LOCAL_PEERS", 4294967291, 0b111111, Stable),
+        Constant::new("PMIX_RANK_INVALID", 4294967292, 0b111111, Stable),
+        Constant::new("PMIX_RANK_LOCAL_NODE", 4294967293, 0b111111, Stable),
+        Constant::new("PMIX_RANK_WILDCARD", 4294967294, 0b111111, Stable),
+        Constant::new("PMIX_RANK_UNDEF", 4294967295, 0b111111, Stable),
+        Constant::new("PMIX_APP_WILDCARD", 4294967295, 0b111111, Stable),
     ],
     by_name: &[6, 2, 3, 1, 5, 0, 4],
 };
@@ -520,11 +529,11 @@ impl ResourceBlockDirective {
 
 pub(crate) const RESOURCE_BLOCK_DIRECTIVE: Table<u8> = Table {
     rows: &[
-        Constant::new("PMIX_RESOURCE_BLOCK_DEFINE", 1, 0b11100, Extension),
-        Constant::new("PMIX_RESOURCE_BLOCK_EXTEND", 2, 0b11100, Extension),
-        Constant::new("PMIX_RESOURCE_BLOCK_REMOVE", 3, 0b11100, Extension),
-        Constant::new("PMIX_RESOURCE_BLOCK_DELETE", 4, 0b11100, Extension),
-        Constant::new("PMIX_RESOURCE_BLOCK_EXTERNAL", 128, 0b11100, Extension),
+        Constant::new("PMIX_RESOURCE_BLOCK_DEFINE", 1, 0b111100, Extension),
+        Constant::new("PMIX_RESOURCE_BLOCK_EXTEND", 2, 0b111100, Extension),
+        Constant::new("PMIX_RESOURCE_BLOCK_REMOVE", 3, 0b111100, Extension),
+        Constant::new("PMIX_RESOURCE_BLOCK_DELETE", 4, 0b111100, Extension),
+        Constant::new("PMIX_RESOURCE_BLOCK_EXTERNAL", 128, 0b111100, Extension),
     ],
     by_name: &[0, 3, 1, 4, 2],
 };
@@ -552,15 +561,15 @@ impl Scope {
 
 pub(crate) const SCOPE: Table<u8> = Table {
     rows: &[
-        Constant::new("PMIX_SCOPE_UNDEF", 0, 0b11111, Stable),
-        Constant::new("PMIX_LOCAL", 1, 0b11111, Stable),
-        Constant::new("PMIX_REMOTE", 2, 0b11111, Stable),
-        Constant::new("PMIX_GLOBAL", 3, 0b11111, Stable),
-        Constant::new("PMIX_INTERNAL", 4, 0b11111, Stable),
-        Constant::new("PMIX_DEL_LOCAL", 5, 0b10000, Extension),
-        Constant::new("PMIX_DEL_REMOTE", 6, 0b10000, Extension),
-        Constant::new("PMIX_DEL_GLOBAL", 7, 0b10000, Extension),
-        Constant::new("PMIX_DEL_INTERNAL", 8, 0b10000, Extension),
+        Constant::new("PMIX_SCOPE_UNDEF", 0, 0b111111, Stable),
+        Constant::new("PMIX_LOCAL", 1, 0b111111, Stable),
+        Constant::new("PMIX_REMOTE", 2, 0b111111, Stable),
+        Constant::new("PMIX_GLOBAL", 3, 0b111111, Stable),
+        Constant::new("PMIX_INTERNAL", 4, 0b111111, Stable),
+        Constant::new("PMIX_DEL_LOCAL", 5, 0b110000, Extension),
+        Constant::new("PMIX_DEL_REMOTE", 6, 0b110000, Extension),
+        Constant::new("PMIX_DEL_GLOBAL", 7, 0b110000, Extension),
+        Constant::new("PMIX_DEL_INTERNAL", 8, 0b110000, Extension),
     ],
     by_name: &[7, 8, 5, 6, 3, 4, 1, 2, 0],
 };
@@ -576,9 +585,9 @@ impl StorageAccessType {
 
 pub(crate) const STORAGE_ACCESS_TYPE: Table<u16> = Table {
     rows: &[
-        Constant::new("PMIX_STORAGE_ACCESS_RD", 1, 0b11111, Provisional),
-        Constant::new("PMIX_STORAGE_ACCESS_WR", 2, 0b11111, Provisional),
-        Constant::new("PMIX_STORAGE_ACCESS_RDWR", 3, 0b11111, Provisional),
+        Constant::new("PMIX_STORAGE_ACCESS_RD", 1, 0b111111, Provisional),
+        Constant::new("PMIX_STORAGE_ACCESS_WR", 2, 0b111111, Provisional),
+        Constant::new("PMIX_STORAGE_ACCESS_RDWR", 3, 0b111111, Provisional),
     ],
     by_name: &[0, 2, 1],
 };
@@ -600,12 +609,12 @@ impl StorageAccessibility {
 
 pub(crate) const STORAGE_ACCESSIBILITY: Table<u64> = Table {
     rows: &[
-        Constant::new("PMIX_STORAGE_ACCESSIBILITY_NODE", 1, 0b11111, Provisional),
-        Constant::new("PMIX_STORAGE_ACCESSIBILITY_SESSION", 2, 0b11111, Provisional),
-        Constant::new("PMIX_STORAGE_ACCESSIBILITY_JOB", 4, 0b11111, Provisional),
-        Constant::new("PMIX_STORAGE_ACCESSIBILITY_RACK", 8, 0b11111, Provisional),
-        Constant::new("PMIX_STORAGE_ACCESSIBILITY_CLUSTER", 16, 0b11111, Provisional),
-        Constant::new("PMIX_STORAGE_ACCESSIBILITY_REMOTE", 32, 0b11111, Provisional),
+        Constant::new("PMIX_STORAGE_ACCESSIBILITY_NODE", 1, 0b111111, Provisional),
+        Constant::new("PMIX_STORAGE_ACCESSIBILITY_SESSION", 2, 0b111111, Provisional),
+        Constant::new("PMIX_STORAGE_ACCESSIBILITY_JOB", 4, 0b111111, Provisional),
+        Constant::new("PMIX_STORAGE_ACCESSIBILITY_RACK", 8, 0b111111, Provisional),
+        Constant::new("PMIX_STORAGE_ACCESSIBILITY_CLUSTER", 16, 0b111111, Provisional),
+        Constant::new("PMIX_STORAGE_ACCESSIBILITY_REMOTE", 32, 0b111111, Provisional),
     ],
     by_name: &[4, 2, 0, 3, 5, 1],
 };
@@ -629,13 +638,13 @@ impl StorageMedium {
 
 pub(crate) const STORAGE_MEDIUM: Table<u64> = Table {
     rows: &[
-        Constant::new("PMIX_STORAGE_MEDIUM_UNKNOWN", 1, 0b11111, Provisional),
-        Constant::new("PMIX_STORAGE_MEDIUM_TAPE", 2, 0b11111, Provisional),
-        Constant::new("PMIX_STORAGE_MEDIUM_HDD", 4, 0b11111, Provisional),
-        Constant::new("PMIX_STORAGE_MEDIUM_SSD", 8, 0b11111, Provisional),
-        Constant::new("PMIX_STORAGE_MEDIUM_NVME", 16, 0b11111, Provisional),
-        Constant::new("PMIX_STORAGE_MEDIUM_PMEM", 32, 0b11111, Provisional),
-        Constant::new("PMIX_STORAGE_MEDIUM_RAM", 64, 0b11111, Provisional),
+        Constant::new("PMIX_STORAGE_MEDIUM_UNKNOWN", 1, 0b111111, Provisional),
+        Constant::new("PMIX_STORAGE_MEDIUM_TAPE", 2, 0b111111, Provisional),
+        Constant::new("PMIX_STORAGE_MEDIUM_HDD", 4, 0b111111, Provisional),
+        Constant::new("PMIX_STORAGE_MEDIUM_SSD", 8, 0b111111, Provisional),
+        Constant::new("PMIX_STORAGE_MEDIUM_NVME", 16, 0b111111, Provisional),
+        Constant::new("PMIX_STORAGE_MEDIUM_PMEM", 32, 0b111111, Provisional),
+        Constant::new("PMIX_STORAGE_MEDIUM_RAM", 64, 0b111111, Provisional),
     ],
     by_name: &[2, 4, 5, 6, 3, 1, 0],
 };
@@ -659,13 +668,13 @@ impl StoragePersistence {
 
 pub(crate) const STORAGE_PERSISTENCE: Table<u64> = Table {
     rows: &[
-        Constant::new("PMIX_STORAGE_PERSISTENCE_TEMPORARY", 1, 0b11111, Provisional),
-        Constant::new("PMIX_STORAGE_PERSISTENCE_NODE", 2, 0b11111, Provisional),
-        Constant::new("PMIX_STORAGE_PERSISTENCE_SESSION", 4, 0b11111, Provisional),
-        Constant::new("PMIX_STORAGE_PERSISTENCE_JOB", 8, 0b11111, Provisional),
-        Constant::new("PMIX_STORAGE_PERSISTENCE_SCRATCH", 16, 0b11111, Provisional),
-        Constant::new("PMIX_STORAGE_PERSISTENCE_PROJECT", 32, 0b11111, Provisional),
-        Constant::new("PMIX_STORAGE_PERSISTENCE_ARCHIVE", 64, 0b11111, Provisional),
+        Constant::new("PMIX_STORAGE_PERSISTENCE_TEMPORARY", 1, 0b111111, Provisional),
+        Constant::new("PMIX_STORAGE_PERSISTENCE_NODE", 2, 0b111111, Provisional),
+        Constant::new("PMIX_STORAGE_PERSISTENCE_SESSION", 4, 0b111111, Provisional),
+        Constant::new("PMIX_STORAGE_PERSISTENCE_JOB", 8, 0b111111, Provisional),
+        Constant::new("PMIX_STORAGE_PERSISTENCE_SCRATCH", 16, 0b111111, Provisional),
+        Constant::new("PMIX_STORAGE_PERSISTENCE_PROJECT", 32, 0b111111, Provisional),
+        Constant::new("PMIX_STORAGE_PERSISTENCE_ARCHIVE", 64, 0b111111, Provisional),
     ],
     by_name: &[6, 3, 1, 5, 4, 2, 0],
 };

@@ -148,11 +148,17 @@ pub const ALLOC_QUEUE: &str = "pmix.alloc.queue";
 /// `pmix.alloc.releasable`: `bool`, since seed.
 pub const ALLOC_RELEASABLE: &str = "pmix.alloc.releasable";
 
+/// `pmix.alloc.dir`: `pmix_alloc_directive_t`, since 7.0.0rc1.
+pub const ALLOC_REQ_DIRECTIVE: &str = "pmix.alloc.dir";
+
 /// `pmix.alloc.reqid`: `char*`, since 4.2.2.
 pub const ALLOC_REQ_ID: &str = "pmix.alloc.reqid";
 
 /// `pmix.alloc.blk`: `char*`, since 6.1.0.
 pub const ALLOC_RES_BLOCK: &str = "pmix.alloc.blk";
+
+/// `pmix.alloc.seq`: `uint32_t`, since 7.0.0rc1.
+pub const ALLOC_SEQUENCE: &str = "pmix.alloc.seq";
 
 /// `pmix.alloc.share`: `bool`, since 5.0.11.
 pub const ALLOC_SHARE: &str = "pmix.alloc.share";
@@ -369,6 +375,9 @@ pub const DEBUG_WAIT_FOR_NOTIFY: &str = "pmix.dbg.notify";
 
 /// `pmix.dev.dist`: `pmix_data_array_t*`, since 4.2.2.
 pub const DEVICE_DISTANCES: &str = "pmix.dev.dist";
+
+/// `pmix.dev.dist.origin`: `char*`, since 7.0.0rc1.
+pub const DEVICE_DIST_ORIGIN: &str = "pmix.dev.dist.origin";
 
 /// `pmix.dev.id`: `char*`, since 4.2.2.
 pub const DEVICE_ID: &str = "pmix.dev.id";
@@ -1198,6 +1207,9 @@ pub const MONITOR_TARGET_PIDS: &str = "pmix.monitor.tgtpid";
 /// `pmix.monitor.tgtproc`: `pmix_data_array_t*`, since 6.1.0.
 pub const MONITOR_TARGET_PROCS: &str = "pmix.monitor.tgtproc";
 
+/// `pmix.mysrvr.alturis`: `char*`, since 7.0.0rc1.
+pub const MYSERVER_ALT_URIS: &str = "pmix.mysrvr.alturis";
+
 /// `pmix.mysrvr.uri`: `char*`, since 4.2.2.
 pub const MYSERVER_URI: &str = "pmix.mysrvr.uri";
 
@@ -1678,6 +1690,9 @@ pub const SEND_HEARTBEAT: &str = "pmix.monitor.beat";
 /// `pmix.srvr.ftools`: `bool`, since 5.0.11.
 pub const SERVER_ALLOW_FOREIGN_TOOLS: &str = "pmix.srvr.ftools";
 
+/// `pmix.srvr.alturis`: `char*`, since 7.0.0rc1.
+pub const SERVER_ALT_URIS: &str = "pmix.srvr.alturis";
+
 /// `pmix.srvr.attrs`: `char*`, since 4.2.2.
 pub const SERVER_ATTRIBUTES: &str = "pmix.srvr.attrs";
 
@@ -1827,6 +1842,9 @@ pub const SORTED_PROC_ARRAY: &str = "pmix.sorted.parr";
 
 /// `pmix.spawned`: `bool`, since 4.2.2.
 pub const SPAWNED: &str = "pmix.spawned";
+
+/// `pmix.spwn.alloc`: `pmix_data_array_t*`, since 7.0.0rc1.
+pub const SPAWN_ALLOC: &str = "pmix.spwn.alloc";
 
 /// `pmix.spchildsep`: `bool`, since 5.0.11.
 pub const SPAWN_CHILD_SEP: &str = "pmix.spchildsep";
