@@ -48,9 +48,9 @@ fn allowed(field: &Field, limit: Duration) -> Duration {
 pub(super) fn build(field: &Field) -> Result<PathBuf, String> {
     let mut command = process::cargo(["build", "--quiet", "--locked"]);
     command.args(["--package", "pmix-cli", "--bin", "pmix"]);
-    let profile = if field.short { "debug" } else { "release" };
+    let profile = if field.short { "debug" } else { "dist" };
     if !field.short {
-        command.arg("--release");
+        command.args(["--profile", "dist"]);
     }
     process::run(&mut command)?;
     Ok(install::target().join(profile).join("pmix"))

@@ -82,7 +82,7 @@ pub(super) fn run(field: &Field) -> Result<Verdict, String> {
 
 /// Compiles the C client into a folder with the library.
 fn compile(field: &Field) -> Result<PathBuf, String> {
-    let profile = if field.short { "dev" } else { "release" };
+    let profile = if field.short { "dev" } else { "dist" };
     let library = library::build(profile)?.join("libpmix_capi.so");
     let folder = field.directory("lied-to")?;
     for name in ["libpmix.so", "libpmix.so.2"] {

@@ -17,12 +17,12 @@ use xtask::process::{self, cargo};
 /// The time limit of a command to the server.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Builds the server: the release build, or for the short form the test build.
+/// Builds the server as it ships, or for the short form the test build.
 ///
 /// # Errors
 /// Returns a message if the build fails.
 pub(super) fn build(short: bool) -> Result<PathBuf, String> {
-    let profile = if short { "dev" } else { "release" };
+    let profile = if short { "dev" } else { "dist" };
     let example = ["--package", "pmix-server", "--example", "fault_host"];
     let mut command = cargo(["build", "--quiet", "--locked", "--profile", profile]);
     process::run(command.args(example))?;
