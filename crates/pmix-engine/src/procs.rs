@@ -17,6 +17,18 @@ enum Ranks {
 }
 
 impl Ranks {
+    /// Adds a rank. Returns `true` if it was not in the set.
+    fn insert(&mut self, rank: Rank) -> bool {
+        match self {
+            Self::All => false,
+            Self::Some(_) if rank == Rank::WILDCARD => {
+                *self = Self::All;
+                true
+            }
+            Self::Some(ranks) => ranks.insert(rank),
+        }
+    }
+
     /// Adds processes of the same job.
     fn extend(&mut self, procs: &[Proc<'_>]) {
         if procs.iter().any(|proc| proc.rank == Rank::WILDCARD) {
@@ -42,6 +54,35 @@ impl Procs {
                 ranks.extend(run);
             }
         }
+    }
+
+    /// Adds the processes of a list that satisfy `is_wanted`. Returns those that were not in the set.
+    pub(crate) fn extend_distinct(
+        &mut self,
+        procs: &[Proc<'_>],
+        is_wanted: impl Fn(&Proc<'_>) -> bool,
+    ) -> Vec<Proc<'static>> {
+        let mut added = Vec::with_capacity(procs.len());
+        for run in procs.chunk_by(|a, b| a.nspace == b.nspace) {
+            let Some(first) = run.first() else { continue };
+            let nspace = first.nspace.to_shared();
+            let wanted = run
+                .iter()
+                .filter(|proc| is_wanted(proc))
+                .map(|proc| proc.rank);
+            let mut wanted = wanted.peekable();
+            if wanted.peek().is_none() {
+                continue;
+            }
+            let ranks = self.0.entry(nspace.clone());
+            let ranks = ranks.or_insert_with(|| Ranks::Some(HashSet::new()));
+            for rank in wanted {
+                if ranks.insert(rank) {
+                    added.push(Proc::new(nspace.clone(), rank));
+                }
+            }
+        }
+        added
     }
 
     /// Returns `true` if a process is in the set.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use pmix_types::{Proc, Rank, Status, memory};
+use pmix_types::{Nspace, Proc, Rank, Status, memory};
 
 use super::group_call::{CallerInfos, agreed, wanted_order};
 use super::participants::Participants;
@@ -103,12 +103,15 @@ pub(crate) fn present(
 
 /// Returns the number of individual processes in a list, as [`each`] expands it.
 pub(crate) fn count(cx: &Cx, list: &[Proc<'_>]) -> u64 {
-    let of = |proc: &Proc<'_>| match (proc.rank, cx.job_size(&proc.nspace)) {
-        (Rank::WILDCARD, Some(size)) => size.into(),
-        (Rank::WILDCARD, None) => {
-            let job = cx.registry.job(&proc.nspace);
+    let of_job = |nspace: &Nspace<'_>| match cx.job_size(nspace) {
+        Some(size) => size.into(),
+        None => {
+            let job = cx.registry.job(nspace);
             job.map_or(1, |job| job.clients.len().max(1) as u64)
         }
+    };
+    let of = |proc: &Proc<'_>| match proc.rank {
+        Rank::WILDCARD => of_job(&proc.nspace),
         _ => 1,
     };
     list.iter().map(of).sum()
@@ -132,24 +135,33 @@ pub(crate) fn each(cx: &Cx, list: &[Proc<'_>]) -> Result<Vec<Proc<'static>>, Err
         ));
     }
     let mut each = memory::list(usize::try_from(num).unwrap_or(usize::MAX))?;
-    for proc in list {
-        let nspace = &proc.nspace;
+    for run in list.chunk_by(|a, b| a.nspace == b.nspace) {
+        let Some(first) = run.first() else { continue };
         // One copy of the name serves all ranks of a large job.
-        let shared = nspace.to_shared();
-        let of = |rank| Proc::new(shared.clone(), rank);
-        match (proc.rank, cx.job_size(nspace)) {
-            (Rank::WILDCARD, Some(size)) => each.extend((0..size).map(|rank| of(Rank::new(rank)))),
-            (Rank::WILDCARD, None) => {
-                let ranks = cx.registry.job(nspace).map(|job| job.clients.keys());
-                let before = each.len();
-                each.extend(ranks.into_iter().flatten().map(|rank| of(*rank)));
-                // The size of this job is not known, and it has no local processes.
-                if each.len() == before {
-                    each.push(of(Rank::WILDCARD));
-                }
+        let nspace = first.nspace.to_shared();
+        let of = |rank| Proc::new(nspace.clone(), rank);
+        for proc in run {
+            match proc.rank {
+                Rank::WILDCARD => each_of_job(cx, &nspace, &mut each),
+                rank => each.push(of(rank)),
             }
-            (rank, _) => each.push(of(rank)),
         }
     }
     Ok(each)
+}
+
+/// Adds the processes of a job to a list.
+fn each_of_job(cx: &Cx, nspace: &Nspace<'static>, each: &mut Vec<Proc<'static>>) {
+    let of = |rank| Proc::new(nspace.clone(), rank);
+    if let Some(size) = cx.job_size(nspace) {
+        each.extend((0..size).map(|rank| of(Rank::new(rank))));
+        return;
+    }
+    let ranks = cx.registry.job(nspace).map(|job| job.clients.keys());
+    let before = each.len();
+    each.extend(ranks.into_iter().flatten().map(|rank| of(*rank)));
+    // The size of this job is not known, and it has no local processes.
+    if each.len() == before {
+        each.push(of(Rank::WILDCARD));
+    }
 }

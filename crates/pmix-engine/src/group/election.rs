@@ -22,6 +22,7 @@ use crate::cx::Cx;
 use crate::events::Notification;
 use crate::ids::ElectionId;
 use crate::infos::{is_set, value};
+use crate::procs::Procs;
 use crate::timer::Timer;
 
 impl Groups {
@@ -146,7 +147,9 @@ impl Groups {
         list.retain(|proc| proc != leader && !old.lost.has(proc));
         // An invitation of lost processes only would remain forever: no deregistered job would remove it.
         if self.invitations.get(&new).is_none() && concerns_us(cx, leader, &list) {
-            self.invitations.invite(&new, &list);
+            let mut set = Procs::default();
+            set.extend(&list);
+            self.invitations.invite(&new, &list, set);
             if let Some(invitation) = self.invitations.get_mut(&new) {
                 invitation.joined = old.joined;
                 let is_in = |proc: &Proc<'static>| proc != leader && !old.lost.has(proc);

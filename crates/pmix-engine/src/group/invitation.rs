@@ -34,7 +34,7 @@ use self::table::{Invitation, Key, key_of};
 use super::election::{chosen, leads};
 use super::known::Groups;
 use super::learn::affected;
-use super::members::{absent, concerns_us, was_here};
+use super::members::{absent_among, concerns_us, was_here};
 use super::membership::event;
 use crate::Error;
 use crate::cx::Cx;
@@ -70,14 +70,11 @@ impl Groups {
         let (joined, gone) = self.take_elected(&key);
         let known = self.invitations.get(&key);
         // The leader is no candidate for its own invitation, and processes invited before have already been handled.
-        let fresh = list.iter();
-        let fresh =
-            fresh.filter(|proc| *proc != leader && !known.is_some_and(|known| known.set.has(proc)));
-        let mut fresh: Vec<_> = fresh.cloned().collect();
         // Each entry of a whole job is expanded, so repeated ones are removed first.
-        let mut seen = HashSet::new();
-        fresh.retain(|proc| seen.insert(proc.clone()));
-        let fresh = Proc::owned_list(&fresh);
+        let mut set = Procs::default();
+        let fresh = set.extend_distinct(list, |proc| {
+            proc != leader && !known.is_some_and(|known| known.set.has(proc))
+        });
         if fresh.is_empty() && known.is_some() {
             return Ok(Vec::new());
         }
@@ -92,7 +89,7 @@ impl Groups {
                 ),
             ));
         }
-        self.invitations.invite(&key, &fresh);
+        self.invitations.invite(&key, &fresh, set);
         if let Some(known) = self.invitations.get_mut(&key) {
             known.joined.extend(joined);
             if !gone.is_empty() {
@@ -100,7 +97,7 @@ impl Groups {
             }
         }
         self.count_invitation(&key);
-        let absent: Vec<_> = fresh.iter().flat_map(|proc| absent(cx, proc)).collect();
+        let absent = absent_among(cx, &fresh);
         let failed = absent.iter();
         let failed = failed.filter_map(|proc| self.invite_failed(cx, name, leader, proc));
         Ok(failed.collect())

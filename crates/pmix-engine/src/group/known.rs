@@ -145,7 +145,7 @@ impl Groups {
         members: &[Proc<'static>],
     ) -> Result<(), Error> {
         let most = cx.config.groups_per_process;
-        match members.iter().find(|proc| self.by_proc.count(proc) >= most) {
+        match self.by_proc.find_full(members, most) {
             None => Ok(()),
             Some(proc) => Err(Error::new(
                 Status::ERR_OUT_OF_RESOURCE,

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::collective::{count, each};
 use crate::cx::Cx;
 use crate::procs::Procs;
-use crate::registry::ClientState;
+use crate::registry::{ClientState, LocalJob};
 
 /// The members of a group. A whole job is stored as one entry, so that a group of a large job takes little memory.
 #[derive(Debug)]
@@ -217,12 +217,12 @@ impl Members {
 
     /// Returns `true` if a member is a process of this node.
     pub(super) fn any_local(&self, cx: &Cx) -> bool {
-        self.list.iter().any(|proc| match proc.rank {
-            Rank::WILDCARD => cx.registry.job(&proc.nspace).is_some_and(|job| {
+        registered(cx, &self.list).any(|(proc, job)| match proc.rank {
+            Rank::WILDCARD => {
                 let mut ranks = job.clients.keys();
                 ranks.any(|rank| self.has(&Proc::new(proc.nspace.clone(), *rank)))
-            }),
-            rank => cx.registry.find(&proc.nspace, rank).is_some() && self.has(proc),
+            }
+            rank => job.clients.contains_key(&rank) && self.has(proc),
         })
     }
 }
@@ -243,11 +243,11 @@ const OF_JOB: usize = 192;
 
 /// Returns `true` if a process of this node leads an invitation or is invited.
 pub(super) fn concerns_us(cx: &Cx, leader: &Proc<'_>, list: &[Proc<'_>]) -> bool {
-    let is_here = |proc: &Proc<'_>| match proc.rank {
-        Rank::WILDCARD => cx.registry.job(&proc.nspace).is_some(),
-        rank => cx.registry.find(&proc.nspace, rank).is_some(),
+    let is_here = |list| {
+        registered(cx, list)
+            .any(|(proc, job)| proc.rank == Rank::WILDCARD || job.clients.contains_key(&proc.rank))
     };
-    is_here(leader) || list.iter().any(is_here)
+    is_here(std::slice::from_ref(leader)) || is_here(list)
 }
 
 /// Returns `true` if a process, or any process of a whole job, is or was of this node.
@@ -256,6 +256,23 @@ pub(super) fn was_here(cx: &Cx, proc: &Proc<'_>) -> bool {
         Rank::WILDCARD => cx.registry.job(&proc.nspace).is_some(),
         _ => cx.registry.was_here(proc),
     }
+}
+
+/// Returns the processes of a list that were connected to this node and have disconnected, as [`absent`].
+pub(super) fn absent_among(cx: &Cx, list: &[Proc<'static>]) -> Vec<Proc<'static>> {
+    let known = registered(cx, list);
+    known.flat_map(|(proc, _)| absent(cx, proc)).collect()
+}
+
+/// Returns the processes of a list whose job is registered, each with its job. The job is looked up once for each run of
+/// its processes, since a list may have many.
+fn registered<'c, 'l, 'p>(
+    cx: &'c Cx,
+    list: &'l [Proc<'p>],
+) -> impl Iterator<Item = (&'l Proc<'p>, &'c LocalJob)> {
+    let runs = list.chunk_by(|a, b| a.nspace == b.nspace);
+    let known = runs.filter_map(|run| Some((run, cx.registry.job(&run.first()?.nspace)?)));
+    known.flat_map(|(run, job)| run.iter().map(move |proc| (proc, job)))
 }
 
 /// Returns the processes of this node with a name that were connected and have disconnected.

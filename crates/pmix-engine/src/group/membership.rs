@@ -10,7 +10,7 @@ use pmix_types::{
 };
 
 use super::known::{Groups, KnownGroup, changed};
-use super::members::{Members, absent, was_here};
+use super::members::{Members, absent, absent_among, was_here};
 use crate::collective::{
     Collective, DesertedGroup, EndedGroup, GroupOutcome, MemberLeft, MembershipChange,
     Participants, count, each, in_wanted_order, is_gathered, listed, members_now, present,
@@ -436,7 +436,7 @@ pub(super) fn lost_before(
     among: &[Proc<'static>],
     mut lost: Vec<Proc<'static>>,
 ) -> Vec<Proc<'static>> {
-    lost.extend(among.iter().flat_map(|proc| absent(cx, proc)));
+    lost.extend(absent_among(cx, among));
     lost.sort_unstable();
     lost.dedup();
     lost

@@ -2,6 +2,7 @@
 //! The invitations that have not ended, by group and leader, and by process.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::slice;
 use std::time::Instant;
 
 use pmix_types::{IntoOwned as _, Nspace, Proc, Text};
@@ -164,15 +165,15 @@ impl Invitations {
         self.num_led.get(leader).copied().unwrap_or_default()
     }
 
-    /// Invites more processes to an open invitation, or opens a new one.
-    pub(in super::super) fn invite(&mut self, key: &Key, fresh: &[Proc<'static>]) {
+    /// Invites more processes to an open invitation, or opens a new one. `set` has the same processes as the list.
+    pub(in super::super) fn invite(&mut self, key: &Key, fresh: &[Proc<'static>], set: Procs) {
         let id = match self.open.get(key) {
             Some(id) => *id,
             None => {
                 self.last += 1;
                 self.open.insert(key.clone(), self.last);
                 // The leader is indexed like the invited processes, because its loss concerns the invitation, too.
-                self.by_proc.insert(self.last, [&key.1]);
+                self.by_proc.insert(self.last, slice::from_ref(&key.1));
                 *self.num_led.entry(key.1.clone()).or_default() += 1;
                 self.all.insert(self.last, Invitation::new(key.clone()));
                 self.last
@@ -181,7 +182,10 @@ impl Invitations {
         self.by_proc.insert(id, fresh);
         if let Some(invitation) = self.all.get_mut(&id) {
             invitation.list.extend(fresh.iter().cloned());
-            invitation.set.extend(fresh);
+            match invitation.set.is_empty() {
+                true => invitation.set = set,
+                false => invitation.set.join(&set),
+            }
             invitation.list_bytes += members::weight(fresh);
         }
     }
@@ -191,7 +195,7 @@ impl Invitations {
         let id = self.open.remove(key)?;
         let invitation = self.all.remove(&id)?;
         self.by_proc.remove(id, &invitation.list);
-        self.by_proc.remove(id, [&key.1]);
+        self.by_proc.remove(id, slice::from_ref(&key.1));
         if let Some(count) = self.num_led.get_mut(&key.1) {
             *count -= 1;
             if *count == 0 {
@@ -280,7 +284,7 @@ impl Invitations {
             match invitation.state {
                 State::Open => {
                     num_open += 1;
-                    expected.insert(*id, [&invitation.key.1]);
+                    expected.insert(*id, slice::from_ref(&invitation.key.1));
                 }
                 State::Electing { until, .. } => {
                     recount.deadline(until, Timer::Election(ElectionId(*id)));
