@@ -14,7 +14,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
-use preg_core::{Component, Error, Params, Preg, Registration};
+use std::path::Path;
+
+use preg_core::{Component, Error, Params, PluginReport, Preg, Registration};
 
 /// Every component of the tree.
 static BUILTIN: &[&Component] = &[
@@ -43,6 +45,18 @@ pub fn preg_components() -> Vec<&'static Component> {
         }
     }
     all
+}
+
+/// Checks a plugin file against sample lists, `lists` and every linked component.
+///
+/// # Errors
+/// As for [`preg_core::check_plugin`].
+pub fn check_plugin(
+    path: &Path,
+    params: &Params,
+    lists: &[(String, Vec<u8>)],
+) -> Result<PluginReport, Error> {
+    preg_core::check_plugin(path, params, &preg_components(), lists)
 }
 
 /// Opens the preg framework with every linked component.

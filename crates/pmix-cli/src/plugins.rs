@@ -132,7 +132,7 @@ pub(crate) fn check(global: &Global, file: &Path, lists: &[OsString]) -> Result<
     let params = params(global)?;
     let lists = read(lists)?;
     let progress = Progress::start("trying the plugin");
-    let report = preg_core::check_plugin(file, &params, &lists);
+    let report = pmix_builtin::check_plugin(file, &params, &lists);
     drop(progress);
     let mut out = Out::new();
     let report = match report {

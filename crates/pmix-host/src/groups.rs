@@ -62,6 +62,9 @@ use self::index::{Id, Index};
 /// The largest number of failed constructs that are kept for late callers.
 const MAX_FAILED: usize = 256;
 
+/// The largest number of entries for refused processes in failed constructs, 16 MiB.
+const MAX_REFUSED: usize = 1 << 20;
+
 /// The knowledge of a host about its processes.
 pub trait Processes {
     /// Returns the number of processes of a job, or `None` if there is no such job.
@@ -242,6 +245,7 @@ impl<T> GroupAssembler<T> {
         self.num_added += construct.num_added() - num_added;
         let concerned = construct.take_new_concerned();
         take_early(construct, &concerned, &mut self.early, &mut self.index);
+        take_refused(construct, &mut self.early, &mut self.index);
         for proc in &concerned {
             self.index.concern(id, proc);
             if construct.has_called(proc) {
@@ -481,9 +485,13 @@ impl<T> GroupAssembler<T> {
         let tokens = construct.take_tokens();
         // Later callers must find the failed construct, or they would begin another one and wait.
         if !construct.is_complete() {
-            if self.failed.len() >= MAX_FAILED
+            let failed = self.failed.values();
+            let mut num_refused: usize = failed.map(GroupConstruct::num_refused).sum();
+            num_refused = num_refused.saturating_add(construct.num_refused());
+            while (self.failed.len() >= MAX_FAILED || num_refused > MAX_REFUSED)
                 && let Some((id, oldest)) = self.failed.pop_first()
             {
+                num_refused -= oldest.num_refused();
                 self.num_added -= oldest.num_added();
                 self.index.remove(id, &oldest.name);
             }
@@ -511,6 +519,7 @@ impl<T> GroupAssembler<T> {
             self.num_added += construct.num_added() - num_added;
             let added = construct.take_new_concerned();
             take_early(construct, &added, &mut self.early, &mut self.index);
+            take_refused(construct, &mut self.early, &mut self.index);
         }
         self.answer_failed(id, |_| {})
     }
@@ -562,6 +571,29 @@ fn take_early<T>(
                 early.forget(other, index);
                 construct.add_participant(early.call);
             }
+        }
+    }
+}
+
+/// Moves the early calls of refused processes into the construct that refused them, so that they get its failure.
+fn take_refused<T>(
+    construct: &mut GroupConstruct<T>,
+    waiting: &mut BTreeMap<Id, EarlyCall<T>>,
+    index: &mut Index,
+) {
+    // A refused list may name more processes than may be looked up one by one; the early calls are fewer.
+    if !construct.has_refused() {
+        return;
+    }
+    let is_of = |early: &EarlyCall<T>| {
+        early.name == construct.name && construct.awaits_participant(&early.call)
+    };
+    let found = waiting.iter().filter(|(_, early)| is_of(early));
+    let found: Vec<_> = found.map(|(id, _)| *id).collect();
+    for id in found {
+        if let Some(early) = waiting.remove(&id) {
+            early.forget(id, index);
+            construct.add_participant(early.call);
         }
     }
 }

@@ -15,6 +15,7 @@ use pmix_types::{Status, memory};
 use crate::{Error, Extent, Scheme};
 
 pub use candidate::ComponentStatus;
+pub(crate) use candidate::collision_with_linked;
 pub use open::parameters;
 
 /// A created scheme, and the decision about its component.

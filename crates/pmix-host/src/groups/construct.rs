@@ -6,6 +6,7 @@ mod outcome;
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
+use pmix_engine::Procs;
 use pmix_engine::infos::{is_set, value};
 use pmix_server::upcall::Group;
 use pmix_types::{Info, IntoOwned as _, Nspace, Proc, Rank, Status, Text, Value, keys, memory};
@@ -46,6 +47,9 @@ impl AddLimits {
 /// The memory of an added process in bytes: its entries in four sets and a list.
 const BYTES_OF_ADDED: usize = 300;
 
+/// The memory of a refused process in bytes, in a set of ranks.
+const BYTES_OF_REFUSED: usize = 16;
+
 /// One construct.
 #[derive(Debug)]
 pub(super) struct GroupConstruct<T> {
@@ -67,6 +71,8 @@ pub(super) struct GroupConstruct<T> {
     num_added: usize,
     /// The added processes that have not called.
     missing: HashSet<Proc<'static>>,
+    /// The processes of lists with more than may be added. Those that call get the failure.
+    refused: Procs,
     /// The processes whose end affects this construct (jobs as `PMIX_RANK_WILDCARD`); the first `num_reported` were
     /// already returned.
     concerned_by: Vec<Proc<'static>>,
@@ -153,6 +159,7 @@ impl<T> GroupConstruct<T> {
             added: HashSet::new(),
             num_added: 0,
             missing: HashSet::new(),
+            refused: Procs::default(),
             concerned_by: Vec::new(),
             num_reported: 0,
             called: HashSet::new(),
@@ -295,10 +302,10 @@ impl<T> GroupConstruct<T> {
         // The list is counted before the first of its processes is added: a repeated job would also take time.
         let num = usize::try_from(num).unwrap_or(usize::MAX);
         if num > room.of_one {
-            return self.fail_with(Status::ERR_OUT_OF_RESOURCE);
+            return self.refuse(listed, Status::ERR_OUT_OF_RESOURCE);
         }
         if let Err(error) = memory::check(num.saturating_mul(BYTES_OF_ADDED)) {
-            return self.fail_with(error.status());
+            return self.refuse(listed, error.status());
         }
         for proc in listed {
             let Some(size) = processes.job_size(&proc.nspace) else {
@@ -320,12 +327,31 @@ impl<T> GroupConstruct<T> {
                 match self.called.contains(&proc) || !processes.has_ended(&proc) {
                     _ if self.leads.contains(&proc) => {}
                     true if self.has_room_for(&proc, room) => self.add_member(proc),
-                    true => return self.fail_with(Status::ERR_OUT_OF_RESOURCE),
+                    true => return self.refuse(listed, Status::ERR_OUT_OF_RESOURCE),
                     false if self.may_lack_members => {}
                     false => self.fail_with(Status::ERR_LOST_CONNECTION),
                 }
             }
         }
+    }
+
+    /// Fails the construct, whose leader names more processes than may be added. The named processes are not told apart,
+    /// so that a whole job takes one entry.
+    fn refuse(&mut self, listed: &[Proc<'_>], status: Status) {
+        self.fail_with(status);
+        if memory::check(listed.len().saturating_mul(BYTES_OF_REFUSED)).is_ok() {
+            self.refused.extend(listed);
+        }
+    }
+
+    /// Returns `true` if processes were refused that may still call.
+    pub(super) fn has_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
+    /// Returns the number of entries for refused processes.
+    pub(super) fn num_refused(&self) -> usize {
+        self.refused.len()
     }
 
     /// Returns `true` if a process was added or can be added.
@@ -372,9 +398,12 @@ impl<T> GroupConstruct<T> {
         self.failed.get_or_insert(status);
     }
 
-    /// Returns `true` if the caller is an added process of this user that has not called.
+    /// Returns `true` if the caller is a process of this user that was added, or refused, and has not called.
     pub(super) fn awaits_participant(&self, call: &ConstructCall<T>) -> bool {
-        self.accepts_user(call) && self.is_missing(call)
+        let is_refused =
+            |proc: &Proc<'static>| self.refused.has(proc) && !self.called.contains(proc);
+        let is_awaited = self.is_missing(call) || call.proc.as_ref().is_some_and(is_refused);
+        is_awaited && self.accepts_user(call)
     }
 
     /// Returns `true` unless a call is known to be of another user. A server that calls for lost processes gives no
@@ -546,7 +575,7 @@ impl<T> GroupConstruct<T> {
             Leaders::Listed(_) => self.awaited.is_empty(),
             Leaders::Counted(count) => self.num_led >= count,
         };
-        is_led && self.missing.is_empty()
+        is_led && self.missing.is_empty() && self.refused.is_empty()
     }
 
     pub(super) fn take_tokens(&mut self) -> Vec<T> {

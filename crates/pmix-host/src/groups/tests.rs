@@ -114,6 +114,40 @@ fn processes_added_to_constructs_are_bounded_for_each_and_in_all() {
     assert_eq!(all.num_added, failed.sum());
 }
 
+#[test]
+fn processes_that_a_construct_refuses_to_add_get_its_failure() {
+    let (now, jobs) = (Instant::now(), Job(vec![], 6));
+    let mut all = GroupAssembler {
+        limits: AddLimits {
+            of_one: 2,
+            of_all: 2,
+        },
+        ..GroupAssembler::default()
+    };
+    let whole = Info::new(
+        keys::GROUP_ADD_MEMBERS,
+        vec![Proc::new("job", Rank::WILDCARD)],
+    );
+    for lists in [whole, adds(&[1, 2, 3])] {
+        let mut take = |token, call: &Group| -> Vec<Told> {
+            let ended = all.take(token, 0, call, &jobs, now);
+            ended.into_iter().map(outcome).collect()
+        };
+        let beyond = || Err(Status::ERR_OUT_OF_RESOURCE);
+        // Rank 1 calls before the leader, rank 2 after it.
+        assert_eq!(take(1, &joins(1)), []);
+        let led = call(procs(&[0]), vec![lists]);
+        assert_eq!(take(0, &led), [(vec![0, 1], beyond())]);
+        assert_eq!(take(2, &joins(2)), [(vec![2], beyond())]);
+        // Their next calls are for the next construct of the name.
+        assert_eq!(take(3, &joins(1)), []);
+        assert_eq!(take(4, &joins(2)), []);
+        let led = call(procs(&[0]), vec![adds(&[1, 2])]);
+        assert_eq!(take(5, &led), [(vec![3, 4, 5], Ok(vec![0, 1, 2]))]);
+    }
+    assert!(all.open.is_empty() && all.early.is_empty());
+}
+
 /// The answered calls and the members.
 type Told = (Vec<usize>, Result<Vec<u32>, Status>);
 

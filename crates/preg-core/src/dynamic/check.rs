@@ -5,11 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use pmix_mca::{Loaded, Params};
+use pmix_mca::{Loaded, Params, Refusal};
 
 use super::verify::Form;
 use super::{Dynamic, fault::Fault};
-use crate::{Error, Limits, Regex2Ref, Scheme, Status};
+use crate::{Component, Error, Limits, Regex2Ref, Scheme, Status, preg};
 
 /// Node lists that a component must encode exactly or decline.
 const NODE_LISTS: &[(&str, &[u8])] = &[
@@ -148,18 +148,23 @@ impl PluginReport {
 }
 
 /// Loads a plugin file, and encodes and decodes sample lists with it, then `lists`: pairs of a name
-/// for the report and a list of names.
+/// for the report and a list of names. `components` are the linked components, whose names, tags and regex2 types the
+/// plugin must not use.
 ///
 /// # Errors
-/// The file is rejected, or its component cannot work on this machine. The message names the file
+/// The file is rejected, the plugin collides with a linked component, or its component cannot work on this machine. The message names the file
 /// and the reason.
 pub fn check_plugin(
     path: &Path,
     params: &Params,
+    components: &[&'static Component],
     lists: &[(String, Vec<u8>)],
 ) -> Result<PluginReport, Error> {
     let unusable = |why: String| Error::new(Status::ERR_NOT_SUPPORTED, why);
-    let loaded = super::load(path).map_err(|refusal| unusable(refusal.to_string()))?;
+    let refused = |refusal: Refusal| unusable(refusal.to_string());
+    let loaded = super::load(path).map_err(refused)?;
+    let collides = |fault| refused(Refusal::new(&loaded.path, fault));
+    preg::collision_with_linked(&loaded, components, params).map_err(collides)?;
     let scheme = super::scheme(&loaded, params, &Limits::default())
         .map_err(|why| unusable(format!("plugin {}: query: {why}", loaded.path.display())))?
         .ok_or_else(|| {

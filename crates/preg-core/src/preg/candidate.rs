@@ -30,6 +30,34 @@ pub struct ComponentStatus {
 /// The name of the framework.
 pub(crate) const FRAMEWORK: &str = "preg";
 
+/// Returns the reason to reject a plugin that uses the name, tag or regex2 type of a linked component. The component may
+/// be disabled here and enabled elsewhere.
+pub(crate) fn collision_with_linked(
+    loaded: &pmix_mca::Loaded,
+    components: &[&'static Component],
+    params: &Params,
+) -> Result<(), LoadFault> {
+    let linked: Vec<_> = components.iter().copied().map(Candidate::Static).collect();
+    let others: Vec<_> = linked.iter().map(Candidate::occupied).collect();
+    dynamic::collision(loaded, &others)?;
+    let Some(kind) = &loaded.kind else {
+        return Ok(());
+    };
+    // The regex2 type of a linked component is known only after its scheme is created.
+    for (component, (_, owner)) in components.iter().zip(&others) {
+        if let Ok(Some(scheme)) = (component.query)(params)
+            && scheme.kind() == Some(kind)
+        {
+            return Err(LoadFault::Taken {
+                what: "regex2 type",
+                value: kind.clone(),
+                owner: owner.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
 /// A component before selection.
 pub(super) enum Candidate {
     /// A linked component.

@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Once;
 
-use preg_core::{Limits, Outcome, Params, Regex2Ref, Scheme, Status, check_plugin};
+use pmix_builtin::check_plugin;
+use preg_core::{Limits, Outcome, Params, Regex2Ref, Scheme, Status};
 use tempfile::TempDir;
 use tracing::Level;
 

@@ -6,7 +6,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use preg_core::{Params, Preg, Status, check_plugin};
+use pmix_builtin::check_plugin;
+use preg_core::{Params, Preg, Status};
 use tempfile::TempDir;
 
 use super::build::c_library;
@@ -196,7 +197,11 @@ fn rejects_collisions_and_names_both_components() {
             "regex2 type \"compress\" collides with that of the built-in component",
         ),
     ] {
-        refused(&faulty(fault).1, expected);
+        let (_scratch, library) = faulty(fault);
+        // The check rejects the file for the reason for which it is not loaded.
+        let error = check_plugin(&library, &Params::default(), &[]).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+        refused(&library, expected);
     }
 }
 
