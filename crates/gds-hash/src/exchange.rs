@@ -139,9 +139,10 @@ impl Store {
             let start = reader.offset();
             let mut of_job = reader.object::<wire_type::ByteObject>()?;
             let name = of_job.one::<wire_type::String>()?.unwrap_or_default();
-            let nspace = Nspace::new(name).into_owned();
+            let nspace = Nspace::new(name).try_into_owned()?;
             let mut kvals = Vec::new();
             while !of_job.is_empty() {
+                memory::reserve(&mut kvals, 1)?;
                 kvals.push(of_job.kval()?.0);
             }
             if has_own(&nspace) {

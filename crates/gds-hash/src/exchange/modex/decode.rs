@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 
 use bfrops::{Layout, wire_type};
-use pmix_types::{IntoOwned, Key, Kval, Rank, Status};
+use pmix_types::{Key, Kval, Nspace, Rank, Status, memory};
 
 use super::encode::{CHANGES, COLLECTED, NUMBERED};
 use super::{Modex, ModexForm, Part, Participant, no_member, ranks_before};
@@ -159,14 +159,21 @@ impl ModexDecoder<'_, '_> {
     }
 
     fn finish(self) -> Result<Modex, Error> {
-        let mut parts = Vec::with_capacity(self.found.len());
+        let mut parts = memory::list(self.found.len())?;
+        // All processes of a job share one copy of its name.
+        let mut shared: Option<(usize, Nspace<'static>)> = None;
         for ((place, rank), entries) in self.found {
             check_variants(&entries, MAX_STORED_VARIANTS)?;
             let Some(participant) = self.participants.get(place) else {
                 continue;
             };
+            let nspace = match shared.take() {
+                Some((of, nspace)) if of == place => nspace,
+                _ => participant.nspace.to_shared(),
+            };
+            shared = Some((place, nspace.clone()));
             parts.push(Part {
-                nspace: participant.nspace.clone().into_owned(),
+                nspace,
                 rank: Rank::new(rank),
                 entries,
             });

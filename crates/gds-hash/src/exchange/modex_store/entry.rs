@@ -225,7 +225,7 @@ impl Entry {
                 let value = Decoder::new(*layout, value).value_of_bytes()?;
                 Ok(Cow::Owned(Kval {
                     key: key.clone(),
-                    value: value.into_owned(),
+                    value: value.try_into_owned()?,
                 }))
             }
         }
