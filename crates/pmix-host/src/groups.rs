@@ -44,6 +44,7 @@
 
 mod call;
 mod construct;
+mod early;
 mod index;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,6 +58,7 @@ use pmix_types::{
 
 use self::call::{ConstructCall, Leaders};
 use self::construct::{AddLimits, GroupConstruct};
+use self::early::{EarlyCall, take_early, take_refused};
 use self::index::{Id, Index};
 
 /// The largest number of failed constructs that are kept for late callers.
@@ -107,13 +109,6 @@ pub struct GroupAssembler<T> {
     limits: AddLimits,
     /// The number of processes added to all open and failed constructs.
     num_added: usize,
-}
-
-/// The call of a process that waits until a leader adds it.
-#[derive(Debug)]
-struct EarlyCall<T> {
-    name: Text<'static>,
-    call: ConstructCall<T>,
 }
 
 impl<T> Default for GroupAssembler<T> {
@@ -542,59 +537,6 @@ impl<T> GroupAssembler<T> {
             self.failed.remove(&id);
         }
         vec![failed(tokens, status)]
-    }
-}
-
-impl<T> EarlyCall<T> {
-    fn forget(&self, id: Id, index: &mut Index) {
-        index.settle(id, &self.call.proc, self.call.until);
-        if let Some(proc) = &self.call.proc {
-            index.end_wait(id, &self.name, proc);
-        }
-    }
-}
-
-/// Moves the early calls of these processes into a construct that adds them.
-fn take_early<T>(
-    construct: &mut GroupConstruct<T>,
-    procs: &[Proc<'static>],
-    waiting: &mut BTreeMap<Id, EarlyCall<T>>,
-    index: &mut Index,
-) {
-    for proc in procs {
-        for other in index.waiting(&construct.name, proc) {
-            if let Some(early) = waiting.get(&other)
-                && !construct.refuse_other_user(&early.call)
-                && construct.awaits_participant(&early.call)
-                && let Some(early) = waiting.remove(&other)
-            {
-                early.forget(other, index);
-                construct.add_participant(early.call);
-            }
-        }
-    }
-}
-
-/// Moves the early calls of refused processes into the construct that refused them, so that they get its failure.
-fn take_refused<T>(
-    construct: &mut GroupConstruct<T>,
-    waiting: &mut BTreeMap<Id, EarlyCall<T>>,
-    index: &mut Index,
-) {
-    // A refused list may name more processes than may be looked up one by one; the early calls are fewer.
-    if !construct.has_refused() {
-        return;
-    }
-    let is_of = |early: &EarlyCall<T>| {
-        early.name == construct.name && construct.awaits_participant(&early.call)
-    };
-    let found = waiting.iter().filter(|(_, early)| is_of(early));
-    let found: Vec<_> = found.map(|(id, _)| *id).collect();
-    for id in found {
-        if let Some(early) = waiting.remove(&id) {
-            early.forget(id, index);
-            construct.add_participant(early.call);
-        }
     }
 }
 

@@ -71,7 +71,8 @@ pub(super) struct GroupConstruct<T> {
     num_added: usize,
     /// The added processes that have not called.
     missing: HashSet<Proc<'static>>,
-    /// The processes of lists with more than may be added. Those that call get the failure.
+    /// The processes of lists that were refused, because a construct has a limit. The processes get the failure when they
+    /// call.
     refused: Procs,
     /// The processes whose end affects this construct (jobs as `PMIX_RANK_WILDCARD`); the first `num_reported` were
     /// already returned.

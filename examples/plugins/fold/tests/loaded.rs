@@ -32,7 +32,7 @@ fn settings() -> Params {
 
 #[test]
 fn the_plugin_passes_the_check() {
-    let report = check_plugin(&library(), &Params::default(), &[]).expect("loads");
+    let report = check_plugin(&library(), &Params::default(), &[], &[]).expect("loads");
     assert_eq!(report.name, "fold");
     assert!(!report.enabled);
     assert_eq!(report.operations.len(), 7);
