@@ -29,6 +29,14 @@ pub enum EngineEvent {
         /// The reason.
         reason: Error,
     },
+    /// The first request of a peer of a newer release with parts, or a command, that this server does not know. They are
+    /// ignored.
+    Ignored {
+        /// The connection.
+        peer: PeerId,
+        /// The peer, its release and the request.
+        reason: Error,
+    },
     /// The result of a direct modex request of the host.
     DirectModex {
         /// The identifier that `dmodex_request` returned.

@@ -38,7 +38,7 @@ pub(crate) fn take_in<'p>(
     let (request, taken) = match decoded {
         Ok(decoded) => {
             let (request, taken) = (decoded.request, decoded.memory);
-            warn_of_ignored(cx, peer, &request, decoded.num_ignored);
+            report_ignored(cx, peer, &request, decoded.num_ignored);
             let checked = check_memory(&request, payload.len() + taken);
             (checked.map(|()| request), taken)
         }
@@ -73,8 +73,9 @@ pub(crate) fn take_in<'p>(
     None
 }
 
-/// Logs that the end of a request, or a whole request, is from a release newer than this server: once for each peer.
-fn warn_of_ignored(cx: &mut Cx, peer: PeerId, request: &Request<'_>, num_ignored: usize) {
+/// Reports that the end of a request, or a whole request, is from a release newer than this server: once for each peer.
+/// The driver limits the log, because a process may connect again and again.
+fn report_ignored(cx: &mut Cx, peer: PeerId, request: &Request<'_>, num_ignored: usize) {
     let is_unknown = matches!(request, Request::Unknown(_));
     let Some(member) = cx.peers.get_mut(peer).and_then(Peer::member_mut) else {
         return;
@@ -85,11 +86,13 @@ fn warn_of_ignored(cx: &mut Cx, peer: PeerId, request: &Request<'_>, num_ignored
     member.has_ignored_fields = true;
     let (rank, nspace, command) = (member.proc.rank, &member.proc.nspace, request.command());
     let (major, minor, patch) = (member.form.major, member.form.minor, member.form.patch);
-    tracing::warn!(
-        %peer, %nspace, %rank, %command, num_ignored,
-        "the peer is of release {major}.{minor}.{patch}, newer than {RELEASE}: unknown parts of its requests are \
-         ignored"
+    let message = format!(
+        "rank {rank} of {nspace} has release {major}.{minor}.{patch}, newer than {RELEASE}: unknown parts of its requests \
+         are ignored, here of {command}"
     );
+    let reason = Error::new(Status::ERR_NOT_SUPPORTED, message);
+    cx.driver_events
+        .push_back(EngineEvent::Ignored { peer, reason });
 }
 
 /// Checks that there is memory for the copies of a request: one kept until the reply, and one for the host or for other

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use gds_hash::{Codec, ModexStore};
-use pmix_engine::{Config, Origin};
+use pmix_engine::{Config, EngineEvent, Origin};
 use pmix_proto::{Command, Header, Request, Tag, reply, request};
 use pmix_random::{Seeded, Source as _};
 use pmix_types::{DataRange, Info, Proc, Rank, Scope, Status, Value, keys};
@@ -90,6 +90,18 @@ fn unknown_fields_of_a_newer_peer_are_ignored_and_of_another_refused() {
             assert_eq!(transmit.bytes.payload(), status, "{version}");
         }
         assert!(world.clients[who].is_in());
+        let engine = &mut world.nodes[0].engine;
+        let events = std::iter::from_fn(|| engine.poll_event());
+        let ignored = events.filter_map(|event| match event {
+            EngineEvent::Ignored { reason, .. } => Some(reason.to_string()),
+            _ => None,
+        });
+        let ignored: Vec<_> = ignored.collect();
+        assert_eq!(ignored.len(), usize::from(expected.is_success()));
+        assert!(
+            ignored.iter().all(|text| text.contains("99.0.0")),
+            "{ignored:?}"
+        );
     }
 }
 

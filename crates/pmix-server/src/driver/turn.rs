@@ -356,6 +356,9 @@ impl Driver {
             EngineEvent::Denied { peer, reason } => {
                 self.log_refusal(peer, &reason, "a request was rejected");
             }
+            EngineEvent::Ignored { peer, reason } => {
+                self.log_refusal(peer, &reason, "parts of a request are ignored");
+            }
             other => {
                 if let Some(event) = server_event(other) {
                     host::server_event(&*self.host, event);
