@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `pmix run` serves its processes, for example `pmix hello`.
 
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
 
-use crate::command::{Outcome, command, finish, pmix};
+use crate::command::{Outcome, Watchdog, command, finish, pmix};
 
 const PMIX: &str = env!("CARGO_BIN_EXE_pmix");
 
@@ -202,4 +204,81 @@ fn a_time_limit_is_a_time() {
         let outcome = pmix(&["hello", &format!("--timeout={wrong}")]);
         assert_eq!(outcome.code, 2, "{wrong}");
     }
+}
+
+/// A program that holds a lease on a file, so that an execution of the file waits. The program prints a line when it has
+/// the lease, and another one when an execution waits.
+const LEASE: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static void wanted(int signal) {
+    (void)signal;
+    if (write(1, "wanted\n", 7) < 0) {
+        _exit(2);
+    }
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    signal(SIGIO, wanted);
+    int file = open(argv[1], O_RDWR);
+    if (file < 0 || fcntl(file, F_SETLEASE, F_WRLCK) < 0) {
+        perror(argv[1]);
+        return 1;
+    }
+    puts("held");
+    fflush(stdout);
+    for (;;) {
+        pause();
+    }
+}
+"#;
+
+#[test]
+fn a_start_that_hangs_in_the_execution_of_its_program_ends_with_the_job() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (source, holder) = (place.path().join("lease.c"), place.path().join("lease"));
+    std::fs::write(&source, LEASE).expect("the source");
+    let mut compile = Command::new("cc");
+    compile.arg(&source).arg("-o").arg(&holder);
+    assert!(compile.status().expect("a compiler").success());
+    // The launcher looks at the interpreter of a script, but not at the interpreter of that one. A file that this process
+    // writes could still be open in the child of another test, and then there is no lease.
+    let write = "cp /bin/sh leased && echo \"#!$PWD/leased\" > inner && echo \"#!$PWD/inner\" > program && chmod 755 inner program";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", write]).current_dir(place.path());
+    assert!(shell.status().expect("a shell").success());
+    let mut hold = Command::new(&holder);
+    hold.arg(place.path().join("leased")).stdout(Stdio::piped());
+    let mut holding = hold.spawn().expect("the holder starts");
+    let _holder = Watchdog::of(&holding);
+    let mut said = BufReader::new(holding.stdout.take().expect("a pipe")).lines();
+    let mut expect = |line: &str| assert_eq!(said.next().expect("a line").expect("text"), line);
+    expect("held");
+    let mut run = command(&["run", "-n", "2", "--grace", "0.2"]);
+    run.arg(place.path().join("program"))
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null());
+    let mut launcher = run.spawn().expect("the launcher starts");
+    let _launcher = Watchdog::of(&launcher);
+    expect("wanted");
+    let pid = rustix::process::Pid::from_child(&launcher);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("a signal");
+    let mut text = String::new();
+    let mut errors = launcher.stderr.take().expect("a pipe");
+    errors.read_to_string(&mut text).expect("text");
+    let ended = launcher.wait().expect("an end");
+    // Until its end the holder keeps the processes from the execution.
+    holding
+        .kill()
+        .and_then(|()| holding.wait())
+        .expect("an end");
+    let not_executed = "2 processes whose program the system has not executed yet";
+    assert!(text.contains(not_executed), "{text}");
+    assert!(text.contains("was killed"), "{text}");
+    assert_eq!(ended.code(), Some(143), "{text}");
 }

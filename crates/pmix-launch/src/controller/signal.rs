@@ -85,12 +85,21 @@ impl Job {
         } = *unheeded;
         let (name, nspace) = (signal_name(signal), &self.nspace);
         let job = agent.job(nspace);
-        let ranks: Vec<_> = { job.iter() }
-            .flat_map(|job| job.processes())
-            .filter(|process| process.ended.is_none())
-            .map(|process| process.rank)
-            .collect();
-        let ranks = named(&ranks);
+        let started = || job.iter().flat_map(|job| job.processes());
+        let left_over = started().filter(|process| process.ended.is_none());
+        let ranks: Vec<_> = left_over.map(|process| process.rank).collect();
+        // A start ends when the system has executed the program, which may be on a file system that hangs.
+        let num_not_started = self
+            .plan
+            .layout
+            .here()
+            .len()
+            .saturating_sub(started().count());
+        let ranks = match (ranks.is_empty(), num_not_started) {
+            (_, 0) => named(&ranks),
+            (true, num) => not_executed(num),
+            (false, num) => format!("{} and {}", named(&ranks), not_executed(num)),
+        };
         match left.is_zero() {
             false => tracing::warn!(
                 "{name} was sent to {nspace}, but {ranks} did not exit yet and will be killed after {grace:?}, \
@@ -100,6 +109,14 @@ impl Job {
                 "{ranks} of {nspace} did not exit within {grace:?} after {name}: killed (SIGKILL)"
             ),
         }
+    }
+}
+
+/// Returns the words for processes whose start has not ended.
+fn not_executed(num: usize) -> String {
+    match num {
+        1 => "1 process whose program the system has not executed yet".to_owned(),
+        num => format!("{num} processes whose program the system has not executed yet"),
     }
 }
 
