@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use pmix_types::{DataArray, Info, Nspace, Value, keys};
+use pmix_types::{DataArray, Info, IntoOwned as _, Measure, Nspace, Value, keys, memory};
 
 use super::{Sessions, Store};
 use crate::job::{Realm, Session};
@@ -106,6 +106,8 @@ impl Store {
 
     /// Returns a job that has only the session.
     fn session_job(&self, id: u32, infos: &[Info<'_>]) -> Result<Job, Error> {
+        let bytes = infos.iter().map(|info| info.measure(Measure::All)).sum();
+        memory::check(bytes)?;
         let mut all = vec![Info::new(keys::SESSION_ID, id)];
         all.extend(infos.iter().cloned());
         let array = Value::DataArray(DataArray::Info(all));
