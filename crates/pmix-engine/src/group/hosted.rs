@@ -73,7 +73,7 @@ impl Groups {
         let name = request.group.clone().unwrap_or_default().into_owned();
         let procs = Proc::owned_list(&request.procs);
         let key = key_of(&name, &leader);
-        if self.hosted.by_key.contains_key(&key) {
+        if self.hosted.id(&key).is_some() {
             let message = format!("the caller has invited to a group {name} already");
             return Err(Error::new(Status::ERR_EXISTS, message));
         }
@@ -124,7 +124,7 @@ impl Groups {
         let bytes = 2 * super::known::weight(&key.0, &members);
         self.add_bytes(&key.1.nspace, bytes);
         let run = Run {
-            key: key.clone(),
+            key,
             procs,
             waiting: members.iter().cloned().collect(),
             members,
@@ -134,8 +134,7 @@ impl Groups {
             until,
             bytes,
         };
-        self.hosted.all.insert(id, run);
-        self.hosted.by_key.insert(key, id);
+        self.hosted.insert(id, run);
     }
 
     /// Handles GROUP_JOIN, the answer to an invitation, which reaches the leader as an event. Without a leader it is the
@@ -323,7 +322,7 @@ impl Groups {
     }
 
     fn drop_run(&mut self, cx: &mut Cx, key: &Key) {
-        let id = self.hosted.by_key.get(key).copied();
+        let id = self.hosted.id(key);
         if let Some((id, run)) = id.and_then(|id| Some((id, self.end_run(id)?)))
             && let Some(until) = run.until
         {
@@ -332,19 +331,15 @@ impl Groups {
     }
 
     /// Drops the invitations of a leader that is lost.
-    pub(super) fn drop_runs_of(&mut self, cx: &mut Cx, leader: &Proc<'_>) {
-        self.drop_runs(cx, |of| of == leader);
+    pub(super) fn drop_runs_of(&mut self, cx: &mut Cx, leader: &Proc<'static>) {
+        for key in self.hosted.led_by(leader) {
+            self.drop_run(cx, &key);
+        }
     }
 
     /// Drops the invitations of the leaders of a job that was deregistered.
     pub(super) fn drop_runs_of_job(&mut self, cx: &mut Cx, nspace: &Nspace<'_>) {
-        self.drop_runs(cx, |of| of.nspace == *nspace);
-    }
-
-    fn drop_runs(&mut self, cx: &mut Cx, is_meant: impl Fn(&Proc<'static>) -> bool) {
-        let led = self.hosted.by_key.keys().filter(|(_, of)| is_meant(of));
-        let led: Vec<_> = led.cloned().collect();
-        for key in led {
+        for key in self.hosted.led_by_job(nspace) {
             self.drop_run(cx, &key);
         }
     }

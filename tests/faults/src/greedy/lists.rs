@@ -39,6 +39,15 @@ fn construct(
     })
 }
 
+/// Returns an invitation that the server runs.
+fn invite_by_server(number: usize, procs: Vec<Proc<'static>>) -> Request<'static> {
+    Request::GroupInvite(request::GroupInvite {
+        group: Some(Text::from(format!("s{number}"))),
+        procs,
+        ..request::GroupInvite::default()
+    })
+}
+
 fn invite(number: usize, procs: Vec<Proc<'static>>) -> Request<'static> {
     Request::Notify(request::Notify {
         status: Status::GROUP_INVITED,
@@ -73,6 +82,10 @@ pub(super) fn all(share: usize) -> Vec<Requests> {
         (
             "invitations of as many names as they may",
             each(&|number| invite(number, named(MOST)), times),
+        ),
+        (
+            "invitations by the server of as many names as they may",
+            each(&|number| invite_by_server(number, named(MOST)), times),
         ),
         (
             "fences of as many names as they may",
@@ -148,6 +161,10 @@ pub(super) fn all(share: usize) -> Vec<Requests> {
                 &|number| invite(number, vec![Proc::new(super::JOB, Rank::new(1))]),
                 groups,
             ),
+        ),
+        (
+            "invitations by the server that end with their leader",
+            each(&|number| invite_by_server(number, vec![own()]), groups),
         ),
     ]
 }
