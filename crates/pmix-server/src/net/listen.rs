@@ -127,6 +127,9 @@ fn matches(item: &str, interface: &Interface) -> bool {
     }
 }
 
+/// The send buffer of a connection over the loopback interface in bytes. Without delay, a larger one is not faster.
+const SEND_BUFFER: usize = 256 << 10;
+
 fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     let domain = Domain::for_address(address);
     let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
@@ -135,12 +138,15 @@ fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
         // The socket would accept IPv4 as well, which the settings may disable.
         socket.set_only_v6(true)?;
     }
-    // Each message is written at once, so a delay cannot merge it with others. Connections inherit this and the next
-    // option.
+    // Each message is written at once, so a delay cannot merge it with others. Connections inherit this option and the
+    // next ones.
     socket.set_tcp_nodelay(true)?;
     if address.ip().is_loopback() {
         // The loopback interface is never congested, and a congestion control with pacing timers only adds delay.
         let _ = rustix::net::sockopt::set_tcp_congestion(&socket, "reno");
+        // The system grows the buffer of a connection to 4 MiB. Hundreds of peers that do not read their events would
+        // then hold most of the memory for TCP, and all connections of the node would wait.
+        let _ = socket.set_send_buffer_size(SEND_BUFFER);
     }
     // A fixed port must be available immediately after a restart.
     socket.set_reuse_address(address.port() != 0)?;
