@@ -85,6 +85,18 @@ impl Procs {
         added
     }
 
+    /// Removes a process that is named individually. Returns `true` if it was in the set.
+    pub(crate) fn remove(&mut self, proc: &Proc<'_>) -> bool {
+        let Some(Ranks::Some(ranks)) = self.0.get_mut(proc.nspace.as_bytes()) else {
+            return false;
+        };
+        let was_there = ranks.remove(&proc.rank);
+        if ranks.is_empty() {
+            self.0.remove(proc.nspace.as_bytes());
+        }
+        was_there
+    }
+
     /// Returns `true` if a process is in the set.
     #[must_use]
     pub fn has(&self, proc: &Proc<'_>) -> bool {
@@ -202,6 +214,19 @@ mod tests {
             assert!(!procs.has(&Proc::new("b", Rank::new(3))));
             assert_eq!(procs.len(), 1);
         }
+    }
+
+    #[test]
+    fn a_removed_process_can_be_added_again() {
+        let mut set = procs(&[("a", 1), ("a", 2)]);
+        let one = Proc::new("a", Rank::new(1));
+        assert_eq!((set.remove(&one), set.remove(&one)), (true, false));
+        let other = Proc::new("b", Rank::new(1));
+        let list = [one.clone(), other.clone(), one.clone()];
+        let added = set.extend_distinct(&list, |proc| proc.nspace == "a");
+        assert_eq!((added, set.has(&other)), (vec![one.clone()], false));
+        assert!(set.remove(&one) && set.remove(&Proc::new("a", Rank::new(2))));
+        assert!(set.is_empty());
     }
 
     #[test]

@@ -41,6 +41,7 @@ use crate::host::{HostReply, JobControl};
 use crate::ids::InvitationId;
 use crate::peers::Ticket;
 use crate::pending::Pending;
+use crate::procs::Procs;
 use crate::timer::Timer;
 
 impl Groups {
@@ -77,12 +78,12 @@ impl Groups {
             let message = format!("the caller has invited to a group {name} already");
             return Err(Error::new(Status::ERR_EXISTS, message));
         }
-        let members = each_member(cx, &procs)?;
-        if !members.contains(&leader) {
+        let (members, waiting) = each_member(cx, &procs)?;
+        if !waiting.has(&leader) {
             return Err(Error::bad("the caller is not among the invited processes"));
         }
         self.check_room(cx, &leader.nspace, &name, &members)?;
-        self.add_run(cx, key.clone(), procs.clone(), members, request);
+        self.add_run(cx, key.clone(), procs.clone(), (members, waiting), request);
         let infos = about_group(&name, procs);
         let invited =
             self.handle_invitation_event(cx, ticket, Status::GROUP_INVITED, &name, &infos);
@@ -111,7 +112,7 @@ impl Groups {
         cx: &mut Cx,
         key: Key,
         procs: Vec<Proc<'static>>,
-        members: Vec<Proc<'static>>,
+        (members, waiting): (Vec<Proc<'static>>, Procs),
         request: &request::GroupInvite<'_>,
     ) {
         self.hosted.last += 1;
@@ -126,7 +127,7 @@ impl Groups {
         let run = Run {
             key,
             procs,
-            waiting: members.iter().cloned().collect(),
+            waiting,
             members,
             accepted: HashSet::new(),
             is_optional: request.is_optional,
@@ -199,7 +200,7 @@ impl Groups {
             run.until = None;
             // Without a missing answer, the end is queued already.
             if !run.waiting.is_empty() {
-                run.waiting.clear();
+                run.waiting = Procs::default();
                 self.hosted.answered.push_back(id.0);
             }
         }
@@ -345,24 +346,24 @@ impl Groups {
     }
 }
 
-/// Returns the processes of a list one by one, without duplicates.
+/// Returns the processes of a list one by one, without duplicates, and as a set.
 ///
 /// # Errors
 ///
 /// Returns the errors of [`each`], and `PMIX_ERR_NOT_FOUND` for a whole job whose size is unknown.
-fn each_member(cx: &Cx, list: &[Proc<'static>]) -> Result<Vec<Proc<'static>>, Error> {
+fn each_member(cx: &Cx, list: &[Proc<'static>]) -> Result<(Vec<Proc<'static>>, Procs), Error> {
     let is_unknown =
         |proc: &&Proc<'_>| proc.rank == Rank::WILDCARD && cx.job_size(&proc.nspace).is_none();
     if let Some(proc) = list.iter().find(is_unknown) {
         let message = format!("the size of job {} is unknown", proc.nspace);
         return Err(Error::not_found(message));
     }
-    let mut members = each(cx, list)?;
-    // The set, and the set of missing answers, have a copy of each name.
-    memory::check(members.len().saturating_mul(4 * size_of::<Proc<'_>>()))?;
-    let mut seen = HashSet::with_capacity(members.len());
-    members.retain(|proc| seen.insert(proc.clone()));
-    Ok(members)
+    let members = each(cx, list)?;
+    // The list without duplicates, and the set of missing answers, have a copy of each name.
+    memory::check(members.len().saturating_mul(2 * size_of::<Proc<'_>>()))?;
+    let mut set = Procs::default();
+    let members = set.extend_distinct(&members, |_| true);
+    Ok((members, set))
 }
 
 /// Replies to a request with its status. Returns the events that follow.

@@ -8,6 +8,7 @@ use pmix_types::{IntoOwned as _, Nspace, Proc, Rank, Text};
 
 use super::super::invitation::table::Key;
 use crate::ids::InvitationId;
+use crate::procs::Procs;
 use crate::recount::Recount;
 use crate::timer::Timer;
 
@@ -31,7 +32,7 @@ pub(in super::super) struct Run {
     /// The invited processes, one by one.
     pub(in super::super) members: Vec<Proc<'static>>,
     /// The invited processes without an answer.
-    pub(in super::super) waiting: HashSet<Proc<'static>>,
+    pub(in super::super) waiting: Procs,
     pub(in super::super) accepted: HashSet<Proc<'static>>,
     pub(in super::super) is_optional: bool,
     pub(in super::super) assigns_context_id: bool,
