@@ -64,8 +64,8 @@ use self::index::{Id, Index};
 /// The largest number of failed constructs that are kept for late callers.
 const MAX_FAILED: usize = 256;
 
-/// The largest number of entries for refused processes in failed constructs, 16 MiB.
-const MAX_REFUSED: usize = 1 << 20;
+/// The largest memory of the refused processes in failed constructs in bytes. Their job names may be long and many.
+const MAX_REFUSED_BYTES: usize = 16 << 20;
 
 /// The knowledge of a host about its processes.
 pub trait Processes {
@@ -481,12 +481,12 @@ impl<T> GroupAssembler<T> {
         // Later callers must find the failed construct, or they would begin another one and wait.
         if !construct.is_complete() {
             let failed = self.failed.values();
-            let mut num_refused: usize = failed.map(GroupConstruct::num_refused).sum();
-            num_refused = num_refused.saturating_add(construct.num_refused());
-            while (self.failed.len() >= MAX_FAILED || num_refused > MAX_REFUSED)
+            let mut bytes: usize = failed.map(GroupConstruct::refused_bytes).sum();
+            bytes = bytes.saturating_add(construct.refused_bytes());
+            while (self.failed.len() >= MAX_FAILED || bytes > MAX_REFUSED_BYTES)
                 && let Some((id, oldest)) = self.failed.pop_first()
             {
-                num_refused -= oldest.num_refused();
+                bytes -= oldest.refused_bytes();
                 self.num_added -= oldest.num_added();
                 self.index.remove(id, &oldest.name);
             }

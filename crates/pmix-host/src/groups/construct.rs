@@ -50,6 +50,9 @@ const BYTES_OF_ADDED: usize = 300;
 /// The memory of a refused process in bytes, in a set of ranks.
 const BYTES_OF_REFUSED: usize = 16;
 
+/// The memory of a job with refused processes in bytes, without its name.
+const BYTES_OF_REFUSED_JOB: usize = 192;
+
 /// One construct.
 #[derive(Debug)]
 pub(super) struct GroupConstruct<T> {
@@ -74,6 +77,8 @@ pub(super) struct GroupConstruct<T> {
     /// The processes of lists that were refused, because a construct has a limit. The processes get the failure when they
     /// call.
     refused: Procs,
+    /// Their memory in bytes, an estimate.
+    refused_bytes: usize,
     /// The processes whose end affects this construct (jobs as `PMIX_RANK_WILDCARD`); the first `num_reported` were
     /// already returned.
     concerned_by: Vec<Proc<'static>>,
@@ -161,6 +166,7 @@ impl<T> GroupConstruct<T> {
             num_added: 0,
             missing: HashSet::new(),
             refused: Procs::default(),
+            refused_bytes: 0,
             concerned_by: Vec::new(),
             num_reported: 0,
             called: HashSet::new(),
@@ -340,8 +346,15 @@ impl<T> GroupConstruct<T> {
     /// so that a whole job takes one entry.
     fn refuse(&mut self, listed: &[Proc<'_>], status: Status) {
         self.fail_with(status);
-        if memory::check(listed.len().saturating_mul(BYTES_OF_REFUSED)).is_ok() {
+        let of_run = |run: &[Proc<'_>]| {
+            let name = run.first().map_or(0, |proc| proc.nspace.as_bytes().len());
+            BYTES_OF_REFUSED_JOB + name + run.len() * BYTES_OF_REFUSED
+        };
+        let runs = listed.chunk_by(|a, b| a.nspace == b.nspace);
+        let bytes = runs.map(of_run).fold(0, usize::saturating_add);
+        if memory::check(bytes).is_ok() {
             self.refused.extend(listed);
+            self.refused_bytes = self.refused_bytes.saturating_add(bytes);
         }
     }
 
@@ -350,9 +363,9 @@ impl<T> GroupConstruct<T> {
         !self.refused.is_empty()
     }
 
-    /// Returns the number of entries for refused processes.
-    pub(super) fn num_refused(&self) -> usize {
-        self.refused.len()
+    /// Returns the memory of the refused processes in bytes, an estimate.
+    pub(super) const fn refused_bytes(&self) -> usize {
+        self.refused_bytes
     }
 
     /// Returns `true` if a process was added or can be added.

@@ -148,12 +148,12 @@ impl PluginReport {
 }
 
 /// Loads a plugin file, and encodes and decodes sample lists with it, then `lists`: pairs of a name
-/// for the report and a list of names. `components` are the linked components, whose names, tags and regex2 types the
-/// plugin must not use.
+/// for the report and a list of names. `components` are the linked components. The plugin must not
+/// use their names, tags and regex2 types.
 ///
 /// # Errors
-/// The file is rejected, the plugin collides with a linked component, or its component cannot work on this machine. The message names the file
-/// and the reason.
+/// The file is rejected, the plugin collides with a linked component, or its component cannot work
+/// on this machine. The message names the file and the reason.
 pub fn check_plugin(
     path: &Path,
     params: &Params,
