@@ -358,11 +358,6 @@ impl<T> GroupConstruct<T> {
         }
     }
 
-    /// Returns `true` if processes were refused that may still call.
-    pub(super) fn has_refused(&self) -> bool {
-        !self.refused.is_empty()
-    }
-
     /// Returns the memory of the refused processes in bytes, an estimate.
     pub(super) const fn refused_bytes(&self) -> usize {
         self.refused_bytes

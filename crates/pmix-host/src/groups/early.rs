@@ -54,7 +54,7 @@ pub(super) fn take_refused<T>(
     index: &mut Index,
 ) {
     // A refused list may name more processes than may be looked up one by one; the early calls are fewer.
-    if !construct.has_refused() {
+    if construct.refused_bytes() == 0 {
         return;
     }
     let is_of = |early: &EarlyCall<T>| {

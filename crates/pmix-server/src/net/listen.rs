@@ -189,6 +189,19 @@ fn without_label(name: &str) -> &str {
 mod tests {
     use super::*;
 
+    #[test]
+    fn local_connections_have_a_bounded_send_buffer() {
+        let (listener, address) = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let _peer = std::net::TcpStream::connect(address).unwrap();
+        // The listener does not block, and the connection may arrive a moment later.
+        let (stream, _) = std::iter::repeat_with(|| listener.accept())
+            .find_map(Result::ok)
+            .unwrap();
+        let size = socket2::SockRef::from(&stream).send_buffer_size();
+        // The system doubles the number for its own use.
+        assert!(size.unwrap() <= 2 * SEND_BUFFER);
+    }
+
     fn node() -> Vec<Interface> {
         let interface = |name: &str, address: &str| Interface {
             name: name.to_owned(),
