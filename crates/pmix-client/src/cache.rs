@@ -276,7 +276,16 @@ impl JobCache {
         }
         let job = self.jobs.job(&proc.nspace)?;
         let puts = job.modex_store();
-        copied(puts.get_known(proc.rank, Scope::REMOTE, key, qualifiers))
+        // The shared table has no entry for any process, so the process is that of an earlier reply.
+        let first = match proc.rank {
+            Rank::UNDEF => puts.first_with(Scope::REMOTE, key, qualifiers)?,
+            _ => return copied(puts.get_known(proc.rank, Scope::REMOTE, key, qualifiers)),
+        };
+        let first = Proc::new(proc.nspace.clone(), first);
+        match shared.and_then(|shared| shared.put(&first, key)) {
+            Some(value) => Some(Ok(value)),
+            None => copied(puts.get_known(first.rank, Scope::REMOTE, key, qualifiers)),
+        }
     }
 
     /// Removes the data of a process, so that the next get requests them again.

@@ -226,6 +226,16 @@ impl ModexStore {
         Err(Error::not_found(message))
     }
 
+    /// Returns the process whose value [`Self::get`] returns for [`Rank::UNDEF`]: the first one
+    /// with the key. The search visits all processes of the job.
+    #[must_use]
+    pub fn first_with(&self, scope: Scope, key: &str, qualifiers: &[Info<'_>]) -> Option<Rank> {
+        let scopes = ScopeSet::seen_in(scope)?;
+        let asked = Qualifiers::of(qualifiers.iter().filter(|info| info.is_qualifier()));
+        let mut all = self.all_data();
+        all.find_map(|(rank, data)| data.get(key.as_bytes(), scopes, &asked).map(|_| rank))
+    }
+
     fn entry(&self, rank: Rank, scopes: ScopeSet, key: &str, asked: &Qualifiers) -> Option<&Entry> {
         match rank {
             Rank::UNDEF => {

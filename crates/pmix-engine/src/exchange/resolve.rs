@@ -70,12 +70,13 @@ impl Exchange {
         let scope = Self::scope_of(cx, request);
         let key = request.text().unwrap_or_default();
         let rank = request.proc.rank;
-        if job
-            .modex_store()
-            .check(rank, scope, key, &request.infos)
-            .is_ok()
-        {
-            return self.ready(cx, pending, job, scope);
+        let puts = job.modex_store();
+        if puts.check(rank, scope, key, &request.infos).is_ok() {
+            return match rank {
+                // A reply names the process of its values.
+                Rank::UNDEF => Self::put_by_any(cx, pending, &puts, scope),
+                _ => self.ready(cx, pending, job, scope),
+            };
         }
         // A client of 4.2 sends a request about the job when it needs a value of a process of another job.
         let of_any = Request::new(Rank::UNDEF, key);
@@ -143,6 +144,21 @@ impl Exchange {
                 Err(Error::new(Status::ERR_LOST_CONNECTION, message))
             }
         }
+    }
+
+    /// Returns the data of the first process that has put the key of a request without a rank (`PMIX_RANK_UNDEF`).
+    fn put_by_any(
+        cx: &Cx,
+        pending: &PendingGet,
+        puts: &ModexStore,
+        scope: Scope,
+    ) -> Result<Resolution, Error> {
+        let mut request = pending.request.clone();
+        let key = request.text().unwrap_or_default();
+        let first = puts.first_with(scope, key, &request.infos);
+        request.proc.rank = first.ok_or_else(|| Error::not_found("no process has put the key"))?;
+        let payload = Self::put_by(cx, &pending.ticket, &request, puts, scope, &[])?;
+        Ok(Resolution::Ready(payload))
     }
 
     /// Resolves a get of data of a process that is not registered on this node.

@@ -6,9 +6,9 @@ use std::time::Duration;
 use gds_hash::{Codec, OwnPuts};
 use pmix_engine::Config;
 use pmix_proto::{Request, request};
-use pmix_types::{Info, Rank, Scope, Status};
+use pmix_types::{Info, Rank, Scope, Status, Value};
 
-use crate::exchange::get;
+use crate::exchange::{self, ask, get, get_with};
 use crate::world::{Who, World};
 
 /// Creates two nodes whose servers accept `put_bytes` bytes of a process, and the messages of the first commit of rank
@@ -146,4 +146,27 @@ fn a_get_waits_for_later_messages_of_the_first_commit() {
     world.advance(Duration::from_secs(10));
     let status = world.clients[all[0]].status(never);
     assert_eq!(status, Some(Status::ERR_NOT_FOUND));
+}
+
+#[test]
+fn a_get_without_a_rank_has_the_data_of_the_first_process_with_the_key() {
+    let mut world = World::new(1);
+    world.job("job", &[3]);
+    let all = world.join_all("job", &[3]);
+    exchange::commit(&mut world, all[1], 1, &[(Scope::GLOBAL, "card", 7)]);
+    exchange::commit(&mut world, all[2], 2, &[(Scope::GLOBAL, "card", 8)]);
+    let tag = ask(
+        &mut world,
+        all[0],
+        &get_with("job", Rank::UNDEF, "card", vec![]),
+    );
+    assert_eq!(
+        world.clients[all[0]].value(tag, "card"),
+        Some(Value::Uint32(7))
+    );
+    let missing = get_with("job", Rank::UNDEF, "none", vec![]);
+    assert_eq!(
+        world.status_of(all[0], &missing),
+        Some(Status::ERR_NOT_FOUND)
+    );
 }
