@@ -9,6 +9,7 @@ mod engine;
 mod lists;
 mod peer;
 mod plugin;
+mod pmi;
 mod proto;
 mod topology;
 mod values;
@@ -48,6 +49,7 @@ pub(crate) const TARGETS: &[(&str, Target)] = &[
     ("proto_frames", proto::frames),
     ("proto_messages", proto::messages),
     ("engine_newer", engine::newer),
+    ("pmi_commands", pmi::commands),
     ("config_plugins_toml", config::plugins_toml),
     ("config_mca_file", config::mca_file),
     ("config_environment", config::environment),

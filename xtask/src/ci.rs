@@ -19,7 +19,7 @@ const FIRST: &[&str] = &["test"];
 
 /// The calls of the short form.
 const SHORT: &[&str] = &[
-    "fuzz 10",
+    "fuzz 5",
     "faults --short",
     "interop bfrops --profile dev",
     "interop server --profile dev",
@@ -27,6 +27,7 @@ const SHORT: &[&str] = &[
     "consumers programs --profile dev",
     "consumers suite --profile dev",
     "consumers nvshmem --profile dev",
+    "consumers mpich --profile dev",
     // The library and the tests are built by the earlier calls.
     "sanitize --only memcheck --short --profile dev",
 ];
@@ -41,6 +42,7 @@ const WHOLE: &[&str] = &[
     "interop --profile dev",
     "consumers --profile dev",
     "consumers suite --long --profile dev",
+    "consumers mpich --long --profile dev",
     "sanitize --only memcheck --profile dev",
     "sanitize --only address --profile dev",
     "sanitize --only thread --profile dev",
@@ -146,7 +148,7 @@ mod tests {
     fn the_short_form_selects_from_what_the_other_makes_whole() {
         let is_selection = |call: &str| {
             let parts = [
-                "bfrops", "server", "types", "programs", "nvshmem", "--short",
+                "bfrops", "server", "types", "programs", "nvshmem", "mpich", "--short",
             ];
             call.split(' ').any(|word| parts.contains(&word))
         };

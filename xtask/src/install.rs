@@ -175,9 +175,23 @@ pub fn older_mpicc() -> Result<PathBuf, String> {
 /// # Errors
 /// See [`pip`].
 pub fn hydra() -> Result<PathBuf, String> {
+    Ok(mpich_venv()?.with_file_name("mpiexec.hydra"))
+}
+
+/// Returns a Python with MPICH and a release of mpi4py.
+///
+/// # Errors
+/// See [`pip`].
+pub fn mpich(mpi4py: &str) -> Result<PathBuf, String> {
+    let python = mpich_venv()?;
+    pip_into(&python, mpi4py)?;
+    Ok(python)
+}
+
+fn mpich_venv() -> Result<PathBuf, String> {
     let python = venv_at("venv-mpich")?;
     pip_into(&python, MPICH)?;
-    Ok(python.with_file_name("mpiexec.hydra"))
+    Ok(python)
 }
 
 /// Returns a Python with Intel MPI and mpi4py, in an environment of its own.
@@ -191,20 +205,20 @@ pub fn intel_mpi() -> Result<PathBuf, String> {
     Ok(python)
 }
 
-/// Returns the bootstrap plugin of NVSHMEM that uses PMIx, in an environment of its own. The libraries that the package
-/// requires besides are not installed: they need a GPU.
+/// Returns the bootstrap plugin of NVSHMEM that uses an interface (`pmix`, `pmi` or `pmi2`), in an environment of its
+/// own. The libraries that the package requires besides are not installed: they need a GPU.
 ///
 /// # Errors
 /// See [`pip`].
-pub fn nvshmem_bootstrap() -> Result<PathBuf, String> {
+pub fn nvshmem_bootstrap(interface: &str) -> Result<PathBuf, String> {
     let python = venv_at("venv-nvshmem")?;
     pip_with(&python, NVSHMEM, &["--no-deps"])?;
     let lib = target().join("venv-nvshmem/lib");
     let versions = std::fs::read_dir(&lib).map_err(|e| format!("{}: {e}", lib.display()))?;
-    let plugin = "site-packages/nvidia/nvshmem/lib/nvshmem_bootstrap_pmix.so.3";
+    let plugin = format!("site-packages/nvidia/nvshmem/lib/nvshmem_bootstrap_{interface}.so.3");
     let mut files = versions
         .flatten()
-        .map(|version| version.path().join(plugin));
+        .map(|version| version.path().join(&plugin));
     files
         .find(|file| file.is_file())
         .ok_or_else(|| format!("{NVSHMEM} has no {plugin}"))

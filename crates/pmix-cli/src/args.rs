@@ -289,6 +289,9 @@ pub(crate) struct StatusArgs {
 /// Arguments of `doctor`.
 #[derive(Args)]
 pub(crate) struct Doctor {
+    /// A program, to report the MPI library that it is linked with and the interface that this library uses.
+    #[arg(value_name = "PROGRAM")]
+    pub(crate) program: Option<PathBuf>,
     /// The directory in which MPI libraries share memory.
     #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
     pub(crate) shm: PathBuf,

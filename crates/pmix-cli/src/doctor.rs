@@ -4,6 +4,7 @@
 
 mod libraries;
 mod node;
+mod program;
 mod setup;
 
 use std::io::Write as _;
@@ -104,6 +105,9 @@ pub(crate) fn run(global: &Global, args: &Doctor) -> Result<Exit, Failure> {
     findings.extend(setup::check(global, &subject));
     findings.extend(libraries::check(&subject));
     findings.extend(check_servers(args.timeout));
+    if let Some(program) = &args.program {
+        findings.push(program::check(&subject, program));
+    }
     let mut out = Out::new();
     match global.json {
         true => {

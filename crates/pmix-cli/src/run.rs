@@ -253,6 +253,7 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         cpus: args.cpu_set,
         compat_env: !args.no_compat_env,
         client_library: Some(client_library()),
+        interfaces: args.pmi.0,
         stdin_rank: args.stdin.0.map(Rank::new),
         announce,
         process_sets: args.process_sets,

@@ -26,6 +26,7 @@ mod ends;
 mod local_job;
 mod log;
 mod measure;
+mod pmi;
 mod removals;
 mod restart;
 mod serve;
@@ -48,6 +49,7 @@ use self::children::Children;
 use self::cleanup::Cleanup;
 use self::local_job::LocalJobs;
 use self::measure::Monitors;
+use self::pmi::PmiService;
 use self::starting::StartingJobs;
 use self::streams::Streams;
 use self::waiting_restarts::WaitingRestarts;
@@ -95,6 +97,8 @@ pub(crate) struct Agent<'a> {
     restarts: WaitingRestarts,
     children: Children,
     server: Server,
+    /// The service for processes that use PMI-1 or PMI-2.
+    pmi: PmiService,
     mailbox: Mailbox,
     cleanup: Cleanup,
     streams: Streams<'a>,
@@ -166,6 +170,7 @@ impl<'a> Agent<'a> {
             restarts: WaitingRestarts::default(),
             children,
             server,
+            pmi: PmiService::start(plan.interfaces)?,
             mailbox: Mailbox::new(messages),
             cleanup: Cleanup::new(dir, watcher, protected, wake.clone()),
             streams: Streams::new(plan, standard, own, FORWARD, output_helpers),

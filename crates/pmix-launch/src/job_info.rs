@@ -77,6 +77,8 @@ pub(crate) struct Places<'a> {
     pub(crate) debug_target: Option<&'a Proc<'static>>,
     /// The directives for the job that an intermediate launcher starts, if this job is one.
     pub(crate) for_launcher: Option<&'a [Info<'static>]>,
+    /// The values that a spawn by PMI defines for its processes.
+    pub(crate) preput: &'a [Info<'static>],
     /// The number of processes that the session started before this job.
     pub(crate) offset: u32,
 }
@@ -103,6 +105,7 @@ pub(crate) fn of_job(plan: &Plan, bound: &Bound, places: &Places<'_>) -> Vec<Inf
             array(directives.to_vec()),
         ));
     }
+    infos.extend_from_slice(places.preput);
     let mut first = 0u64;
     for (number, app) in (0u32..).zip(&plan.apps) {
         let mut about = vec![
@@ -150,6 +153,10 @@ fn wide(plan: &Plan, bound: &Bound, places: &Places<'_>) -> Vec<Info<'static>> {
     ];
     if let Ok(num_procs) = u32::try_from(plan.layout.num_procs()) {
         infos.push(Info::new(keys::UNIV_SIZE, num_procs));
+    }
+    let mapping = || pmix_pmi::process_mapping(plan.layout.procs());
+    if let Some(mapping) = plan.interfaces.have_pmi().then(mapping).flatten() {
+        infos.push(Info::new(pmix_pmi::MAPPING, text(mapping.as_bytes())));
     }
     // With the XML, users of hwloc need not discover the topology again.
     if let Some(xml) = bound.topology.as_ref().and_then(Topology::xml) {

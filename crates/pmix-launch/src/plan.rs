@@ -33,6 +33,8 @@ pub struct Plan {
     /// The `libpmix.so.2` for programs that load the library that a variable names: Intel MPI (`I_MPI_PMI_LIBRARY`).
     /// It is a path, or a name that the loader searches for; unused without `compat_env`.
     pub client_library: Option<OsString>,
+    /// The interfaces that are offered to its processes.
+    pub interfaces: Interfaces,
     /// The rank that reads standard input, if any.
     pub stdin_rank: Option<Rank>,
     /// `true` if the launcher prints to standard error, before processes start, the placement of each.
@@ -83,6 +85,32 @@ pub struct Plan {
     /// The command of a process that calls [`stop_on_exec`](crate::stop_on_exec) with the words that are appended to
     /// the command. Without it no process can be stopped on exec.
     pub stopper: Option<Vec<OsString>>,
+}
+
+/// The interfaces by which processes find each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interfaces {
+    /// PMIx, PMI-1 and PMI-2: each library uses the one that it was built with.
+    #[default]
+    All,
+    /// Only PMIx.
+    Pmix,
+    /// Only PMI-1.
+    Pmi1,
+    /// Only PMI-2.
+    Pmi2,
+}
+
+impl Interfaces {
+    /// Returns `true` if PMI-1 or PMI-2 is offered.
+    pub(crate) const fn have_pmi(self) -> bool {
+        !matches!(self, Self::Pmix)
+    }
+
+    /// Returns `true` if PMIx is offered.
+    pub(crate) const fn have_pmix(self) -> bool {
+        matches!(self, Self::All | Self::Pmix)
+    }
 }
 
 /// A name for some of the processes of a job.
@@ -288,6 +316,7 @@ impl Plan {
             cpus: None,
             compat_env: true,
             client_library: None,
+            interfaces: Interfaces::default(),
             stdin_rank: None,
             announce: false,
             process_sets: Vec::new(),

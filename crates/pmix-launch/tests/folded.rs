@@ -76,6 +76,7 @@ fn plan(num_nodes: u32, tmpdir: &std::path::Path) -> Plan {
         stopper: None,
         cpus: None,
         compat_env: true,
+        interfaces: pmix_launch::Interfaces::default(),
         client_library: None,
         stdin_rank: Some(pmix_types::Rank::new(0)),
         announce: false,

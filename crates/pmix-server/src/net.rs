@@ -4,3 +4,5 @@
 pub(crate) mod listen;
 mod netlink;
 pub(crate) mod owner;
+
+pub use owner::socket_owner;

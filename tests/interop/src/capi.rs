@@ -3,6 +3,7 @@
 //! other side is an installed release.
 
 mod machines;
+mod mpich;
 mod nvshmem;
 pub mod slurm;
 mod suite;
@@ -35,6 +36,8 @@ pub enum Part {
     Suite,
     /// NVSHMEM's bootstrap over PMIx, without a GPU.
     Nvshmem,
+    /// Programs that use PMI-1 and PMI-2: the test suite of mpi4py on MPICH, Intel MPI, NVSHMEM, Slurm's client.
+    Mpich,
 }
 
 /// Programs of others with our C library in place of the one that they have.
@@ -138,6 +141,12 @@ pub(crate) fn run(peers: &[Peer], options: &Options, tally: &mut Tally) -> Resul
             Ok(cases) => run_all(cases, until, tally)?,
             Err(why) => missing(&why, tally),
         }
+    }
+    if options.wants(Part::Mpich) {
+        install::packages(mpich::PACKAGES);
+        let until = Instant::now() + options.limit();
+        run_all(mpich::cases(&pmix, tally)?, until, tally)?;
+        suite::run_on_mpich(&swap, &pmix, options.long, until, tally)?;
     }
     if options.wants(Part::Programs) {
         run_all(cases(&swap, peers, &pmix, tally)?, until, tally)?;

@@ -36,6 +36,15 @@ fn of(target: &str) -> io::Result<Vec<Vec<u8>>> {
         ],
         "node_lists" | "proc_maps" => records("preg", |r| r["input"].as_str().map(prefixed))?,
         "topology_xml" => machines()?,
+        "pmi_commands" => {
+            let second = |body: &&str| format!("{:6}{body}", body.len()).into_bytes();
+            let second = PMI_2
+                .iter()
+                .map(second)
+                .map(|text| [b"\x84", &text[..]].concat());
+            let first = PMI.iter().map(|commands| commands.as_bytes().to_vec());
+            first.chain(second).collect()
+        }
         "topology_sets" => SETS.iter().map(|set| set.as_bytes().to_vec()).collect(),
         target if target.starts_with("bfrops") => of_wire(target)?,
         target if target.starts_with("proto") || target.starts_with("engine") => proto::of(target)?,
@@ -48,6 +57,24 @@ fn of(target: &str) -> io::Result<Vec<Vec<u8>>> {
     seeds.dedup();
     Ok(seeds)
 }
+
+/// Captured commands of PMI-1 and PMI-2, after a byte that selects the size of the pieces and the protocol.
+const PMI: [&str; 5] = [
+    "\x40cmd=initack pmiid=0\ncmd=init pmi_version=1 pmi_subversion=1\ncmd=get_maxes\ncmd=get_appnum\ncmd=barrier_in\n",
+    "\x07cmd=put kvsname=j key=k value=a b\ncmd=get kvsname=j key=k\ncmd=barrier_in group=0,2:7\ncmd=finalize\n",
+    "\x10cmd=publish_name service=s x port=p y\ncmd=lookup_name service=s x\ncmd=abort exitcode=7 message=m\n",
+    "\x20mcmd=spawn\nnprocs=2\nexecname=/bin/a\ntotspawns=1\nspawnssofar=1\nargcnt=1\narg1=a b\npreput_num=1\n\
+     preput_key_0=P\npreput_val_0=p=1\ninfo_num=1\ninfo_key_0=wdir\ninfo_val_0=/\nendcmd\n",
+    "\x05cmd=get_universe_size\ncmd=get_my_kvsname\ncmd=unpublish_name service=s\n",
+];
+
+/// Commands of PMI-2 without their lengths.
+const PMI_2: [&str; 4] = [
+    "cmd=fullinit;srcid=3;threaded=FALSE;",
+    "cmd=kvs-put;thrid=7;key=a;value=x;;y;",
+    "cmd=info-getnodeattr;thrid=0x9;key=n;wait=TRUE;",
+    "cmd=spawn;ncmds=1;preputcount=1;ppkey0=P;ppval0=p;subcmd=/bin/a;maxprocs=2;argc=1;argv0=x;infokeycount=0;",
+];
 
 /// Processor sets in each of their forms, and localities.
 const SETS: [&str; 8] = [

@@ -32,6 +32,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("pmix-client", 6),
     ("pmix-host", 7),
     ("pmix-tool", 7),
+    ("pmix-pmi", 7),
     ("pmix", 8),
     ("pmix-launch", 8),
     ("pmix-capi", 8),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, ValueEnum};
-use pmix_launch::{MapBy, ProcessSet};
+use pmix_launch::{Interfaces, MapBy, ProcessSet};
 use pmix_topology::{Cpuset, Level};
 use pmix_types::Nspace;
 
@@ -148,6 +148,10 @@ pub(crate) struct Run {
     /// Do not set the variables of mpirun in which scripts find rank and size (such as OMPI_COMM_WORLD_RANK).
     #[arg(long)]
     pub(crate) no_compat_env: bool,
+    /// The interface that is offered to the processes: pmix, pmi1, pmi2, or auto for all of them. With auto, each
+    /// library uses the one that it was built with.
+    #[arg(long, value_name = "INTERFACE", default_value = "auto", value_parser = PmiArg::parse)]
+    pub(crate) pmi: PmiArg,
     /// The name of the job; by default derived from the node and the launcher's process ID.
     #[arg(long, value_name = "NAME", value_parser = nspace)]
     pub(crate) nspace: Option<String>,
@@ -395,6 +399,22 @@ impl StdinArg {
                 Ok(Self(Some(rank?)))
             }
         }
+    }
+}
+
+/// The argument of `--pmi`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PmiArg(pub(crate) Interfaces);
+
+impl PmiArg {
+    fn parse(word: &str) -> Result<Self, String> {
+        Ok(Self(match word {
+            "auto" => Interfaces::All,
+            "pmix" => Interfaces::Pmix,
+            "pmi1" => Interfaces::Pmi1,
+            "pmi2" => Interfaces::Pmi2,
+            _ => return Err("expected auto, pmix, pmi1 or pmi2".to_owned()),
+        }))
     }
 }
 

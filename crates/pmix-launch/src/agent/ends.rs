@@ -24,7 +24,9 @@ impl Agent<'_> {
 
     /// Returns the processes whose end was recorded, each once.
     pub(crate) fn take_ended(&mut self) -> Vec<Proc<'static>> {
-        self.children.take_ended()
+        let ended = self.children.take_ended();
+        ended.iter().for_each(|proc| self.pmi.end(proc));
+        ended
     }
 
     /// Records processes that have ended, and returns those whose end was recorded, except this one. Its own end is
@@ -35,7 +37,9 @@ impl Agent<'_> {
         now: Instant,
     ) -> Vec<Proc<'static>> {
         self.children.record(&mut self.jobs, now, Some(proc));
-        self.children.take_ended_except(proc)
+        let ended = self.children.take_ended_except(proc);
+        ended.iter().for_each(|proc| self.pmi.end(proc));
+        ended
     }
 
     /// Returns `true` if an end in this job was recorded and not handled.

@@ -33,6 +33,8 @@ pub(crate) struct JobSettings {
     pub(crate) debug_target: Option<Proc<'static>>,
     /// The directives for the job that it starts in turn, if it is an intermediate launcher.
     pub(crate) for_launcher: Option<Vec<Info<'static>>>,
+    /// The values that a spawn by PMI defines for its processes.
+    pub(crate) preput: Vec<Info<'static>>,
     /// `true` if the number of started processes is reported.
     pub(crate) shows_progress: bool,
     /// The form of the command lines of its processes.

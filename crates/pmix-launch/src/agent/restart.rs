@@ -158,8 +158,7 @@ impl Agent<'_> {
         if let Some(files) = files {
             streams.add(files)?;
         }
-        let vars = self.server.setup_fork(proc);
-        let vars = vars.map_err(|e| Error::server("the server has no address", e))?;
+        let vars = self.variables(proc)?;
         let spawner = Spawner::new(Arc::new(plan), programs, &bound, form);
         let ready = Ready {
             rank: proc.rank,

@@ -176,6 +176,7 @@ impl Agent<'_> {
 
     /// Deregisters a job.
     pub(crate) fn deregister_nspace(&self, nspace: &Nspace<'_>) {
+        self.pmi.deregister(nspace);
         if let Err(e) = self.server.deregister_nspace(nspace) {
             tracing::debug!("cannot deregister {nspace}: {e}");
         }

@@ -113,14 +113,18 @@ impl<'a> Agent<'a> {
             parent: settings.parent.as_ref(),
             debug_target: settings.debug_target.as_ref(),
             for_launcher: settings.for_launcher.as_deref(),
+            preput: &settings.preput,
             offset: settings.offset,
         };
         let infos = job_info::of_job(plan, bound, &places);
         let registered = self.register_with(plan, &nspace, settings.number, &infos);
-        registered.map_err(|error| {
+        let registered =
+            registered.map_err(|error| Error::server("cannot register the job", error));
+        let is_spawned = settings.parent.is_some();
+        let offered = registered.and_then(|()| self.pmi.register(&self.server, plan, is_spawned));
+        offered.inspect_err(|_| {
             // A client or a set may have been refused after the job was accepted.
             self.deregister_nspace(&nspace);
-            Error::server("cannot register the job", error)
         })
     }
 
@@ -220,8 +224,7 @@ impl<'a> Agent<'a> {
                 if let Some(files) = files.as_mut().and_then(Iterator::next) {
                     streams.add(files)?;
                 }
-                let vars = agent.server.setup_fork(&Proc::new(nspace.clone(), rank));
-                let vars = vars.map_err(|e| Error::server("the server has no address", e))?;
+                let vars = agent.variables(&Proc::new(nspace.clone(), rank))?;
                 Ok(Ready {
                     rank,
                     cpus: bound.cpus.get(index).cloned(),

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pmix_pmi::PREPUT;
 use pmix_server::upcall::Spawn;
 use pmix_topology::{Cpuset, Level};
 use pmix_types::{App as SpawnApp, Info, Proc, Rank, Status, Text, Value, keys};
@@ -88,6 +89,8 @@ pub(crate) struct Request {
     /// The directives for the job that it starts in turn, if it is an intermediate launcher
     /// (`PMIX_LAUNCH_DIRECTIVES`).
     pub(crate) for_launcher: Option<Vec<Info<'static>>>,
+    /// The values that a spawn by PMI defines for its processes.
+    pub(crate) preput: Vec<Info<'static>>,
     /// `true` if it is a tool (`PMIX_SPAWN_TOOL`).
     is_tool: bool,
     /// The working directory of applications without one of their own.
@@ -209,6 +212,10 @@ impl Request {
     /// Reads an info of the job as a whole.
     fn take(&mut self, info: &Info<'static>, host: &[u8]) -> Result<(), Refusal> {
         let Some(directive) = Directive::of(&info.key) else {
+            if info.key.is(PREPUT) {
+                self.preput = infos(info)?;
+                return Ok(());
+            }
             return unknown(info);
         };
         let flag = info.truth().is_true();

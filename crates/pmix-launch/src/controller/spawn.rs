@@ -366,6 +366,7 @@ impl Controller {
                 offset: self.spawning.num_procs(),
                 debug_target: spawn.debug_target.clone(),
                 for_launcher: request.for_launcher,
+                preput: request.preput,
                 shows_progress: request.shows_progress,
                 form: request.form,
                 reader: request.reader,

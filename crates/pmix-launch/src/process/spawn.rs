@@ -11,6 +11,7 @@ use std::time::Instant;
 use mio::unix::pipe::Receiver;
 use pmix_host::forward::OutputFile;
 use pmix_host::helpers::Cancel;
+use pmix_pmi::MPICH_SELECTION;
 use pmix_types::Rank;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -21,7 +22,7 @@ use super::table::Process;
 use crate::environment::{Environments, Variables, compat};
 use crate::job_info::Bound;
 use crate::output::{CreatedPaths, Files, Streams};
-use crate::{App, Error, Plan};
+use crate::{App, Error, Interfaces, Plan};
 use pmix_topology::Cpuset;
 
 /// The start of the processes of a job, by any thread.
@@ -183,10 +184,12 @@ impl Spawner {
         let here = layout.here();
         let local_rank = here.binary_search(&rank).unwrap_or_default();
         let places = || compat(rank.as_raw(), layout.num_procs(), local_rank, here.len());
-        let library = self.plan.client_library.clone();
+        let has_pmix = self.plan.interfaces.have_pmix();
+        let library = self.plan.client_library.clone().filter(|_| has_pmix);
         let library = library.map(|library| ("I_MPI_PMI_LIBRARY", library));
         let all = (self.plan.compat_env).then(|| places().into_iter().chain(library));
-        all.into_iter().flatten()
+        let of_mpich = selection(self.plan.interfaces);
+        all.into_iter().flatten().chain(of_mpich)
     }
 
     fn command(&self, app: usize, rank: Rank, vars: &[(OsString, OsString)]) -> Command {
@@ -241,6 +244,17 @@ impl Spawner {
         }
         command
     }
+}
+
+/// Returns the variable that selects an interface for MPICH, unless only PMIx is offered.
+fn selection(interfaces: Interfaces) -> Option<(&'static str, OsString)> {
+    let (name, first) = MPICH_SELECTION;
+    let version = match interfaces {
+        Interfaces::Pmix => return None,
+        Interfaces::All | Interfaces::Pmi1 => first,
+        Interfaces::Pmi2 => "2",
+    };
+    Some((name, version.into()))
 }
 
 fn pipes(child: &mut Child) -> std::io::Result<(Option<Receiver>, Option<Receiver>)> {

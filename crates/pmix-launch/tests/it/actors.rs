@@ -17,6 +17,11 @@ use pmix_types::{
 #[ignore = "a process of the jobs that the other tests start"]
 fn actor() {
     let Ok(act) = std::env::var("ACT") else {
+        // A spawn by PMI passes no variables.
+        if std::env::var("PMI_SPAWNED").is_ok_and(|spawned| spawned == "1") {
+            crate::pmi::spawned();
+            std::process::exit(0);
+        }
         return;
     };
     let settings = Settings::from_env().unwrap();
@@ -85,6 +90,12 @@ fn actor() {
         "alike" => logs::alike(connected(settings)),
         "watch" => monitors::watch(connected(settings)),
         "used" => monitors::used(connected(settings)),
+        "pmi_exchange" => crate::pmi::exchange(settings),
+        "pmi_second" => crate::pmi::second(),
+        "pmi_abort" => crate::pmi::abort(),
+        "pmi_lost" => crate::pmi::lost(),
+        "pmi_spawn" => crate::pmi::spawn(),
+        "pmi_hostile" => crate::pmi::hostile(),
         other => panic!("no act is called {other}"),
     }
     std::process::exit(0);

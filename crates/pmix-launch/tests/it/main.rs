@@ -14,6 +14,7 @@ mod logs;
 mod monitors;
 mod nothing;
 mod placed;
+mod pmi;
 mod required;
 mod stage;
 

@@ -132,6 +132,7 @@ fn plan_of(act: &str, num_procs: u32, vars: &[(&str, &Path)], tmp: &TempDir) -> 
         stopper: None,
         cpus: None,
         compat_env: true,
+        interfaces: pmix_launch::Interfaces::default(),
         client_library: None,
         stdin_rank: Some(pmix_types::Rank::new(0)),
         announce: false,

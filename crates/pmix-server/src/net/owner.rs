@@ -10,7 +10,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 
 use super::netlink::{Netlink, field};
 
@@ -99,6 +99,24 @@ impl Owners {
             }
         }
     }
+}
+
+/// Returns the user whose process holds the other end of a connection on this node, or `None` if no process holds it
+/// or the kernel does not report it.
+///
+/// # Errors
+///
+/// Returns an error if the connection has no addresses any more.
+pub fn socket_owner(stream: &TcpStream) -> io::Result<Option<u32>> {
+    let ends = Ends {
+        local: stream.local_addr()?,
+        peer: stream.peer_addr()?,
+    };
+    let owners = Owners::new().look_up(&[ends]);
+    Ok(owners.into_iter().find_map(|owner| match owner {
+        Owner::User(user) => Some(user),
+        Owner::Gone | Owner::Unknown => None,
+    }))
 }
 
 /// Returns the owner of a socket in the tables of the kernel.

@@ -18,7 +18,7 @@ const SIZES: [u32; 3] = [2, 4, 16];
 /// # Errors
 /// Returns a message if NVSHMEM is not installed, or that of the compiler.
 pub(super) fn cases(swap: &Swap, pmix: &Launcher) -> Result<Vec<Case>, String> {
-    let plugin = install::nvshmem_bootstrap()?;
+    let plugin = install::nvshmem_bootstrap("pmix")?;
     let program = compile()?;
     let case = |size: u32, name: String, judge: Judge, args: &[&str]| {
         let mut command = pmix.command(size);
@@ -48,7 +48,7 @@ pub(super) fn cases(swap: &Swap, pmix: &Launcher) -> Result<Vec<Case>, String> {
 }
 
 /// Compiles the program that uses the bootstrap as NVSHMEM does.
-fn compile() -> Result<PathBuf, String> {
+pub(super) fn compile() -> Result<PathBuf, String> {
     let program = install::scratch("interop/capi/runs")?.join("nvshmem");
     let source = process::root().join("tests/server/nvshmem.c");
     let mut command = Command::new("cc");

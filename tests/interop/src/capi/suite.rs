@@ -36,6 +36,9 @@ const SHORT: &[&str] = &[
 /// The modules that stock Open MPI 4.1 does not complete under its own mpirun: two concurrent spawns time out.
 const UNFINISHED_BY_4: &[&str] = &["test_dynproc", "test_spawn"];
 
+/// The modules that MPICH does not complete under Hydra.
+const UNFINISHED_BY_MPICH: &[&str] = &[];
+
 /// The modules that spawn processes, which requires a launcher.
 const SPAWNING: &[&str] = &["test_dynproc", "test_spawn", "test_util_pool"];
 
@@ -53,6 +56,10 @@ struct Mpi {
     /// the library of pmix-rs.
     for_ours: Option<(&'static str, &'static str)>,
     left_out: &'static [&'static str],
+    /// The Python whose mpi4py loads it, if it is not that of all.
+    python: Option<PathBuf>,
+    /// `true` if it uses PMIx, so that its processes can load our library.
+    has_pmix: bool,
 }
 
 /// Outcomes by test and rank: `true` for a test that passed.
@@ -81,6 +88,32 @@ pub(super) fn run(
     until: Instant,
     tally: &mut Tally,
 ) -> Result<(), String> {
+    let mpis = || [wheel(peers), debian()];
+    run_on(mpis, swap, pmix, is_long, until, tally)
+}
+
+/// Runs the suite on MPICH under Hydra and under our launcher.
+///
+/// # Errors
+/// Returns a message if the folder of the runs cannot be created.
+pub(super) fn run_on_mpich(
+    swap: &Swap,
+    pmix: &Launcher,
+    is_long: bool,
+    until: Instant,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    run_on(|| [mpich()], swap, pmix, is_long, until, tally)
+}
+
+fn run_on<const N: usize>(
+    mpis: impl FnOnce() -> [Result<Mpi, String>; N],
+    swap: &Swap,
+    pmix: &Launcher,
+    is_long: bool,
+    until: Instant,
+    tally: &mut Tally,
+) -> Result<(), String> {
     let home = install::scratch("interop/capi/suite")?;
     let place = install::pip(SUITE)
         .and_then(|()| install::unpack_source(SUITE))
@@ -98,7 +131,7 @@ pub(super) fn run(
         home,
         until,
     };
-    for mpi in [wheel(peers), debian()] {
+    for mpi in mpis() {
         match mpi {
             Ok(mpi) => runner.compare(&mpi, swap, pmix, is_long, tally),
             Err(why) => missing(&why, tally),
@@ -123,6 +156,28 @@ fn wheel(peers: &[Peer]) -> Result<Mpi, String> {
         // Spawned processes have the stock library, and all processes of a connect must use the same gds module.
         for_ours: Some(("PMIX_MCA_gds", "hash")),
         left_out: &[],
+        python: None,
+        has_pmix: true,
+    })
+}
+
+/// Returns MPICH, which uses PMI-1, with its launcher Hydra.
+fn mpich() -> Result<Mpi, String> {
+    let python = install::mpich(SUITE)?;
+    let hydra = install::hydra()?;
+    Ok(Mpi {
+        title: "MPICH",
+        libmpi: None,
+        launcher: Box::new(move |size| {
+            let mut command = Command::new(&hydra);
+            Launcher::clean(&mut command);
+            command.args(["-n", &size.to_string()]);
+            command
+        }),
+        for_ours: None,
+        left_out: UNFINISHED_BY_MPICH,
+        python: Some(python),
+        has_pmix: false,
     })
 }
 
@@ -141,6 +196,8 @@ fn debian() -> Result<Mpi, String> {
         }),
         for_ours: None,
         left_out: UNFINISHED_BY_4,
+        python: None,
+        has_pmix: true,
     })
 }
 
@@ -173,7 +230,9 @@ impl Runner {
             modules,
         };
         let alone = run("without a launcher, stock", 1, None, None, &[]);
-        if let Some(control) = self.control(&alone, tally) {
+        if mpi.has_pmix
+            && let Some(control) = self.control(&alone, tally)
+        {
             let alone = run("without a launcher, ours", 1, None, ours, &[]);
             self.check(&alone, &control, tally);
         }
@@ -199,6 +258,9 @@ impl Runner {
                 ("under pmix run, stock in the processes", pmix(), None),
                 ("under pmix run, ours in the processes", pmix(), ours),
             ] {
+                if library.is_some() && !mpi.has_pmix {
+                    continue;
+                }
                 let run = run(under, size, launcher, library, modules);
                 self.check(&run, &control, tally);
             }
@@ -320,7 +382,8 @@ impl Runner {
             command.arg(format!("MPI4PY_LIBMPI={libmpi}"));
         }
         let script = process::root().join("tests/server/python/suite.py");
-        command.arg(&self.python).arg(script);
+        command.arg(run.mpi.python.as_ref().unwrap_or(&self.python));
+        command.arg(script);
         command.arg(&self.suite).arg(out);
         let modules = if only.is_empty() { run.modules } else { only };
         for module in modules {

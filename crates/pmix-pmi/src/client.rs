@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The PMIx client of a process and its socket, as other threads use them.
+
+use std::net::{Shutdown, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pmix_client::Client;
+use pmix_types::Status;
+
+use crate::Error;
+
+/// The PMIx client of a process. The thread of the connection uses it, and the service closes it when the process has
+/// ended.
+#[derive(Clone, Default)]
+pub(crate) struct SharedClient(Arc<Mutex<Connected>>);
+
+/// The state of a connection that other threads read or change.
+#[derive(Default)]
+pub(crate) struct Connected {
+    pub(crate) client: Option<Client>,
+    /// `true` from the time at which the process is identified until it finalizes.
+    pub(crate) is_in_use: bool,
+    /// `true` if the process has ended.
+    pub(crate) has_ended: bool,
+    /// The number of requests that wait for other processes.
+    num_waiting: usize,
+}
+
+impl SharedClient {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Connected> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns `true` if a process uses PMI over this connection. A second one would act for the same process.
+    pub(crate) fn is_in_use(&self) -> bool {
+        let connected = self.lock();
+        connected.is_in_use && !connected.has_ended
+    }
+
+    /// Marks the connection as used by a process.
+    pub(crate) fn begin_use(&self) {
+        self.lock().is_in_use = true;
+    }
+
+    /// Ends a request that waits for other processes. Requests that were sent before the end are still served, so an
+    /// abort is not lost.
+    pub(crate) fn end(&self) {
+        let mut connected = self.lock();
+        connected.has_ended = true;
+        let waiting = (connected.num_waiting > 0).then(|| connected.client.clone());
+        drop(connected);
+        if let Some(client) = waiting.flatten() {
+            client.close();
+        }
+    }
+
+    /// Closes the connection to the PMIx server.
+    pub(crate) fn close(&self) {
+        let mut connected = self.lock();
+        connected.has_ended = true;
+        let client = connected.client.take();
+        drop(connected);
+        if let Some(client) = client {
+            client.close();
+        }
+    }
+
+    pub(crate) fn client(&self) -> Result<Client, Error> {
+        self.lock().client.clone().ok_or_else(not_initialized)
+    }
+
+    /// Begins a request that waits for other processes. It waits until the result is dropped.
+    pub(crate) fn begin_waiting(&self) -> Result<(Client, Waiting), Error> {
+        let mut connected = self.lock();
+        if connected.has_ended {
+            return Err(ended());
+        }
+        let client = connected.client.clone().ok_or_else(not_initialized)?;
+        connected.num_waiting += 1;
+        Ok((client, Waiting(self.clone())))
+    }
+}
+
+/// A request that waits for other processes.
+pub(crate) struct Waiting(SharedClient);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.lock().num_waiting -= 1;
+    }
+}
+
+pub(crate) fn not_initialized() -> Error {
+    Error::new(Status::ERR_INIT, "the process has not initialized PMI")
+}
+
+pub(crate) fn ended() -> Error {
+    Error::new(Status::ERR_LOST_CONNECTION, "the process has ended")
+}
+
+/// The parts of a connection that other threads use.
+#[derive(Clone)]
+pub(crate) struct Handle {
+    pub(crate) stream: Arc<TcpStream>,
+    pub(crate) client: SharedClient,
+}
+
+impl Handle {
+    /// Returns `true` if a process uses PMI over this connection.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.client.is_in_use()
+    }
+
+    /// Marks the connection as used by a process.
+    pub(crate) fn begin_use(&self) {
+        self.client.begin_use();
+    }
+
+    /// Ends a request that waits for other processes, because the process of the connection has ended.
+    pub(crate) fn end(&self) {
+        self.client.end();
+    }
+
+    /// Closes the connection.
+    pub(crate) fn close(&self) {
+        // The thread of the connection reads the end of the stream.
+        let _ = self.stream.shutdown(Shutdown::Both);
+        self.client.close();
+    }
+
+    /// Returns `true` if both are of the same connection.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.stream, &other.stream)
+    }
+}

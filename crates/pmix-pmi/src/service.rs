@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The service: its socket, and the threads of its connections.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use pmix_server::socket_owner;
+use pmix_types::{Nspace, Proc};
+
+use crate::Error;
+use crate::connection;
+use crate::registry::{JobSettings, MAX_UNKNOWN, Registry, Unidentified};
+
+/// The variables that PMI adds to the environment of a process.
+pub type Variables = [(&'static str, String); 5];
+
+/// The variable that selects PMI for MPICH, and its value. MPICH 5 refuses an environment with the variables of both
+/// PMI and PMIx if this one is not set. A value of the user has precedence.
+pub const MPICH_SELECTION: (&str, &str) = ("MPIR_CVAR_PMI_VERSION", "1");
+
+/// The pause of the thread that accepts connections when the process has no descriptors or memory left.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A service of PMI-1 and PMI-2 for the processes of this node.
+///
+/// It listens on the loopback interface, and accepts only connections of its own user. Dropping it closes all
+/// connections.
+pub struct Service {
+    address: SocketAddr,
+    registry: Arc<Registry>,
+}
+
+impl Service {
+    /// Starts the service on a free port.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the system has no port or no thread for it.
+    pub fn start() -> Result<Self, Error> {
+        let cannot = |e| Error::system("cannot listen for PMI", e);
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(cannot)?;
+        let address = listener.local_addr().map_err(cannot)?;
+        let registry: Arc<Registry> = Arc::default();
+        let of_thread = Arc::clone(&registry);
+        let accept = move || accept(&listener, &of_thread);
+        let thread = thread::Builder::new().name("pmix-pmi".into());
+        thread.spawn(accept).map_err(cannot)?;
+        Ok(Self { address, registry })
+    }
+
+    /// Registers a job before its processes start.
+    ///
+    /// # Errors
+    ///
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` if more than 2,147,483,647 processes were registered.
+    pub fn register(&self, settings: JobSettings) -> Result<(), Error> {
+        self.registry.register(settings)
+    }
+
+    /// Returns the variables for a process of a registered job, or `None` if the job is not registered. An environment
+    /// that also has variables of PMIx needs [`MPICH_SELECTION`].
+    #[must_use]
+    pub fn variables(&self, proc: &Proc<'_>) -> Option<Variables> {
+        let (id, size, is_spawned) = self.registry.id(proc)?;
+        Some([
+            ("PMI_PORT", self.address.to_string()),
+            ("PMI_ID", id.to_string()),
+            ("PMI_RANK", proc.rank.as_raw().to_string()),
+            ("PMI_SIZE", size.to_string()),
+            ("PMI_SPAWNED", u32::from(is_spawned).to_string()),
+        ])
+    }
+
+    /// Ends the request of a process that waits for other processes, because the process has ended.
+    pub fn end(&self, proc: &Proc<'_>) {
+        if let Some(handle) = self.registry.connection(proc) {
+            handle.end();
+        }
+    }
+
+    /// Closes the connections of a job, whose processes cannot connect any more.
+    pub fn deregister(&self, nspace: &Nspace<'_>) {
+        self.registry.deregister(nspace);
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.registry.end();
+        // The thread that accepts waits for a connection.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+/// Accepts connections until the service ends.
+fn accept(listener: &TcpListener, registry: &Arc<Registry>) {
+    while let accepted = listener.accept()
+        && !registry.has_ended()
+    {
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!("cannot accept a connection for PMI: {error}");
+                thread::sleep(PAUSE);
+                continue;
+            }
+        };
+        // Only the user of the launcher may act for its processes.
+        match socket_owner(&stream) {
+            Ok(Some(user)) if user == rustix::process::geteuid().as_raw() => {}
+            Ok(user) => {
+                tracing::warn!(?user, "a connection for PMI of another user is refused");
+                continue;
+            }
+            Err(error) => {
+                tracing::warn!("a connection for PMI is refused: {error}");
+                continue;
+            }
+        }
+        let Some(unidentified) = Unidentified::begin(registry) else {
+            tracing::warn!(
+                "a connection for PMI is refused: {MAX_UNKNOWN} others do not belong to a process yet"
+            );
+            continue;
+        };
+        let of_thread = Arc::clone(registry);
+        let thread = thread::Builder::new().name("pmix-pmi".into());
+        let serve = move || connection::serve(stream, &of_thread, unidentified);
+        if let Err(error) = thread.spawn(serve) {
+            tracing::warn!("a connection for PMI is refused: {error}");
+        }
+    }
+}
