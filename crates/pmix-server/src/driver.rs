@@ -9,6 +9,7 @@ mod connection;
 mod outbox;
 mod turn;
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, OwnedFd, RawFd};
@@ -59,6 +60,8 @@ pub(crate) struct Driver {
     /// Connections that the other end closed in this turn. They are kept until its end, since the log needs their
     /// addresses.
     ended: Vec<Token>,
+    /// The connections whose peers the engine has dropped. They are closed after their last output was written.
+    dropped: VecDeque<Token>,
     /// Notifications for the engine: bytes written and failed connections.
     written: Vec<(PeerId, usize)>,
     broken: Vec<PeerId>,
@@ -115,6 +118,7 @@ impl Driver {
             is_behind: false,
             writable: Vec::new(),
             ended: Vec::new(),
+            dropped: VecDeque::new(),
             written: Vec::new(),
             broken: Vec::new(),
             given_up: Vec::new(),
@@ -232,7 +236,7 @@ impl Driver {
     /// Returns the time of the next turn without an event.
     fn own_deadline(&self, now: Instant) -> Option<Instant> {
         let is_reported = self.written.is_empty() && self.broken.is_empty();
-        let is_written = self.writable.is_empty();
+        let is_written = self.writable.is_empty() && self.dropped.is_empty();
         let is_left = self.is_behind || !is_reported || !is_written || !self.readable.is_empty();
         let unread = is_left.then_some(now);
         earliest(

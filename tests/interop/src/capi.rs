@@ -49,6 +49,9 @@ pub struct Options {
     /// Every size of job, instead of the form of CI.
     #[arg(long)]
     long: bool,
+    /// The only size of job that the suite of mpi4py runs on.
+    #[arg(long)]
+    size: Option<u32>,
     /// Slurm's nodes without namespaces, as where they are not allowed.
     #[arg(long)]
     no_namespaces: bool,
@@ -64,6 +67,15 @@ impl Options {
     /// Returns `true` if this part was requested.
     fn wants(&self, part: Part) -> bool {
         self.part.is_none_or(|only| only == part)
+    }
+
+    /// Returns the part of mpi4py's suite that is run, from now on.
+    fn extent(&self) -> suite::Extent {
+        suite::Extent {
+            is_long: self.long,
+            size: self.size,
+            until: Instant::now() + self.limit(),
+        }
     }
 
     /// Returns the time limit of all programs together.
@@ -133,8 +145,7 @@ pub(crate) fn run(peers: &[Peer], options: &Options, tally: &mut Tally) -> Resul
         swapped::run(&swap, peers, &pmix, until, tally)?;
     }
     if options.wants(Part::Suite) {
-        let until = Instant::now() + options.limit();
-        suite::run(&swap, peers, &pmix, options.long, until, tally)?;
+        suite::run(&swap, peers, &pmix, options.extent(), tally)?;
     }
     if options.wants(Part::Nvshmem) {
         match nvshmem::cases(&swap, &pmix) {
@@ -144,9 +155,8 @@ pub(crate) fn run(peers: &[Peer], options: &Options, tally: &mut Tally) -> Resul
     }
     if options.wants(Part::Mpich) {
         install::packages(mpich::PACKAGES);
-        let until = Instant::now() + options.limit();
         run_all(mpich::cases(&pmix, tally)?, until, tally)?;
-        suite::run_on_mpich(&swap, &pmix, options.long, until, tally)?;
+        suite::run_on_mpich(&swap, &pmix, options.extent(), tally)?;
     }
     if options.wants(Part::Programs) {
         run_all(cases(&swap, peers, &pmix, tally)?, until, tally)?;

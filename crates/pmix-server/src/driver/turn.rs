@@ -81,6 +81,7 @@ impl Driver {
         for token in std::mem::take(&mut self.ended) {
             self.close(token);
         }
+        self.close_dropped(SHARE);
         self.refusals.end_period(now);
     }
 
@@ -342,11 +343,7 @@ impl Driver {
     fn handle_event(&mut self, event: EngineEvent) {
         match event {
             EngineEvent::Close(peer) => {
-                if let Some(token) = self.connections.token(peer) {
-                    // The engine has dropped the peer, so no later turn writes the rest.
-                    self.write_to(token, usize::MAX);
-                    self.close(token);
-                }
+                self.dropped.extend(self.connections.token(peer));
             }
             EngineEvent::Refused { peer, reason } => {
                 self.log_refusal(peer, &reason, "a connection was rejected");
@@ -377,6 +374,20 @@ impl Driver {
         }
     }
 
+    /// Closes connections whose peers the engine has dropped, for a bounded time. The kernel frees their output, so
+    /// closing a few hundred of them at once would block the replies to others.
+    fn close_dropped(&mut self, limit: Duration) {
+        let began = Instant::now();
+        while let Some(token) = self.dropped.pop_front() {
+            // The reason of a refusal is the last output.
+            self.write_to(token, usize::MAX);
+            self.close(token);
+            if began.elapsed() > limit {
+                break;
+            }
+        }
+    }
+
     /// Closes a connection. Its descriptor may be the one that waiting connections need.
     fn close(&mut self, token: Token) {
         if let Some(closed) = self.connections.remove(token) {
@@ -397,6 +408,7 @@ impl Driver {
         for event in work.events.drain(..) {
             self.handle_event(event);
         }
+        self.close_dropped(Duration::MAX);
         self.refusals.write();
         self.write_last();
         for connection in self.connections.iter_mut() {
