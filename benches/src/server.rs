@@ -37,6 +37,7 @@ const PARTS: &[Part] = &[
     ("spawn", tools::spawning),
     ("apps", tools::apps),
     ("trues", tools::trues),
+    ("mpich", tools::mpich),
 ];
 
 /// Measures, prints and writes the table.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use pmix_interop::server::launcher::Launcher;
 use pmix_interop::server::programs::{compile, compile_for};
 use pmix_interop::tools::running::Running;
-use xtask::install;
+use xtask::{install, process};
 
 use super::runs::{Field, Figures, Pair};
 use crate::Report;
@@ -156,6 +156,49 @@ pub(super) fn trues(field: &Field, report: &mut Report) -> Result<(), String> {
             report.add("trues", row);
         }
     }
+    Ok(())
+}
+
+/// The number of processes of the measured MPI program, and of its runs.
+const MPI_PROCS: u32 = 64;
+const MPI_RUNS: usize = 5;
+
+/// Measures an MPI program on MPICH under `pmix run`, which serves it by PMI-1, and under Hydra.
+pub(super) fn mpich(field: &Field, report: &mut Report) -> Result<(), String> {
+    let hydra = install::hydra()?;
+    let program = field.home().join("mpich-hello");
+    let source = process::root().join("tests/server/mpi/hello.c");
+    let mut compiler = Command::new(hydra.with_file_name("mpicc"));
+    let libraries = hydra.parent().and_then(Path::parent);
+    let libraries = libraries
+        .ok_or("the virtual environment has no root")?
+        .join("lib");
+    compiler.arg("-O2").arg("-o").arg(&program).arg(source);
+    compiler.arg(format!("-Wl,-rpath,{}", libraries.display()));
+    process::output(&mut compiler)?;
+    let size = MPI_PROCS.to_string();
+    let ours = || field.whole(field.ours.command(MPI_PROCS).arg(&program).arg(&size));
+    let theirs = || {
+        let mut command = Command::new(&hydra);
+        command.args(["-n", &size]).arg(&program).arg(&size);
+        field.whole(&mut command)
+    };
+    let both = (0..MPI_RUNS).try_fold((f64::MAX, f64::MAX), |(one, other), _| {
+        Ok::<_, String>((one.min(ours()?), other.min(theirs()?)))
+    });
+    let row = both.map(|(ours, peer)| {
+        Pair {
+            figure: "whole command of an MPI program on MPICH",
+            input: format!("-n {MPI_PROCS}"),
+            ours,
+            peer,
+            name: "mpiexec.hydra".to_owned(),
+            bound: Some(1.0),
+            shown: time,
+        }
+        .row()
+    });
+    report.add("mpich", row);
     Ok(())
 }
 

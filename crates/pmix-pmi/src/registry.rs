@@ -14,8 +14,12 @@ use crate::client::Handle;
 /// The largest number of connections that do not belong to a process yet.
 pub(crate) const MAX_UNKNOWN: usize = 64;
 
-/// The largest number of bytes of the values of a job that are kept on this node.
-const MAX_VALUE_BYTES: usize = 64 << 20;
+/// The largest number of bytes of the keys and values that the processes of a job on this node have put. The launcher
+/// holds them here, in the client of each process, and in its server.
+const MAX_VALUE_BYTES: usize = 32 << 20;
+
+/// The largest reply of the server to the client of a process. The client keeps the data of each process that it gets.
+const MAX_REPLY_BYTES: u32 = 16 << 20;
 
 /// The jobs whose processes may connect, and the connected processes.
 #[derive(Default)]
@@ -42,9 +46,15 @@ pub(crate) struct NodeValues(Mutex<ValuesByKey>);
 
 #[derive(Default)]
 struct ValuesByKey {
-    values: HashMap<Vec<u8>, Arc<[u8]>>,
-    /// The bytes of all keys and values.
+    values: HashMap<Vec<u8>, NodeValue>,
+    /// The bytes of all keys and values that the clients of the processes hold.
     bytes: usize,
+}
+
+/// A value and the process that has put it.
+struct NodeValue {
+    owner: Rank,
+    value: Arc<[u8]>,
 }
 
 impl NodeValues {
@@ -52,22 +62,40 @@ impl NodeValues {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores a value, as long as there is room. Otherwise the server is asked for it.
-    pub(crate) fn put(&self, key: &[u8], value: &[u8]) {
-        let mut all = self.lock();
-        if let Some(before) = all.values.remove(key) {
-            all.bytes -= key.len() + before.len();
-        }
+    /// Stores a value of a process.
+    ///
+    /// # Errors
+    ///
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` if the values of the job would exceed [`MAX_VALUE_BYTES`], and
+    /// `PMIX_ERR_NOMEM` if the process has no memory for the value. The value before is kept then.
+    pub(crate) fn put(&self, owner: Rank, key: &[u8], value: &[u8]) -> Result<(), Error> {
         let len = key.len() + value.len();
-        if all.bytes + len <= MAX_VALUE_BYTES && memory::check(len).is_ok() {
-            all.bytes += len;
-            all.values.insert(key.to_vec(), value.into());
+        let mut all = self.lock();
+        // The client of another process still holds the value that this process has put.
+        let before = all.values.get(key).filter(|before| before.owner == owner);
+        let before = before.map_or(0, |before| key.len() + before.value.len());
+        let bytes = all.bytes - before + len;
+        if bytes > MAX_VALUE_BYTES {
+            let message = format!(
+                "the values that the processes of this node have put by PMI exceed {} MiB",
+                MAX_VALUE_BYTES >> 20
+            );
+            return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
         }
+        memory::check(len)?;
+        let value = NodeValue {
+            owner,
+            value: value.into(),
+        };
+        all.values.insert(key.to_vec(), value);
+        all.bytes = bytes;
+        Ok(())
     }
 
     /// Returns the value of a key.
     pub(crate) fn get(&self, key: &[u8]) -> Option<Arc<[u8]>> {
-        self.lock().values.get(key).cloned()
+        let all = self.lock();
+        all.values.get(key).map(|found| Arc::clone(&found.value))
     }
 }
 
@@ -201,6 +229,7 @@ impl Registry {
         let proc = Proc::new(job.nspace.clone(), Rank::new(id - *first));
         let mut settings = job.settings.client.clone();
         settings.proc = proc.clone();
+        settings.max_reply_bytes = MAX_REPLY_BYTES;
         Ok(Registered {
             proc,
             settings,
@@ -239,5 +268,28 @@ impl Registry {
         if of_job.get(&proc.rank).is_some_and(|other| other.is(handle)) {
             of_job.remove(&proc.rank);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_bounded_by_what_all_processes_hold() {
+        let values = NodeValues::default();
+        let half = vec![b'x'; MAX_VALUE_BYTES / 2 - 1];
+        let put = |rank, value: &[u8]| values.put(Rank::new(rank), b"k", value);
+        put(0, &half).unwrap();
+        // The same process replaces its value.
+        put(0, &half).unwrap();
+        put(1, &half).unwrap();
+        // Both processes hold a value of this key.
+        let refused = put(0, &half).unwrap_err();
+        assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
+        assert_eq!(values.get(b"k").unwrap().len(), half.len());
+        put(1, b"short").unwrap();
+        assert_eq!(values.get(b"k").as_deref(), Some(&b"short"[..]));
+        assert_eq!(values.get(b"other"), None);
     }
 }

@@ -133,8 +133,7 @@ impl Session {
                 Reply::Number(number(&size)?)
             }
             Request::Put(key, value) => {
-                client.put(Scope::GLOBAL, key_of(&key)?, text(value.clone()))?;
-                self.process()?.values.put(&key, &value);
+                self.put(&client, Scope::GLOBAL, &key, value)?;
                 Reply::Done
             }
             Request::Get(job, key) => {
@@ -145,9 +144,8 @@ impl Session {
                 }
             }
             Request::PutOnNode(key, value) => {
-                client.put(Scope::LOCAL, key_of(&key)?, text(value.clone()))?;
+                self.put(&client, Scope::LOCAL, &key, value)?;
                 client.commit()?;
-                self.process()?.values.put(&key, &value);
                 Reply::Done
             }
             Request::GetOnNode(key, waits) => self.get_on_node(&client, &key, waits)?,
@@ -233,6 +231,14 @@ impl Session {
             });
         })?;
         Ok(())
+    }
+
+    /// Puts a value, if there is room for it.
+    fn put(&self, client: &Client, scope: Scope, key: &[u8], value: Vec<u8>) -> Result<(), Error> {
+        let name = key_of(key)?;
+        let values = &self.process()?.values;
+        values.put(client.proc().rank, key, &value)?;
+        Ok(client.put(scope, name, text(value))?)
     }
 
     /// Gets a value that any process of the job has put, or one of the job itself.
