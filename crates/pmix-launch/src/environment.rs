@@ -263,8 +263,7 @@ fn for_open_mpi_4(oversubscribed: bool) -> impl Iterator<Item = (&'static str, &
 
 /// Returns rank and size under the names of Open MPI's `mpirun`, for scripts that wrap MPI programs.
 ///
-/// No library takes these names for the sign of a launcher. The names of other launchers are not set: MPICH detects a
-/// launcher by `PMI_RANK`, and Open MPI 4.1 and `srun` read the variables of Slurm.
+/// No library takes these names for the sign of a launcher. The names of other launchers are not set: Open MPI 4.1 and `srun` read the variables of Slurm.
 pub(crate) fn compat(
     rank: u32,
     size: u64,

@@ -95,9 +95,9 @@ pub enum Interfaces {
     All,
     /// Only PMIx.
     Pmix,
-    /// Only PMI-1.
+    /// PMI without PMIx, and PMI-1 for MPICH.
     Pmi1,
-    /// Only PMI-2.
+    /// PMI without PMIx, and PMI-2 for MPICH.
     Pmi2,
 }
 

@@ -22,8 +22,10 @@ pub(crate) struct Connected {
     pub(crate) is_in_use: bool,
     /// `true` if the process has ended.
     pub(crate) has_ended: bool,
-    /// The number of requests that wait for other processes.
-    num_waiting: usize,
+    /// `true` while the thread of the connection waits for other processes.
+    is_blocked: bool,
+    /// The number of threads that wait for keys of other processes.
+    num_polling: usize,
 }
 
 impl SharedClient {
@@ -42,14 +44,14 @@ impl SharedClient {
         self.lock().is_in_use = true;
     }
 
-    /// Ends a request that waits for other processes. Requests that were sent before the end are still served, so an
-    /// abort is not lost.
+    /// Ends a barrier for which the thread of the connection waits, because the process has ended.
     pub(crate) fn end(&self) {
         let mut connected = self.lock();
         connected.has_ended = true;
-        let waiting = (connected.num_waiting > 0).then(|| connected.client.clone());
+        let blocked = connected.is_blocked.then(|| connected.client.clone());
         drop(connected);
-        if let Some(client) = waiting.flatten() {
+        // The process waited for the reply, so it has sent no abort that would need the client.
+        if let Some(client) = blocked.flatten() {
             client.close();
         }
     }
@@ -69,24 +71,46 @@ impl SharedClient {
         self.lock().client.clone().ok_or_else(not_initialized)
     }
 
-    /// Begins a request that waits for other processes. It waits until the result is dropped.
-    pub(crate) fn begin_waiting(&self) -> Result<(Client, Waiting), Error> {
+    /// Begins a wait of the thread of the connection, until the result is dropped.
+    pub(crate) fn block(&self) -> Result<(Client, Blocked), Error> {
         let mut connected = self.lock();
         if connected.has_ended {
             return Err(ended());
         }
         let client = connected.client.clone().ok_or_else(not_initialized)?;
-        connected.num_waiting += 1;
-        Ok((client, Waiting(self.clone())))
+        connected.is_blocked = true;
+        Ok((client, Blocked(self.clone())))
+    }
+
+    /// Begins a wait of a thread for a key, until the result is dropped. Returns `None` if there are too many.
+    pub(crate) fn poll(&self) -> Option<Polling> {
+        let mut connected = self.lock();
+        if connected.num_polling >= MAX_POLLING {
+            return None;
+        }
+        connected.num_polling += 1;
+        Some(Polling(self.clone()))
     }
 }
 
-/// A request that waits for other processes.
-pub(crate) struct Waiting(SharedClient);
+/// The largest number of keys that the threads of one process wait for at a time.
+const MAX_POLLING: usize = 16;
 
-impl Drop for Waiting {
+/// A wait of the thread of a connection.
+pub(crate) struct Blocked(SharedClient);
+
+impl Drop for Blocked {
     fn drop(&mut self) {
-        self.0.lock().num_waiting -= 1;
+        self.0.lock().is_blocked = false;
+    }
+}
+
+/// A wait of a thread for a key.
+pub(crate) struct Polling(SharedClient);
+
+impl Drop for Polling {
+    fn drop(&mut self) {
+        self.0.lock().num_polling -= 1;
     }
 }
 
@@ -116,8 +140,11 @@ impl Handle {
         self.client.begin_use();
     }
 
-    /// Ends a request that waits for other processes, because the process of the connection has ended.
+    /// Ends the connection of a process that has ended. Its thread still serves the commands that the process has sent.
     pub(crate) fn end(&self) {
+        // A child of the process may hold the socket. The bytes that have arrived can still be read, and a thread that
+        // writes a reply does not wait any more.
+        let _ = self.stream.shutdown(Shutdown::Both);
         self.client.end();
     }
 

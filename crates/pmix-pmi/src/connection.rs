@@ -4,7 +4,7 @@
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pmix_types::{Proc, Status};
 
@@ -68,14 +68,12 @@ impl Connection<'_> {
     fn run(&mut self) -> Result<(), Error> {
         let cannot = |e| Error::system("cannot prepare the socket", e);
         self.stream.set_nodelay(true).map_err(cannot)?;
-        self.stream
-            .set_read_timeout(Some(PATIENCE))
-            .map_err(cannot)?;
+        let until = Instant::now() + PATIENCE;
         let mut buffer = [0; READ];
         loop {
             while let Some(command) = self.decoder.next_command()? {
                 let (request, ticket) = Request::read(&command)?;
-                if let Request::Init(2.., _) = request {
+                if let Request::Init(2, _) = request {
                     self.decoder.set_wire(Wire::V2);
                 }
                 let identified = match request {
@@ -105,10 +103,18 @@ impl Connection<'_> {
                 let reply = identified.unwrap_or_else(|error| Reply::Failed(error.to_string()));
                 self.write(&ticket.reply(&reply))?;
             }
+            if self.unidentified.is_some() {
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(not_identified());
+                }
+                self.stream.set_read_timeout(Some(left)).map_err(cannot)?;
+            }
             match (&*self.stream).read(&mut buffer) {
                 Ok(0) => return Ok(()),
                 Ok(len) => self.decoder.push(buffer.get(..len).unwrap_or_default())?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_timeout(&error) => return Err(not_identified()),
                 // The process has ended without reading its last reply.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(()),
                 Err(error) => return Err(Error::system("cannot read", error)),
@@ -126,11 +132,11 @@ impl Connection<'_> {
         }
         self.registry.add(&registered.proc, self.handle.clone())?;
         self.proc = Some(registered.proc.clone());
-        let reply = self.session.identify(registered)?;
+        // From here on the registry bounds the connections: each process has one.
         self.unidentified = None;
         let endless = self.stream.set_read_timeout(None);
         endless.map_err(|e| Error::system("cannot prepare the socket", e))?;
-        Ok(reply)
+        self.session.identify(registered)
     }
 
     fn write(&self, bytes: &[u8]) -> Result<(), Error> {
@@ -141,6 +147,21 @@ impl Connection<'_> {
             _ => Ok(()),
         }
     }
+}
+
+fn not_identified() -> Error {
+    let message = format!(
+        "it did not state its PMI_ID within {} s",
+        PATIENCE.as_secs()
+    );
+    Error::new(Status::ERR_TIMEOUT, message)
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
 }
 
 /// Writes a reply as a whole.

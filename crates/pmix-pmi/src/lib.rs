@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PMI-1 and PMI-2: the interfaces of the MPICH family, served from the data of a PMIx server.
 //!
-//! MPICH, Intel MPI, NVSHMEM and some libraries of OpenSHMEM do not use PMIx. They send commands in text form to the
+//! MPICH, NVSHMEM and some libraries of OpenSHMEM usually do not use PMIx. They send commands in text form to the
 //! launcher: `cmd=put kvsname=job key=card value=ib0`. A launcher with a PMIx server starts a [`Service`] for them, and
 //! passes the variables of [`Service::variables`] to its processes. A process that uses them connects to the service,
 //! which connects to the PMIx server in the name of the process. So the server, its tools and its other processes see

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The jobs whose processes may use the service, and the connections of these processes.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use pmix_client::Settings;
 use pmix_types::{Nspace, Proc, Rank, Status, memory};
@@ -12,11 +12,17 @@ use crate::Error;
 use crate::client::Handle;
 
 /// The largest number of connections that do not belong to a process yet.
-pub(crate) const MAX_UNKNOWN: usize = 64;
+const MAX_UNKNOWN: usize = 64;
 
 /// The largest number of bytes of the keys and values that the processes of a job on this node have put. The launcher
 /// holds them here, in the client of each process, and in its server.
 const MAX_VALUE_BYTES: usize = 32 << 20;
+
+/// The longest value. Clients have arrays of 1,024 bytes for a value.
+const MAX_VALUE: usize = 256 << 10;
+
+/// The bytes that an entry takes in addition to its key and value, here and in the client.
+const ENTRY: usize = 256;
 
 /// The largest reply of the server to the client of a process. The client keeps the data of each process that it gets.
 const MAX_REPLY_BYTES: u32 = 16 << 20;
@@ -25,7 +31,9 @@ const MAX_REPLY_BYTES: u32 = 16 << 20;
 #[derive(Default)]
 pub(crate) struct Registry {
     state: Mutex<State>,
-    num_unknown: AtomicUsize,
+    unknown: Mutex<usize>,
+    /// Notified when a connection belongs to a process or is closed.
+    identified: Condvar,
     has_ended: AtomicBool,
 }
 
@@ -35,6 +43,8 @@ struct State {
     jobs: BTreeMap<u32, Job>,
     next_id: u32,
     connections: HashMap<Nspace<'static>, HashMap<Rank, Handle>>,
+    /// The processes that ended without a connection. A connection that comes later is not theirs.
+    ended: HashSet<Proc<'static>>,
 }
 
 /// The values that processes of a job on this node have put, by key.
@@ -51,10 +61,10 @@ struct ValuesByKey {
     bytes: usize,
 }
 
-/// A value and the process that has put it.
+/// The value that was put last, and the bytes that the client of each process holds for the key.
 struct NodeValue {
-    owner: Rank,
     value: Arc<[u8]>,
+    held: Vec<(Rank, usize)>,
 }
 
 impl NodeValues {
@@ -66,28 +76,38 @@ impl NodeValues {
     ///
     /// # Errors
     ///
-    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` if the values of the job would exceed [`MAX_VALUE_BYTES`], and
-    /// `PMIX_ERR_NOMEM` if the process has no memory for the value. The value before is kept then.
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` for a value longer than [`MAX_VALUE`], or if the values of the job would
+    /// exceed [`MAX_VALUE_BYTES`], and `PMIX_ERR_NOMEM` if the process has no memory for the value. The value before is
+    /// kept then.
     pub(crate) fn put(&self, owner: Rank, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        let len = key.len() + value.len();
+        if value.len() > MAX_VALUE {
+            let message = format!("a value of PMI is longer than {MAX_VALUE} bytes");
+            return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
+        }
+        let len = key.len() + value.len() + ENTRY;
         let mut all = self.lock();
+        let held = all.values.get(key).map_or(&[][..], |known| &known.held);
         // The client of another process still holds the value that this process has put.
-        let before = all.values.get(key).filter(|before| before.owner == owner);
-        let before = before.map_or(0, |before| key.len() + before.value.len());
-        let bytes = all.bytes - before + len;
+        let before = held.iter().find(|(rank, _)| *rank == owner);
+        let bytes = all.bytes - before.map_or(0, |(_, before)| *before) + len;
         if bytes > MAX_VALUE_BYTES {
             let message = format!(
-                "the values that the processes of this node have put by PMI exceed {} MiB",
+                "the values that the processes of a job have put by PMI on this node exceed {} MiB",
                 MAX_VALUE_BYTES >> 20
             );
             return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
         }
         memory::check(len)?;
-        let value = NodeValue {
-            owner,
-            value: value.into(),
-        };
-        all.values.insert(key.to_vec(), value);
+        let known = all.values.entry(key.to_vec());
+        let known = known.or_insert_with(|| NodeValue {
+            value: Arc::default(),
+            held: Vec::new(),
+        });
+        known.value = value.into();
+        match known.held.iter_mut().find(|(rank, _)| *rank == owner) {
+            Some((_, held)) => *held = len,
+            None => known.held.push((owner, len)),
+        }
         all.bytes = bytes;
         Ok(())
     }
@@ -132,17 +152,32 @@ pub(crate) struct Registered {
 pub(crate) struct Unidentified(Arc<Registry>);
 
 impl Unidentified {
-    /// Returns `None` if there are too many such connections.
+    /// Waits until there are fewer such connections. Returns `None` if the service has ended.
     pub(crate) fn begin(registry: &Arc<Registry>) -> Option<Self> {
-        let before = registry.num_unknown.fetch_add(1, Ordering::Relaxed);
-        let place = Self(Arc::clone(registry));
-        (before < MAX_UNKNOWN).then_some(place)
+        let unknown = registry
+            .unknown
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut unknown = registry
+            .identified
+            .wait_while(unknown, |unknown| {
+                *unknown >= MAX_UNKNOWN && !registry.has_ended()
+            })
+            .unwrap_or_else(PoisonError::into_inner);
+        if registry.has_ended() {
+            return None;
+        }
+        *unknown += 1;
+        drop(unknown);
+        Some(Self(Arc::clone(registry)))
     }
 }
 
 impl Drop for Unidentified {
     fn drop(&mut self) {
-        self.0.num_unknown.fetch_sub(1, Ordering::Relaxed);
+        let unknown = self.0.unknown.lock();
+        *unknown.unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.identified.notify_all();
     }
 }
 
@@ -158,7 +193,8 @@ impl Registry {
         let next = state.next_id.checked_add(settings.size.max(1));
         let next = next.filter(|next| i32::try_from(*next).is_ok());
         let Some(next) = next else {
-            let message = "all ids of PMI are in use: start another launcher";
+            let message =
+                "this launcher has numbered 2,147,483,647 processes for PMI: start another one";
             return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
         };
         let first = std::mem::replace(&mut state.next_id, next);
@@ -175,6 +211,7 @@ impl Registry {
     pub(crate) fn deregister(&self, nspace: &Nspace<'_>) {
         let mut state = self.lock();
         state.jobs.retain(|_, job| job.nspace != *nspace);
+        state.ended.retain(|proc| proc.nspace != *nspace);
         let handles = state.connections.remove(nspace.as_bytes());
         drop(state);
         for handle in handles.unwrap_or_default().into_values() {
@@ -185,6 +222,9 @@ impl Registry {
     /// Closes all connections, and refuses later ones.
     pub(crate) fn end(&self) {
         self.has_ended.store(true, Ordering::Release);
+        // With the lock, so that no thread checks before and waits after this.
+        drop(self.unknown.lock());
+        self.identified.notify_all();
         let connections = std::mem::take(&mut self.lock().connections);
         for handle in connections.into_values().flat_map(HashMap::into_values) {
             handle.close();
@@ -198,7 +238,9 @@ impl Registry {
 
     /// Returns the id of a process, the number of processes of its job, and `true` if the job was spawned.
     pub(crate) fn id(&self, proc: &Proc<'_>) -> Option<(u32, u32, bool)> {
-        let state = self.lock();
+        let mut state = self.lock();
+        // This is the next incarnation of a process that ended.
+        state.ended.retain(|ended| ended != proc);
         // A launcher has few jobs at a time.
         let mut jobs = state.jobs.iter();
         let (first, job) = jobs.find(|(_, job)| job.nspace == proc.nspace)?;
@@ -210,11 +252,15 @@ impl Registry {
         Some((id, size, is_spawned))
     }
 
-    /// Returns the connection of a process.
-    pub(crate) fn connection(&self, proc: &Proc<'_>) -> Option<Handle> {
-        let state = self.lock();
-        let handles = state.connections.get(proc.nspace.as_bytes())?;
-        handles.get(&proc.rank).cloned()
+    /// Returns the connection of a process that has ended. Without one, later connections are refused.
+    pub(crate) fn end_of(&self, proc: &Proc<'static>) -> Option<Handle> {
+        let mut state = self.lock();
+        let handles = state.connections.get(proc.nspace.as_bytes());
+        let handle = handles.and_then(|handles| handles.get(&proc.rank)).cloned();
+        if handle.is_none() {
+            state.ended.insert(proc.clone());
+        }
+        handle
     }
 
     /// Returns the process with an id.
@@ -245,6 +291,13 @@ impl Registry {
     /// Returns `PMIX_ERR_EXISTS` if the process uses another connection.
     pub(crate) fn add(&self, proc: &Proc<'static>, handle: Handle) -> Result<(), Error> {
         let mut state = self.lock();
+        let is_registered = state.jobs.values().any(|job| job.nspace == proc.nspace);
+        if !is_registered || state.ended.contains(proc) {
+            return Err(Error::new(
+                Status::ERR_NOT_FOUND,
+                format!("{proc} has ended"),
+            ));
+        }
         let of_job = state.connections.entry(proc.nspace.clone()).or_default();
         if of_job.get(&proc.rank).is_some_and(Handle::is_in_use) {
             let message = format!("{proc} already uses PMI over another connection");
@@ -267,6 +320,10 @@ impl Registry {
         };
         if of_job.get(&proc.rank).is_some_and(|other| other.is(handle)) {
             of_job.remove(&proc.rank);
+            // A later connection of the process is that of its next incarnation.
+            if of_job.is_empty() {
+                state.connections.remove(proc.nspace.as_bytes());
+            }
         }
     }
 }
@@ -278,17 +335,27 @@ mod tests {
     #[test]
     fn values_are_bounded_by_what_all_processes_hold() {
         let values = NodeValues::default();
-        let half = vec![b'x'; MAX_VALUE_BYTES / 2 - 1];
-        let put = |rank, value: &[u8]| values.put(Rank::new(rank), b"k", value);
-        put(0, &half).unwrap();
-        // The same process replaces its value.
-        put(0, &half).unwrap();
-        put(1, &half).unwrap();
-        // Both processes hold a value of this key.
-        let refused = put(0, &half).unwrap_err();
+        let long = vec![b'x'; MAX_VALUE];
+        let put = |rank, key: &[u8], value: &[u8]| values.put(Rank::new(rank), key, value);
+        // Two processes replace each other's value, and each of their clients holds one.
+        for turn in 0..1000 {
+            put(turn % 2, b"k", &long).unwrap();
+        }
+        assert_eq!(values.lock().bytes, 2 * (long.len() + 1 + ENTRY));
+        let too_long = vec![b'x'; MAX_VALUE + 1];
+        put(0, b"k", &too_long).unwrap_err();
+        let mut keys = 0_u32..;
+        let refused = keys.find_map(|key| put(0, &key.to_be_bytes(), &long).err());
+        let refused = refused.unwrap();
         assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
-        assert_eq!(values.get(b"k").unwrap().len(), half.len());
-        put(1, b"short").unwrap();
+        assert!(values.lock().bytes <= MAX_VALUE_BYTES);
+        assert!((100..130).contains(&keys.start), "{keys:?}");
+        // Short values count with the memory of their entries.
+        let short = NodeValues::default();
+        let mut keys = 0_u32..;
+        keys.find_map(|key| short.put(Rank::new(0), &key.to_be_bytes(), b"").err());
+        assert!((100_000..140_000).contains(&keys.start), "{keys:?}");
+        put(1, b"k", b"short").unwrap();
         assert_eq!(values.get(b"k").as_deref(), Some(&b"short"[..]));
         assert_eq!(values.get(b"other"), None);
     }

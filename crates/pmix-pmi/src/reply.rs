@@ -50,7 +50,12 @@ pub struct Ticket {
     pub(crate) thread: Option<Vec<u8>>,
     /// The number of the barrier (PMI-1.2).
     pub(crate) tag: Option<u32>,
+    /// The name of a command that this project does not know.
+    pub(crate) unknown: Option<String>,
 }
+
+/// The greatest length of a message of PMI-2, which is written in six characters.
+const MAX_BODY: usize = 999_999;
 
 /// The name of a request, which selects the name of the reply and of its attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +78,7 @@ pub(crate) enum Kind {
     Spawn,
     Abort,
     Finalize,
+    Unknown,
 }
 
 impl Kind {
@@ -148,17 +154,21 @@ impl Ticket {
             Reply::Failed(_) | Reply::Missing => 1,
             _ => 0,
         };
-        let mut head = format!("cmd={} rc={rc}", self.kind.reply(Wire::V1));
+        let name = match &self.unknown {
+            Some(name) => name.as_str(),
+            None => self.kind.reply(Wire::V1),
+        };
+        let mut head = format!("cmd={name} rc={rc}");
         let mut value = Vec::new();
         let mut tail = String::new();
         let written = match (reply, self.kind) {
             // A client of PMI-1 asks for 1.1 and uses barriers of groups if the reply has 1.2.
-            (_, Kind::Init(2)) => write!(head, " pmi_version=2 pmi_subversion=0"),
-            (_, Kind::Init(_)) => write!(head, " pmi_version=1 pmi_subversion=2"),
             (Reply::Failed(why), _) => {
                 value = escaped(format!("msg={why}").as_bytes());
                 Ok(())
             }
+            (_, Kind::Init(2)) => write!(head, " pmi_version=2 pmi_subversion=0"),
+            (_, Kind::Init(_)) => write!(head, " pmi_version=1 pmi_subversion=2"),
             (Reply::Limits, _) => write!(
                 head,
                 " kvsname_max={MAX_NAME} keylen_max={MAX_KEY} vallen_max={MAX_VALUE}"
@@ -194,11 +204,14 @@ impl Ticket {
         line
     }
 
-    fn fields(self, reply: &Reply) -> Vec<u8> {
-        let mut fields: Vec<(&str, Vec<u8>)> =
-            vec![("cmd", self.kind.reply(Wire::V2).as_bytes().to_vec())];
-        if let Some(thread) = self.thread {
-            fields.push(("thrid", thread));
+    fn fields(&self, reply: &Reply) -> Vec<u8> {
+        let name = match &self.unknown {
+            Some(name) => format!("{name}-response").into_bytes(),
+            None => self.kind.reply(Wire::V2).as_bytes().to_vec(),
+        };
+        let mut fields: Vec<(&str, Vec<u8>)> = vec![("cmd", name)];
+        if let Some(thread) = &self.thread {
+            fields.push(("thrid", thread.clone()));
         }
         let rc = i32::from(matches!(reply, Reply::Failed(_)));
         fields.push(("rc", rc.to_string().into_bytes()));
@@ -245,6 +258,13 @@ impl Ticket {
                 body.extend(std::iter::repeat_n(byte, 1 + usize::from(byte == b';')));
             }
             body.push(b';');
+        }
+        if body.len() > MAX_BODY {
+            return match reply {
+                // A thread id that long is not from a client, and without its reply the client only waits.
+                Reply::Failed(_) => Vec::new(),
+                _ => self.fields(&Reply::Failed("the value is too long for PMI-2".to_owned())),
+            };
         }
         let mut bytes = format!("{:6}", body.len()).into_bytes();
         bytes.extend(body);

@@ -23,16 +23,19 @@ pub enum Request {
     JobName,
     /// Requests the number of processes for which there is room.
     UniverseSize,
-    /// Stores a value, which other processes see after the next barrier.
+    /// Stores a value, which other processes see after the next barrier at the latest.
     Put(Vec<u8>, Vec<u8>),
     /// Requests a value that a process of the job has put, or one of the job itself. The first part is the job, if it
     /// is another one.
     Get(Option<Vec<u8>>, Vec<u8>),
-    /// Waits until all processes of a group have made this request. The number distinguishes barriers of a group.
-    Barrier(Group, u32),
+    /// Waits until all processes of the job have made this request. The process sends no other one meanwhile.
+    Barrier,
+    /// Waits until all processes of a group have made this request. The number distinguishes the barriers of a group.
+    /// Other threads of the process may send requests meanwhile.
+    GroupBarrier(Group, u32),
     /// Stores a value for the processes of this node.
     PutOnNode(Vec<u8>, Vec<u8>),
-    /// Requests a value of a process of this node, and waits for it if `true`.
+    /// Requests a value of a process of this node. The flag tells whether the request waits until the key exists.
     GetOnNode(Vec<u8>, bool),
     /// Publishes a port under the name of a service.
     Publish(Vec<u8>, Vec<u8>),
@@ -46,6 +49,8 @@ pub enum Request {
     Abort(i32, Vec<u8>),
     /// Ends the use of PMI.
     Finalize,
+    /// A command that this project does not know.
+    Unknown(String),
 }
 
 /// The processes that take part in a barrier.
@@ -96,7 +101,8 @@ impl Request {
             Wire::V2 => second(command),
         }?;
         let tag = match &request {
-            Self::Barrier(_, tag) => Some(*tag),
+            Self::Barrier => Some(0),
+            Self::GroupBarrier(_, tag) => Some(*tag),
             _ => None,
         };
         let ticket = Ticket {
@@ -104,6 +110,10 @@ impl Request {
             kind,
             thread: command.value("thrid").map(<[u8]>::to_vec),
             tag,
+            unknown: match &request {
+                Self::Unknown(name) => Some(name.clone()),
+                _ => None,
+            },
         };
         Ok((request, ticket))
     }
@@ -131,10 +141,13 @@ fn first(command: &Command) -> Result<(Kind, Request), Error> {
             let job = command.value("kvsname").map(<[u8]>::to_vec);
             (Kind::Get, Request::Get(job, value("key")?))
         }
-        "barrier_in" => {
-            let (group, tag) = group(command.value("group"))?;
-            (Kind::Barrier, Request::Barrier(group, tag))
-        }
+        "barrier_in" => match command.value("group") {
+            None => (Kind::Barrier, Request::Barrier),
+            Some(value) => {
+                let (group, tag) = group(value)?;
+                (Kind::Barrier, Request::GroupBarrier(group, tag))
+            }
+        },
         "publish_name" => {
             let request = Request::Publish(value("service")?, value("port")?);
             (Kind::Publish, request)
@@ -144,7 +157,7 @@ fn first(command: &Command) -> Result<(Kind, Request), Error> {
         "spawn" => (Kind::Spawn, Request::Spawn(spawn(command, &SPAWN_1)?)),
         "abort" => (Kind::Abort, abort(command)),
         "finalize" => (Kind::Finalize, Request::Finalize),
-        name => return Err(unknown(name)),
+        name => unknown(name),
     })
 }
 
@@ -153,7 +166,10 @@ fn second(command: &Command) -> Result<(Kind, Request), Error> {
     let value = |key: &str| required(command, key);
     Ok(match command.name.as_str() {
         "fullinit" => {
-            let id = command.value("srcid").map(|_| number(command, "srcid"));
+            // MPICH and Hydra call it the rank, Slurm's client the source. Both have the value of `PMI_ID`.
+            let mut names = ["srcid", "pmirank"].into_iter();
+            let name = names.find(|name| command.value(name).is_some());
+            let id = name.map(|name| number(command, name));
             (Kind::Identify, Request::Identify(id.transpose()?))
         }
         "job-getid" => (Kind::JobName, Request::JobName),
@@ -163,7 +179,8 @@ fn second(command: &Command) -> Result<(Kind, Request), Error> {
             let job = job.map(<[u8]>::to_vec);
             (Kind::Get, Request::Get(job, value("key")?))
         }
-        "kvs-fence" => (Kind::Barrier, Request::Barrier(Group::World, 0)),
+        // Threads of PMI-2 make requests at the same time.
+        "kvs-fence" => (Kind::Barrier, Request::GroupBarrier(Group::World, 0)),
         "info-putnodeattr" => {
             let request = Request::PutOnNode(value("key")?, value("value")?);
             (Kind::PutOnNode, request)
@@ -185,13 +202,14 @@ fn second(command: &Command) -> Result<(Kind, Request), Error> {
         "spawn" => (Kind::Spawn, Request::Spawn(spawn(command, &SPAWN_2)?)),
         "abort" => (Kind::Abort, abort(command)),
         "finalize" => (Kind::Finalize, Request::Finalize),
-        name => return Err(unknown(name)),
+        name => unknown(name),
     })
 }
 
-fn unknown(name: &str) -> Error {
-    let name: String = name.chars().take(64).collect();
-    Error::malformed(format!("PMI has no command {name:?}"))
+/// Returns the request of a command that a newer client may send.
+fn unknown(name: &str) -> (Kind, Request) {
+    let name = name.chars().take(64).collect();
+    (Kind::Unknown, Request::Unknown(name))
 }
 
 /// Returns the value of an attribute that must exist.
@@ -219,11 +237,8 @@ fn parsed<T: std::str::FromStr>(value: &[u8]) -> Option<T> {
     std::str::from_utf8(value).ok()?.parse().ok()
 }
 
-/// Reads the group of a barrier, `WORLD:5`, `NODE:5` or `0,2,3:5`; without one it is the job.
-fn group(value: Option<&[u8]>) -> Result<(Group, u32), Error> {
-    let Some(value) = value else {
-        return Ok((Group::World, 0));
-    };
+/// Reads the group of a barrier, `WORLD:5`, `NODE:5` or `0,2,3:5`.
+fn group(value: &[u8]) -> Result<(Group, u32), Error> {
     let text = std::str::from_utf8(value).unwrap_or_default();
     let (members, tag) = text.rsplit_once(':').unwrap_or((text, "0"));
     let invalid = || Error::malformed("the group of a PMI barrier is not WORLD, NODE or ranks");

@@ -4,14 +4,15 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pmix_server::socket_owner;
 use pmix_types::{Nspace, Proc};
 
 use crate::Error;
+use crate::client::Handle;
 use crate::connection;
-use crate::registry::{JobSettings, MAX_UNKNOWN, Registry, Unidentified};
+use crate::registry::{JobSettings, Registry, Unidentified};
 
 /// The variables that PMI adds to the environment of a process.
 pub type Variables = [(&'static str, String); 5];
@@ -22,6 +23,9 @@ pub const MPICH_SELECTION: (&str, &str) = ("MPIR_CVAR_PMI_VERSION", "1");
 
 /// The pause of the thread that accepts connections when the process has no descriptors or memory left.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// The shortest time between two warnings about refused connections.
+const BETWEEN: Duration = Duration::from_secs(10);
 
 /// A service of PMI-1 and PMI-2 for the processes of this node.
 ///
@@ -73,11 +77,11 @@ impl Service {
         ])
     }
 
-    /// Ends the request of a process that waits for other processes, because the process has ended.
-    pub fn end(&self, proc: &Proc<'_>) {
-        if let Some(handle) = self.registry.connection(proc) {
-            handle.end();
-        }
+    /// Ends the connection of a process that has ended. Returns `true` while the service still serves commands that the
+    /// process has sent, for example an abort. The caller then lets the server serve, and calls again.
+    pub fn end(&self, proc: &Proc<'static>) -> bool {
+        let handle = self.registry.end_of(proc);
+        handle.inspect(Handle::end).is_some()
     }
 
     /// Closes the connections of a job, whose processes cannot connect any more.
@@ -96,6 +100,7 @@ impl Drop for Service {
 
 /// Accepts connections until the service ends.
 fn accept(listener: &TcpListener, registry: &Arc<Registry>) {
+    let mut warned: Option<Instant> = None;
     while let accepted = listener.accept()
         && !registry.has_ended()
     {
@@ -108,22 +113,24 @@ fn accept(listener: &TcpListener, registry: &Arc<Registry>) {
             }
         };
         // Only the user of the launcher may act for its processes.
-        match socket_owner(&stream) {
-            Ok(Some(user)) if user == rustix::process::geteuid().as_raw() => {}
-            Ok(user) => {
-                tracing::warn!(?user, "a connection for PMI of another user is refused");
-                continue;
+        let own = rustix::process::geteuid().as_raw();
+        let refusal = match socket_owner(&stream) {
+            Ok(Some(user)) if user == own => None,
+            Ok(Some(user)) => Some(format!("it is of user {user}, the launcher of user {own}")),
+            Ok(None) => Some("the system does not report its user".to_owned()),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(why) = refusal {
+            // Any user may connect as often as it wants.
+            let now = Instant::now();
+            if warned.is_none_or(|before| now.saturating_duration_since(before) > BETWEEN) {
+                warned = Some(now);
+                tracing::warn!("a connection for PMI is refused: {why}");
             }
-            Err(error) => {
-                tracing::warn!("a connection for PMI is refused: {error}");
-                continue;
-            }
+            continue;
         }
         let Some(unidentified) = Unidentified::begin(registry) else {
-            tracing::warn!(
-                "a connection for PMI is refused: {MAX_UNKNOWN} others do not belong to a process yet"
-            );
-            continue;
+            return;
         };
         let of_thread = Arc::clone(registry);
         let thread = thread::Builder::new().name("pmix-pmi".into());

@@ -7,10 +7,11 @@
 //! | `Member` | replied | refused | `Left` | served |
 //! | `Left` | `Member` | refused | refused | refused |
 //!
-//! A process may use PMI again after it has finalized it, as MPI sessions do.
+//! A name in the table is the next state. A process may use PMI again after it has finalized it, as MPI sessions do.
 //!
 //! Source: PMIx Standard, chapters "Data Access and Sharing", "Process Management" and "Publish/Lookup Operations".
 
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -25,8 +26,8 @@ use crate::registry::Registered;
 use crate::reply::Reply;
 use crate::request::{Application, Group, Request, Spawn};
 
-/// The directive of a spawn whose value is an array of infos: the job info of the new job includes them. A launcher
-/// that does not know the directive ignores it.
+/// The directive of a spawn with the values that the parent stores for the new job (preput): an array of infos, which
+/// the job info of the new job includes. A launcher that does not know the directive ignores it.
 pub const PREPUT: &str = "pmixrs.pmi.preput";
 
 /// The shortest and the longest time between two searches for a value that another process will put.
@@ -101,10 +102,15 @@ impl Session {
     /// Serves a request. Returns the reply, or `None` if `deferred` gets it later.
     pub(crate) fn serve(&mut self, request: Request, deferred: Deferred) -> Option<Reply> {
         let reply = match request {
-            Request::Barrier(Group::World, 0) => self.barrier(),
-            // Another thread of the process may make requests meanwhile, on which the barrier may depend.
-            Request::Barrier(group, _) => match self.group_barrier(&group, deferred) {
+            Request::Barrier => self.barrier(),
+            // Another thread of the process may make requests meanwhile, on which these may depend.
+            Request::GroupBarrier(group, _) => match self.group_barrier(&group, deferred) {
                 Ok(()) => return None,
+                Err(error) => Err(error),
+            },
+            Request::GetOnNode(key, true) => match self.await_on_node(key, deferred) {
+                Ok(None) => return None,
+                Ok(Some(reply)) => Ok(reply),
                 Err(error) => Err(error),
             },
             request => self.serve_now(request),
@@ -113,7 +119,14 @@ impl Session {
     }
 
     fn serve_now(&mut self, request: Request) -> Result<Reply, Error> {
-        if let Request::Init(..) = request {
+        if let Request::Unknown(name) = request {
+            return Err(Error::malformed(format!("PMI has no command {name}")));
+        }
+        if let Request::Init(version, _) = request {
+            if !(1..=2).contains(&version) {
+                let message = format!("PMI {version} is not supported: use PMI 1 or 2");
+                return Err(Error::new(Status::ERR_NOT_SUPPORTED, message));
+            }
             if self.state == State::Left {
                 self.shared.begin_use();
                 self.connect()?;
@@ -148,7 +161,7 @@ impl Session {
                 client.commit()?;
                 Reply::Done
             }
-            Request::GetOnNode(key, waits) => self.get_on_node(&client, &key, waits)?,
+            Request::GetOnNode(key, _) => self.get(&client, &key)?,
             Request::Publish(service, port) => {
                 let info = Info::new(key_of(&service)?, text(port));
                 client.publish(vec![info]).wait()?;
@@ -172,7 +185,11 @@ impl Session {
                 self.shared.lock().is_in_use = false;
                 Reply::Done
             }
-            Request::Init(..) | Request::Identify(_) | Request::Barrier(..) => {
+            Request::Init(..)
+            | Request::Identify(_)
+            | Request::Barrier
+            | Request::GroupBarrier(..)
+            | Request::Unknown(_) => {
                 let message = "the connection already belongs to a process";
                 return Err(Error::new(Status::ERR_EXISTS, message));
             }
@@ -194,7 +211,7 @@ impl Session {
 
     /// Commits the puts, and waits for all processes of the job.
     fn barrier(&self) -> Result<Reply, Error> {
-        let (client, _waiting) = self.shared.begin_waiting()?;
+        let (client, _blocked) = self.shared.block()?;
         client.commit()?;
         client.fence([], self.exchange()?).wait()?;
         Ok(Reply::Done)
@@ -203,8 +220,8 @@ impl Session {
     /// Commits the puts, and begins to wait for the processes of a group. PMIx has no number for a fence, so fences of
     /// the same processes complete in the order of their calls.
     fn group_barrier(&self, group: &Group, deferred: Deferred) -> Result<(), Error> {
-        // The end of the process closes the client, which completes the fence.
-        let (client, waiting) = self.shared.begin_waiting()?;
+        // When the process has ended, the thread of the connection closes the client, which completes the fence.
+        let client = self.shared.client()?;
         client.commit()?;
         let job = &client.proc().nspace;
         let proc = |rank: &u32| Proc::new(job.clone(), Rank::new(*rank));
@@ -224,7 +241,6 @@ impl Session {
         };
         let fence = client.fence(procs, self.exchange()?);
         fence.start(move |result| {
-            drop(waiting);
             deferred(match result {
                 Ok(()) => Reply::Done,
                 Err(error) => Reply::Failed(error.to_string()),
@@ -249,20 +265,40 @@ impl Session {
         }
     }
 
-    /// Gets a value of a process of this node. With `waits` it returns when the value exists or the process has ended.
-    fn get_on_node(&self, client: &Client, key: &[u8], waits: bool) -> Result<Reply, Error> {
-        let mut pause = SHORTEST;
-        loop {
-            let reply = self.get(client, key)?;
-            if reply != Reply::Missing || !waits {
-                return Ok(reply);
-            }
-            if self.shared.lock().has_ended {
-                return Err(ended());
-            }
-            thread::sleep(pause);
-            pause = (pause * 2).min(LONGEST);
+    /// Gets a value of a process of this node. If it does not exist, a thread passes it to `deferred` when it does.
+    fn await_on_node(&self, key: Vec<u8>, deferred: Deferred) -> Result<Option<Reply>, Error> {
+        let client = self.shared.client()?;
+        let reply = self.get(&client, &key)?;
+        if reply != Reply::Missing {
+            return Ok(Some(reply));
         }
+        let Some(polling) = self.shared.poll() else {
+            let message = "the threads of the process already wait for as many keys as they may";
+            return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
+        };
+        let (shared, values) = (self.shared.clone(), Arc::clone(&self.process()?.values));
+        let poll = move || {
+            let _polling = polling;
+            let mut pause = SHORTEST;
+            deferred(loop {
+                let found = match values.get(&key) {
+                    Some(value) => Ok(Reply::Value(value.to_vec())),
+                    None => get_of_any(&client, client.proc().nspace.clone(), &key),
+                };
+                match found {
+                    Ok(Reply::Missing) if !shared.lock().has_ended => {}
+                    Ok(Reply::Missing) => break Reply::Failed(ended().to_string()),
+                    Ok(reply) => break reply,
+                    Err(error) => break Reply::Failed(error.to_string()),
+                }
+                thread::sleep(pause);
+                pause = (pause * 2).min(LONGEST);
+            });
+        };
+        let thread = thread::Builder::new().name("pmix-pmi-key".into());
+        let started = thread.spawn(poll);
+        started.map_err(|e| Error::system("cannot wait for a key of PMI", e))?;
+        Ok(None)
     }
 }
 
@@ -318,7 +354,7 @@ fn spawn(client: &Client, request: Spawn) -> Result<Reply, Error> {
     Ok(Reply::Value(job.as_bytes().to_vec()))
 }
 
-/// Returns the application of a spawn. MPI defines the infos `wdir`, `host` and `hostfile`; a launcher ignores others.
+/// Converts an application of a spawn. Of its infos, `wdir`, `host` and `hostfile` have an effect.
 fn app(application: Application) -> Result<App<'static>, Error> {
     let mut app = App {
         maxprocs: i32::try_from(application.num_procs)
@@ -346,7 +382,7 @@ fn app(application: Application) -> Result<App<'static>, Error> {
 
 fn number<T: pmix_types::Numeric>(value: &Value<'_>) -> Result<T, Error> {
     let number = value.to_number();
-    number.map_err(|error| Error::malformed(format!("a value is not a number: {error}")))
+    number.map_err(|error| Error::malformed(format!("PMI has only strings and numbers: {error}")))
 }
 
 fn text(bytes: Vec<u8>) -> Value<'static> {

@@ -103,11 +103,17 @@ fn barriers_have_groups_and_numbers() {
         let bytes = format!("cmd=barrier_in group={text}\n");
         Request::read(&commands(Wire::V1, bytes.as_bytes())[0]).map(|(request, _)| request)
     };
-    assert_eq!(group("WORLD:5").unwrap(), Request::Barrier(Group::World, 5));
-    assert_eq!(group("NODE:0").unwrap(), Request::Barrier(Group::Node, 0));
+    assert_eq!(
+        group("WORLD:5").unwrap(),
+        Request::GroupBarrier(Group::World, 5)
+    );
+    assert_eq!(
+        group("NODE:0").unwrap(),
+        Request::GroupBarrier(Group::Node, 0)
+    );
     assert_eq!(
         group("0,2,3:7").unwrap(),
-        Request::Barrier(Group::Ranks(vec![0, 2, 3]), 7)
+        Request::GroupBarrier(Group::Ranks(vec![0, 2, 3]), 7)
     );
     for text in ["", "all", "0,:1", "1:x", "-1:0"] {
         group(text).unwrap_err();
@@ -181,7 +187,6 @@ fn requests_without_their_attributes_are_refused() {
         "cmd=get",
         "cmd=init",
         "cmd=initack pmiid=x",
-        "cmd=teleport",
         "mcmd=spawn\nexecname=a\ntotspawns=1\nendcmd",
         "mcmd=spawn\nexecname=a\nnprocs=1\nargcnt=99\ntotspawns=1\nendcmd",
         "mcmd=spawn\nexecname=a\nnprocs=1\npreput_num=1\ntotspawns=1\nendcmd",
@@ -189,5 +194,43 @@ fn requests_without_their_attributes_are_refused() {
         let commands = commands(Wire::V1, format!("{text}\n").as_bytes());
         let error = Request::read(&commands[0]).unwrap_err();
         assert_eq!(error.status(), pmix_types::Status::ERR_BAD_PARAM, "{text}");
+    }
+}
+
+#[test]
+fn unknown_commands_and_versions_have_failures_as_replies() {
+    let failed = Reply::Failed("no".into());
+    assert_eq!(line("cmd=teleport", &failed), "cmd=teleport rc=1 msg=no\n");
+    assert_eq!(
+        line("cmd=init pmi_version=3 pmi_subversion=0", &failed),
+        "cmd=response_to_init rc=1 msg=no\n"
+    );
+    let bytes = with_length("cmd=job-connect;thrid=7;jobid=x;");
+    let (request, ticket) = Request::read(&commands(Wire::V2, &bytes)[0]).unwrap();
+    assert_eq!(request, Request::Unknown("job-connect".to_owned()));
+    assert_eq!(
+        ticket.reply(&failed),
+        with_length("cmd=job-connect-response;thrid=7;rc=1;errmsg=no;")
+    );
+}
+
+#[test]
+fn a_value_that_is_too_long_for_the_length_of_pmi_2_is_a_failure() {
+    let bytes = with_length("cmd=kvs-get;thrid=7;jobid=;key=k;");
+    let commands = commands(Wire::V2, &bytes);
+    let (_, ticket) = Request::read(&commands[0]).unwrap();
+    let reply = ticket.reply(&Reply::Value(vec![b';'; 500_000]));
+    assert_eq!(
+        reply,
+        with_length("cmd=kvs-get-response;thrid=7;rc=1;errmsg=the value is too long for PMI-2;")
+    );
+}
+
+#[test]
+fn both_names_of_the_id_are_read() {
+    for name in ["srcid", "pmirank"] {
+        let bytes = with_length(&format!("cmd=fullinit;{name}=5;threaded=FALSE;"));
+        let (request, _) = Request::read(&commands(Wire::V2, &bytes)[0]).unwrap();
+        assert_eq!(request, Request::Identify(Some(5)));
     }
 }

@@ -20,6 +20,12 @@ pub const MAX_COMMAND_BYTES: usize = 4 << 20;
 /// The number of characters of a length in PMI-2.
 const LENGTH: usize = 6;
 
+/// The bytes that an attribute takes in memory in addition to its text.
+const ENTRY: usize = 96;
+
+/// The largest number of attributes of a command other than a spawn of PMI-1.
+const MAX_ATTRIBUTES: usize = MAX_COMMAND_BYTES / ENTRY;
+
 /// The form of the commands of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wire {
@@ -76,7 +82,7 @@ pub struct Decoder {
     bytes: Vec<u8>,
     /// The number of `bytes` without a line end, so that each byte is searched once.
     searched: usize,
-    /// The spawn whose lines are being received, and the number of their bytes.
+    /// The spawn whose lines are being received, and the number of their bytes with those of their list entries.
     spawn: Option<(Command, usize)>,
 }
 
@@ -177,7 +183,11 @@ fn read_line(spawn: &mut Option<(Command, usize)>, line: &[u8]) -> Result<Option
         return read_words(text).map(Some);
     }
     if line == b"mcmd=spawn" {
-        let (command, _) = spawn.get_or_insert_with(|| (Command::new(Wire::V1, "spawn"), 0));
+        let (command, len) = spawn.get_or_insert_with(|| (Command::new(Wire::V1, "spawn"), 0));
+        *len += line.len() + ENTRY;
+        if *len > MAX_COMMAND_BYTES {
+            return Err(too_long());
+        }
         command.sections.push(Vec::new());
         return Ok(None);
     }
@@ -187,7 +197,7 @@ fn read_line(spawn: &mut Option<(Command, usize)>, line: &[u8]) -> Result<Option
             shown(line)
         )));
     };
-    *len += line.len() + 1;
+    *len += line.len() + ENTRY;
     if *len > MAX_COMMAND_BYTES {
         return Err(too_long());
     }
@@ -234,6 +244,9 @@ fn read_words(line: &[u8]) -> Result<Command, Error> {
         if word.is_empty() {
             continue;
         }
+        if command.attributes.len() >= MAX_ATTRIBUTES {
+            return Err(too_long());
+        }
         match (word.contains(&b'='), command.attributes.last_mut()) {
             (false, Some((_, value))) => {
                 value.push(b' ');
@@ -250,7 +263,12 @@ fn read_fields(body: &[u8]) -> Result<Command, Error> {
     let mut command = Command::new(Wire::V2, String::new());
     let mut rest = body.strip_suffix(b"\0").unwrap_or(body);
     let mut is_first = true;
+    let mut num_fields = 0;
     while !rest.is_empty() {
+        num_fields += 1;
+        if num_fields > MAX_ATTRIBUTES {
+            return Err(too_long());
+        }
         let (field, others) = split_field(rest);
         rest = others;
         if field.is_empty() {
@@ -331,6 +349,9 @@ fn shown(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The number of bytes that a connection reads at once.
+    const READ: usize = 16 << 10;
 
     fn decoded(bytes: &[u8]) -> Result<Vec<Command>, Error> {
         let mut decoder = Decoder::default();
@@ -462,6 +483,16 @@ mod tests {
         decoder.push(&vec![b'a'; MAX_COMMAND_BYTES + 1]).unwrap();
         let refused = decoder.next_command().unwrap_err();
         assert_eq!(refused.status(), pmix_types::Status::ERR_OUT_OF_RESOURCE);
+        for line in ["mcmd=spawn\n", "mcmd=spawn\na\n"] {
+            let mut decoder = Decoder::default();
+            let bytes = line.repeat(MAX_COMMAND_BYTES / ENTRY);
+            let refused = bytes.as_bytes().chunks(READ).find_map(|piece| {
+                decoder.push(piece).unwrap();
+                decoder.next_command().err()
+            });
+            let refused = refused.expect("an endless spawn is refused");
+            assert_eq!(refused.status(), pmix_types::Status::ERR_OUT_OF_RESOURCE);
+        }
         let mut decoder = Decoder::default();
         decoder.set_wire(Wire::V2);
         decoder.push(b"-00001cmd=finalize;").unwrap();

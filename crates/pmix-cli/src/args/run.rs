@@ -148,8 +148,8 @@ pub(crate) struct Run {
     /// Do not set the variables of mpirun in which scripts find rank and size (such as OMPI_COMM_WORLD_RANK).
     #[arg(long)]
     pub(crate) no_compat_env: bool,
-    /// The interface that is offered to the processes: pmix, pmi1, pmi2, or auto for all of them. With auto, each
-    /// library uses the one that it was built with.
+    /// The interface that is offered to the processes: pmix, PMI without PMIx (pmi1 or pmi2, the version for MPICH), or
+    /// auto for all of them. With auto, each library uses the one that it was built with.
     #[arg(long, value_name = "INTERFACE", default_value = "auto", value_parser = PmiArg::parse)]
     pub(crate) pmi: PmiArg,
     /// The name of the job; by default derived from the node and the launcher's process ID.

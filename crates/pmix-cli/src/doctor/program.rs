@@ -9,6 +9,12 @@ use std::process::Command;
 
 use super::{Finding, Subject};
 
+/// The interface of a library in which no function of one is found.
+const UNKNOWN: &str = "an interface that is not known";
+
+/// The interface of Slurm's library for PMI-1.
+const OF_SLURM: &str = "requests of Slurm, which only srun serves";
+
 /// The largest library that is searched for names, in bytes.
 const LARGEST: u64 = 1 << 30;
 
@@ -17,9 +23,9 @@ const CHECK: &str = "program";
 
 /// The advice for a program whose library is not known.
 const LATER: &str =
-    "pmix run offers PMIx, PMI-1 and PMI-2, so a library that is loaded later finds its interface";
+    "if it loads an MPI library later, check that library: pmix doctor /path/to/libmpi.so";
 
-/// A library by whose name an interface is known.
+/// A library whose file name identifies its interface.
 struct Library {
     /// The beginning of the file name.
     name: &'static str,
@@ -31,9 +37,10 @@ struct Library {
 #[derive(Clone, Copy)]
 enum Interface {
     Pmix,
-    Pmi1,
+    /// That of Slurm's library, which sends its requests to srun.
+    OfSlurm,
     Pmi2,
-    /// That of the MPICH family, which depends on how the library was built.
+    /// The interface of an MPICH library, which depends on its build.
     OfMpich,
 }
 
@@ -72,7 +79,7 @@ const LIBRARIES: &[Library] = &[
     Library {
         name: "libpmi.so.0",
         title: "a PMI-1 library",
-        interface: Interface::Pmi1,
+        interface: Interface::OfSlurm,
     },
 ];
 
@@ -107,14 +114,18 @@ pub(super) fn check(subject: &Subject<'_>, program: &Path) -> Finding {
         Ok(listed) => String::from_utf8_lossy(&listed.stdout).into_owned(),
         Err(error) => {
             let message = format!("{shown}: cannot run ldd: {error}");
-            return Finding::warning(CHECK, message, "install the programs of the C library");
+            return Finding::warning(
+                CHECK,
+                message,
+                "install the package with ldd (Debian: libc-bin)",
+            );
         }
     };
     let Some((library, path)) = linked(&listed) else {
         return Finding::new(
             CHECK,
             super::Verdict::Ok,
-            format!("{shown}: linked with no library of MPI, PMIx or PMI"),
+            format!("{shown}: ldd finds none of the known libraries of MPI, PMIx and PMI"),
             Some(LATER.to_owned()),
         );
     };
@@ -123,10 +134,12 @@ pub(super) fn check(subject: &Subject<'_>, program: &Path) -> Finding {
         return Finding::fault(CHECK, message, "add its directory to LD_LIBRARY_PATH");
     };
     let (title, interface) = described(library, &path);
-    Finding::ok(
-        CHECK,
-        format!("{shown}: {title} ({}) uses {interface}", path.display()),
-    )
+    let found = format!("{shown}: {title} ({}) uses {interface}", path.display());
+    match interface {
+        UNKNOWN => Finding::warning(CHECK, found, "try pmix run --pmi pmi1, then --pmi pmix"),
+        OF_SLURM => Finding::warning(CHECK, found, "start the program with srun"),
+        _ => Finding::ok(CHECK, found),
+    }
 }
 
 /// Returns the file of a program, as a shell finds it.
@@ -155,7 +168,7 @@ fn linked(listed: &str) -> Option<(&'static Library, Option<PathBuf>)> {
 fn described(library: &Library, file: &Path) -> (&'static str, &'static str) {
     match library.interface {
         Interface::Pmix => (library.title, "PMIx"),
-        Interface::Pmi1 => (library.title, "PMI-1"),
+        Interface::OfSlurm => (library.title, OF_SLURM),
         Interface::Pmi2 => (library.title, "PMI-2"),
         Interface::OfMpich => {
             let content = read(file).unwrap_or_default();
@@ -163,12 +176,12 @@ fn described(library: &Library, file: &Path) -> (&'static str, &'static str) {
             match () {
                 () if has("I_MPI_PMI_LIBRARY") => (
                     "Intel MPI",
-                    "PMIx, from the library that I_MPI_PMI_LIBRARY names",
+                    "PMIx, by I_MPI_PMI_LIBRARY, which pmix run sets",
                 ),
                 () if has("PMI_KVS_Get") => (library.title, "PMI-1"),
                 () if has("PMI2_KVS_Get") => (library.title, "PMI-2"),
                 () if has("PMIx_Init") => (library.title, "PMIx"),
-                () => (library.title, "an interface that is not known"),
+                () => (library.title, UNKNOWN),
             }
         }
     }

@@ -86,6 +86,11 @@ impl Children {
         }
     }
 
+    /// Returns the processes whose end was recorded and not handled.
+    pub(super) fn ended(&self) -> impl Iterator<Item = &Proc<'static>> {
+        self.ended.iter()
+    }
+
     /// Returns the processes whose end was recorded, each once.
     pub(super) fn take_ended(&mut self) -> Vec<Proc<'static>> {
         std::mem::take(&mut self.ended)

@@ -24,9 +24,7 @@ impl Agent<'_> {
 
     /// Returns the processes whose end was recorded, each once.
     pub(crate) fn take_ended(&mut self) -> Vec<Proc<'static>> {
-        let ended = self.children.take_ended();
-        ended.iter().for_each(|proc| self.pmi.end(proc));
-        ended
+        self.children.take_ended()
     }
 
     /// Records processes that have ended, and returns those whose end was recorded, except this one. Its own end is
@@ -38,7 +36,7 @@ impl Agent<'_> {
     ) -> Vec<Proc<'static>> {
         self.children.record(&mut self.jobs, now, Some(proc));
         let ended = self.children.take_ended_except(proc);
-        ended.iter().for_each(|proc| self.pmi.end(proc));
+        ended.iter().for_each(|proc| _ = self.pmi.end(proc));
         ended
     }
 

@@ -63,11 +63,9 @@ impl PmiService {
         registered.map_err(|e| cannot(&e))
     }
 
-    /// Ends the request of a process that waits for others, because the process has ended.
-    pub(super) fn end(&self, proc: &Proc<'_>) {
-        if let Some(service) = &self.0 {
-            service.end(proc);
-        }
+    /// Ends the connection of a process that has ended. Returns `true` while commands that it has sent are served.
+    pub(super) fn end(&self, proc: &Proc<'static>) -> bool {
+        self.0.as_ref().is_some_and(|service| service.end(proc))
     }
 
     /// Closes the connections of a job.
@@ -79,6 +77,13 @@ impl PmiService {
 }
 
 impl Agent<'_> {
+    /// Returns `true` while the service serves commands of processes whose end was recorded and not handled.
+    pub(crate) fn has_last_words(&self) -> bool {
+        // Each connection has to end, so all of them are visited.
+        let ended = self.children.ended();
+        ended.filter(|proc| self.pmi.end(proc)).count() > 0
+    }
+
     /// Returns the variables by which a process finds the server and the service for PMI.
     pub(super) fn variables(&self, proc: &Proc<'_>) -> Result<Vec<(OsString, OsString)>, Error> {
         let vars = self.server.setup_fork(proc);

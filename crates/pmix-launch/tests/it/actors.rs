@@ -92,6 +92,8 @@ fn actor() {
         "used" => monitors::used(connected(settings)),
         "pmi_exchange" => crate::pmi::exchange(settings),
         "pmi_second" => crate::pmi::second(),
+        "pmi_abort_alone" => crate::pmi::abort_alone(),
+        "pmi_many" => crate::pmi::many(),
         "pmi_abort" => crate::pmi::abort(),
         "pmi_lost" => crate::pmi::lost(),
         "pmi_spawn" => crate::pmi::spawn(),

@@ -177,7 +177,13 @@ pub(crate) fn second() {
         "cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0"
     );
     let (id, rank) = (var("PMI_ID"), var("PMI_RANK"));
-    let full = pmi.ask_second(&format!("cmd=fullinit;srcid={id};threaded=FALSE;"));
+    let name = if rank == "0" { "pmirank" } else { "srcid" };
+    let full = pmi.ask_second(&format!("cmd=fullinit;{name}={id};threaded=FALSE;"));
+    let unknown = pmi.ask_second("cmd=job-connect;thrid=9;jobid=other;");
+    assert!(
+        unknown.starts_with("cmd=job-connect-response;thrid=9;rc=1;errmsg="),
+        "{unknown}"
+    );
     let place = format!("rank={rank};size=2;appnum=0;");
     assert!(full.ends_with(&place) && full.contains("rc=0"), "{full}");
     let put = format!("cmd=kvs-put;thrid=7;key=k{rank};value=a;;{rank};");
@@ -210,6 +216,30 @@ pub(crate) fn second() {
         pmi.ask_second("cmd=finalize;"),
         "cmd=finalize-response;rc=0;"
     );
+}
+
+/// The only rank aborts the job and exits at once. A child of it holds its connection.
+pub(crate) fn abort_alone() {
+    let mut pmi = Pmi::own();
+    assert!(
+        pmi.ask("cmd=teleport")
+            .starts_with("cmd=teleport rc=1 msg=")
+    );
+    let descriptor = pmi.stream.get_ref();
+    rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::empty()).unwrap();
+    std::process::Command::new("sleep")
+        .arg("30")
+        .spawn()
+        .unwrap();
+    pmi.send("cmd=abort exitcode=7 message=alone\n");
+    std::process::exit(0);
+}
+
+/// More processes than the service accepts at once without knowing them.
+pub(crate) fn many() {
+    let mut pmi = Pmi::own();
+    assert_eq!(pmi.ask("cmd=barrier_in"), "cmd=barrier_out rc=0 tag=0");
+    assert_eq!(pmi.ask("cmd=finalize"), "cmd=finalize_ack rc=0");
 }
 
 /// Rank 1 aborts the job and exits at once.
@@ -281,7 +311,7 @@ pub(crate) fn hostile() {
         assert_eq!(pmi.ask("cmd=finalize"), "cmd=finalize_ack rc=0");
         return;
     }
-    for bytes in ["hello\n", "cmd=teleport\n", "cmd=put key=a\n", "\0\0\0\n"] {
+    for bytes in ["hello\n", "cmd=put key=a\n", "\0\0\0\n"] {
         let mut pmi = Pmi::connect();
         pmi.send(bytes);
         assert!(pmi.is_closed(), "{bytes:?}");
@@ -349,6 +379,25 @@ fn an_abort_by_pmi_is_not_lost_when_the_process_exits() {
         message: "no more fuel".to_owned(),
     };
     assert_eq!(played.outcome.cause, Some(expected), "{}", played.errors);
+}
+
+#[test]
+fn the_abort_of_the_last_process_is_not_lost_when_it_exits() {
+    for _ in 0..10 {
+        let played = play("pmi_abort_alone", 1);
+        let expected = Cause::Aborted {
+            rank: Rank::new(0),
+            status: 7,
+            message: "alone".to_owned(),
+        };
+        assert_eq!(played.outcome.cause, Some(expected), "{}", played.errors);
+    }
+}
+
+#[test]
+fn many_processes_use_pmi_at_once() {
+    let played = play("pmi_many", 100);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
 }
 
 #[test]

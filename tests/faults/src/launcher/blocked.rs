@@ -71,7 +71,9 @@ pub(crate) fn blocked(field: &Field) -> Result<Verdict, String> {
             &time,
             &path,
         ];
-        let options = ["--keep-going", "--grace", "0.2", "--max-spawned", "1000"];
+        // What is left of a job has the grace period twice, for its orphans and for unwritten output, with 200 ms between
+        // them.
+        let options = ["--keep-going", "--grace", "0.1", "--max-spawned", "1000"];
         let mut launcher = Launcher::by(Command::new(&pmix), &tmpdir, &options, &job)?;
         let fence = until(PATIENCE, || {
             let longest = fs::read_to_string(&told).ok()?.trim().parse().ok()?;
