@@ -68,6 +68,10 @@ impl Connection<'_> {
     fn run(&mut self) -> Result<(), Error> {
         let cannot = |e| Error::system("cannot prepare the socket", e);
         self.stream.set_nodelay(true).map_err(cannot)?;
+        // A peer that reads no replies must not keep the place of an unidentified connection.
+        self.stream
+            .set_write_timeout(Some(PATIENCE))
+            .map_err(cannot)?;
         let until = Instant::now() + PATIENCE;
         let mut buffer = [0; READ];
         loop {
@@ -135,6 +139,7 @@ impl Connection<'_> {
         // From here on the registry bounds the connections: each process has one.
         self.unidentified = None;
         let endless = self.stream.set_read_timeout(None);
+        let endless = endless.and_then(|()| self.stream.set_write_timeout(None));
         endless.map_err(|e| Error::system("cannot prepare the socket", e))?;
         self.session.identify(registered)
     }

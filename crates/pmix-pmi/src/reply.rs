@@ -19,7 +19,7 @@ pub enum Reply {
     Done,
     /// A failure with its reason.
     Failed(String),
-    /// The limits, for [`Request::Limits`].
+    /// The limits, for [`Request::Limits`](crate::Request::Limits).
     Limits,
     /// A number.
     Number(i64),
@@ -27,7 +27,7 @@ pub enum Reply {
     Value(Vec<u8>),
     /// The key has no value.
     Missing,
-    /// The place of the process in its job, for [`Request::Identify`].
+    /// The place of the process in its job, for [`Request::Identify`](crate::Request::Identify).
     Place {
         /// The rank of the process.
         rank: u32,
