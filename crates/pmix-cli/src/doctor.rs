@@ -86,6 +86,13 @@ impl Subject<'_> {
         Some(value.to_string_lossy().into_owned())
     }
 
+    /// Returns the file of a program, as a shell finds it by its name.
+    fn program(&self, name: impl AsRef<std::path::Path>) -> Option<PathBuf> {
+        let path = self.var("PATH").unwrap_or_default();
+        let mut files = std::env::split_paths(&path).map(|dir| dir.join(&name));
+        files.find(|file| file.is_file())
+    }
+
     /// Returns the directory in the first of these variables that is set, as servers do.
     fn directory(&self, names: &[&str]) -> PathBuf {
         let found = self.environment.first_of(names);

@@ -21,7 +21,7 @@ const USUAL: &[&str] = &[
     "/usr/lib",
 ];
 /// The maximum size of a library in bytes.
-const LARGEST: u64 = 256 << 20;
+pub(super) const LARGEST: u64 = 256 << 20;
 /// The beginning of the version text in the library of this project.
 const OURS: &str = "pmix-rs ";
 /// The launcher of PRRTE. Its server is the library with which it was built.
@@ -91,9 +91,7 @@ fn prterun(subject: &Subject<'_>) -> Option<Finding> {
     if subject.var(STORE).is_some_and(|store| store == "hash") {
         return None;
     }
-    let path = subject.var("PATH").unwrap_or_default();
-    let mut programs = std::env::split_paths(&path).map(|dir| dir.join(PRTERUN));
-    let program = programs.find(|program| program.is_file())?;
+    let program = subject.program(PRTERUN)?;
     Some(Finding::warning(
         PRTERUN,
         format!(

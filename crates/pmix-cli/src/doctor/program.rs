@@ -7,6 +7,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::libraries::LARGEST;
 use super::{Finding, Subject};
 
 /// The interface of a library in which no function of one is found.
@@ -14,9 +15,6 @@ const UNKNOWN: &str = "an interface that is not known";
 
 /// The interface of Slurm's library for PMI-1.
 const OF_SLURM: &str = "requests of Slurm, which only srun serves";
-
-/// The largest library that is searched for names, in bytes.
-const LARGEST: u64 = 1 << 30;
 
 /// The name of the check.
 const CHECK: &str = "program";
@@ -144,12 +142,10 @@ pub(super) fn check(subject: &Subject<'_>, program: &Path) -> Finding {
 
 /// Returns the file of a program, as a shell finds it.
 fn find(subject: &Subject<'_>, program: &Path) -> Option<PathBuf> {
-    if program.components().count() > 1 || program.is_absolute() {
-        return program.is_file().then(|| program.to_owned());
+    match program.components().count() > 1 || program.is_absolute() {
+        true => program.is_file().then(|| program.to_owned()),
+        false => subject.program(program),
     }
-    let path = subject.var("PATH")?;
-    let mut files = std::env::split_paths(&path).map(|dir| dir.join(program));
-    files.find(|file| file.is_file())
 }
 
 /// Returns the first known library in the output of `ldd`, and its file if the loader finds it.
@@ -171,7 +167,7 @@ fn described(library: &Library, file: &Path) -> (&'static str, &'static str) {
         Interface::OfSlurm => (library.title, OF_SLURM),
         Interface::Pmi2 => (library.title, "PMI-2"),
         Interface::OfMpich => {
-            let content = read(file).unwrap_or_default();
+            let content = pmix_files::read_regular(file, LARGEST).unwrap_or_default();
             let has = |name: &str| memchr::memmem::find(&content, name.as_bytes()).is_some();
             match () {
                 () if has("I_MPI_PMI_LIBRARY") => (
@@ -185,11 +181,6 @@ fn described(library: &Library, file: &Path) -> (&'static str, &'static str) {
             }
         }
     }
-}
-
-fn read(file: &Path) -> Option<Vec<u8>> {
-    let len = std::fs::metadata(file).ok()?.len();
-    (len <= LARGEST).then(|| std::fs::read(file).ok()).flatten()
 }
 
 #[cfg(test)]
