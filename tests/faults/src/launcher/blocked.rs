@@ -71,8 +71,7 @@ pub(crate) fn blocked(field: &Field) -> Result<Verdict, String> {
             &time,
             &path,
         ];
-        // What is left of a job has the grace period twice, for its orphans and for unwritten output, with 200 ms between
-        // them.
+        // After the last process, orphans have one grace period and unwritten output another, with 200 ms in between.
         let options = ["--keep-going", "--grace", "0.1", "--max-spawned", "1000"];
         let mut launcher = Launcher::by(Command::new(&pmix), &tmpdir, &options, &job)?;
         let fence = until(PATIENCE, || {

@@ -40,9 +40,6 @@ const UNFINISHED_BY_4: &[&str] = &["test_dynproc", "test_spawn"];
 /// lost when it has spawned the workers of a pool.
 const UNFINISHED_ALONE: &[&str] = &["test_util_pool"];
 
-/// The modules that MPICH does not complete under Hydra.
-const UNFINISHED_BY_MPICH: &[&str] = &[];
-
 /// The modules that spawn processes, which requires a launcher.
 const SPAWNING: &[&str] = &["test_dynproc", "test_spawn", "test_util_pool"];
 
@@ -187,7 +184,7 @@ fn mpich() -> Result<Mpi, String> {
             command
         }),
         for_ours: None,
-        left_out: UNFINISHED_BY_MPICH,
+        left_out: &[],
         python: Some(python),
         has_pmix: false,
     })
