@@ -170,7 +170,7 @@ impl<'a> Agent<'a> {
             restarts: WaitingRestarts::default(),
             children,
             server,
-            pmi: PmiService::start(plan.interfaces)?,
+            pmi: PmiService::start(plan.interfaces, wake.clone())?,
             mailbox: Mailbox::new(messages),
             cleanup: Cleanup::new(dir, watcher, protected, wake.clone()),
             streams: Streams::new(plan, standard, own, FORWARD, output_helpers),
@@ -277,7 +277,7 @@ impl<'a> Agent<'a> {
         self.release_early();
         self.streams.is_busy()
             || self.mailbox.has_next()
-            || self.children.is_collect_due()
+            || self.is_collect_due()
             || self.starting.has_cancelled()
     }
 
@@ -288,6 +288,7 @@ impl<'a> Agent<'a> {
             self.monitors.deadline(),
             self.restarts.deadline(),
             self.cleanup.deadline(now),
+            self.pmi.deadline(),
         ];
         deadlines.into_iter().flatten().min()
     }
@@ -296,6 +297,7 @@ impl<'a> Agent<'a> {
     pub(crate) fn is_over(&self) -> bool {
         // In this order, because orphans are read from `/proc`, which costs more than the counts.
         self.jobs.num_running() == 0
+            && self.children.ended().is_empty()
             && self.streams.are_over()
             && !self.children.are_orphans_awaited(&self.jobs)
     }

@@ -82,14 +82,24 @@ impl SharedClient {
         Ok((client, Blocked(self.clone())))
     }
 
-    /// Begins a wait of a thread for a key, until the result is dropped. Returns `None` if there are too many.
-    pub(crate) fn poll(&self) -> Option<Polling> {
+    /// Begins a wait of a thread for a key, until the result is dropped.
+    ///
+    /// # Errors
+    ///
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` if the process already waits for [`MAX_POLLING`] keys.
+    pub(crate) fn poll(&self) -> Result<Polling, Error> {
         let mut connected = self.lock();
         if connected.num_polling >= MAX_POLLING {
-            return None;
+            let message = format!("the process already waits for {MAX_POLLING} keys");
+            return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
         }
         connected.num_polling += 1;
-        Some(Polling(self.clone()))
+        Ok(Polling(self.clone()))
+    }
+
+    /// Returns `true` if the process has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.lock().has_ended
     }
 }
 
@@ -138,6 +148,11 @@ impl Handle {
     /// Marks the connection as used by a process.
     pub(crate) fn begin_use(&self) {
         self.client.begin_use();
+    }
+
+    /// Returns `true` if the process has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.client.has_ended()
     }
 
     /// Ends the connection of a process that has ended. Its thread still serves the commands that the process has sent.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One connection of a process: its bytes, and the thread that serves them.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::net::TcpStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pmix_types::{Proc, Status};
@@ -12,11 +12,15 @@ use crate::client::{Handle, SharedClient};
 use crate::registry::{Registry, Unidentified};
 use crate::reply::Reply;
 use crate::request::Request;
+use crate::responder::{Responder, Writer};
 use crate::session::Session;
-use crate::{Decoder, Error, Wire};
+use crate::{Decoder, Error, MAX_COMMAND_BYTES, Wire};
 
 /// The time within which a connection says to which process it belongs.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The largest command of a connection that does not belong to a process yet.
+const UNIDENTIFIED: usize = 4 << 10;
 
 /// The number of bytes of one read.
 const READ: usize = 16 << 10;
@@ -24,8 +28,7 @@ const READ: usize = 16 << 10;
 /// The connection as its thread sees it.
 struct Connection<'a> {
     stream: Arc<TcpStream>,
-    /// The writer, which callbacks use as well.
-    writer: Arc<Mutex<()>>,
+    writer: Writer,
     decoder: Decoder,
     session: Session,
     registry: &'a Registry,
@@ -44,8 +47,8 @@ pub(crate) fn serve(stream: TcpStream, registry: &Registry, unidentified: Uniden
         client: client.clone(),
     };
     let mut connection = Connection {
+        writer: Writer::new(Arc::clone(&stream)),
         stream,
-        writer: Arc::default(),
         decoder: Decoder::default(),
         session: Session::new(client),
         registry,
@@ -72,6 +75,7 @@ impl Connection<'_> {
         self.stream
             .set_write_timeout(Some(PATIENCE))
             .map_err(cannot)?;
+        self.decoder.set_limit(UNIDENTIFIED);
         let until = Instant::now() + PATIENCE;
         let mut buffer = [0; READ];
         loop {
@@ -80,32 +84,11 @@ impl Connection<'_> {
                 if let Request::Init(2, _) = request {
                     self.decoder.set_wire(Wire::V2);
                 }
-                let identified = match request {
-                    Request::Identify(id) => self.identify(id),
-                    request => {
-                        let (stream, writer) = (Arc::clone(&self.stream), Arc::clone(&self.writer));
-                        // The ticket has two owners, of which exactly one uses it.
-                        let ticket = Arc::new(Mutex::new(Some(ticket)));
-                        let later = Arc::clone(&ticket);
-                        let take = |ticket: &Mutex<Option<_>>| {
-                            ticket.lock().unwrap_or_else(PoisonError::into_inner).take()
-                        };
-                        let deferred = Box::new(move |reply: Reply| {
-                            if let Some(ticket) = take(&later) {
-                                // A process that has closed its socket needs no reply.
-                                let _ = write(&stream, &writer, &ticket.reply(&reply));
-                            }
-                        });
-                        if let Some(reply) = self.session.serve(request, deferred)
-                            && let Some(ticket) = take(&ticket)
-                        {
-                            self.write(&ticket.reply(&reply))?;
-                        }
-                        continue;
-                    }
-                };
-                let reply = identified.unwrap_or_else(|error| Reply::Failed(error.to_string()));
-                self.write(&ticket.reply(&reply))?;
+                let responder = Responder::new(ticket, self.writer.clone());
+                match request {
+                    Request::Identify(id) => responder.send(self.identify(id)),
+                    request => self.session.serve(request, responder),
+                }
             }
             if self.unidentified.is_some() {
                 let left = until.saturating_duration_since(Instant::now());
@@ -130,27 +113,17 @@ impl Connection<'_> {
     fn identify(&mut self, id: Option<u32>) -> Result<Reply, Error> {
         let id = id.ok_or_else(|| Error::malformed("the process does not state its PMI_ID"))?;
         let registered = self.registry.process(id)?;
-        if self.proc.is_some() {
-            let message = "the connection already belongs to a process";
-            return Err(Error::new(Status::ERR_EXISTS, message));
-        }
+        // Before the registry, which would replace an earlier connection of that process.
+        self.session.check_new()?;
         self.registry.add(&registered.proc, self.handle.clone())?;
         self.proc = Some(registered.proc.clone());
         // From here on the registry bounds the connections: each process has one.
         self.unidentified = None;
+        self.decoder.set_limit(MAX_COMMAND_BYTES);
         let endless = self.stream.set_read_timeout(None);
         let endless = endless.and_then(|()| self.stream.set_write_timeout(None));
         endless.map_err(|e| Error::system("cannot prepare the socket", e))?;
         self.session.identify(registered)
-    }
-
-    fn write(&self, bytes: &[u8]) -> Result<(), Error> {
-        match write(&self.stream, &self.writer, bytes) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                Err(Error::system("cannot write", error))
-            }
-            _ => Ok(()),
-        }
     }
 }
 
@@ -167,11 +140,4 @@ fn is_timeout(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
     )
-}
-
-/// Writes a reply as a whole.
-fn write(stream: &TcpStream, writer: &Mutex<()>, bytes: &[u8]) -> io::Result<()> {
-    let _turn = writer.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut stream = stream;
-    stream.write_all(bytes)
 }

@@ -25,6 +25,7 @@ mod mapping;
 mod registry;
 mod reply;
 mod request;
+mod responder;
 mod service;
 mod session;
 #[cfg(test)]

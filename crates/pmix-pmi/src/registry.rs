@@ -28,23 +28,22 @@ const ENTRY: usize = 256;
 const MAX_REPLY_BYTES: u32 = 16 << 20;
 
 /// The jobs whose processes may connect, and the connected processes.
-#[derive(Default)]
 pub(crate) struct Registry {
     state: Mutex<State>,
     unknown: Mutex<usize>,
     /// Notified when a connection belongs to a process or is closed.
     identified: Condvar,
     has_ended: AtomicBool,
+    /// Called when the last command of a process that has ended was served.
+    wake: Box<dyn Fn() + Send + Sync>,
 }
 
 #[derive(Default)]
 struct State {
-    /// The jobs by the first id of their processes.
-    jobs: BTreeMap<u32, Job>,
+    jobs: HashMap<Nspace<'static>, Job>,
+    /// The names of the jobs by the first id of their processes.
+    by_id: BTreeMap<u32, Nspace<'static>>,
     next_id: u32,
-    connections: HashMap<Nspace<'static>, HashMap<Rank, Handle>>,
-    /// The processes that ended without a connection. A connection that comes later is not theirs.
-    ended: HashSet<Proc<'static>>,
 }
 
 /// The values that processes of a job on this node have put, by key.
@@ -64,7 +63,7 @@ struct ValuesByKey {
 /// The value that was put last, and the bytes that the client of each process holds for the key.
 struct NodeValue {
     value: Arc<[u8]>,
-    held: Vec<(Rank, usize)>,
+    held: BTreeMap<Rank, usize>,
 }
 
 impl NodeValues {
@@ -86,10 +85,9 @@ impl NodeValues {
         }
         let len = key.len() + value.len() + ENTRY;
         let mut all = self.lock();
-        let held = all.values.get(key).map_or(&[][..], |known| &known.held);
-        // The client of another process still holds the value that this process has put.
-        let before = held.iter().find(|(rank, _)| *rank == owner);
-        let bytes = all.bytes - before.map_or(0, |(_, before)| *before) + len;
+        // The clients of other processes still hold the values that these have put.
+        let before = all.values.get(key).and_then(|known| known.held.get(&owner));
+        let bytes = all.bytes - before.copied().unwrap_or(0) + len;
         if bytes > MAX_VALUE_BYTES {
             let message = format!(
                 "the values that the processes of a job have put by PMI on this node exceed {} MiB",
@@ -101,13 +99,10 @@ impl NodeValues {
         let known = all.values.entry(key.to_vec());
         let known = known.or_insert_with(|| NodeValue {
             value: Arc::default(),
-            held: Vec::new(),
+            held: BTreeMap::new(),
         });
         known.value = value.into();
-        match known.held.iter_mut().find(|(rank, _)| *rank == owner) {
-            Some((_, held)) => *held = len,
-            None => known.held.push((owner, len)),
-        }
+        known.held.insert(owner, len);
         all.bytes = bytes;
         Ok(())
     }
@@ -134,9 +129,13 @@ pub struct JobSettings {
 
 /// A job whose processes may connect.
 struct Job {
-    nspace: Nspace<'static>,
+    /// The id of rank 0.
+    first_id: u32,
     settings: JobSettings,
     values: Arc<NodeValues>,
+    connections: HashMap<Rank, Handle>,
+    /// The processes that ended without a connection. A connection that comes later is not theirs.
+    ended: HashSet<Rank>,
 }
 
 /// A process that may connect.
@@ -182,6 +181,16 @@ impl Drop for Unidentified {
 }
 
 impl Registry {
+    pub(crate) fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
+        Self {
+            state: Mutex::default(),
+            unknown: Mutex::default(),
+            identified: Condvar::new(),
+            has_ended: AtomicBool::new(false),
+            wake: Box::new(wake),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -197,26 +206,29 @@ impl Registry {
                 "this launcher has numbered 2,147,483,647 processes for PMI: start another one";
             return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
         };
-        let first = std::mem::replace(&mut state.next_id, next);
+        let first_id = std::mem::replace(&mut state.next_id, next);
+        let nspace = settings.client.proc.nspace.clone();
         let job = Job {
-            nspace: settings.client.proc.nspace.clone(),
+            first_id,
             settings,
             values: Arc::default(),
+            connections: HashMap::new(),
+            ended: HashSet::new(),
         };
-        state.jobs.insert(first, job);
+        state.by_id.insert(first_id, nspace.clone());
+        state.jobs.insert(nspace, job);
         Ok(())
     }
 
     /// Removes a job and closes its connections.
     pub(crate) fn deregister(&self, nspace: &Nspace<'_>) {
         let mut state = self.lock();
-        state.jobs.retain(|_, job| job.nspace != *nspace);
-        state.ended.retain(|proc| proc.nspace != *nspace);
-        let handles = state.connections.remove(nspace.as_bytes());
+        let Some(job) = state.jobs.remove(nspace.as_bytes()) else {
+            return;
+        };
+        state.by_id.remove(&job.first_id);
         drop(state);
-        for handle in handles.unwrap_or_default().into_values() {
-            handle.close();
-        }
+        job.connections.values().for_each(Handle::close);
     }
 
     /// Closes all connections, and refuses later ones.
@@ -225,9 +237,9 @@ impl Registry {
         // With the lock, so that no thread checks before and waits after this.
         drop(self.unknown.lock());
         self.identified.notify_all();
-        let connections = std::mem::take(&mut self.lock().connections);
-        for handle in connections.into_values().flat_map(HashMap::into_values) {
-            handle.close();
+        let jobs = std::mem::take(&mut self.lock().jobs);
+        for job in jobs.into_values() {
+            job.connections.values().for_each(Handle::close);
         }
     }
 
@@ -236,43 +248,50 @@ impl Registry {
         self.has_ended.load(Ordering::Acquire)
     }
 
-    /// Returns the id of a process, the number of processes of its job, and `true` if the job was spawned.
-    pub(crate) fn id(&self, proc: &Proc<'_>) -> Option<(u32, u32, bool)> {
+    /// Prepares the start of a process. Returns its id, the number of processes of its job, and `true` if the job was
+    /// spawned.
+    pub(crate) fn prepare(&self, proc: &Proc<'_>) -> Option<(u32, u32, bool)> {
         let mut state = self.lock();
+        let job = state.jobs.get_mut(proc.nspace.as_bytes())?;
         // This is the next incarnation of a process that ended.
-        state.ended.retain(|ended| ended != proc);
-        // A launcher has few jobs at a time.
-        let mut jobs = state.jobs.iter();
-        let (first, job) = jobs.find(|(_, job)| job.nspace == proc.nspace)?;
-        let JobSettings {
-            size, is_spawned, ..
-        } = job.settings;
+        job.ended.remove(&proc.rank);
+        let (size, is_spawned) = (job.settings.size, job.settings.is_spawned);
         let rank = proc.rank.as_raw();
-        let id = first.checked_add(rank).filter(|_| rank < size)?;
+        let id = job.first_id.checked_add(rank).filter(|_| rank < size)?;
         Some((id, size, is_spawned))
     }
 
     /// Returns the connection of a process that has ended. Without one, later connections are refused.
-    pub(crate) fn end_of(&self, proc: &Proc<'static>) -> Option<Handle> {
+    pub(crate) fn end_of(&self, proc: &Proc<'_>) -> Option<Handle> {
         let mut state = self.lock();
-        let handles = state.connections.get(proc.nspace.as_bytes());
-        let handle = handles.and_then(|handles| handles.get(&proc.rank)).cloned();
+        let job = state.jobs.get_mut(proc.nspace.as_bytes())?;
+        let handle = job.connections.get(&proc.rank).cloned();
         if handle.is_none() {
-            state.ended.insert(proc.clone());
+            job.ended.insert(proc.rank);
         }
         handle
+    }
+
+    /// Returns `true` if a process has a connection.
+    pub(crate) fn is_connected(&self, proc: &Proc<'_>) -> bool {
+        let state = self.lock();
+        let job = state.jobs.get(proc.nspace.as_bytes());
+        job.is_some_and(|job| job.connections.contains_key(&proc.rank))
     }
 
     /// Returns the process with an id.
     pub(crate) fn process(&self, id: u32) -> Result<Registered, Error> {
         let state = self.lock();
-        let job = state.jobs.range(..=id).next_back();
-        let job = job.filter(|(first, job)| id - **first < job.settings.size);
-        let Some((first, job)) = job else {
+        let found = state.by_id.range(..=id).next_back();
+        let found = found.and_then(|(first, nspace)| {
+            let job = state.jobs.get(nspace.as_bytes())?;
+            let rank = id - *first;
+            (rank < job.settings.size).then(|| (Proc::new(nspace.clone(), Rank::new(rank)), job))
+        });
+        let Some((proc, job)) = found else {
             let message = format!("no process has PMI_ID {id}");
             return Err(Error::new(Status::ERR_NOT_FOUND, message));
         };
-        let proc = Proc::new(job.nspace.clone(), Rank::new(id - *first));
         let mut settings = job.settings.client.clone();
         settings.proc = proc.clone();
         settings.max_reply_bytes = MAX_REPLY_BYTES;
@@ -288,23 +307,22 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// Returns `PMIX_ERR_EXISTS` if the process uses another connection.
+    /// Returns `PMIX_ERR_NOT_FOUND` if the process or its job has ended, and `PMIX_ERR_EXISTS` if the process uses
+    /// another connection.
     pub(crate) fn add(&self, proc: &Proc<'static>, handle: Handle) -> Result<(), Error> {
         let mut state = self.lock();
-        let is_registered = state.jobs.values().any(|job| job.nspace == proc.nspace);
-        if !is_registered || state.ended.contains(proc) {
-            return Err(Error::new(
-                Status::ERR_NOT_FOUND,
-                format!("{proc} has ended"),
-            ));
-        }
-        let of_job = state.connections.entry(proc.nspace.clone()).or_default();
-        if of_job.get(&proc.rank).is_some_and(Handle::is_in_use) {
+        let job = state.jobs.get_mut(proc.nspace.as_bytes());
+        let Some(job) = job.filter(|job| !job.ended.contains(&proc.rank)) else {
+            let message = format!("{proc} has ended");
+            return Err(Error::new(Status::ERR_NOT_FOUND, message));
+        };
+        let known = job.connections.get(&proc.rank);
+        if known.is_some_and(Handle::is_in_use) {
             let message = format!("{proc} already uses PMI over another connection");
             return Err(Error::new(Status::ERR_EXISTS, message));
         }
         handle.begin_use();
-        let before = of_job.insert(proc.rank, handle);
+        let before = job.connections.insert(proc.rank, handle);
         drop(state);
         if let Some(before) = before {
             before.close();
@@ -315,15 +333,17 @@ impl Registry {
     /// Removes the connection of a process, unless a later one has replaced it.
     pub(crate) fn remove(&self, proc: &Proc<'static>, handle: &Handle) {
         let mut state = self.lock();
-        let Some(of_job) = state.connections.get_mut(proc.nspace.as_bytes()) else {
-            return;
-        };
-        if of_job.get(&proc.rank).is_some_and(|other| other.is(handle)) {
-            of_job.remove(&proc.rank);
-            // A later connection of the process is that of its next incarnation.
-            if of_job.is_empty() {
-                state.connections.remove(proc.nspace.as_bytes());
-            }
+        if let Some(job) = state.jobs.get_mut(proc.nspace.as_bytes())
+            && job
+                .connections
+                .get(&proc.rank)
+                .is_some_and(|other| other.is(handle))
+        {
+            job.connections.remove(&proc.rank);
+        }
+        drop(state);
+        if handle.has_ended() {
+            (self.wake)();
         }
     }
 }

@@ -149,7 +149,12 @@ impl Ticket {
         }
     }
 
-    fn line(self, reply: &Reply) -> Vec<u8> {
+    fn line(&self, reply: &Reply) -> Vec<u8> {
+        // A line end would end the reply, and there is no escape for it.
+        if matches!(reply, Reply::Value(value) if value.contains(&b'\n')) {
+            let why = "the value has a line end, which PMI-1 cannot send";
+            return self.line(&Reply::Failed(why.to_owned()));
+        }
         let rc = match reply {
             Reply::Failed(_) | Reply::Missing => 1,
             _ => 0,
@@ -213,7 +218,13 @@ impl Ticket {
         if let Some(thread) = &self.thread {
             fields.push(("thrid", thread.clone()));
         }
-        let rc = i32::from(matches!(reply, Reply::Failed(_)));
+        // A get states that the key was found; other requests have no success without a value.
+        let is_failure = match reply {
+            Reply::Failed(_) => true,
+            Reply::Missing => !self.kind.is_get(),
+            _ => false,
+        };
+        let rc = i32::from(is_failure);
         fields.push(("rc", rc.to_string().into_bytes()));
         let mut value = None;
         match reply {
@@ -278,7 +289,7 @@ fn escaped(value: &[u8]) -> Vec<u8> {
     let escape = |byte: &u8| {
         let before = matches!(byte, b' ' | b'\\').then_some(b'\\');
         before.into_iter().chain(Some(match byte {
-            // A line end would end the reply.
+            // Only the reason of a failure has line ends.
             b'\n' => b' ',
             other => *other,
         }))

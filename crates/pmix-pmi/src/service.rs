@@ -37,16 +37,17 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts the service on a free port.
+    /// Starts the service on a free port. A thread calls `wake` when the last command of a process was served after its
+    /// [`end`](Self::end).
     ///
     /// # Errors
     ///
     /// Returns an error if the system has no port or no thread for it.
-    pub fn start() -> Result<Self, Error> {
+    pub fn start(wake: impl Fn() + Send + Sync + 'static) -> Result<Self, Error> {
         let cannot = |e| Error::system("cannot listen for PMI", e);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(cannot)?;
         let address = listener.local_addr().map_err(cannot)?;
-        let registry: Arc<Registry> = Arc::default();
+        let registry = Arc::new(Registry::new(wake));
         let of_thread = Arc::clone(&registry);
         let accept = move || accept(&listener, &of_thread);
         let thread = thread::Builder::new().name("pmix-pmi".into());
@@ -63,11 +64,11 @@ impl Service {
         self.registry.register(settings)
     }
 
-    /// Returns the variables for a process of a registered job, or `None` if the job is not registered. An environment
-    /// that also has variables of PMIx needs [`MPICH_SELECTION`].
+    /// Returns the variables for the start of a process of a registered job, or `None` if the job is not registered. An
+    /// environment that also has variables of PMIx needs [`MPICH_SELECTION`].
     #[must_use]
     pub fn variables(&self, proc: &Proc<'_>) -> Option<Variables> {
-        let (id, size, is_spawned) = self.registry.id(proc)?;
+        let (id, size, is_spawned) = self.registry.prepare(proc)?;
         Some([
             ("PMI_PORT", self.address.to_string()),
             ("PMI_ID", id.to_string()),
@@ -77,11 +78,17 @@ impl Service {
         ])
     }
 
-    /// Ends the connection of a process that has ended. Returns `true` while the service still serves commands that the
-    /// process has sent, for example an abort. The caller then lets the server serve, and calls again.
-    pub fn end(&self, proc: &Proc<'static>) -> bool {
+    /// Ends the connection of a process that has ended. Returns `true` if the service still serves commands that the
+    /// process has sent, for example an abort.
+    pub fn end(&self, proc: &Proc<'_>) -> bool {
         let handle = self.registry.end_of(proc);
         handle.inspect(Handle::end).is_some()
+    }
+
+    /// Returns `true` while the service serves commands of a process.
+    #[must_use]
+    pub fn is_serving(&self, proc: &Proc<'_>) -> bool {
+        self.registry.is_connected(proc)
     }
 
     /// Closes the connections of a job, whose processes cannot connect any more.
@@ -101,13 +108,21 @@ impl Drop for Service {
 /// Accepts connections until the service ends.
 fn accept(listener: &TcpListener, registry: &Arc<Registry>) {
     let mut warned: Option<Instant> = None;
+    // Any user may connect as often as it wants.
+    let mut warn = |why: &dyn std::fmt::Display| {
+        let now = Instant::now();
+        if warned.is_none_or(|before| now.saturating_duration_since(before) > BETWEEN) {
+            warned = Some(now);
+            tracing::warn!("a connection for PMI is refused: {why}");
+        }
+    };
     while let accepted = listener.accept()
         && !registry.has_ended()
     {
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!("cannot accept a connection for PMI: {error}");
+                warn(&error);
                 thread::sleep(PAUSE);
                 continue;
             }
@@ -121,12 +136,7 @@ fn accept(listener: &TcpListener, registry: &Arc<Registry>) {
             Err(error) => Some(error.to_string()),
         };
         if let Some(why) = refusal {
-            // Any user may connect as often as it wants.
-            let now = Instant::now();
-            if warned.is_none_or(|before| now.saturating_duration_since(before) > BETWEEN) {
-                warned = Some(now);
-                tracing::warn!("a connection for PMI is refused: {why}");
-            }
+            warn(&why);
             continue;
         }
         let Some(unidentified) = Unidentified::begin(registry) else {
@@ -136,7 +146,7 @@ fn accept(listener: &TcpListener, registry: &Arc<Registry>) {
         let thread = thread::Builder::new().name("pmix-pmi".into());
         let serve = move || connection::serve(stream, &of_thread, unidentified);
         if let Err(error) = thread.spawn(serve) {
-            tracing::warn!("a connection for PMI is refused: {error}");
+            warn(&error);
         }
     }
 }

@@ -25,6 +25,7 @@ use crate::client::{SharedClient, ended, not_initialized};
 use crate::registry::Registered;
 use crate::reply::Reply;
 use crate::request::{Application, Group, Request, Spawn};
+use crate::responder::Responder;
 
 /// The directive of a spawn with the values that the parent stores for the new job (preput): an array of infos, which
 /// the job info of the new job includes. A launcher that does not know the directive ignores it.
@@ -45,9 +46,6 @@ enum State {
     Left,
 }
 
-/// A reply that is sent when a call has completed.
-pub(crate) type Deferred = Box<dyn FnOnce(Reply) + Send>;
-
 /// The requests of one process.
 pub(crate) struct Session {
     state: State,
@@ -64,12 +62,20 @@ impl Session {
         }
     }
 
+    /// Checks that the connection belongs to no process yet.
+    pub(crate) fn check_new(&self) -> Result<(), Error> {
+        match self.state {
+            State::New => Ok(()),
+            State::Member | State::Left => {
+                let message = "the connection already belongs to a process";
+                Err(Error::new(Status::ERR_EXISTS, message))
+            }
+        }
+    }
+
     /// Connects to the PMIx server in the name of the process. Returns its place in the job.
     pub(crate) fn identify(&mut self, process: Registered) -> Result<Reply, Error> {
-        if self.state != State::New {
-            let message = "the connection already belongs to a process";
-            return Err(Error::new(Status::ERR_EXISTS, message));
-        }
+        self.check_new()?;
         self.process = Some(process);
         self.connect()?;
         let client = self.shared.client()?;
@@ -99,23 +105,15 @@ impl Session {
         Ok(())
     }
 
-    /// Serves a request. Returns the reply, or `None` if `deferred` gets it later.
-    pub(crate) fn serve(&mut self, request: Request, deferred: Deferred) -> Option<Reply> {
-        let reply = match request {
-            Request::Barrier => self.barrier(),
-            // Another thread of the process may make requests meanwhile, on which these may depend.
-            Request::GroupBarrier(group, _) => match self.group_barrier(&group, deferred) {
-                Ok(()) => return None,
-                Err(error) => Err(error),
-            },
-            Request::GetOnNode(key, true) => match self.await_on_node(key, deferred) {
-                Ok(None) => return None,
-                Ok(Some(reply)) => Ok(reply),
-                Err(error) => Err(error),
-            },
-            request => self.serve_now(request),
-        };
-        Some(reply.unwrap_or_else(|error| Reply::Failed(error.to_string())))
+    /// Serves a request. A request that waits for other processes is replied to later, from another thread, unless the
+    /// process sends no other one meanwhile.
+    pub(crate) fn serve(&mut self, request: Request, responder: Responder) {
+        match request {
+            Request::Barrier => responder.send(self.barrier()),
+            Request::GroupBarrier(group, _) => self.group_barrier(&group, responder),
+            Request::GetOnNode(key, true) => self.await_on_node(key, responder),
+            request => responder.send(self.serve_now(request)),
+        }
     }
 
     fn serve_now(&mut self, request: Request) -> Result<Reply, Error> {
@@ -181,8 +179,10 @@ impl Session {
             Request::Finalize => {
                 self.state = State::Left;
                 self.shared.lock().client = None;
-                client.finalize()?;
+                let left = client.finalize();
+                // The process may go on with another connection, whatever the server has replied.
                 self.shared.lock().is_in_use = false;
+                left?;
                 Reply::Done
             }
             Request::Init(..)
@@ -190,8 +190,7 @@ impl Session {
             | Request::Barrier
             | Request::GroupBarrier(..)
             | Request::Unknown(_) => {
-                let message = "the connection already belongs to a process";
-                return Err(Error::new(Status::ERR_EXISTS, message));
+                return Err(Error::malformed("the command is not served here"));
             }
         };
         Ok(reply)
@@ -219,34 +218,26 @@ impl Session {
 
     /// Commits the puts, and begins to wait for the processes of a group. PMIx has no number for a fence, so fences of
     /// the same processes complete in the order of their calls.
-    fn group_barrier(&self, group: &Group, deferred: Deferred) -> Result<(), Error> {
-        // When the process has ended, the thread of the connection closes the client, which completes the fence.
-        let client = self.shared.client()?;
-        client.commit()?;
-        let job = &client.proc().nspace;
-        let proc = |rank: &u32| Proc::new(job.clone(), Rank::new(*rank));
-        let procs = match group {
-            Group::World => Vec::new(),
-            Group::Ranks(ranks) => ranks.iter().map(proc).collect(),
-            Group::Node => {
-                let peers = client.get(client.proc(), keys::LOCAL_PEERS, &[]).wait()?;
-                let Value::String(Some(peers)) = peers else {
-                    return Err(Error::malformed("PMIX_LOCAL_PEERS is not a string"));
-                };
-                let ranks = peers.to_str_lossy();
-                let ranks: Result<Vec<u32>, _> = ranks.split(',').map(str::parse).collect();
-                let ranks = ranks.map_err(|_| Error::malformed("PMIX_LOCAL_PEERS has no ranks"))?;
-                ranks.iter().map(proc).collect()
-            }
+    fn group_barrier(&self, group: &Group, responder: Responder) {
+        let begin = || {
+            let client = self.shared.client()?;
+            client.commit()?;
+            let members = members(&client, group)?;
+            Ok((client, members, self.exchange()?))
         };
-        let fence = client.fence(procs, self.exchange()?);
-        fence.start(move |result| {
-            deferred(match result {
-                Ok(()) => Reply::Done,
-                Err(error) => Reply::Failed(error.to_string()),
-            });
-        })?;
-        Ok(())
+        let (client, members, infos) = match begin() {
+            Ok(begun) => begun,
+            Err(error) => return responder.send(Err(error)),
+        };
+        // When the process has ended, the thread of the connection closes the client, which completes the fence.
+        let fence = client.fence(members, infos);
+        let then = move |result: Result<(), pmix_client::Error>| {
+            responder.send(result.map(|()| Reply::Done).map_err(Error::from));
+        };
+        if let Err(error) = fence.start(then) {
+            // The dropped callback has replied.
+            tracing::debug!("a barrier by PMI cannot begin: {error}");
+        }
     }
 
     /// Puts a value, if there is room for it.
@@ -265,41 +256,68 @@ impl Session {
         }
     }
 
-    /// Gets a value of a process of this node. If it does not exist, a thread passes it to `deferred` when it does.
-    fn await_on_node(&self, key: Vec<u8>, deferred: Deferred) -> Result<Option<Reply>, Error> {
-        let client = self.shared.client()?;
-        let reply = self.get(&client, &key)?;
-        if reply != Reply::Missing {
-            return Ok(Some(reply));
-        }
-        let Some(polling) = self.shared.poll() else {
-            let message = "the threads of the process already wait for as many keys as they may";
-            return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
+    /// Gets a value of a process of this node. If it does not exist, a thread waits for it.
+    fn await_on_node(&self, key: Vec<u8>, responder: Responder) {
+        let begin = || {
+            let client = self.shared.client()?;
+            let values = Arc::clone(&self.process()?.values);
+            let reply = self.get(&client, &key)?;
+            let polling = match reply {
+                Reply::Missing => Some(self.shared.poll()?),
+                _ => None,
+            };
+            Ok((client, values, reply, polling))
         };
-        let (shared, values) = (self.shared.clone(), Arc::clone(&self.process()?.values));
+        let (client, values, polling) = match begin() {
+            Ok((client, values, _, Some(polling))) => (client, values, polling),
+            Ok((.., reply, None)) => return responder.send(Ok(reply)),
+            Err(error) => return responder.send(Err(error)),
+        };
+        let shared = self.shared.clone();
         let poll = move || {
             let _polling = polling;
             let mut pause = SHORTEST;
-            deferred(loop {
+            let found = loop {
                 let found = match values.get(&key) {
                     Some(value) => Ok(Reply::Value(value.to_vec())),
                     None => get_of_any(&client, client.proc().nspace.clone(), &key),
                 };
                 match found {
                     Ok(Reply::Missing) if !shared.lock().has_ended => {}
-                    Ok(Reply::Missing) => break Reply::Failed(ended().to_string()),
-                    Ok(reply) => break reply,
-                    Err(error) => break Reply::Failed(error.to_string()),
+                    Ok(Reply::Missing) => break Err(ended()),
+                    found => break found,
                 }
                 thread::sleep(pause);
                 pause = (pause * 2).min(LONGEST);
-            });
+            };
+            responder.send(found);
         };
         let thread = thread::Builder::new().name("pmix-pmi-key".into());
-        let started = thread.spawn(poll);
-        started.map_err(|e| Error::system("cannot wait for a key of PMI", e))?;
-        Ok(None)
+        if let Err(error) = thread.spawn(poll) {
+            // The dropped closure has replied.
+            tracing::warn!("cannot wait for a key of PMI: {error}");
+        }
     }
+}
+
+/// Returns the processes of a group, or an empty list for the whole job.
+fn members(client: &Client, group: &Group) -> Result<Vec<Proc<'static>>, Error> {
+    let job = &client.proc().nspace;
+    let proc = |rank: &u32| Proc::new(job.clone(), Rank::new(*rank));
+    let ranks = match group {
+        Group::World => return Ok(Vec::new()),
+        Group::Ranks(ranks) => ranks,
+        Group::Node => {
+            let peers = client.get(client.proc(), keys::LOCAL_PEERS, &[]).wait()?;
+            let Value::String(Some(peers)) = peers else {
+                return Err(Error::malformed("PMIX_LOCAL_PEERS is not a string"));
+            };
+            let ranks: Result<Vec<u32>, _> =
+                peers.to_str_lossy().split(',').map(str::parse).collect();
+            &ranks.map_err(|_| Error::malformed("PMIX_LOCAL_PEERS has no ranks"))?
+        }
+    };
+    Ok(ranks.iter().map(proc).collect())
 }
 
 /// Returns the directive of a get that does not wait. A barrier has exchanged all values, so a missing one is not

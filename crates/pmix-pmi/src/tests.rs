@@ -234,3 +234,23 @@ fn both_names_of_the_id_are_read() {
         assert_eq!(request, Request::Identify(Some(5)));
     }
 }
+
+#[test]
+fn a_reply_never_says_success_without_a_value() {
+    let bytes = with_length("cmd=name-lookup;thrid=7;name=ocean;");
+    let (_, ticket) = Request::read(&commands(Wire::V2, &bytes)[0]).unwrap();
+    assert_eq!(
+        ticket.reply(&Reply::Missing),
+        with_length("cmd=name-lookup-response;thrid=7;rc=1;")
+    );
+    assert_eq!(
+        line("cmd=lookup_name service=ocean", &Reply::Missing),
+        "cmd=lookup_result rc=1\n"
+    );
+    let two_lines = line("cmd=get key=k", &Reply::Value(b"a\nb".to_vec()));
+    assert!(
+        two_lines.starts_with("cmd=get_result rc=1 msg="),
+        "{two_lines}"
+    );
+    assert_eq!(two_lines.lines().count(), 1);
+}

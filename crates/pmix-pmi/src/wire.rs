@@ -13,9 +13,9 @@ use pmix_types::memory;
 
 use crate::Error;
 
-/// The largest length of a command in bytes. A spawn contains the command lines of its applications, which the system
-/// limits to 2 MiB each.
-pub const MAX_COMMAND_BYTES: usize = 4 << 20;
+/// The largest length of a command in bytes, for the command lines of the applications of a spawn. Each process of a
+/// node may have sent a part of such a command.
+pub const MAX_COMMAND_BYTES: usize = 1 << 20;
 
 /// The number of characters of a length in PMI-2.
 const LENGTH: usize = 6;
@@ -78,6 +78,8 @@ pub(crate) fn find<'a>(attributes: &'a [Attribute], key: &str) -> Option<&'a [u8
 #[derive(Debug)]
 pub struct Decoder {
     wire: Wire,
+    /// The largest length of a command in bytes.
+    limit: usize,
     /// The received bytes that are not part of a returned command.
     bytes: Vec<u8>,
     /// The number of `bytes` without a line end, so that each byte is searched once.
@@ -90,6 +92,7 @@ impl Default for Decoder {
     fn default() -> Self {
         Self {
             wire: Wire::V1,
+            limit: MAX_COMMAND_BYTES,
             bytes: Vec::new(),
             searched: 0,
             spawn: None,
@@ -102,6 +105,11 @@ impl Decoder {
     pub fn set_wire(&mut self, wire: Wire) {
         self.wire = wire;
         self.searched = 0;
+    }
+
+    /// Sets the largest length in bytes of the commands that follow, at first [`MAX_COMMAND_BYTES`].
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
     }
 
     /// Adds received bytes.
@@ -118,15 +126,15 @@ impl Decoder {
     /// # Errors
     ///
     /// Returns `PMIX_ERR_BAD_PARAM` for bytes that are not a command, and `PMIX_ERR_OUT_OF_RESOURCE` for a command
-    /// longer than [`MAX_COMMAND_BYTES`]. The connection cannot continue then.
+    /// longer than the [limit](Self::set_limit). The connection cannot continue then.
     pub fn next_command(&mut self) -> Result<Option<Command>, Error> {
         let next = match self.wire {
             Wire::V1 => self.next_of_lines(),
             Wire::V2 => self.next_with_length(),
         }?;
         let in_lines = self.spawn.as_ref().map_or(0, |(_, len)| *len);
-        match next.is_none() && in_lines + self.bytes.len() > MAX_COMMAND_BYTES {
-            true => Err(too_long()),
+        match next.is_none() && in_lines + self.bytes.len() > self.limit {
+            true => Err(too_long(self.limit)),
             false => Ok(next),
         }
     }
@@ -170,8 +178,8 @@ impl Decoder {
     }
 }
 
-fn too_long() -> Error {
-    let message = format!("a PMI command is longer than {MAX_COMMAND_BYTES} bytes");
+fn too_long(limit: usize) -> Error {
+    let message = format!("a PMI command is longer than {limit} bytes");
     Error::new(pmix_types::Status::ERR_OUT_OF_RESOURCE, message)
 }
 
@@ -186,7 +194,7 @@ fn read_line(spawn: &mut Option<(Command, usize)>, line: &[u8]) -> Result<Option
         let (command, len) = spawn.get_or_insert_with(|| (Command::new(Wire::V1, "spawn"), 0));
         *len += line.len() + ENTRY;
         if *len > MAX_COMMAND_BYTES {
-            return Err(too_long());
+            return Err(too_long(MAX_COMMAND_BYTES));
         }
         command.sections.push(Vec::new());
         return Ok(None);
@@ -199,7 +207,7 @@ fn read_line(spawn: &mut Option<(Command, usize)>, line: &[u8]) -> Result<Option
     };
     *len += line.len() + ENTRY;
     if *len > MAX_COMMAND_BYTES {
-        return Err(too_long());
+        return Err(too_long(MAX_COMMAND_BYTES));
     }
     let Some(section) = command.sections.last_mut() else {
         return Ok(None);
@@ -245,7 +253,7 @@ fn read_words(line: &[u8]) -> Result<Command, Error> {
             continue;
         }
         if command.attributes.len() >= MAX_ATTRIBUTES {
-            return Err(too_long());
+            return Err(too_long(MAX_COMMAND_BYTES));
         }
         match (word.contains(&b'='), command.attributes.last_mut()) {
             (false, Some((_, value))) => {
@@ -267,7 +275,7 @@ fn read_fields(body: &[u8]) -> Result<Command, Error> {
     while !rest.is_empty() {
         num_fields += 1;
         if num_fields > MAX_ATTRIBUTES {
-            return Err(too_long());
+            return Err(too_long(MAX_COMMAND_BYTES));
         }
         let (field, others) = split_field(rest);
         rest = others;
@@ -483,6 +491,10 @@ mod tests {
         decoder.push(&vec![b'a'; MAX_COMMAND_BYTES + 1]).unwrap();
         let refused = decoder.next_command().unwrap_err();
         assert_eq!(refused.status(), pmix_types::Status::ERR_OUT_OF_RESOURCE);
+        let mut decoder = Decoder::default();
+        decoder.set_limit(READ);
+        decoder.push(&vec![b'a'; READ + 1]).unwrap();
+        decoder.next_command().unwrap_err();
         for line in ["mcmd=spawn\n", "mcmd=spawn\na\n"] {
             let mut decoder = Decoder::default();
             let bytes = line.repeat(MAX_COMMAND_BYTES / ENTRY);

@@ -87,8 +87,8 @@ impl Children {
     }
 
     /// Returns the processes whose end was recorded and not handled.
-    pub(super) fn ended(&self) -> impl Iterator<Item = &Proc<'static>> {
-        self.ended.iter()
+    pub(super) fn ended(&self) -> &[Proc<'static>] {
+        &self.ended
     }
 
     /// Returns the processes whose end was recorded, each once.

@@ -14,16 +14,26 @@ use crate::process::Process;
 impl Agent<'_> {
     /// Records processes that have ended, and reaps orphans.
     pub(crate) fn collect(&mut self, now: Instant) {
+        let num_before = self.children.ended().len();
         self.children.collect(&mut self.jobs, now);
+        self.pmi
+            .end_all(self.children.ended().get(num_before..), now);
     }
 
-    /// Returns `true` if ended children are to be looked for without a signal.
+    /// Returns `true` if ended children are to be looked for without a signal, or if their ends are to be handled.
     pub(crate) fn is_collect_due(&self) -> bool {
-        self.children.is_collect_due()
+        self.children.is_collect_due() || self.pmi.has_served_last_words(Instant::now())
+    }
+
+    /// Returns `true` while requests that processes sent by PMI before they ended are served, for a bounded time. The
+    /// recorded ends wait for that.
+    pub(crate) fn awaits_last_words(&self, now: Instant) -> bool {
+        self.pmi.awaits_last_words(now)
     }
 
     /// Returns the processes whose end was recorded, each once.
     pub(crate) fn take_ended(&mut self) -> Vec<Proc<'static>> {
+        self.pmi.forget_last_words();
         self.children.take_ended()
     }
 
@@ -34,10 +44,11 @@ impl Agent<'_> {
         proc: &Proc<'_>,
         now: Instant,
     ) -> Vec<Proc<'static>> {
+        let num_before = self.children.ended().len();
         self.children.record(&mut self.jobs, now, Some(proc));
-        let ended = self.children.take_ended_except(proc);
-        ended.iter().for_each(|proc| _ = self.pmi.end(proc));
-        ended
+        self.pmi
+            .end_all(self.children.ended().get(num_before..), now);
+        self.children.take_ended_except(proc)
     }
 
     /// Returns `true` if an end in this job was recorded and not handled.
@@ -130,6 +141,7 @@ impl Agent<'_> {
             return true;
         };
         job.num_running() == 0
+            && !self.has_ended_of(nspace)
             && !self.streams.has_open(nspace)
             && (job.is_abandoned || !self.children.has_orphans_of(job, &self.jobs))
     }

@@ -8,7 +8,7 @@
 //! one. A process that was terminated by job control is not restarted, nor is a process of a job that is being
 //! terminated. Each restart raises `PMIX_ERR_PROC_RESTART`.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pmix_types::{Nspace, Proc, Status};
 
@@ -17,10 +17,6 @@ use super::{Controller, Cx};
 use crate::agent::FromAgent;
 use crate::process::{Link, Process};
 
-/// The time for requests that processes sent by PMI before they ended, and the pause between two looks.
-const LAST_WORDS: Duration = Duration::from_millis(200);
-const PAUSE: Duration = Duration::from_micros(100);
-
 impl Controller {
     /// Records ended processes and handles their ends.
     pub(crate) fn collect(&mut self, cx: &mut Cx<'_>) {
@@ -28,10 +24,9 @@ impl Controller {
         cx.agent.collect(now);
         // The requests that they sent before they ended have arrived; handle them before the ends.
         self.serve(cx);
-        // Requests by PMI take another thread, which needs the server.
-        while cx.agent.has_last_words() && now.elapsed() < LAST_WORDS {
-            std::thread::sleep(PAUSE);
-            self.serve(cx);
+        // Requests by PMI go through another thread. It wakes the launcher when it has sent the last one.
+        if cx.agent.awaits_last_words(now) {
+            return;
         }
         // Taken after the requests, because an abort among them handles the ends before it by itself.
         let ended = cx.agent.take_ended();

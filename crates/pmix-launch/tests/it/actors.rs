@@ -93,6 +93,7 @@ fn actor() {
         "pmi_exchange" => crate::pmi::exchange(settings),
         "pmi_second" => crate::pmi::second(),
         "pmi_abort_alone" => crate::pmi::abort_alone(),
+        "pmi_unread" => crate::pmi::unread(),
         "pmi_many" => crate::pmi::many(),
         "pmi_abort" => crate::pmi::abort(),
         "pmi_lost" => crate::pmi::lost(),

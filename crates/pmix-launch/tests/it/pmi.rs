@@ -235,6 +235,35 @@ pub(crate) fn abort_alone() {
     std::process::exit(0);
 }
 
+/// Rank 0 waits in a barrier of a group, reads no replies until the service cannot write, leaves its connection to a
+/// child, and exits.
+pub(crate) fn unread() {
+    let mut pmi = Pmi::own();
+    if var("PMI_RANK") != "0" {
+        let out = pmi.ask("cmd=barrier_in");
+        assert!(out.starts_with("cmd=barrier_out rc=1 "), "{out}");
+        return;
+    }
+    pmi.send("cmd=barrier_in group=0,2:5\n");
+    let stream = pmi.stream.get_ref();
+    stream.set_nonblocking(true).unwrap();
+    let lines = "cmd=get_maxes\n".repeat(1000);
+    let mut rest = Duration::from_millis(500);
+    while !rest.is_zero() {
+        if (&*stream).write_all(lines.as_bytes()).is_err() {
+            // Neither side reads any more once this stays so.
+            rest = rest.saturating_sub(Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+    rustix::io::fcntl_setfd(stream, rustix::io::FdFlags::empty()).unwrap();
+    std::process::Command::new("sleep")
+        .arg("30")
+        .spawn()
+        .unwrap();
+    std::process::exit(0);
+}
+
 /// More processes than the service accepts at once without knowing them.
 pub(crate) fn many() {
     let mut pmi = Pmi::own();
@@ -392,6 +421,22 @@ fn the_abort_of_the_last_process_is_not_lost_when_it_exits() {
         };
         assert_eq!(played.outcome.cause, Some(expected), "{}", played.errors);
     }
+}
+
+#[test]
+fn a_process_that_reads_no_replies_holds_nothing_when_it_has_ended() {
+    let begun = std::time::Instant::now();
+    let played = play("pmi_unread", 3);
+    let rank = Rank::new(0);
+    let cause = played.outcome.cause.clone();
+    assert_eq!(
+        cause,
+        Some(Cause::NotFinalized { rank }),
+        "{}",
+        played.errors
+    );
+    // The child of the process lives for 30 s.
+    assert!(begun.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
