@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::process::{cargo, in_ci, output, root};
-pub use root::Root;
+pub use root::{NEWEST, Root, SID, TRIXIE};
 
 /// `true` if the command line has `--install`.
 static ASKED: AtomicBool = AtomicBool::new(false);

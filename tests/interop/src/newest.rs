@@ -20,25 +20,6 @@ use crate::capi;
 use crate::ours::Ours;
 use crate::tally::Tally;
 
-/// The release of Debian with the newest libraries.
-const RELEASE: &str = "sid";
-
-/// The packages of the root.
-const PACKAGES: &[&str] = &[
-    "libpmix-dev",
-    "libpmix-bin",
-    "libprrte-bin",
-    "openmpi-bin",
-    "libopenmpi-dev",
-    "mpich",
-    "libmpich-dev",
-    "gcc",
-    "libc6-dev",
-    "libc-bin",
-    "bash",
-    "coreutils",
-];
-
 /// The sources of the examples in the root.
 const SOURCES: &str = "usr/share/doc/libpmix-dev/examples";
 
@@ -56,7 +37,7 @@ const WHAT: &str = "newest: examples of OpenPMIx 7";
 /// # Errors
 /// Returns a message if the command does not build, or a file cannot be written.
 pub(crate) fn run(profile: &str, tally: &mut Tally) -> Result<(), String> {
-    let root = match Root::debian(RELEASE, PACKAGES) {
+    let root = match Root::debian(install::NEWEST, install::SID) {
         Ok(root) => root,
         // The release changes from day to day, so its absence is no failure.
         Err(why) => {

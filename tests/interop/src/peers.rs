@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use xtask::{install, process};
+use xtask::install::{self, Root};
+use xtask::process;
 
 use super::harness::Harness;
 
@@ -137,6 +138,8 @@ const BFROPS: &[&str] = &[
 pub struct Library {
     include: PathBuf,
     library: PathBuf,
+    /// The private root with the C library and the loader that the library needs, if not those of this machine.
+    root: Option<PathBuf>,
 }
 
 impl Library {
@@ -169,14 +172,46 @@ impl Library {
         command.args(sources).arg(&self.library);
         command.args(["-lm", "-Wl,--disable-new-dtags"]);
         command.arg(format!("-Wl,-rpath,{}", home.display()));
+        if let Some(root) = &self.root {
+            // The program runs outside of the root, with the root's loader and libraries.
+            let root = root.display();
+            command.arg(format!("-Wl,-rpath,{root}/{MULTIARCH}"));
+            command.arg(format!("-Wl,--dynamic-linker={root}/{LOADER}"));
+            command.arg("-Wl,--allow-shlib-undefined");
+        }
         process::output(&mut command).map(drop)
     }
 }
 
+/// The folder of libraries in a private root.
+const MULTIARCH: &str = "usr/lib/x86_64-linux-gnu";
+
+/// The loader of programs in a private root.
+const LOADER: &str = "lib64/ld-linux-x86-64.so.2";
+
 impl Library {
     /// Creates a library from headers and a file that are not installed.
     pub fn new(include: PathBuf, library: PathBuf) -> Self {
-        Self { include, library }
+        Self {
+            include,
+            library,
+            root: None,
+        }
+    }
+
+    /// Creates the library that Debian's packages have in a private root, with headers of this machine.
+    ///
+    /// # Errors
+    /// Returns a message if the root has no library.
+    pub fn of_root(root: &Root, include: PathBuf) -> Result<Self, String> {
+        let library = root.path().join(MULTIARCH).join("pmix2/lib").join(SONAME);
+        match library.exists() {
+            true => Ok(Self {
+                root: Some(root.path().to_owned()),
+                ..Self::new(include, library)
+            }),
+            false => Err(format!("no {}", library.display())),
+        }
     }
 
     /// Returns the library file.
@@ -218,10 +253,7 @@ impl Library {
 fn build(name: &str, include: &Path, library: &Path) -> Result<Peer, String> {
     let source = process::root().join("tests/interop");
     let scratch = install::scratch("interop")?;
-    let library = Library {
-        include: include.to_path_buf(),
-        library: library.to_path_buf(),
-    };
+    let library = Library::new(include.to_owned(), library.to_owned());
     let sources = |names: &[&str]| names.iter().map(|f| source.join(f)).collect::<Vec<_>>();
     let mut peer = Peer {
         version: String::new(),

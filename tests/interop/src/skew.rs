@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use xtask::{install, process};
+use xtask::install::{self, Root};
+use xtask::process;
 
 use crate::capi;
 use crate::peers::{Library, Peer};
@@ -36,6 +37,12 @@ const ATTEMPTS: u32 = 3;
 
 /// The time limit of all runs together.
 const LIMIT_OF_ALL: Duration = Duration::from_secs(10 * 60);
+
+/// The libraries in private roots: the name in the table, the release of Debian, and the packages.
+const ROOTS: &[(&str, &str, &[&str])] = &[
+    ("5.0.7", "trixie", install::TRIXIE),
+    ("7.0", install::NEWEST, install::SID),
+];
 
 /// The page with which the results are compared.
 const PAGE: &str = "docs/skew.md";
@@ -71,6 +78,24 @@ pub(crate) fn run(peers: &[Peer], write: bool, tally: &mut Tally) -> Result<(), 
             library: release.to_owned(),
         });
         clients.push(client(release, &peer.library, &[])?);
+    }
+    for (release, debian, packages) in ROOTS {
+        let root = Root::debian(debian, packages);
+        let library = root.and_then(|root| {
+            println!("{release}: libpmix2t64 {}", root.version("libpmix2t64")?);
+            Library::of_root(&root, include.to_owned())
+        });
+        match library {
+            Ok(library) => {
+                servers.push(Side {
+                    program: Launcher::host_of(release, &library)?,
+                    library: (*release).to_owned(),
+                });
+                clients.push(client(release, &library, &[])?);
+            }
+            // sid changes from day to day, so the absence of a root is no failure.
+            Err(why) => tally.skip("skew: private roots", &format!("{release}: {why}")),
+        }
     }
     match older(include) {
         Ok(older) => clients.push(client("3.2", &older, &["skew/older.c"])?),
@@ -228,7 +253,7 @@ fn judge(
             (None, Err(why)) => tally.fail(&what, why),
         }
     }
-    if server_names.len() < 3 || client_names.len() < 4 {
+    if server_names.len() < 3 + ROOTS.len() || client_names.len() < 4 + ROOTS.len() {
         return Ok(());
     }
     let page = page(&server_names, &client_names, |check, server, client| {
@@ -259,8 +284,8 @@ const HEAD: &str = "\
 
 `cargo xtask interop skew` runs a host in C (`tests/server/host`) with the server library of one release, and three
 processes (`tests/server/skew`) with the client library of another release. Both are compiled with the headers of 4.2.2.
-`ours` is pmix-rs; the other names are releases of OpenPMIx. The client of 3.2 is the client inside Open MPI 4.1.8. Each
-table has one server. The task fails if a result differs from this page. A `no` has a note, and its cause is OpenPMIx:
+`ours` is pmix-rs; the other names are releases of OpenPMIx. The client of 3.2 is the client inside Open MPI 4.1.8; 5.0.7
+is that of Debian trixie, and 7.0 that of Debian sid, 7.0.0rc1 when this page was written. Each table has one server. The task fails if a result differs from this page. A `no` has a note, and its cause is OpenPMIx:
 the check also fails without pmix-rs.
 
 Expected results: the server refuses a process of another user, a spawn returns `PMIX_ERR_NOT_SUPPORTED` because the
@@ -304,11 +329,11 @@ mod tests {
 
     use super::*;
 
-    const LIBRARIES: [&str; 4] = ["ours", "4.2.2", "5.0.11", "3.2"];
+    const LIBRARIES: [&str; 6] = ["ours", "4.2.2", "5.0.11", "5.0.7", "7.0", "3.2"];
 
     #[test]
     fn the_committed_page_is_that_of_the_notes() {
-        let all = page(&LIBRARIES[..3], &LIBRARIES, |check, server, client| {
+        let all = page(&LIBRARIES[..5], &LIBRARIES, |check, server, client| {
             note(check, server, client).is_none()
         });
         let committed = std::fs::read_to_string(process::root().join("docs/skew.md"));

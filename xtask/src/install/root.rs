@@ -10,6 +10,28 @@ use std::process::Command;
 use super::{is_root, may_install, scratch, target};
 use crate::process::output;
 
+/// The release of Debian with the newest libraries.
+pub const NEWEST: &str = "sid";
+
+/// The packages of the root of that release.
+pub const SID: &[&str] = &[
+    "libpmix-dev",
+    "libpmix-bin",
+    "libprrte-bin",
+    "openmpi-bin",
+    "libopenmpi-dev",
+    "mpich",
+    "libmpich-dev",
+    "gcc",
+    "libc6-dev",
+    "libc-bin",
+    "bash",
+    "coreutils",
+];
+
+/// The packages of the root of Debian trixie.
+pub const TRIXIE: &[&str] = &["libpmix2t64", "libc-bin", "bash", "coreutils"];
+
 /// The directories in which apt lists its sources.
 const SOURCES: [&str; 2] = ["/etc/apt/sources.list", "/etc/apt/sources.list.d"];
 
