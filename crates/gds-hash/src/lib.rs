@@ -33,8 +33,9 @@ mod store;
 
 pub use error::Error;
 pub use exchange::{
-    Codec, CommitLimits, CommitMessage, CommitPart, Inflate, JobInfoReplies, Modex, ModexForm,
-    ModexStore, OwnPuts, PackedPuts, Participant, Remote, Told, UnansweredCommit, job_infos,
+    Codec, CommitLimits, CommitMessage, CommitPart, Inflate, JobInfoReplies, KeyChange, Modex,
+    ModexForm, ModexStore, OwnPuts, PackedPuts, Participant, Remote, Told, UnansweredCommit,
+    job_infos,
 };
 pub use job::{
     Answer, Job, KnownAnswer, KnownAnswers, KnownNode, LocalNode, Realm, Registration, Request,

@@ -10,7 +10,9 @@ use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::sync::{Arc, PoisonError};
 
-use pmix_types::{Info, IntoOwned as _, Nspace, Proc, Release, Scope, Status, Value, keys};
+use pmix_types::{
+    Info, IntoOwned as _, Key, Nspace, Proc, Rank, Release, Scope, Status, Value, keys,
+};
 
 use crate::job::{Session, other_jobs, owned_answer};
 use crate::shared::{ArcSwap, Mutex, NameHasher};
@@ -422,14 +424,19 @@ impl Store {
         Ok(answer)
     }
 
-    /// Stores the data of a modex for all registered jobs.
-    pub fn absorb(&self, modex: &Modex) {
+    /// Stores the data of a modex for all registered jobs, and calls `removed` for each key that
+    /// had a value and that the modex removes.
+    pub fn absorb(
+        &self,
+        modex: &Modex,
+        mut removed: impl FnMut(&Nspace<'static>, Rank, &Key<'static>),
+    ) {
         let mut nspaces: Vec<_> = modex.procs().map(|(nspace, _)| nspace).collect();
         nspaces.dedup();
         for nspace in nspaces {
             // Data of an unknown job are dropped, because no process of this node can request them.
             let _ = self.update_modex(nspace, |puts| {
-                puts.absorb(nspace, modex);
+                puts.absorb(nspace, modex, |rank, key| removed(nspace, rank, key));
                 Ok(())
             });
         }

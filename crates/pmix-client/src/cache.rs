@@ -12,7 +12,7 @@ use pmix_proto::PeerForm;
 use pmix_proto::reply::{JobInfo, Objects};
 use pmix_types::memory;
 use pmix_types::{
-    DataArray, Info, IntoOwned as _, Kval, Nspace, Proc, Rank, Scope, Status, Value, keys,
+    DataArray, Info, IntoOwned as _, Key, Kval, Nspace, Proc, Rank, Scope, Status, Value, keys,
 };
 
 use crate::Error;
@@ -257,6 +257,12 @@ impl JobCache {
         *proc == self.proc || job.is_some_and(|job| job.job().is_here(proc.rank))
     }
 
+    /// Returns `true` if a process is known to run on the node of this client.
+    pub(crate) fn is_local(&self, proc: &Proc<'_>) -> bool {
+        let job = self.jobs.job(&proc.nspace);
+        proc.rank.is_valid() && job.is_some_and(|job| job.job().is_here(proc.rank))
+    }
+
     /// Returns all values of a process that the server has sent.
     pub(crate) fn all(&self, proc: &Proc<'_>, qualifiers: &[Info<'_>]) -> Vec<Info<'static>> {
         self.jobs.known(proc, qualifiers).unwrap_or_default()
@@ -293,6 +299,24 @@ impl JobCache {
         // An error means that the job is unknown, so there is nothing to remove.
         let _ = self.jobs.update_modex(&proc.nspace, |puts| {
             puts.forget(proc.rank);
+            Ok(())
+        });
+    }
+
+    /// Stores a value of a process that the leader of a group has sent.
+    pub(crate) fn put_of_member(&self, proc: &Proc<'_>, info: Info<'_>) -> Result<(), Error> {
+        self.make_known(&proc.nspace)?;
+        self.jobs.update_modex(&proc.nspace, |puts| {
+            puts.put(proc.rank, Scope::REMOTE, info)
+        })?;
+        Ok(())
+    }
+
+    /// Removes the values of a key that a process has removed.
+    pub(crate) fn forget_key(&self, proc: &Proc<'_>, key: &Key<'_>) {
+        // An error means that the job is unknown, so there is nothing to remove.
+        let _ = self.jobs.update_modex(&proc.nspace, |puts| {
+            puts.forget_key(proc.rank, key);
             Ok(())
         });
     }

@@ -20,10 +20,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pmix_proto::{
-    ClientConnection, Command, Event, Frame, Hello, Incoming, Output, PeerForm, RELEASE, Request,
-    Response, Tag, Welcome,
+    ClientConnection, Command, Deleted, Event, Flow, Frame, Hello, Incoming, Output, PeerForm,
+    RELEASE, Request, Response, Tag, Welcome,
 };
-use pmix_types::{IntoOwned as _, Proc, Rank, Status, memory};
+use pmix_types::{IntoOwned as _, IofChannel, Proc, Rank, Status, memory};
 
 use self::groups::EventRegistration;
 pub use self::operation::{Answer, Answers, Completed, FromAnswer, OperationId};
@@ -471,6 +471,8 @@ impl Core {
         let read = match notice.header.tag {
             Tag::EVENT => self.handle_event(payload, now),
             Tag::OUTPUT => self.handle_output(payload),
+            Tag::FLOW => self.handle_flow(payload),
+            Tag::DELETED => self.handle_deleted(payload),
             tag => return tracing::debug!("ignored a message with tag {tag}"),
         };
         if let Err(error) = read {
@@ -501,6 +503,25 @@ impl Core {
         // The queue keeps a copy, which needs about the size of the message.
         memory::check(payload.len())?;
         self.unsolicited.keep_output(output.into(), payload.len());
+        Ok(())
+    }
+
+    /// Stops or resumes the input that this process pushes. While it is stopped, no push completes, so a program that
+    /// waits for each push sends no more.
+    fn handle_flow(&mut self, payload: &[u8]) -> Result<(), Error> {
+        let flow = Flow::decode(&self.form, None, payload)?;
+        if flow.channel.contains(IofChannel::STDIN_CHANNEL) {
+            self.operations.set_stopped(flow.stop);
+        }
+        Ok(())
+    }
+
+    /// Forgets a key that a process has removed, so that the next get requests it.
+    fn handle_deleted(&self, payload: &[u8]) -> Result<(), Error> {
+        let Deleted { proc, key, .. } = Deleted::decode(&self.form, None, payload)?;
+        if let Some(cache) = self.known.cache() {
+            cache.forget_key(&proc, &key);
+        }
         Ok(())
     }
 

@@ -147,7 +147,18 @@ impl Cx {
     /// Sends a message to a peer. Disconnects a peer that has too many unread bytes.
     pub(crate) fn send(&mut self, peer: PeerId, tag: Tag, payload: impl Into<Payload>) {
         let waiting = self.peers.send(peer, tag, payload.into());
-        // Replies respect the window, so only events and output reach this limit.
+        self.check_queue(peer, waiting);
+    }
+
+    /// Queues complete frames, which peers may share, for a peer. Otherwise like [`send`](Self::send).
+    pub(crate) fn send_frames(&mut self, peer: PeerId, frames: Arc<Vec<u8>>) {
+        let waiting = self.peers.send_frames(peer, frames);
+        self.check_queue(peer, waiting);
+    }
+
+    /// Refuses a peer that does not read what is queued for it.
+    fn check_queue(&mut self, peer: PeerId, waiting: usize) {
+        // Replies respect the window, so only events, output and removed keys reach this limit.
         if waiting > self.config.queued_bytes_per_peer {
             let message = format!("it did not read {waiting} queued bytes");
             self.refuse(peer, Error::new(Status::ERR_OUT_OF_RESOURCE, message));

@@ -22,12 +22,14 @@ mod level;
 mod outbound;
 mod portions;
 mod prefetch;
+mod removed;
 mod resolve;
 mod state;
 mod unasked;
 
 use bfrops::Limits;
 
+pub(crate) use removed::notify_removed;
 pub(crate) use state::Exchange;
 
 /// The limits for decoding bytes of another server: the memory is proportional to the bytes, as in the datastore.

@@ -85,10 +85,10 @@ fn report_ignored(cx: &mut Cx, peer: PeerId, request: &Request<'_>, num_ignored:
     }
     member.has_ignored_fields = true;
     let (rank, nspace, command) = (member.proc.rank, &member.proc.nspace, request.command());
-    let (major, minor, patch) = (member.form.major, member.form.minor, member.form.patch);
+    let version = member.form.version();
     let message = format!(
-        "rank {rank} of {nspace} has release {major}.{minor}.{patch}, newer than {RELEASE}: unknown parts of its requests \
-         are ignored, here of {command}"
+        "rank {rank} of {nspace} has release {version}, newer than {RELEASE}: unknown parts of its requests are ignored, \
+         here of {command}"
     );
     let reason = Error::new(Status::ERR_NOT_SUPPORTED, message);
     cx.driver_events

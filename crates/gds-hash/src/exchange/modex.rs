@@ -32,7 +32,7 @@
 mod decode;
 mod encode;
 
-use pmix_types::{Nspace, Rank};
+use pmix_types::{Key, Nspace, Rank};
 
 use super::modex_store::{Entry, ScopeSet};
 use crate::{Error, ModexStore};
@@ -84,12 +84,24 @@ impl Modex {
 }
 
 impl ModexStore {
-    /// Stores the data of a modex for the processes of this job.
+    /// Stores the data of a modex for the processes of this job, and calls `removed` for each key
+    /// that had a value and that the modex removes.
     ///
     /// Earlier data of the processes are kept, unless the modex replaces or removes them.
-    pub fn absorb(&mut self, nspace: &Nspace<'_>, modex: &Modex) {
+    pub fn absorb(
+        &mut self,
+        nspace: &Nspace<'_>,
+        modex: &Modex,
+        mut removed: impl FnMut(Rank, &Key<'static>),
+    ) {
         let parts = modex.parts.iter().filter(|part| part.nspace == *nspace);
         for part in parts {
+            let deletions = part.entries.iter().filter(|entry| entry.is_deletion());
+            for key in deletions.map(Entry::key) {
+                if self.holds(part.rank, key) {
+                    removed(part.rank, key);
+                }
+            }
             self.merge(part.rank, ScopeSet::REMOTE, part.entries.clone());
         }
     }

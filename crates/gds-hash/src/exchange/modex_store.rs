@@ -36,7 +36,7 @@ use self::proc_data::ProcData;
 use crate::qualifiers::Qualifiers;
 use crate::{Answer, Error};
 
-pub use self::commit::CommitPart;
+pub use self::commit::{CommitPart, KeyChange};
 pub(crate) use self::entry::{Entry, ScopeSet};
 pub use self::own::{CommitMessage, OwnPuts, UnansweredCommit};
 pub use self::packed::PackedPuts;
@@ -109,7 +109,7 @@ impl ModexStore {
 
     fn do_put(&mut self, rank: Rank, put: Put) {
         match put {
-            Put::Remove(key, scopes) => self.remove(rank, scopes, &key),
+            Put::Remove(key, scopes) => _ = self.remove(rank, scopes, &key),
             Put::Store(entry, scopes) => self.change(rank, |data| data.replace(entry, scopes)),
         }
     }
@@ -146,13 +146,28 @@ impl ModexStore {
         }
     }
 
-    pub(crate) fn remove(&mut self, rank: Rank, scopes: ScopeSet, key: &Key<'_>) {
-        let known = self
-            .data(rank)
-            .is_some_and(|data| data.holds(key.as_bytes()));
-        if known {
-            self.change(rank, |data| data.remove(key.as_bytes(), scopes));
+    /// Removes a key from a set of scopes. Returns the scopes that had a value of it.
+    pub(crate) fn remove(&mut self, rank: Rank, scopes: ScopeSet, key: &Key<'_>) -> ScopeSet {
+        let mut lost = ScopeSet::NONE;
+        if self.holds(rank, key) {
+            self.change(rank, |data| {
+                lost = data.remove(key.as_bytes(), scopes);
+                lost != ScopeSet::NONE
+            });
         }
+        lost
+    }
+
+    /// Returns `true` if a process has put a value of a key that is not removed.
+    pub(crate) fn holds(&self, rank: Rank, key: &Key<'_>) -> bool {
+        let data = self.data(rank);
+        data.is_some_and(|data| data.holds(key.as_bytes()))
+    }
+
+    /// Removes the values of a key, for a client whose server reports that the process has removed
+    /// it.
+    pub fn forget_key(&mut self, rank: Rank, key: &Key<'_>) {
+        self.remove(rank, ScopeSet::ALL, key);
     }
 
     /// Returns the value of a key that the scope makes visible to the caller.

@@ -4,7 +4,9 @@
 
 use crate::growth;
 use bfrops::{Encoder, Layout, Module, wire_type};
-use gds_hash::{Codec, CommitLimits, LocalNode, Modex, ModexForm, ModexStore, Participant, Store};
+use gds_hash::{
+    Codec, CommitLimits, KeyChange, LocalNode, Modex, ModexForm, ModexStore, Participant, Store,
+};
 use pmix_builtin::open_preg;
 use pmix_types::{
     Bytes, DataArray, Info, Key, Kval, Nspace, Proc, QualifiedValue, Rank, Scope, Status, Value,
@@ -363,21 +365,36 @@ fn a_commit_reports_exactly_its_keys() {
     let (codec, rank) = (Codec::new(LAYOUT), Rank::new(0));
     let mut modex = ModexStore::default();
     let mut told = |message: &[u8]| {
-        let mut keys = std::collections::BTreeSet::new();
-        let told = |key: &Key<'static>| _ = keys.insert(key.clone());
+        let mut keys = std::collections::BTreeMap::new();
+        let told = |key: &Key<'static>, change| _ = keys.insert(key.clone(), change);
         let done = modex.commit_telling(&codec, rank, message, CommitLimits::NONE, told);
         done.unwrap();
         keys
     };
-    let names = |all: &[Kval<'static>]| all.iter().map(|kval| kval.key.clone()).collect();
+    let all_of = |all: &[Kval<'static>], change: KeyChange| {
+        let names = all.iter().map(|kval| (kval.key.clone(), change));
+        names.collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let (stored, removed) = (KeyChange::Stored, KeyChange::Removed);
     let (first, more) = (keys(10, 0), keys(13, 0));
-    assert_eq!(told(&commit(Scope::LOCAL, &first)), names(&first));
+    assert_eq!(told(&commit(Scope::LOCAL, &first)), all_of(&first, stored));
     assert_eq!(
         told(&commit(Scope::REMOTE, &more[10..])),
-        names(&more[10..])
+        all_of(&more[10..], stored)
     );
     let gone = commit(Scope::DEL_LOCAL, &first[..1]);
-    assert_eq!(told(&gone), names(&first[..1]));
+    assert_eq!(told(&gone), all_of(&first[..1], removed));
+    assert_eq!(
+        told(&gone),
+        all_of(&first[..1], stored),
+        "it is removed already"
+    );
+    let unseen = commit(Scope::DEL_REMOTE, &more[10..11]);
+    assert_eq!(
+        told(&unseen),
+        all_of(&more[10..11], stored),
+        "no process of the node saw it"
+    );
 }
 
 #[test]

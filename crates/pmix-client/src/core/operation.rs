@@ -133,6 +133,8 @@ pub(crate) enum Waiting {
     Destructed(Text<'static>),
     /// The end of an invitation or acceptance.
     Group(OpId),
+    /// The message of the server that it accepts input again, after it has accepted the input of a push.
+    Resumed,
 }
 
 /// A request and the operation that its reply completes.
@@ -206,6 +208,7 @@ impl Waiting {
             Self::Left(_) => Error::timeout(Command::GROUP_LEAVE),
             Self::Destructed(_) => Error::timeout(Command::GROUP_DESTRUCT),
             Self::Group(_) => Error::timeout("an invitation"),
+            Self::Resumed => Error::timeout("the end of the stop of input, which was accepted"),
         }
     }
 }
@@ -254,6 +257,8 @@ pub(super) struct Operations {
     completed: VecDeque<Completed>,
     /// The operations of invitations and acceptances.
     of_groups: HashMap<OpId, OperationId>,
+    /// `true` while the server accepts no input.
+    is_stopped: bool,
 }
 
 impl Operations {
@@ -356,6 +361,32 @@ impl Operations {
     /// Records the outcome of an operation that [`end`](Self::end) has removed.
     pub(super) fn completed(&mut self, id: OperationId, outcome: Result<Answer, Error>) {
         self.completed.push_back((id, outcome));
+    }
+
+    /// Returns `true` while the server accepts no input.
+    pub(super) const fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
+    /// Keeps a push whose input was accepted until [`set_stopped`](Self::set_stopped).
+    pub(super) fn keep_until_resumed(&mut self, id: OperationId) {
+        if let Some(open) = self.open.get_mut(&id) {
+            open.waiting = Waiting::Resumed;
+        }
+    }
+
+    /// Records whether the server accepts input. If it does, all kept pushes complete.
+    pub(super) fn set_stopped(&mut self, is_stopped: bool) {
+        self.is_stopped = is_stopped;
+        if is_stopped {
+            return;
+        }
+        let open = self.open.iter();
+        let kept = open.filter(|(_, open)| matches!(open.waiting, Waiting::Resumed));
+        let kept: Vec<_> = kept.map(|(id, _)| *id).collect();
+        for id in kept {
+            self.complete(id, Ok(Answer::Done));
+        }
     }
 
     /// Returns the ids of all open operations.

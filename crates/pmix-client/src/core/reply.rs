@@ -19,6 +19,7 @@ impl Core {
         match self.operations.waiting(id) {
             Some(Waiting::JobInfoForGet(_)) => return self.handle_job_info(id, payload),
             Some(Waiting::Commit(_)) => return self.committed(id, tag, payload),
+            Some(Waiting::Done(Command::IOF_PUSH)) => return self.pushed(id, payload),
             _ => {}
         }
         let Some(waiting) = self.operations.end(id) else {
@@ -31,6 +32,21 @@ impl Core {
         self.operations.completed(id, outcome);
         if let Some(error) = refused {
             self.lose(&error);
+        }
+    }
+
+    /// Completes a push of input, or keeps it until the server accepts input again.
+    fn pushed(&mut self, id: OperationId, payload: &[u8]) {
+        let mut outcome = self.read_done(Command::IOF_PUSH, payload);
+        let stops = |error: &Error| error.status() == Status::ERR_IOF_XOFF;
+        if outcome.as_ref().is_err_and(stops) {
+            // The server has accepted this input and accepts no more for now.
+            self.operations.set_stopped(true);
+            outcome = Ok(Answer::Done);
+        }
+        match outcome {
+            Ok(_) if self.operations.is_stopped() => self.operations.keep_until_resumed(id),
+            outcome => self.operations.complete(id, outcome),
         }
     }
 
@@ -130,6 +146,7 @@ impl Core {
             Waiting::Welcome
             | Waiting::Group(_)
             | Waiting::JobInfoForGet(_)
+            | Waiting::Resumed
             | Waiting::Commit(_) => Err(Error::new(
                 Status::ERR_COMM_FAILURE,
                 "a reply without a request",

@@ -500,3 +500,88 @@ fn a_server_that_knows_no_blocks_of_resources_is_not_asked_for_one() {
     assert!(error.to_string().contains("PMIx_Resource_block"), "{error}");
     assert!(side.core.poll_transmit().is_none());
 }
+
+#[test]
+fn a_removed_key_is_requested_again() {
+    let mut side = Side::begun();
+    let form = *side.core.form();
+    side.core.get(&peer(1), "card", &[], None).unwrap();
+    side.reply(Command::GETNB, &brought(&form, &[(1, 7)]));
+    side.ended();
+    let again = side.core.get(&peer(1), "card", &[], None).unwrap();
+    assert_eq!(side.ended(), [(again, Status::SUCCESS)], "it is cached");
+    let deleted = |rank, key: &'static str| pmix_proto::Deleted {
+        proc: peer(rank),
+        scope: pmix_types::Scope::DEL_LOCAL,
+        key: key.into(),
+    };
+    for (rank, key) in [(2, "card"), (1, "other"), (1, "card")] {
+        let message = deleted(rank, key).encode(&form, None).unwrap();
+        assert_eq!(side.asked(), []);
+        side.send(Tag::DELETED, &message);
+    }
+    let gone = side.core.get(&peer(1), "card", &[], None).unwrap();
+    assert_eq!(side.ended(), []);
+    assert_eq!(side.asked(), [Command::GETNB]);
+    let status = pmix_proto::reply::status(&form, Status::ERR_NOT_FOUND).unwrap();
+    side.reply(Command::GETNB, &status);
+    assert_eq!(side.ended(), [(gone, Status::ERR_NOT_FOUND)]);
+    assert_eq!(side.core.stats(), CoreStats::default());
+}
+
+#[test]
+fn a_push_completes_when_the_server_accepts_input_again() {
+    let mut side = Side::begun();
+    let form = *side.core.form();
+    let push = |side: &mut Side, end| {
+        let push = request::IofPush {
+            procs: vec![peer(1)],
+            infos: vec![],
+            data: Some(b"input".into()),
+        };
+        side.core.call(Request::IofPush(push), end).unwrap()
+    };
+    let flow = |side: &mut Side, stop| {
+        let flow = pmix_proto::Flow {
+            source: Proc::new("", Rank::WILDCARD),
+            channel: IofChannel::STDIN_CHANNEL,
+            stop,
+            infos: vec![],
+        };
+        let flow = flow.encode(&form, None).unwrap();
+        side.send(Tag::FLOW, &flow);
+    };
+    let status = |status| pmix_proto::reply::status(&form, status).unwrap();
+    // The server accepts the input and stops its source.
+    let first = push(&mut side, None);
+    side.reply(Command::IOF_PUSH, &status(Status::ERR_IOF_XOFF));
+    assert_eq!(side.ended(), []);
+    flow(&mut side, false);
+    assert_eq!(side.ended(), [(first, Status::SUCCESS)]);
+    // The stop arrives before the reply. Other operations and failures do not wait.
+    flow(&mut side, true);
+    let end = side.end();
+    let (kept, late, failed) = (
+        push(&mut side, None),
+        push(&mut side, end),
+        push(&mut side, None),
+    );
+    side.succeed(Command::IOF_PUSH);
+    side.succeed(Command::IOF_PUSH);
+    side.reply(Command::IOF_PUSH, &status(Status::ERR_BAD_PARAM));
+    assert_eq!(side.ended(), [(failed, Status::ERR_BAD_PARAM)]);
+    let fence = side.core.call(fence_of_job(), None).unwrap();
+    side.succeed(Command::FENCENB);
+    assert_eq!(side.ended(), [(fence, Status::SUCCESS)]);
+    side.pass(SECOND);
+    assert_eq!(side.ended(), [(late, Status::ERR_TIMEOUT)]);
+    flow(&mut side, false);
+    assert_eq!(side.ended(), [(kept, Status::SUCCESS)]);
+    assert_eq!(side.core.stats(), CoreStats::default());
+    // A lost server ends a push that waits.
+    flow(&mut side, true);
+    let lost = push(&mut side, None);
+    side.succeed(Command::IOF_PUSH);
+    side.core.handle_closed(ErrorKind::ConnectionReset.into());
+    assert_eq!(side.ended(), [(lost, Status::ERR_UNREACH)]);
+}

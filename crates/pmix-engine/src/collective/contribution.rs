@@ -16,15 +16,18 @@
 //! in any order of the contributions. A server of OpenPMIx refuses the flag in a fence that collects data, and ignores
 //! it in others.
 
+use std::collections::BTreeMap;
+
 use bfrops::{Decoder, Encoder, wire_type};
 use gds_hash::{Modex, ModexForm, Participant};
 use pmix_proto::PeerForm;
-use pmix_types::{Bytes, Proc, Status, memory};
+use pmix_types::{Bytes, Key, Proc, Scope, Status, memory};
 
 use super::participants::{Participants, Ranks};
 use super::tracker::Tracker;
 use crate::Error;
 use crate::cx::Cx;
+use crate::exchange::notify_removed;
 
 /// The flag of a server on which the fence failed.
 const FAILED: u8 = 128;
@@ -76,7 +79,14 @@ pub(super) fn absorb_contributions(
         let is_stale = stale.any(|proc| proc.nspace == *nspace && proc.rank == rank);
         !is_stale && cx.registry.find(nspace, rank).is_none()
     });
-    cx.store.absorb(&modex);
+    let mut removed: BTreeMap<Proc<'static>, Vec<Key<'static>>> = BTreeMap::new();
+    cx.store.absorb(&modex, |nspace, rank, key| {
+        let of_proc = removed.entry(Proc::new(nspace.clone(), rank));
+        of_proc.or_default().push(key.clone());
+    });
+    for (proc, keys) in removed {
+        notify_removed(cx, &proc, Scope::DEL_REMOTE, &keys, None);
+    }
     for (nspace, rank) in modex.procs() {
         // The shared entry still has the data of an earlier fence.
         cx.shared.puts_changed(&Proc::new(nspace.clone(), rank));

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use gds_hash::{CommitLimits, CommitPart};
+use gds_hash::{CommitLimits, CommitPart, KeyChange};
 use pmix_proto::request;
-use pmix_types::{Key, Nspace, Proc, Status};
+use pmix_types::{Key, Nspace, Proc, Scope, Status};
 
+use super::notify_removed;
 use super::state::Exchange;
 use crate::Error;
 use crate::cx::Cx;
@@ -88,11 +89,15 @@ impl Exchange {
             limits.bytes = before + room;
         }
         let (mut awaited, mut keys) = (Awaited::default(), HashSet::new());
+        let mut removed = BTreeSet::new();
         let stored = cx.store.update_modex(&proc.nspace, |puts| {
-            let take_awaited =
-                |key: &Key<'static>| self.add_awaited(&proc, key, &mut keys, &mut awaited);
-            let part =
-                puts.commit_telling(&wire, proc.rank, request.blocks, limits, take_awaited)?;
+            let note = |key: &Key<'static>, change| {
+                self.add_awaited(&proc, key, &mut keys, &mut awaited);
+                if change == KeyChange::Removed {
+                    removed.insert(key.clone());
+                }
+            };
+            let part = puts.commit_telling(&wire, proc.rank, request.blocks, limits, note)?;
             Ok((puts.num_bytes(proc.rank), part))
         });
         let (after, part) = stored.map_err(|error| match error.status() {
@@ -107,6 +112,8 @@ impl Exchange {
         })?;
         // Outdated shared data are removed before the reply: afterwards other processes may rely on the new data.
         cx.shared.puts_changed(&proc);
+        let removed: Vec<_> = removed.into_iter().collect();
+        notify_removed(cx, &proc, Scope::DEL_LOCAL, &removed, Some(ticket.peer()));
         if let Some(job) = cx.registry.job_mut(&proc.nspace) {
             job.put_bytes += after.saturating_sub(before);
         }

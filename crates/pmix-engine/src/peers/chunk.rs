@@ -18,7 +18,8 @@ pub struct Transmit {
     pub bytes: Chunk,
 }
 
-/// A frame, or the welcome that precedes all frames, as two consecutive runs of bytes.
+/// A frame as two consecutive runs of bytes; or the welcome that precedes all frames, or complete frames, as the second
+/// run.
 ///
 /// The second run may be shared with other peers, so that data sent to all clients exist once.
 #[derive(Clone, Debug)]
@@ -74,11 +75,11 @@ impl Chunk {
         }
     }
 
-    pub(crate) fn bare(bytes: Vec<u8>) -> Self {
+    pub(crate) fn bare(bytes: impl Into<Payload>) -> Self {
         Self {
             head: [0; Header::LEN],
             head_len: 0,
-            payload: Payload::Owned(bytes),
+            payload: bytes.into(),
         }
     }
 

@@ -2,6 +2,7 @@
 //! The connections and their queued output.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pmix_proto::{Frame, Header, Tag};
@@ -317,6 +318,11 @@ impl Peers {
         };
         let header = Header::new(0, tag, len);
         self.queue(id, Chunk::framed(&header, payload))
+    }
+
+    /// Queues complete frames, which peers may share, and returns the bytes queued before them.
+    pub(crate) fn send_frames(&mut self, id: PeerId, frames: Arc<Vec<u8>>) -> usize {
+        self.queue(id, Chunk::bare(frames))
     }
 
     /// Queues bytes that precede all frames.

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use gds_hash::{Codec, OwnPuts};
 use pmix_engine::Config;
-use pmix_proto::{Request, request};
+use pmix_proto::{Deleted, Request, Tag, request};
 use pmix_types::{Info, Rank, Scope, Status, Value};
 
+use crate::collective::{DONE, ask_all, collect, fence, statuses};
 use crate::exchange::{self, ask, get, get_with};
-use crate::world::{Who, World};
+use crate::world::{Who, World, hello};
 
 /// Creates two nodes whose servers accept `put_bytes` bytes of a process, and the messages of the first commit of rank
 /// 1: two with a long value each, and one with a short value "last" and a long one.
@@ -169,4 +170,135 @@ fn a_get_without_a_rank_has_the_data_of_the_first_process_with_the_key() {
         world.status_of(all[0], &missing),
         Some(Status::ERR_NOT_FOUND)
     );
+}
+
+/// Returns the removed keys that a client was informed of since the last call.
+fn removed_keys(world: &mut World, who: Who) -> Vec<(u32, Scope, String)> {
+    let client = &mut world.clients[who];
+    let form = *client.session.form();
+    let notices = std::mem::take(&mut client.notices).into_iter();
+    let notices = notices.map(|notice| {
+        assert_eq!(notice.header.tag, Tag::DELETED);
+        let deleted = Deleted::decode(&form, None, &notice.payload).unwrap();
+        assert_eq!(deleted.proc.nspace, "job");
+        (
+            deleted.proc.rank.as_raw(),
+            deleted.scope,
+            deleted.key.to_string(),
+        )
+    });
+    notices.collect()
+}
+
+#[test]
+fn clients_of_seven_learn_of_removed_keys_and_get_them_no_more() {
+    let mut world = World::new(2);
+    world.job("job", &[3, 1]);
+    let versions = ["7.0.0rc1", "7.0.0", "5.0.11", "7.0.0rc1"];
+    let mut all = Vec::new();
+    for (rank, version) in (0_u32..).zip(versions) {
+        let mut greeting = hello("job", rank);
+        greeting.version = version.into();
+        all.push(world.connect(usize::from(rank == 3), &greeting));
+    }
+    world.run();
+    let codec = Codec::new(world.clients[all[0]].session.form().layout);
+    let mut own = OwnPuts::new(Rank::new(0), 10_000).with_removals(true);
+    let keys = ["gone.1", "gone.2", "kept"];
+    for key in keys {
+        own.put(&codec, Scope::GLOBAL, Info::new(key, 1_u32))
+            .unwrap();
+    }
+    own.put(&codec, Scope::REMOTE, Info::new("far", 1_u32))
+        .unwrap();
+    let commit_all = |world: &mut World, own: &mut OwnPuts| {
+        for (blocks, _) in own.take_commit(&codec).unwrap() {
+            assert_eq!(commit(world, all[0], &blocks), Some(Status::SUCCESS));
+        }
+    };
+    commit_all(&mut world, &mut own);
+    let fence_all = |world: &mut World| {
+        let tags = ask_all(world, &all, &fence(collect()));
+        assert_eq!(statuses(world, &all, &tags), [DONE; 4]);
+    };
+    fence_all(&mut world);
+    for who in &all[1..] {
+        for key in keys {
+            let status = world.status_of(*who, &get("job", 0, key));
+            assert_eq!(status, Some(Status::SUCCESS), "{key}");
+        }
+    }
+    let gone = |key: &'static str| Info::new(key, Value::Undef);
+    for key in ["gone.1", "gone.2", "far", "never put"] {
+        own.put(&codec, Scope::DEL_GLOBAL, gone(key)).unwrap();
+    }
+    commit_all(&mut world, &mut own);
+    let expected = |scope| ["gone.1", "gone.2"].map(|key| (0, scope, key.to_owned()));
+    // No process of its node saw "far", and the process itself needs no message.
+    assert_eq!(removed_keys(&mut world, all[0]), []);
+    assert_eq!(removed_keys(&mut world, all[1]), expected(Scope::DEL_LOCAL));
+    assert_eq!(
+        removed_keys(&mut world, all[2]),
+        [],
+        "5.0 does not know the message"
+    );
+    assert_eq!(
+        removed_keys(&mut world, all[3]),
+        [],
+        "the other node learns it by a fence"
+    );
+    fence_all(&mut world);
+    let far = [(0, Scope::DEL_REMOTE, "far".to_owned())];
+    let all_expected = [&far[..], &expected(Scope::DEL_REMOTE)].concat();
+    assert_eq!(removed_keys(&mut world, all[3]), all_expected);
+    // A later contribution names the removed keys again, of which no value is left.
+    fence_all(&mut world);
+    for who in &all {
+        assert_eq!(removed_keys(&mut world, *who), []);
+    }
+    for who in &all[1..] {
+        let tags = ["gone.1", "kept"].map(|key| world.ask(*who, &get("job", 0, key)));
+        world.advance(Duration::from_secs(10));
+        let found = tags.map(|tag| world.clients[*who].status(tag).unwrap());
+        assert_eq!(found, [Status::ERR_NOT_FOUND, Status::SUCCESS]);
+    }
+    assert!(world.nodes[0].engine.recount().is_empty());
+}
+
+#[test]
+fn a_fence_is_released_after_the_messages_about_removed_keys() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let all: Vec<_> = (0..2)
+        .map(|rank| {
+            let mut greeting = hello("job", rank);
+            greeting.version = "7.0.0".into();
+            world.connect(0, &greeting)
+        })
+        .collect();
+    world.run();
+    let codec = Codec::new(world.clients[all[0]].session.form().layout);
+    let mut own = OwnPuts::new(Rank::new(0), 10_000).with_removals(true);
+    world.clients[all[1]].is_deaf = true;
+    let last = world.ask(all[1], &fence(vec![]));
+    for (scope, value) in [
+        (Scope::GLOBAL, Value::Uint32(1)),
+        (Scope::DEL_GLOBAL, Value::Undef),
+    ] {
+        own.put(&codec, scope, Info::new("key", value)).unwrap();
+        for (blocks, _) in own.take_commit(&codec).unwrap() {
+            assert_eq!(commit(&mut world, all[0], &blocks), Some(Status::SUCCESS));
+        }
+    }
+    assert_eq!(
+        world.status_of(all[0], &fence(vec![])),
+        Some(Status::SUCCESS)
+    );
+    let mut tags = Vec::new();
+    while !world.clients[all[1]].unread.is_empty() {
+        world.read_one(all[1]);
+        let client = &world.clients[all[1]];
+        tags.push((client.notices.len(), client.status(last)));
+    }
+    assert_eq!(tags, [(1, None), (1, Some(Status::SUCCESS))]);
 }

@@ -13,8 +13,8 @@ use super::WelcomeForm;
 /// The release of OpenPMIx that the servers and clients of this project behave like, which they state to their peers.
 ///
 /// Peers choose the form of their messages by this number. Below 3.1.100 and 4.2.0 clients use older forms. From 7.0.0
-/// on they delete keys and expect the server to forward that.
-pub const RELEASE: &str = "5.0.11";
+/// on they remove keys, and expect the server to inform the other clients ([`Tag::DELETED`](crate::Tag::DELETED)).
+pub const RELEASE: &str = "7.0.0rc1";
 
 /// The layout and the release of a peer.
 ///
@@ -33,9 +33,15 @@ pub struct PeerForm {
     pub minor: u32,
     /// The third number of the peer's version.
     pub patch: u32,
+    /// The number of the release candidate, for example 1 of `7.0.0rc1`; [`DEVELOPMENT`](Self::DEVELOPMENT) of another
+    /// version before the release, for example `7.0.0a1`; [`u32::MAX`] of a release.
+    pub candidate: u32,
 }
 
 impl PeerForm {
+    /// The [`candidate`](Self::candidate) of a development version, which may have all that its release will have.
+    pub const DEVELOPMENT: u32 = u32::MAX - 1;
+
     /// Creates the form of a peer from its layout and version, for example `4.2.2rc2`.
     ///
     /// Text that is not a number counts as 0, so a version that cannot be parsed is treated as the
@@ -43,10 +49,9 @@ impl PeerForm {
     #[must_use]
     pub fn new(layout: Layout, version: &[u8]) -> Self {
         let version = version.strip_prefix(b"v").unwrap_or(version);
-        let mut parts = version.split(|byte| *byte == b'.').map(number);
-        let major = parts.next().unwrap_or_default();
-        let minor = parts.next().unwrap_or_default();
-        let patch = parts.next().unwrap_or_default();
+        let mut parts = version.split(|byte| *byte == b'.');
+        let mut next = || parts.next().unwrap_or_default();
+        let (major, minor, last) = (number(next()), number(next()), next());
         // Later releases pack these arrays in the new form in the modules of earlier ones, too.
         let layout = match (major, minor) >= (6, 1) {
             true => layout.with_untyped(UntypedArrays::Bare),
@@ -57,7 +62,8 @@ impl PeerForm {
             release: release(major),
             major,
             minor,
-            patch,
+            patch: number(last),
+            candidate: candidate(last),
         }
     }
 
@@ -65,7 +71,7 @@ impl PeerForm {
     #[must_use]
     pub fn of(layout: Layout, release: Release) -> Self {
         let version = match release {
-            Release::Seed | Release::Master => "7.0",
+            Release::Seed | Release::Master => RELEASE,
             other => other.as_str(),
         };
         Self {
@@ -74,12 +80,37 @@ impl PeerForm {
         }
     }
 
+    /// Returns the version as text, for example `7.0.0rc1`.
+    #[must_use]
+    pub fn version(&self) -> String {
+        let (major, minor, patch, candidate) = self.order();
+        match candidate {
+            u32::MAX => format!("{major}.{minor}.{patch}"),
+            Self::DEVELOPMENT => format!("{major}.{minor}.{patch}-dev"),
+            _ => format!("{major}.{minor}.{patch}rc{candidate}"),
+        }
+    }
+
     /// Returns `true` if the release of the peer is newer than [`RELEASE`]. The protocol is append-only, so the known
     /// part of a message of such a peer may be followed by fields that this project does not know.
     #[must_use]
     pub fn is_newer(&self) -> bool {
         let own = Self::new(self.layout, RELEASE.as_bytes());
-        (self.major, self.minor, self.patch) > (own.major, own.minor, own.patch)
+        self.order() > own.order()
+    }
+
+    const fn order(&self) -> (u32, u32, u32, u32) {
+        (self.major, self.minor, self.patch, self.candidate)
+    }
+}
+
+/// Returns the number of the release candidate in the last part of a version; see [`PeerForm::candidate`].
+fn candidate(part: &[u8]) -> u32 {
+    let digits = part.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    match part.get(digits..).unwrap_or_default() {
+        [] => u32::MAX,
+        [b'r', b'c', rest @ ..] => number(rest),
+        _ => PeerForm::DEVELOPMENT,
     }
 }
 
@@ -221,12 +252,22 @@ mod tests {
     fn a_peer_is_newer_by_any_number_of_its_version() {
         let is_newer =
             |text: &str| PeerForm::new(Layout::new(Module::V41), text.as_bytes()).is_newer();
-        let own: Vec<u32> = RELEASE.split('.').map(|n| n.parse().unwrap()).collect();
+        let (own, candidate) = RELEASE.split_once("rc").unwrap_or((RELEASE, ""));
+        let own: Vec<u32> = own.split('.').map(|n| n.parse().unwrap()).collect();
         let [major, minor, patch] = own[..] else {
             panic!("{RELEASE} has not three numbers");
         };
         assert!(!is_newer(RELEASE));
-        assert!(!is_newer(&format!("{RELEASE}rc1")));
+        assert!(is_newer(&format!("{major}.{minor}.{patch}a1")));
+        assert!(!is_newer("5.0.11a1"));
+        // Another candidate and the release itself may have fields that the first candidate has not.
+        if let Ok(candidate) = candidate.parse::<u32>() {
+            assert!(is_newer(&format!(
+                "{major}.{minor}.{patch}rc{}",
+                candidate + 1
+            )));
+            assert!(is_newer(&format!("{major}.{minor}.{patch}")));
+        }
         assert!(!is_newer("4.2.2"));
         assert!(!is_newer("garbage"));
         assert!(is_newer(&format!("{major}.{minor}.{}", patch + 1)));

@@ -97,7 +97,7 @@ fn contributions_of_real_servers_are_stored() {
         let ranks: Vec<_> = modex.procs().map(|(_, rank)| rank.as_raw()).collect();
         assert_eq!(ranks, [0, 1]);
         let mut puts = ModexStore::default();
-        puts.absorb(&Nspace::new("JOB1"), &modex);
+        puts.absorb(&Nspace::new("JOB1"), &modex, |_, _| ());
         for rank in [0, 1] {
             assert_eq!(remote(&puts, rank), remote(&captured(), rank));
         }
@@ -108,7 +108,7 @@ fn contributions_of_real_servers_are_stored() {
         );
         // The data of another job in the fence do not change.
         let mut other = ModexStore::default();
-        other.absorb(&Nspace::new("JOB2"), &modex);
+        other.absorb(&Nspace::new("JOB2"), &modex, |_, _| ());
         assert!(!other.has_rank(Rank::new(0)));
     }
 }
@@ -131,7 +131,7 @@ fn ranks_of_two_jobs_in_one_fence_are_distinguished() {
         let modex = Modex::parse(&codec(), form, &participants, &blob).unwrap();
         for (nspace, number) in [("a", 0), ("b", 1)] {
             let mut found = ModexStore::default();
-            found.absorb(&Nspace::new(nspace), &modex);
+            found.absorb(&Nspace::new(nspace), &modex, |_, _| ());
             let all: Vec<_> = found.all(Rank::new(1), Scope::REMOTE).unwrap().collect();
             assert_eq!(all.len(), 1, "{form:?} {nspace}");
             assert_eq!(all[0].value, Value::Size(number));
@@ -164,7 +164,7 @@ fn equal_data_of_processes_are_stored_once() {
         blob.extend(contribution(form, 100..200));
         let modex = Modex::parse(&codec(), form, &participants, &blob).unwrap();
         let mut found = ModexStore::default();
-        found.absorb(&Nspace::new("a"), &modex);
+        found.absorb(&Nspace::new("a"), &modex, |_, _| ());
         for rank in 0..200 {
             assert_eq!(remote(&found, rank), remote(&puts, rank));
         }
@@ -207,7 +207,7 @@ fn other_servers_learn_of_removed_keys() {
         let procs = [(proc("a", 1), puts)];
         let blob = Modex::contribution(&codec(), ModexForm::Named, &participants, &procs).unwrap();
         let modex = Modex::parse(&codec(), ModexForm::Named, &participants, &blob).unwrap();
-        far.absorb(&Nspace::new("a"), &modex);
+        far.absorb(&Nspace::new("a"), &modex, |_, _| ());
         remote(far, 1).len()
     };
     for key in ["deleted", "moved", "kept"] {
@@ -406,7 +406,7 @@ fn random_data_survive() {
                 .unwrap_or_else(|error| panic!("seed {seed} {form:?} {layout:?}: {error}"));
             for (nspace, puts) in ["a", "b"].into_iter().zip(&puts) {
                 let mut found = ModexStore::default();
-                found.absorb(&Nspace::new(nspace), &modex);
+                found.absorb(&Nspace::new(nspace), &modex, |_, _| ());
                 for rank in 0..5 {
                     let (ours, theirs) = (remote(puts, rank), remote(&found, rank));
                     // NaN is not equal to itself.
@@ -477,7 +477,7 @@ fn data_of_a_fence_are_not_unpacked_in_transit() {
         let procs = [(proc.clone(), &near)];
         let blob = Modex::contribution(&codec(), form, &participants, &procs).unwrap();
         let modex = Modex::parse(&codec(), form, &participants, &blob).unwrap();
-        far.absorb(&proc.nspace, &modex);
+        far.absorb(&proc.nspace, &modex, |_, _| ());
         far.check(proc.rank, Scope::REMOTE, "app.card", &[])
             .unwrap();
         let reply = far.kvals(&codec(), proc.rank, Scope::REMOTE).unwrap();

@@ -44,6 +44,15 @@ fn check(limits: CommitLimits, puts: &ModexStore, rank: Rank) -> Result<(), Erro
     Ok(())
 }
 
+/// A change of a key by a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KeyChange {
+    /// The commit has a value of the key, or removes a key that processes of this node did not see.
+    Stored,
+    /// Processes of this node saw a value of the key, which the commit removes.
+    Removed,
+}
+
 /// The position of a message in its commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitPart {
@@ -105,13 +114,14 @@ impl ModexStore {
         bytes: &[u8],
         limits: CommitLimits,
     ) -> Result<(), Error> {
-        let part = self.commit_telling(codec, rank, bytes, limits, |_| ());
+        let part = self.commit_telling(codec, rank, bytes, limits, |_, _| ());
         part.map(drop)
     }
 
     /// Stores the payload of a commit like [`Self::commit_within`], and calls `told` for each key
     /// that the commit stores or removes. The caller retries only requests that wait for these
-    /// keys. Returns the position of the message in the commit.
+    /// keys, and informs the processes that may have read a removed key. Returns the position of
+    /// the message in the commit.
     ///
     /// # Errors
     ///
@@ -122,7 +132,7 @@ impl ModexStore {
         rank: Rank,
         bytes: &[u8],
         limits: CommitLimits,
-        told: impl FnMut(&Key<'static>),
+        told: impl FnMut(&Key<'static>, KeyChange),
     ) -> Result<CommitPart, Error> {
         let before = self.clone();
         let done = self.take_commit(codec, rank, bytes, limits, told);
@@ -138,7 +148,7 @@ impl ModexStore {
         rank: Rank,
         bytes: &[u8],
         limits: CommitLimits,
-        mut told: impl FnMut(&Key<'static>),
+        mut told: impl FnMut(&Key<'static>, KeyChange),
     ) -> Result<CommitPart, Error> {
         let keys = limits.keys.saturating_mul(2);
         let (steps, part) = steps(codec, bytes, CommitLimits { keys, ..limits })?;
@@ -159,12 +169,19 @@ impl ModexStore {
         for step in steps {
             match step {
                 Step::Merge(scopes, entries) => {
-                    entries.iter().for_each(|entry| told(entry.key()));
+                    let keys = entries.iter().map(Entry::key);
+                    keys.for_each(|key| told(key, KeyChange::Stored));
                     self.merge(rank, scopes, entries);
                 }
                 Step::Remove(scopes, key) => {
-                    told(&key);
-                    self.remove(rank, scopes, &key);
+                    let lost = self.remove(rank, scopes, &key);
+                    told(
+                        &key,
+                        match lost.meets(ScopeSet::LOCAL) {
+                            true => KeyChange::Removed,
+                            false => KeyChange::Stored,
+                        },
+                    );
                 }
             }
         }

@@ -84,13 +84,13 @@ impl ProcData {
         lost
     }
 
-    /// Removes a key from a set of scopes. Returns `true` if the key had a value in one of them.
-    pub(super) fn remove(&mut self, key: &[u8], scopes: ScopeSet) -> bool {
+    /// Removes a key from a set of scopes. Returns the scopes in which the key had a value.
+    pub(super) fn remove(&mut self, key: &[u8], scopes: ScopeSet) -> ScopeSet {
         let lost = self.take(key, scopes, |_| true);
         if lost.meets(ScopeSet::REMOTE) {
             self.removed.add(Key::new(key.to_vec()));
         }
-        lost != ScopeSet::NONE
+        lost
     }
 
     /// Removes all values of a key from a set of scopes, except the repeated ones. Returns `true`

@@ -510,7 +510,7 @@ fn all_messages_but_the_last_state_that_the_commit_continues() {
         let mut parts = Vec::new();
         for (message, _stored) in own.take_commit(&codec()).unwrap() {
             let limits = crate::CommitLimits::NONE;
-            let part = server.commit_telling(&codec(), R, &message, limits, |_| ());
+            let part = server.commit_telling(&codec(), R, &message, limits, |_, _| ());
             parts.push(part.unwrap());
         }
         let end = CommitPart::End;
