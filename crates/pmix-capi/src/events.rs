@@ -337,15 +337,15 @@ fn notify(
         client.later(deliver_here).map_err(|error| fault(&error))?;
         return succeed_later(callback);
     }
-    let for_groups = cloned(&infos)?;
+    // The participants of an invitation receive the event of its end, so that of the program would be a second one.
+    if status == Status::GROUP_CONSTRUCT_ABORT && crate::groups::abort(&client, &infos) {
+        return succeed_later(callback);
+    }
     let notify = client.notify(status, range, infos);
     match callback.is_null() {
         true => replies::wait(notify),
         false => replies::call_back(notify, callback),
     }?;
-    if status == Status::GROUP_CONSTRUCT_ABORT {
-        crate::groups::cancel(&client, &for_groups);
-    }
     // The server notifies all processes but the one that reports the event.
     client.later(deliver_here).map_err(|error| fault(&error))
 }

@@ -73,11 +73,13 @@ pub(crate) fn decision(status: Status, results: &[Info<'static>]) -> Option<Deci
     })
 }
 
-/// Cancels the operations that wait for a group, after the program reported that its construct is aborted.
-pub(crate) fn cancel(client: &Client, infos: &[Info<'_>]) {
+/// Aborts the invitation or join of a group whose construct the program reports as aborted. Returns `true` if there is
+/// one; its participants are then notified.
+pub(crate) fn abort(client: &Client, infos: &[Info<'_>]) -> bool {
     let name = infos.iter().find(|info| info.key.is(keys::GROUP_ID));
-    if let Some(Value::String(Some(name))) = name.map(|info| &info.value) {
-        client.group_abort(name);
+    match name.map(|info| &info.value) {
+        Some(Value::String(Some(name))) => client.group_abort(name),
+        _ => false,
     }
 }
 

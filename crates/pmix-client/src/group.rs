@@ -16,7 +16,7 @@ use pmix_types::{DataArray, Info, IntoOwned as _, Proc, Status, Text, Value, key
 use crate::Error;
 
 pub(crate) use arguments::{each, is_without_host_events, limit};
-pub(crate) use events::{check_name, ended_here, invitation};
+pub(crate) use events::{check_name, ended_here, endpoint_data, invitation};
 pub use operations::Question;
 pub(crate) use operations::{EVENT_CODES, OpId, Operations, Step};
 pub(crate) use own::OwnGroups;

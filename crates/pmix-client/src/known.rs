@@ -22,11 +22,14 @@ use crate::get::{
     PendingGet, absorb, is_directive, is_unmarked_qualifier, missing, offer_prefetch, request_of,
     take_prefetched,
 };
-use crate::group::OwnGroups;
+use crate::group::{OwnGroups, endpoint_data};
 use crate::inflate::inflated;
 use crate::obeyed::{check_get, is_true};
 use crate::prefetch::Prefetch;
 use crate::{Error, Group, Settings};
+
+/// The largest size of the endpoint data of a process in bytes. They travel in events, which reach every member.
+const MAX_ENDPOINT_BYTES: usize = 1 << 20;
 
 /// Decodes the job info in a reply.
 ///
@@ -183,6 +186,67 @@ impl Known {
         Ok(())
     }
 
+    /// Returns the values that this process has put for remote processes, committed or not, as the endpoint data that
+    /// it contributes to a group by invitation. There are none if they are longer than [`MAX_ENDPOINT_BYTES`].
+    pub(crate) fn endpoints(&self) -> Option<Info<'static>> {
+        let own = self.own();
+        let rank = self.proc.rank;
+        match own.all().num_bytes(rank) {
+            0 => return None,
+            1..=MAX_ENDPOINT_BYTES => {}
+            bytes => {
+                tracing::warn!(
+                    "the {bytes} bytes that this process has put are not sent to its group; a commit makes them known"
+                );
+                return None;
+            }
+        }
+        let mut infos = vec![
+            Info::new(keys::PROCID, self.proc.clone()),
+            Info::new(keys::DATA_SCOPE, Value::Scope(Scope::REMOTE)),
+        ];
+        let about = infos.len();
+        let values = own.all().all(rank, Scope::REMOTE).into_iter().flatten();
+        let values = values.filter(|kval| !kval.key.is_reserved());
+        infos.extend(values.map(|kval| {
+            let kval = kval.into_owned();
+            Info::new(kval.key, kval.value)
+        }));
+        (infos.len() > about).then(|| Info::new(keys::PROC_INFO_ARRAY, infos))
+    }
+
+    /// Stores the endpoint data in the announcement of a group by invitation. Gets find them with the context id of the
+    /// group if it has one.
+    ///
+    /// # Errors
+    ///
+    /// Returns `PMIX_ERR_NOMEM` if the process has no memory for them.
+    pub(crate) fn store_endpoints(&self, infos: &[Info<'_>]) -> Result<(), Error> {
+        let context_id = infos
+            .iter()
+            .find(|info| info.key.is(keys::GROUP_CONTEXT_ID));
+        let context_id = context_id.and_then(|info| info.value.to_number::<u64>().ok());
+        for (of, values) in infos.iter().filter_map(endpoint_data) {
+            if *of == self.proc {
+                continue;
+            }
+            let is_value =
+                |info: &&Info<'_>| !info.key.is(keys::DATA_SCOPE) && !info.key.is_reserved();
+            for info in values.iter().filter(is_value) {
+                match (context_id, self.cache()) {
+                    (Some(id), _) => {
+                        let mut value = QualifiedValue::new(info.try_clone()?);
+                        value.qualify(keys::GROUP_CONTEXT_ID, Value::Size(id));
+                        self.store(of, value.into_info())?;
+                    }
+                    (None, Some(cache)) => cache.put_of_member(of, info.try_clone()?)?,
+                    (None, None) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Returns a value that was stored for another process.
     fn stored(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Option<Copied> {
         let stored = self.stored.get()?.lock();
@@ -317,6 +381,12 @@ impl Known {
         infos: &[Info<'_>],
     ) -> (request::Get<'static>, PendingGet) {
         let mut get = request_of(proc, key, infos);
+        if self.cache().is_some_and(|cache| cache.is_local(proc)) {
+            // The server of a local process always has its newest data. Servers of OpenPMIx reply to the directive
+            // without data.
+            get.infos
+                .retain(|info| !info.key.is(keys::GET_REFRESH_CACHE));
+        }
         let portion = offer_prefetch(&mut get, &self.prefetch, &self.proc);
         let pending = PendingGet {
             proc: proc.clone().into_owned(),

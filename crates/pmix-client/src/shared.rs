@@ -161,10 +161,11 @@ impl Shared {
         lock(&self.state).core.leader_of(name, None)
     }
 
-    /// Aborts the invitation to a group, or the wait for a group that this process joins.
-    pub(crate) fn abort_group(&self, name: &Text<'_>) {
+    /// Aborts the invitation to a group, or the wait for a group that this process joins. Returns `true` if there is
+    /// one.
+    pub(crate) fn abort_group(&self, name: &Text<'_>) -> bool {
         let now = Instant::now();
-        self.change(None, |state| state.core.abort_group(name, now));
+        self.change(None, |state| state.core.abort_group(name, now))
     }
 
     /// Closes the connection and ends the threads. All due callbacks have been called when it returns.

@@ -161,9 +161,9 @@ impl Client {
     }
 
     /// Aborts the invitation to a group, or the wait for a group that this process joins; all participants are
-    /// notified. Does nothing if there is none.
-    pub fn group_abort(&self, name: &Text<'_>) {
-        self.0.abort_group(name);
+    /// notified, once. Returns `false` if there is none.
+    pub fn group_abort(&self, name: &Text<'_>) -> bool {
+        self.0.abort_group(name)
     }
 
     /// Returns the leader of the last unanswered invitation (`PMIX_GROUP_INVITED`) to a group of this name.

@@ -34,6 +34,9 @@ pub(super) fn adapted<'r>(
     request: &Request<'r>,
 ) -> Result<Option<Request<'r>>, Error> {
     let major = known.server_major();
+    if let Request::GroupConstruct(construct) = request {
+        check_caller(known, construct)?;
+    }
     let procs: &[Proc<'_>] = match request {
         Request::GroupConstruct(construct) if major >= 6 => {
             return Ok(names_sharer(known.proc(), construct));
@@ -65,6 +68,33 @@ pub(super) fn adapted<'r>(
         _ => {}
     }
     Ok(Some(request))
+}
+
+/// Checks that the caller of a construct is among its members. A server of OpenPMIx does not reply to others.
+///
+/// # Errors
+///
+/// Returns `PMIX_ERR_NOT_A_MEMBER` if it is not.
+fn check_caller(known: &Known, construct: &request::GroupConstruct<'_>) -> Result<(), Error> {
+    let own = known.proc();
+    let is_own = |proc: &Proc<'_>| {
+        proc.nspace == own.nspace && (proc.rank == own.rank || proc.rank == Rank::WILDCARD)
+    };
+    let names_group = |proc: &Proc<'_>| !known.groups().members(proc.nspace.as_text()).is_empty();
+    // Other processes may add the caller, or not know each other.
+    let is_open = |info: &Info<'_>| {
+        info.key.is(keys::GROUP_ADD_MEMBERS) || info.key.is(keys::GROUP_BOOTSTRAP)
+    };
+    let mut procs = construct.procs.iter();
+    if construct.procs.is_empty()
+        || construct.infos.iter().any(is_open)
+        || procs.any(|proc| is_own(proc) || names_group(proc))
+    {
+        return Ok(());
+    }
+    let name = construct.group.clone().unwrap_or_default();
+    let message = format!("this process is not among the members of {name}");
+    Err(Error::new(Status::ERR_NOT_A_MEMBER, message))
 }
 
 /// Puts the name of this process before the infos that it shares with the members (`PMIX_GROUP_INFO`). Servers since 6.0
@@ -242,18 +272,22 @@ impl Core {
         Ok(())
     }
 
-    /// Aborts invitations and joins as [`Client::group_abort`](crate::Client::group_abort).
-    pub fn abort_group(&mut self, name: &Text<'_>, now: Instant) {
+    /// Aborts invitations and joins as [`Client::group_abort`](crate::Client::group_abort). Returns `true` if there were
+    /// any.
+    pub fn abort_group(&mut self, name: &Text<'_>, now: Instant) -> bool {
         if self.event_registration == EventRegistration::Done {
-            self.groups.abort_named(name);
-            return self.advance_groups(now);
+            let is_any = self.groups.abort_named(name);
+            self.advance_groups(now);
+            return is_any;
         }
         // Nothing was sent before the registration is acknowledged, so no other process has to be notified.
-        for of in self.groups.named(name) {
-            if let Some(id) = self.operations.of_group(of) {
-                self.give_up(id, of, ended_here(name));
+        let of = self.groups.named(name);
+        for of in &of {
+            if let Some(id) = self.operations.of_group(*of) {
+                self.give_up(id, *of, ended_here(name));
             }
         }
+        !of.is_empty()
     }
 
     fn check_begun(&self) -> Result<(), Error> {
@@ -275,7 +309,11 @@ impl Core {
     pub(super) fn handle_group_event(&mut self, event: &Event<'static>, now: Instant) -> bool {
         // A later join may omit its leader, so an invitation is recorded even if no operation waits for it.
         self.groups.record_invitation(event);
-        let is_taken = self.groups.needs(event) && self.groups.handle_event(event);
+        let is_needed = self.groups.needs(event);
+        if is_needed && event.status == Status::GROUP_CONSTRUCT_COMPLETE {
+            self.store_endpoints(&event.infos);
+        }
+        let is_taken = is_needed && self.groups.handle_event(event);
         if event.status == Status::GROUP_LEADER_FAILED {
             // The state machine has no clock, so the wait for a new leader gets its end here.
             self.groups.choose_by(now.checked_add(CHOICE_TIME));
@@ -427,15 +465,18 @@ impl Core {
     fn take_step(&mut self, step: Step, now: Instant) {
         match step {
             Step::Context(of, name) => self.request_context_id(of, name, now),
-            Step::Notify(of, event) => match (self.send(&Request::Notify(event)), of) {
-                (Ok(tag), Some(of)) => {
-                    let end = self.acknowledgment_end(now);
-                    self.operations.expect(tag, Requester::GroupEvent(of), end);
+            Step::Notify(of, mut event) => {
+                self.add_endpoints(&mut event);
+                match (self.send(&Request::Notify(event)), of) {
+                    (Ok(tag), Some(of)) => {
+                        let end = self.acknowledgment_end(now);
+                        self.operations.expect(tag, Requester::GroupEvent(of), end);
+                    }
+                    (Err(error), Some(of)) => self.groups.sent(of, Err(error)),
+                    // No operation depends on this event.
+                    (_, None) => {}
                 }
-                (Err(error), Some(of)) => self.groups.sent(of, Err(error)),
-                // No operation depends on this event.
-                (_, None) => {}
-            },
+            }
             // The server removes a lost member from the group itself, so an error has no consequence.
             Step::Leave(name) => {
                 let (group, infos) = (Some(name), Vec::new());
@@ -452,6 +493,25 @@ impl Core {
             // The event did not arrive from the server, so it has no size on the wire.
             Step::Deliver(event) => self.unsolicited.keep_event(event, 0),
             Step::End(of, outcome) => self.end_group(of, outcome),
+        }
+    }
+
+    /// Adds the endpoint data of this process to its acceptance of an invitation, or as the leader to the announcement
+    /// of the group, which then has those of all members. Clients before 7.0 ignore them.
+    fn add_endpoints(&self, event: &mut request::Notify<'static>) {
+        match event.status {
+            Status::GROUP_INVITE_ACCEPTED => {}
+            // The leader does not receive its own announcement.
+            Status::GROUP_CONSTRUCT_COMPLETE => self.store_endpoints(&event.infos),
+            _ => return,
+        }
+        event.infos.extend(self.known.endpoints());
+    }
+
+    /// Stores the endpoint data of the other members of a group. Without memory for them, a get requests them.
+    fn store_endpoints(&self, infos: &[Info<'_>]) {
+        if let Err(error) = self.known.store_endpoints(infos) {
+            tracing::warn!("cannot store the endpoint data of a group: {error}");
         }
     }
 

@@ -4,9 +4,9 @@
 //! | event | sender | receivers | infos besides the group |
 //! | --- | --- | --- | --- |
 //! | `PMIX_GROUP_INVITED` | leader | invited processes | the invited processes, as the range |
-//! | `PMIX_GROUP_INVITE_ACCEPTED`, `_DECLINED` | invited process | leader | none; 4.2 and 5.0 omit the group as well |
+//! | `PMIX_GROUP_INVITE_ACCEPTED`, `_DECLINED` | invited process | leader | its endpoint data, since 7.0; 4.2 and 5.0 omit the group |
 //! | `PMIX_GROUP_INVITE_FAILED` | server | leader | the lost process |
-//! | `PMIX_GROUP_CONSTRUCT_COMPLETE` | leader | members | the members |
+//! | `PMIX_GROUP_CONSTRUCT_COMPLETE` | leader | members | the members, and since 7.0 their endpoint data |
 //! | `PMIX_GROUP_CONSTRUCT_ABORT` | leader or invited process | the others | none |
 //! | `PMIX_GROUP_LEADER_FAILED` | server | invited processes | the leader |
 //! | `PMIX_GROUP_LEADER_FAILED` | invited process | the lost leader | the leader; `PMIX_GROUP_LEADER` to lead |
@@ -50,6 +50,22 @@ pub(super) fn notify(
 pub(super) fn membership(members: &[Proc<'static>]) -> Info<'static> {
     let members = Value::DataArray(DataArray::Proc(members.to_vec()));
     Info::new(keys::GROUP_MEMBERSHIP, members)
+}
+
+/// Returns the process of endpoint data (`PMIX_PROC_INFO_ARRAY`), and the values that it has put.
+pub(crate) fn endpoint_data<'i, 'a>(info: &'i Info<'a>) -> Option<(&'i Proc<'a>, &'i [Info<'a>])> {
+    let Value::DataArray(DataArray::Info(infos)) = &info.value else {
+        return None;
+    };
+    match infos.split_first()? {
+        (first, values) if info.key.is(keys::PROC_INFO_ARRAY) && first.key.is(keys::PROCID) => {
+            match &first.value {
+                Value::Proc(proc) => Some((proc, values)),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
 }
 
 /// Returns the name of the group of an event.

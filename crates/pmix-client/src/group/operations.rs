@@ -68,8 +68,8 @@ pub struct Question {
 /// The object of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Of {
-    /// An invitation or an acceptance.
-    Operation(OpId),
+    /// An invitation or an acceptance, and the event that asks.
+    Operation(OpId, Status),
     /// The construct of a group, and the event that asks. The leader may be this or another process.
     Construct(Text<'static>, Status),
 }
@@ -98,7 +98,7 @@ struct Operation {
 
 #[derive(Debug)]
 enum Kind {
-    Invite(Invite),
+    Invite(Box<Invite>),
     Join {
         leader: Proc<'static>,
         /// `true` once the server has acknowledged the acceptance. Earlier events are about another group of this name.
@@ -151,7 +151,7 @@ impl Operations {
     ///
     /// # Errors
     ///
-    /// Returns `PMIX_ERR_BAD_PARAM` for an invalid name and for a list without this process or with duplicates, and
+    /// Returns `PMIX_ERR_BAD_PARAM` for an invalid name and for an empty list or one with duplicates, and
     /// `PMIX_ERR_NOT_SUPPORTED` for a required directive that is not supported.
     pub(crate) fn invite(
         &mut self,
@@ -164,7 +164,7 @@ impl Operations {
         check_required("PMIx_Group_invite", infos)?;
         let (invite, to) = Invite::new(&self.own, procs, infos)?;
         let invited = notify(Status::GROUP_INVITED, name, to, invite.further_infos());
-        let op = self.open(name, limit, Kind::Invite(invite));
+        let op = self.open(name, limit, Kind::Invite(Box::new(invite)));
         match self.open.get(&op).map(|operation| &operation.kind) {
             // A list with this process alone has no answers to wait for.
             Some(Kind::Invite(invite)) if invite.is_answered() => self.complete(op),
@@ -299,9 +299,10 @@ impl Operations {
         match event.status {
             Status::GROUP_INVITE_ACCEPTED => {
                 if let Some(invite) = self.invite_of(op) {
-                    invite.accepted(&event.source);
+                    invite.accepted(event);
                 }
-                self.complete_if_answered(op);
+                // The program of the leader may abort the group when it learns of an acceptance.
+                self.queue_question(op, event.source.clone(), event);
                 true
             }
             Status::GROUP_INVITE_DECLINED | Status::GROUP_INVITE_FAILED => {
@@ -312,7 +313,12 @@ impl Operations {
                 if let Some(invite) = self.invite_of(op) {
                     invite.refused(&about, event.status);
                 }
-                self.queue_question(op, about, event);
+                let has_declined = about == event.source;
+                self.queue_question(op, about.clone(), event);
+                if has_declined {
+                    // Programs that do not distinguish why a process is missing expect this event alone.
+                    self.deliver_invite_failed(op, about);
+                }
                 true
             }
             Status::GROUP_LEADER_FAILED => {
@@ -340,7 +346,8 @@ impl Operations {
             status => {
                 let proc = &event.source;
                 let message = format!("{} rank {} aborted it", proc.nspace, proc.rank);
-                self.abort(op, Error::new(status, message));
+                // The program gets this event instead of one of its own process.
+                self.abort_and_notify(op, Error::new(status, message), false);
                 false
             }
         }
@@ -354,7 +361,8 @@ impl Operations {
     /// decision that only a leader, or only a process that does not lead, can take.
     pub(crate) fn check(&self, question: &Question, decision: &Decision) -> Result<(), Error> {
         let op = match &question.of {
-            Of::Operation(op) => *op,
+            Of::Operation(_, Status::GROUP_INVITE_ACCEPTED) => return Ok(()),
+            Of::Operation(op, _) => *op,
             Of::Construct(_, status) => return check_construct(*status, decision),
         };
         let kind = self.open.get(&op).map(|open| &open.kind);
@@ -374,8 +382,8 @@ impl Operations {
 
     /// Applies a decision. Without one the directives of the invitation apply.
     pub(crate) fn decide(&mut self, question: &Question, decision: Option<Decision>) {
-        let op = match &question.of {
-            Of::Operation(op) => *op,
+        let (op, asked) = match &question.of {
+            Of::Operation(op, status) => (*op, *status),
             Of::Construct(..) => return,
         };
         let name = match self.open.get(&op) {
@@ -385,9 +393,18 @@ impl Operations {
         let Some(invite) = self.invite_of(op) else {
             return self.decide_leader(op, &name, &question.about, decision.as_ref());
         };
-        let Some(why) = invite.decided(&question.about) else {
+        if asked == Status::GROUP_INVITE_ACCEPTED {
+            match invite.acceptance_is_seen(&question.about) {
+                true if decision == Some(Decision::Abort) => self.abort(op, ended_here(&name)),
+                true => self.complete_if_answered(op),
+                // The process has declined or was lost meanwhile, which is a question of its own.
+                false => {}
+            }
             return;
-        };
+        }
+        if invite.decided(&question.about).is_none() {
+            return;
+        }
         match decision.or_else(|| invite.by_default()) {
             Some(Decision::GoOnWithout) => self.complete_if_answered(op),
             Some(Decision::Invite(procs)) => {
@@ -399,38 +416,15 @@ impl Operations {
                 }
                 self.complete_if_answered(op);
             }
-            decided => {
+            _ => {
                 let proc = &question.about;
-                let message = format!("{} rank {} declined to join {name}", proc.nspace, proc.rank);
-                let status = match decided {
-                    Some(_) => Status::GROUP_CONSTRUCT_ABORT,
-                    None => why,
+                let did = match asked {
+                    Status::GROUP_INVITE_DECLINED => "declined to join",
+                    _ => "was lost before it joined",
                 };
-                self.abort(op, Error::new(status, message));
+                let message = format!("{} rank {} {did} {name}", proc.nspace, proc.rank);
+                self.abort(op, Error::new(Status::GROUP_CONSTRUCT_ABORT, message));
             }
-        }
-    }
-
-    /// Aborts the operations of a group at the request of the program.
-    pub(crate) fn abort_named(&mut self, name: &Text<'_>) {
-        let is_of = |operation: &Operation| {
-            let waits = !matches!(&operation.kind, Kind::Invite(invite) if invite.is_complete());
-            waits && operation.name == *name
-        };
-        let of = self.open.iter().filter(|(_, operation)| is_of(operation));
-        let of: Vec<_> = of
-            .map(|(op, operation)| (*op, operation.leader()))
-            .collect();
-        for (op, leader) in of {
-            if let Some(leader) = leader {
-                let status = Status::GROUP_CONSTRUCT_ABORT;
-                let name = name.clone().into_owned();
-                let about = Info::new(keys::EVENT_AFFECTED_PROC, leader.clone());
-                // A process that joins does not know all others. Its leader aborts the construct for them.
-                let abort = notify(status, &name, vec![leader], vec![about]);
-                self.steps.push_back(Step::Notify(None, abort));
-            }
-            self.abort(op, ended_here(name));
         }
     }
 

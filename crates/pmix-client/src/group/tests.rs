@@ -102,7 +102,7 @@ fn leaderless(decision: Option<Decision>) -> (Operations, Option<request::Notify
 
 /// Returns the next event to send, which the server acknowledges.
 fn sent(operations: &mut Operations) -> Option<request::Notify<'static>> {
-    match operations.poll() {
+    match next(operations) {
         Some(Step::Notify(op, said)) => {
             if let Some(op) = op {
                 operations.sent(op, Ok(()));
@@ -110,6 +110,16 @@ fn sent(operations: &mut Operations) -> Option<request::Notify<'static>> {
             Some(said)
         }
         _ => None,
+    }
+}
+
+/// Returns the next step, after the questions before it, about which the program decides nothing.
+fn next(operations: &mut Operations) -> Option<Step> {
+    loop {
+        match operations.poll()? {
+            Step::Question(question, _) => operations.decide(&question, None),
+            step => return Some(step),
+        }
     }
 }
 
@@ -286,7 +296,7 @@ fn answered(assign: Info<'static>) -> (Operations, u64) {
         other => panic!("{other:?}"),
     }
     operations.handle_event(&heard(Status::GROUP_INVITE_ACCEPTED, 0, vec![]));
-    assert!(matches!(operations.poll(), Some(Step::Context(of, _)) if of == op));
+    assert!(matches!(next(&mut operations), Some(Step::Context(of, _)) if of == op));
     assert!(operations.poll().is_none());
     (operations, op)
 }
@@ -343,8 +353,8 @@ fn a_decline_during_the_context_id_request_fails_the_construct() {
     let assign = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true);
     let (mut operations, op) = answered(assign);
     operations.handle_event(&heard(Status::GROUP_INVITE_DECLINED, 0, vec![]));
-    let declined = Some(Status::GROUP_INVITE_DECLINED);
-    assert_eq!(ended(&mut operations), declined);
+    let aborted = Some(Status::GROUP_CONSTRUCT_ABORT);
+    assert_eq!(ended(&mut operations), aborted);
     // An id assigned after the end is ignored.
     operations.assigned(op, Ok(Some(7)));
     assert!(operations.poll().is_none());
@@ -431,4 +441,121 @@ fn the_next_leader_deadline_is_found_in_constant_time() {
     }
     operations.give_up_leaders(now);
     assert_eq!(operations.num_open(), MANY);
+}
+
+#[test]
+fn a_program_that_sees_an_acceptance_may_abort_the_group() {
+    for (decision, expected) in [
+        (None, Status::SUCCESS),
+        (Some(Decision::GoOnWithout), Status::SUCCESS),
+        (Some(Decision::Abort), Status::GROUP_CONSTRUCT_ABORT),
+    ] {
+        let mut operations = Operations::new(proc(0));
+        let procs = vec![proc(0), proc(1)];
+        operations.invite(&name(), procs, &[], None).unwrap();
+        assert!(sent(&mut operations).is_some());
+        let accepted = heard(Status::GROUP_INVITE_ACCEPTED, 1, vec![]);
+        assert!(operations.handle_event(&accepted));
+        let Some(Step::Question(question, event)) = operations.poll() else {
+            panic!("the program does not see the acceptance");
+        };
+        assert_eq!(event, accepted);
+        assert!(
+            operations.poll().is_none(),
+            "the group waits for the program"
+        );
+        operations.decide(&question, decision);
+        assert_eq!(ended(&mut operations), Some(expected));
+    }
+}
+
+#[test]
+fn all_invited_processes_and_the_own_program_learn_once_that_a_group_is_aborted() {
+    for aborts in [Status::GROUP_INVITE_DECLINED, Status::GROUP_CONSTRUCT_ABORT] {
+        let mut operations = Operations::new(proc(0));
+        let procs = vec![proc(0), proc(1), proc(2)];
+        operations.invite(&name(), procs, &[], None).unwrap();
+        assert!(sent(&mut operations).is_some());
+        // The program gets the abort of another process itself.
+        let is_taken = operations.handle_event(&heard(aborts, 1, vec![]));
+        let (mut delivered, mut notified) = (usize::from(!is_taken), Vec::new());
+        let mut outcome = None;
+        while let Some(step) = next(&mut operations) {
+            match step {
+                Step::Deliver(event) if event.status == Status::GROUP_INVITE_FAILED => {
+                    assert_eq!(aborts, Status::GROUP_INVITE_DECLINED);
+                }
+                Step::Deliver(event) => {
+                    assert_eq!(event.status, Status::GROUP_CONSTRUCT_ABORT);
+                    delivered += 1;
+                }
+                Step::Notify(None, said) => {
+                    assert_eq!(said.status, Status::GROUP_CONSTRUCT_ABORT);
+                    notified.push(to(&said));
+                }
+                Step::End(_, ended) => outcome = ended.err().map(|error| error.status()),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(delivered, 1, "{aborts}");
+        assert_eq!(
+            notified,
+            [Some(Value::from(vec![proc(1), proc(2)]))],
+            "{aborts}"
+        );
+        assert_eq!(outcome, Some(Status::GROUP_CONSTRUCT_ABORT), "{aborts}");
+    }
+}
+
+#[test]
+fn a_leader_that_does_not_invite_itself_is_no_member() {
+    let mut operations = Operations::new(proc(0));
+    operations
+        .invite(&name(), vec![proc(1)], &[], None)
+        .unwrap();
+    assert!(sent(&mut operations).is_some());
+    operations.handle_event(&heard(Status::GROUP_INVITE_ACCEPTED, 1, vec![]));
+    let complete = sent(&mut operations).unwrap();
+    assert_eq!(complete.status, Status::GROUP_CONSTRUCT_COMPLETE);
+    assert_eq!(to(&complete), Some(Value::from(vec![proc(1)])));
+    assert_eq!(ended(&mut operations), Some(Status::SUCCESS));
+    assert!(operations.invite(&name(), vec![], &[], None).is_err());
+}
+
+#[test]
+fn an_optional_invitation_is_formed_without_silent_processes_after_its_time_limit() {
+    let now = Instant::now();
+    let optional = [Info::new(keys::GROUP_OPTIONAL, true)];
+    for (infos, expected) in [(&optional[..], Status::SUCCESS), (&[], Status::ERR_TIMEOUT)] {
+        let mut operations = Operations::new(proc(0));
+        let procs = vec![proc(0), proc(1), proc(2)];
+        operations.invite(&name(), procs, infos, Some(now)).unwrap();
+        assert!(sent(&mut operations).is_some());
+        operations.handle_event(&heard(Status::GROUP_INVITE_ACCEPTED, 1, vec![]));
+        assert_eq!(ended(&mut operations), None);
+        operations.tick(now);
+        let mut failed = Vec::new();
+        let mut members = None;
+        let mut outcome = None;
+        while let Some(step) = next(&mut operations) {
+            match step {
+                Step::Deliver(event) if event.status == Status::GROUP_INVITE_FAILED => {
+                    failed.extend(event.infos.first().map(|info| info.value.clone()));
+                }
+                Step::Notify(Some(op), said) => {
+                    members = to(&said);
+                    operations.sent(op, Ok(()));
+                }
+                Step::End(_, ended) => {
+                    outcome = Some(ended.map_or_else(|e| e.status(), |_| Status::SUCCESS));
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(outcome, Some(expected));
+        if expected.is_success() {
+            assert_eq!(failed, [Value::from(proc(2))]);
+            assert_eq!(members, Some(Value::from(vec![proc(0), proc(1)])));
+        }
+    }
 }

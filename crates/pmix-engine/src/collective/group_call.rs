@@ -110,6 +110,13 @@ pub(crate) struct EndedGroup {
 }
 
 impl EndedGroup {
+    /// Returns `true` if the members are notified of participants that were lost before their call
+    /// (`PMIX_GROUP_FT_COLLECTIVE`).
+    pub(crate) fn notifies_of_absent(&self) -> bool {
+        let mut infos = self.caller_infos.iter().map(|(_, infos)| infos);
+        infos.any(|infos| is_set(infos, keys::GROUP_FT_COLLECTIVE))
+    }
+
     /// Returns `true` if members are notified of lost members: any member requested it, here or on another node.
     pub(crate) fn notifies(&self) -> bool {
         let caller_infos = self.caller_infos.iter().map(|(_, infos)| infos);
@@ -120,7 +127,13 @@ impl EndedGroup {
 
 /// Returns `true` if the operation continues without processes that are lost before their call.
 pub(crate) fn is_tolerant(infos: &[Info<'_>]) -> bool {
-    is_set(infos, keys::GROUP_OPTIONAL) || is_set(infos, keys::GROUP_NOTIFY_TERMINATION)
+    [
+        keys::GROUP_OPTIONAL,
+        keys::GROUP_NOTIFY_TERMINATION,
+        keys::GROUP_FT_COLLECTIVE,
+    ]
+    .iter()
+    .any(|key| is_set(infos, key))
 }
 
 /// Returns `true` if the host is not needed: all participants are local and request that.

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use pmix_proto::request;
 use pmix_types::{
-    DataRange, Info, IntoOwned as _, Nspace, Proc, Rank, Status, Text, Value, keys, memory,
+    DataRange, Info, IntoOwned as _, Nspace, Proc, Rank, Scope, Status, Text, Value, keys, memory,
 };
 
 use self::table::Run;
@@ -43,6 +43,9 @@ use crate::peers::Ticket;
 use crate::pending::Pending;
 use crate::procs::Procs;
 use crate::timer::Timer;
+
+/// The largest size of the endpoint data of all members in bytes; the announcement of a group has them.
+const MAX_ENDPOINT_BYTES: usize = 16 << 20;
 
 impl Groups {
     /// Handles GROUP_INVITE. The reply confirms that the invitation is open; its outcome is an event. Returns the events
@@ -80,7 +83,8 @@ impl Groups {
         }
         let (members, waiting) = each_member(cx, &procs)?;
         if !waiting.has(&leader) {
-            return Err(Error::bad("the caller is not among the invited processes"));
+            let message = "the caller is not among the invited processes";
+            return Err(Error::new(Status::ERR_NOT_A_MEMBER, message));
         }
         self.check_room(cx, &leader.nspace, &name, &members)?;
         self.add_run(cx, key.clone(), procs.clone(), (members, waiting), request);
@@ -285,6 +289,7 @@ impl Groups {
         let mut infos = about_group(&name, list.clone());
         infos.push(Info::new(keys::GROUP_MEMBERSHIP, list.clone()));
         infos.extend(context_id.map(|id| Info::new(keys::GROUP_CONTEXT_ID, Value::Size(id))));
+        infos.extend(endpoints(cx, &list));
         let group = KnownGroup::completed(&name, &leader, &list, &infos);
         let added = Members::check(&list)
             .and_then(|()| self.check_free(&name, &list))
@@ -364,6 +369,44 @@ fn each_member(cx: &Cx, list: &[Proc<'static>]) -> Result<(Vec<Proc<'static>>, P
     let mut set = Procs::default();
     let members = set.extend_distinct(&members, |_| true);
     Ok((members, set))
+}
+
+/// Returns the endpoint data of the members that this server knows: the values that each has put and committed for remote
+/// processes. They are left out if they are too long for an event.
+fn endpoints(cx: &Cx, members: &[Proc<'static>]) -> Vec<Info<'static>> {
+    let mut all = Vec::new();
+    let mut room = MAX_ENDPOINT_BYTES;
+    for proc in members {
+        let Some(job) = cx.store.job(&proc.nspace) else {
+            continue;
+        };
+        let puts = job.modex_store();
+        let bytes = puts.num_bytes(proc.rank);
+        if bytes == 0 {
+            continue;
+        }
+        let Some(left) = room.checked_sub(bytes) else {
+            tracing::warn!(
+                "the endpoint data of the members of a group have more than {MAX_ENDPOINT_BYTES} bytes: not all are sent"
+            );
+            break;
+        };
+        room = left;
+        let values = puts.all(proc.rank, Scope::REMOTE).into_iter().flatten();
+        let values = values.filter(|kval| !kval.key.is_reserved());
+        let values: Vec<_> = { values.map(|kval| kval.into_owned()) }
+            .map(|kval| Info::new(kval.key, kval.value))
+            .collect();
+        if !values.is_empty() {
+            let mut infos = vec![
+                Info::new(keys::PROCID, proc.clone()),
+                Info::new(keys::DATA_SCOPE, Value::Scope(Scope::REMOTE)),
+            ];
+            infos.extend(values);
+            all.push(Info::new(keys::PROC_INFO_ARRAY, infos));
+        }
+    }
+    all
 }
 
 /// Replies to a request with its status. Returns the events that follow.

@@ -344,6 +344,13 @@ impl Groups {
             .is_some()
     }
 
+    /// Returns `true` if a process is invited to a group of this name, or if its leader is being elected.
+    fn elects(&self, name: &Text<'_>, proc: &Proc<'static>) -> bool {
+        let electing = self.invitations.electing_of(proc);
+        let open = self.invitations.open_of(proc);
+        electing.iter().chain(&open).any(|(of, _)| of == name)
+    }
+
     /// Returns `true` if an event of a process is addressed to the leader of an invitation, so that it does not end an
     /// invitation of that process.
     fn is_answer(&self, (name, source): &Key, to: &[Proc<'_>]) -> bool {
@@ -388,9 +395,12 @@ impl Groups {
             }
             Status::GROUP_INVITE_ACCEPTED => self.check_accepts(name, &source, infos)?,
             Status::GROUP_CONSTRUCT_ABORT => self.invitation_ended(name, &source),
-            // A process must not be able to determine the leader.
-            Status::GROUP_LEADER_SELECTED => {
-                return Err(Error::denied("only servers can report the selected leader"));
+            // While servers elect the leader of an invitation, a process must not be able to determine it. Programs with
+            // OpenPMIx agree on a leader themselves and report it.
+            Status::GROUP_LEADER_SELECTED if self.elects(name, &source) => {
+                return Err(Error::denied(
+                    "the servers report the leader that they elect",
+                ));
             }
             _ => {}
         }

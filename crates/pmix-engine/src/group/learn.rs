@@ -4,6 +4,7 @@
 use pmix_proto::request;
 use pmix_types::{DataArray, Info, IntoOwned, Proc, Status, Text, Value, keys};
 
+use super::invitation::table::key_of;
 use super::known::{Groups, KnownGroup};
 use super::members::Members;
 use super::members::absent;
@@ -81,8 +82,11 @@ impl Groups {
             }
         }
         let group = KnownGroup::completed(name, source, list, &request.infos);
-        if !group.members.has(source) {
-            return Err(Error::bad("the leader of a group is not among its members"));
+        let is_invitation = self.invitations.get(&key_of(name, source)).is_some();
+        if !group.members.has(source) && !is_invitation {
+            let message =
+                "the leader of a group is not among its members, and has sent no invitation";
+            return Err(Error::bad(message));
         }
         let (leader, notifies) = (source.clone(), group.notifies);
         self.add(cx, group)?;

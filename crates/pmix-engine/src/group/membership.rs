@@ -68,6 +68,10 @@ impl Groups {
         let called = { ended.caller_infos.iter() }.filter_map(|(id, _)| cx.registry.client(*id));
         let called: Vec<_> = called.map(|client| client.proc.clone()).collect();
         let (name, notifies, lost) = (ended.name.clone(), ended.notifies(), ended.lost.clone());
+        let absent_procs = match ended.notifies_of_absent() {
+            true => ended.absent.clone(),
+            false => Vec::new(),
+        };
         // A late reply must not add a group again after it has lost its last member on this node.
         let mut lost_now = called.iter().chain(&lost);
         let are_lost = lost_now.all(|proc| lost.contains(proc) || !absent(cx, proc).is_empty());
@@ -84,6 +88,12 @@ impl Groups {
         let among = if done.is_new { &done.members } else { &called };
         let gone = lost_before(cx, among, lost);
         let mut events: Vec<_> = done.update.into_iter().collect();
+        // A process that was lost before its call is no member, but the survivors requested to learn of it.
+        let failed = absent_procs.iter().filter(|_| done.is_new);
+        events.extend(failed.filter_map(|proc| {
+            let members = done.members.clone();
+            event(cx, Status::GROUP_MEMBER_FAILED, &name, members, proc)
+        }));
         events.extend(self.notify_earlier_losses(cx, &name, &done.members, notifies, &gone));
         events
     }

@@ -195,7 +195,7 @@ fn invalid_invitations_and_answers_are_refused() {
     let without_caller = invite(other, false, false);
     assert_eq!(
         world.status_of(all[0], &without_caller),
-        Some(Status::ERR_BAD_PARAM)
+        Some(Status::ERR_NOT_A_MEMBER)
     );
     let join = answer(Status::GROUP_INVITE_ACCEPTED, None);
     assert_eq!(world.status_of(all[1], &join), Some(Status::ERR_NOT_FOUND));

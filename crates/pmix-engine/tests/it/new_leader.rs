@@ -226,11 +226,16 @@ fn a_lost_new_leader_is_replaced() {
 }
 
 #[test]
-fn processes_cannot_select_a_leader_for_others() {
+fn processes_select_a_leader_only_where_no_invitation_has_one() {
+    // Programs that elect a leader themselves report it to each other.
     let (mut world, all) = world(&[2, 2]);
     let codes = [Status::GROUP_LEADER_SELECTED];
     listen(&mut world, &all, &codes);
     let chosen = say(Status::GROUP_LEADER_SELECTED, &[0, 2], vec![]);
+    assert_eq!(world.status_of(all[1], &chosen), DONE);
+    assert_eq!(heard(&world, all[2]).len(), 1);
+    // The servers elect the leader of an invitation.
+    let (mut world, all) = leaderless(&[2, 2]);
     let denied = Some(Status::ERR_NO_PERMISSIONS);
     assert_eq!(world.status_of(all[1], &chosen), denied);
     // A leader that is connected cannot be replaced.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Calls about groups, and calls with the names of groups.
 
+use pmix_types::Scope;
+
 use super::*;
 
 /// Decodes the next message of a core, as a server of a release reads it.
@@ -8,7 +10,9 @@ fn sent_to(side: &mut Side, version: &str, look: impl FnOnce(Request<'_>)) {
     let form = PeerForm::new(side.core.form().layout, version.as_bytes());
     side.inbox.push(&side.core.poll_transmit().unwrap());
     let frame = side.inbox.next_frame().unwrap().unwrap();
-    look(Request::decode(&form, None, &frame.payload).unwrap());
+    let request = Request::decode(&form, None, &frame.payload).unwrap();
+    side.asked.push((frame.header.tag, request.command()));
+    look(request);
 }
 
 /// Returns a core in a group of two. The server may have sent its members or not.
@@ -187,5 +191,111 @@ fn shared_infos_of_a_group_begin_with_the_process_since_6_0() {
                 assert_eq!(sent.infos, expected, "{version}");
             });
         }
+    }
+}
+
+/// Returns the endpoint data of a process with one value.
+fn endpoints(rank: u32, number: u32) -> Info<'static> {
+    let infos = vec![
+        Info::new(keys::PROCID, peer(rank)),
+        Info::new(keys::DATA_SCOPE, Value::Scope(Scope::REMOTE)),
+        Info::new("card", number),
+    ];
+    Info::new(keys::PROC_INFO_ARRAY, infos)
+}
+
+/// Returns the endpoint data in the next event that a core sends.
+fn sent_endpoints(side: &mut Side, status: Status) -> Vec<Info<'static>> {
+    let mut found = Vec::new();
+    sent_to(side, "7.0.0", |sent| {
+        let Request::Notify(event) = sent else {
+            panic!("{sent:?}");
+        };
+        assert_eq!(event.status, status);
+        let infos = event.infos.into_owned().into_iter();
+        found.extend(infos.filter(|info| info.key.is(keys::PROC_INFO_ARRAY)));
+    });
+    found
+}
+
+#[test]
+fn endpoint_data_travel_with_answers_to_invitations_and_with_the_group() {
+    let group = || Info::new(keys::GROUP_ID, "g");
+    let begun = || {
+        let mut side = Side::begun_under("7.0.0");
+        side.core
+            .put(Scope::REMOTE, Info::new("card", 7_u32))
+            .unwrap();
+        side.core
+            .put(Scope::LOCAL, Info::new("local", 7_u32))
+            .unwrap();
+        side
+    };
+    let mut leader = begun();
+    let procs = vec![peer(0), peer(1), peer(2)];
+    let (end, now) = (None, leader.now);
+    let invite = leader.core.invite("g".into(), procs.clone(), &[], end, now);
+    leader.succeed(Command::REGEVENTS);
+    assert_eq!(sent_endpoints(&mut leader, Status::GROUP_INVITED), []);
+    let members = |own| vec![group(), own];
+    // A process contributes only its own data.
+    let mut forged = members(endpoints(1, 8));
+    forged.push(endpoints(0, 9));
+    leader.event(Status::GROUP_INVITE_ACCEPTED, forged);
+    let accepted = Event {
+        status: Status::GROUP_INVITE_ACCEPTED,
+        source: peer(2),
+        infos: vec![group()],
+        range: Some(DataRange::CUSTOM),
+    };
+    let accepted = accepted.encode(leader.core.form(), None).unwrap();
+    leader.send(Tag::EVENT, &accepted);
+    while let Some((question, _)) = leader.core.poll_question() {
+        leader.core.decide(&question, None, now).unwrap();
+    }
+    let all = [endpoints(1, 8), endpoints(0, 7)];
+    assert_eq!(
+        sent_endpoints(&mut leader, Status::GROUP_CONSTRUCT_COMPLETE),
+        all
+    );
+    let known = |side: &Side, rank, infos: &[Info<'_>]| {
+        let infos = [&[Info::new(keys::OPTIONAL, true)], infos].concat();
+        side.core
+            .known(&peer(rank), "card", &infos)
+            .and_then(Result::ok)
+    };
+    assert_eq!(known(&leader, 1, &[]), Some(Value::Uint32(8)));
+    assert!(invite.is_ok());
+
+    let mut member = begun();
+    let (end, now) = (None, member.now);
+    let join = member.core.join("g".into(), Some(&peer(1)), &[], end, now);
+    member.succeed(Command::REGEVENTS);
+    let own = [endpoints(0, 7)];
+    assert_eq!(
+        sent_endpoints(&mut member, Status::GROUP_INVITE_ACCEPTED),
+        own
+    );
+    member.succeed(Command::NOTIFY);
+    let id = Info::new(keys::GROUP_CONTEXT_ID, Value::Size(5));
+    let infos = vec![
+        group(),
+        Info::new(keys::GROUP_MEMBERSHIP, procs),
+        id.clone(),
+        endpoints(1, 8),
+        endpoints(2, 9),
+    ];
+    member.event(Status::GROUP_CONSTRUCT_COMPLETE, infos);
+    assert!(join.is_ok());
+    let mut of_group = id;
+    of_group.set_qualifier();
+    for (rank, number) in [(1, 8), (2, 9)] {
+        let found = known(&member, rank, std::slice::from_ref(&of_group));
+        assert_eq!(found, Some(Value::Uint32(number)));
+        assert_eq!(
+            known(&member, rank, &[]),
+            None,
+            "only with the id of the group"
+        );
     }
 }

@@ -71,7 +71,7 @@ impl Operations {
         about: Proc<'static>,
         event: &Event<'static>,
     ) {
-        let of = Of::Operation(op);
+        let of = Of::Operation(op, event.status);
         let question = Question { of, about };
         let bytes = self
             .question_bytes

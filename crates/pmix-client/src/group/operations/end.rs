@@ -4,12 +4,13 @@
 
 use std::time::Instant;
 
-use pmix_types::{Proc, Status, Text};
+use pmix_proto::Event;
+use pmix_types::{DataRange, Info, IntoOwned as _, Proc, Status, Text, Value, keys};
 
 use super::{Kind, MAX_GIVEN_UP, OpId, Operation, Operations, Step};
 use crate::Error;
 use crate::group::Group;
-use crate::group::events::notify;
+use crate::group::events::{ended_here, notify};
 
 impl Operations {
     /// Aborts the operations whose time limit has passed.
@@ -24,8 +25,43 @@ impl Operations {
             .map(|(op, operation)| (*op, operation.name.clone()))
             .collect();
         for (op, name) in over {
+            if self.go_on_without_answers(op) {
+                continue;
+            }
             self.abort(op, Error::timeout(format_args!("the invitation to {name}")));
         }
+    }
+
+    /// Completes an invitation that may be formed without some processes, after its time limit. Returns `false` for
+    /// other operations.
+    fn go_on_without_answers(&mut self, op: OpId) -> bool {
+        let Some(Kind::Invite(invite)) = self.open.get_mut(&op).map(|open| &mut open.kind) else {
+            return false;
+        };
+        if invite.by_default().is_none() {
+            return false;
+        }
+        for proc in invite.leave_out_silent() {
+            self.deliver_invite_failed(op, proc);
+        }
+        self.complete_if_answered(op);
+        true
+    }
+
+    /// Delivers `PMIX_GROUP_INVITE_FAILED` about a process that declined or did not answer to the own program.
+    pub(super) fn deliver_invite_failed(&mut self, op: OpId, about: Proc<'static>) {
+        let Some(operation) = self.open.get(&op) else {
+            return;
+        };
+        self.steps.push_back(Step::Deliver(Event {
+            status: Status::GROUP_INVITE_FAILED,
+            source: self.own.clone(),
+            infos: vec![
+                Info::new(keys::EVENT_AFFECTED_PROC, about),
+                Info::new(keys::GROUP_ID, Value::String(Some(operation.name.clone()))),
+            ],
+            range: Some(DataRange::PROC_LOCAL),
+        }));
     }
 
     /// Ends all operations, since no further events arrive.
@@ -42,8 +78,38 @@ impl Operations {
         self.abort(op, error);
     }
 
-    /// Ends a failed operation, and notifies the other processes.
+    /// Aborts the operations of a group at the request of the program. Returns `true` if there were any.
+    pub(crate) fn abort_named(&mut self, name: &Text<'_>) -> bool {
+        let is_of = |operation: &Operation| {
+            let waits = !matches!(&operation.kind, Kind::Invite(invite) if invite.is_complete());
+            waits && operation.name == *name
+        };
+        let of = self.open.iter().filter(|(_, operation)| is_of(operation));
+        let of: Vec<_> = of
+            .map(|(op, operation)| (*op, operation.leader()))
+            .collect();
+        let is_any = !of.is_empty();
+        for (op, leader) in of {
+            if let Some(leader) = leader {
+                let status = Status::GROUP_CONSTRUCT_ABORT;
+                let name = name.clone().into_owned();
+                let about = Info::new(keys::EVENT_AFFECTED_PROC, leader.clone());
+                // A process that joins does not know all others. Its leader aborts the construct for them.
+                let abort = notify(status, &name, vec![leader], vec![about]);
+                self.steps.push_back(Step::Notify(None, abort));
+            }
+            self.abort(op, ended_here(name));
+        }
+        is_any
+    }
+
+    /// Ends a failed operation. All invited processes, and the own program, receive `PMIX_GROUP_CONSTRUCT_ABORT` once.
     pub(super) fn abort(&mut self, op: OpId, error: Error) {
+        self.abort_and_notify(op, error, true);
+    }
+
+    /// Ends a failed operation as [`abort`](Self::abort); the own program receives the event if `delivers` is `true`.
+    pub(super) fn abort_and_notify(&mut self, op: OpId, error: Error, delivers: bool) {
         let Some(operation) = self.open.get(&op) else {
             return;
         };
@@ -51,10 +117,20 @@ impl Operations {
         match &operation.kind {
             Kind::Invite(invite) => {
                 let others = invite.others(&self.own);
-                if !others.is_empty() {
-                    let status = Status::GROUP_CONSTRUCT_ABORT;
-                    let abort = notify(status, name, others, Vec::new());
+                let status = Status::GROUP_CONSTRUCT_ABORT;
+                let abort = notify(status, name, others, Vec::new());
+                let event = Event {
+                    status,
+                    source: self.own.clone(),
+                    infos: abort.infos.clone(),
+                    range: Some(abort.range),
+                };
+                if !invite.is_alone(&self.own) {
                     self.steps.push_back(Step::Notify(None, abort));
+                }
+                if delivers {
+                    // The server does not send an event back to its source.
+                    self.steps.push_back(Step::Deliver(event));
                 }
             }
             Kind::Join { .. } if error.status() == Status::ERR_TIMEOUT => self.decline(op),

@@ -11,16 +11,19 @@
 use std::collections::{HashMap, HashSet};
 
 use pmix_proto::{Event, request};
-use pmix_types::{Info, Proc, Status, Text, Value, keys, memory};
+use pmix_types::{Info, IntoOwned as _, Measure, Proc, Status, Text, Value, keys, memory};
 
 use super::{Kind, OpId, Operations};
 use crate::Error;
 use crate::group::Decision;
-use crate::group::events::{about, bad, membership, notify};
+use crate::group::events::{about, bad, endpoint_data, membership, notify};
 use crate::obeyed::is_true;
 
-/// The memory of an invited process in bytes: two lists, and two sets of which a quarter is free.
-const BYTES_OF_EACH: usize = 6 * size_of::<Proc<'_>>();
+/// The memory of an invited process in bytes: two lists, and three sets of which a quarter is free.
+const BYTES_OF_EACH: usize = 8 * size_of::<Proc<'_>>();
+
+/// The largest size of the endpoint data of all members in memory in bytes; the announcement of a group has them.
+const MAX_ENDPOINT_BYTES: usize = 16 << 20;
 
 /// The directives of an invitation, apart from the time limit.
 #[derive(Clone, Copy, Debug)]
@@ -66,12 +69,17 @@ pub(super) struct Invite {
     everyone: HashSet<Proc<'static>>,
     /// The processes that have not answered.
     waiting: HashSet<Proc<'static>>,
+    /// The processes that have accepted, and whose acceptance the program has not seen.
+    unseen: HashSet<Proc<'static>>,
     /// The processes that declined or were lost and await a decision, with the status.
     undecided: HashMap<Proc<'static>, Status>,
     /// The processes that are left out.
     without: HashSet<Proc<'static>>,
     directives: Directives,
     context: Context,
+    /// The endpoint data of the processes that have accepted, for all members.
+    endpoints: Vec<Info<'static>>,
+    endpoint_bytes: usize,
     /// `true` once all have answered and the announcement was sent.
     is_complete: bool,
 }
@@ -93,8 +101,9 @@ impl Invite {
     ) -> Result<(Self, Vec<Proc<'static>>), Error> {
         memory::check(procs.len().saturating_mul(BYTES_OF_EACH))?;
         let everyone: HashSet<_> = procs.iter().cloned().collect();
-        if !everyone.contains(own) {
-            return Err(bad("the leader of a group is not among its members"));
+        // A leader that is not in the list does not become a member.
+        if everyone.is_empty() {
+            return Err(bad("the list of invited processes is empty"));
         }
         if everyone.len() != procs.len() {
             return Err(bad("a process is listed twice as a member of a group"));
@@ -104,6 +113,7 @@ impl Invite {
             listed: procs,
             everyone,
             waiting: to.iter().cloned().collect(),
+            unseen: HashSet::new(),
             undecided: HashMap::new(),
             without: HashSet::new(),
             directives,
@@ -111,6 +121,8 @@ impl Invite {
                 true => Context::Unset,
                 false => Context::Known(None),
             },
+            endpoints: Vec::new(),
+            endpoint_bytes: 0,
             is_complete: false,
         };
         Ok((invite, to))
@@ -185,13 +197,38 @@ impl Invite {
         self.without.contains(proc) || self.undecided.contains_key(proc)
     }
 
-    pub(super) fn accepted(&mut self, proc: &Proc<'static>) {
-        self.waiting.remove(proc);
+    /// Records an acceptance, and the endpoint data that the process sends with it.
+    pub(super) fn accepted(&mut self, event: &Event<'static>) {
+        self.waiting.remove(&event.source);
+        self.unseen.insert(event.source.clone());
+        let is_of_source =
+            |info: &&Info<'_>| endpoint_data(info).is_some_and(|(proc, _)| *proc == event.source);
+        let Some(endpoints) = event.infos.iter().find(is_of_source) else {
+            return;
+        };
+        let bytes = endpoints.measure(Measure::All);
+        match self.endpoint_bytes.saturating_add(bytes) {
+            sum @ 0..=MAX_ENDPOINT_BYTES => {
+                self.endpoint_bytes = sum;
+                self.endpoints.push(endpoints.clone());
+            }
+            sum => tracing::warn!(
+                "the endpoint data of {} are not announced: those of all members have {sum} bytes, more than \
+                 {MAX_ENDPOINT_BYTES}",
+                event.source
+            ),
+        }
     }
 
     pub(super) fn refused(&mut self, proc: &Proc<'static>, why: Status) {
         self.waiting.remove(proc);
+        self.unseen.remove(proc);
         self.undecided.insert(proc.clone(), why);
+    }
+
+    /// Records that the program has seen an acceptance. Returns `false` if the process has withdrawn it.
+    pub(super) fn acceptance_is_seen(&mut self, proc: &Proc<'static>) -> bool {
+        self.unseen.remove(proc)
     }
 
     /// Leaves out a process after the decision about it. Returns the status with which it declined or was lost.
@@ -199,6 +236,15 @@ impl Invite {
         let why = self.undecided.remove(proc)?;
         self.without.insert(proc.clone());
         Some(why)
+    }
+
+    /// Leaves out and returns the processes that have not answered.
+    pub(super) fn leave_out_silent(&mut self) -> Vec<Proc<'static>> {
+        let waiting = std::mem::take(&mut self.waiting);
+        let silent = self.listed.iter().filter(|proc| waiting.contains(*proc));
+        let silent: Vec<_> = silent.cloned().collect();
+        self.without.extend(silent.iter().cloned());
+        silent
     }
 
     /// Returns the decision that applies if the program takes none. With `None` the group is not formed.
@@ -236,7 +282,9 @@ impl Invite {
 
     /// Returns `true` if no answer or decision is missing.
     pub(super) fn is_answered(&self) -> bool {
-        !self.is_complete && self.waiting.is_empty() && self.undecided.is_empty()
+        let is_open =
+            self.waiting.is_empty() && self.unseen.is_empty() && self.undecided.is_empty();
+        is_open && !self.is_complete
     }
 
     pub(super) const fn is_complete(&self) -> bool {
@@ -252,10 +300,15 @@ impl Invite {
             .collect()
     }
 
-    /// Returns the processes to notify if the group is not formed.
+    /// Returns the processes to notify if the group is not formed: all that were ever invited.
     pub(super) fn others(&self, own: &Proc<'static>) -> Vec<Proc<'static>> {
-        let is_other = |proc: &&Proc<'static>| **proc != *own && !self.is_out(proc);
+        let is_other = |proc: &&Proc<'static>| **proc != *own;
         self.listed.iter().filter(is_other).cloned().collect()
+    }
+
+    /// Returns `true` if no other process was invited.
+    pub(super) fn is_alone(&self, own: &Proc<'static>) -> bool {
+        self.listed.iter().all(|proc| proc == own)
     }
 
     /// Ends the wait for answers. Returns the event that announces the group.
@@ -266,6 +319,11 @@ impl Invite {
         if self.directives.notifies {
             more.push(Info::new(keys::GROUP_NOTIFY_TERMINATION, true));
         }
+        let mut endpoints = std::mem::take(&mut self.endpoints);
+        let is_in =
+            |info: &Info<'_>| endpoint_data(info).is_some_and(|(proc, _)| members.contains(proc));
+        endpoints.retain(is_in);
+        more.append(&mut endpoints);
         notify(Status::GROUP_CONSTRUCT_COMPLETE, name, members, more)
     }
 

@@ -64,7 +64,7 @@ impl Operations {
                 let more = [vec![old], invite.further_infos()].concat();
                 let invited = notify(Status::GROUP_INVITED, &operation.name, to, more);
                 let is_answered = invite.is_answered();
-                operation.kind = Kind::Invite(invite);
+                operation.kind = Kind::Invite(Box::new(invite));
                 match is_answered {
                     true => self.complete(op),
                     false => self.steps.push_back(Step::Notify(Some(op), invited)),
