@@ -27,6 +27,7 @@ const SHORT: &[&str] = &[
     "consumers programs --profile dev",
     "consumers suite --profile dev",
     "consumers nvshmem --profile dev",
+    "consumers hosts --profile dev",
     "consumers mpich --profile dev",
     // The library and the tests are built by the earlier calls.
     "sanitize --only memcheck --short --profile dev",
@@ -148,7 +149,7 @@ mod tests {
     fn the_short_form_selects_from_what_the_other_makes_whole() {
         let is_selection = |call: &str| {
             let parts = [
-                "bfrops", "server", "types", "programs", "nvshmem", "--short",
+                "bfrops", "server", "types", "programs", "nvshmem", "hosts", "--short",
             ];
             call.split(' ').any(|word| parts.contains(&word))
         };

@@ -2,6 +2,7 @@
 //! Our `libpmix.so.2` in place of the library of existing programs: as the client, as the server, and as both. The
 //! other side is an installed release.
 
+mod hosts;
 mod machines;
 mod mpich;
 mod nvshmem;
@@ -36,6 +37,8 @@ pub enum Part {
     Suite,
     /// NVSHMEM's bootstrap over PMIx, without a GPU.
     Nvshmem,
+    /// Hosts in C that make the calls of flux-pmix, OpenPBS, CraneSched and ParaStation.
+    Hosts,
     /// Programs that use PMI-1 and PMI-2: the test suite of mpi4py on MPICH, Intel MPI, NVSHMEM, Slurm's client.
     Mpich,
 }
@@ -152,6 +155,9 @@ pub(crate) fn run(peers: &[Peer], options: &Options, tally: &mut Tally) -> Resul
             Ok(cases) => run_all(cases, until, tally)?,
             Err(why) => missing(&why, tally),
         }
+    }
+    if options.wants(Part::Hosts) {
+        hosts::run(&swap, peers, until, tally)?;
     }
     if options.wants(Part::Mpich) {
         install::packages(mpich::PACKAGES);
