@@ -19,7 +19,7 @@ const FIRST: &[&str] = &["test"];
 
 /// The calls of the short form.
 const SHORT: &[&str] = &[
-    "fuzz 5",
+    "fuzz 3",
     "faults --short",
     "interop bfrops --profile dev",
     "interop server --profile dev",
@@ -27,7 +27,6 @@ const SHORT: &[&str] = &[
     "consumers programs --profile dev",
     "consumers suite --profile dev",
     "consumers nvshmem --profile dev",
-    "consumers hosts --profile dev",
     "consumers mpich --profile dev",
     // The library and the tests are built by the earlier calls.
     "sanitize --only memcheck --short --profile dev",
@@ -47,13 +46,13 @@ const WHOLE: &[&str] = &[
     "sanitize --only memcheck --profile dev",
     "sanitize --only address --profile dev",
     "sanitize --only thread --profile dev",
+    "dist target/installed-musl --musl --profile dev",
 ];
 
 /// The last calls of both forms, which check the packages.
 const LAST: &[&str] = &[
     "sanitize --only abi --profile dev",
     "dist target/installed --profile dev",
-    "dist target/installed-musl --musl --profile dev",
     "deb target/deb --profile dev",
     "book target/site",
     "crates",

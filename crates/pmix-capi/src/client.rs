@@ -55,6 +55,8 @@ fn init(infos: &[Info<'_>]) -> Result<Proc<'static>> {
     })?;
     binding.set();
     settings.thread_start = thread_start();
+    // The result of an event handler may abort the group, and the library reads its events itself.
+    settings.asks_about_acceptances = true;
     let made = match is_set(infos, keys::EXTERNAL_PROGRESS) {
         true => Driver::init(settings).map(|driver| driver.client().clone()),
         false => Client::init(settings),

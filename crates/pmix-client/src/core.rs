@@ -157,7 +157,8 @@ impl Core {
             known: Arc::new(Known::new(form, &settings)),
             shared: None,
             operations,
-            groups: group::Operations::new(settings.proc.clone()),
+            groups: group::Operations::new(settings.proc.clone())
+                .asking(settings.asks_about_acceptances),
             event_registration: EventRegistration::None,
             unsolicited: UnsolicitedQueue::default(),
             settings,
@@ -198,7 +199,8 @@ impl Core {
             known: Arc::new(known),
             shared: None,
             operations: Operations::default(),
-            groups: group::Operations::new(settings.proc.clone()),
+            groups: group::Operations::new(settings.proc.clone())
+                .asking(settings.asks_about_acceptances),
             event_registration: EventRegistration::None,
             unsolicited: UnsolicitedQueue::default(),
             settings,
@@ -416,7 +418,8 @@ impl Core {
                 self.settings.proc = proc.clone();
                 name_server(&mut self.settings, server);
                 // Both were created with the old name of this process.
-                self.groups = group::Operations::new(proc.clone());
+                self.groups = group::Operations::new(proc.clone())
+                    .asking(self.settings.asks_about_acceptances);
                 self.known = Arc::new(Known::new(self.form, &self.settings));
             }
             Some(Welcome::Server { server }) => name_server(&mut self.settings, server),

@@ -67,6 +67,9 @@ pub struct Settings {
     /// `true` if this client replaces the name of one of its groups by the members. Clients do so for servers of
     /// OpenPMIx since 5.0, which do not.
     pub resolves_groups: bool,
+    /// `true` if the program decides about each acceptance of its invitations, as about a decline; see
+    /// [`ClientEvent::Group`](crate::ClientEvent::Group). It must then read its events while it invites.
+    pub asks_about_acceptances: bool,
     /// `true` if the server can remove committed keys: a key that is removed, or put again for fewer processes. Servers
     /// of this project and of OpenPMIx since 7 can. Other servers ignore removals without an error, so the client does
     /// not send them any.
@@ -145,6 +148,7 @@ impl Settings {
             server,
             server_version: None,
             resolves_groups: false,
+            asks_about_acceptances: false,
             removes_keys: false,
             reads_commit_parts: false,
             layout: Layout::new(Module::V41),

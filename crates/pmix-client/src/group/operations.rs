@@ -17,7 +17,7 @@ use pmix_types::{Info, IntoOwned as _, Measure, Proc, Status, Text, keys};
 use self::construct::check_construct;
 use self::invite::{Directives, Invite, is_answer};
 use self::received::ReceivedInvitations;
-use super::events::{about, bad, check_name, ended_here, group_of, members, notify, value};
+use super::events::{about, bad, check_name, group_of, members, notify, value};
 use super::{Decision, Group};
 use crate::Error;
 use crate::obeyed::check_required;
@@ -78,6 +78,8 @@ enum Of {
 #[derive(Debug)]
 pub(crate) struct Operations {
     own: Proc<'static>,
+    /// `true` if the program decides about acceptances.
+    asks: bool,
     last: OpId,
     open: BTreeMap<OpId, Operation>,
     /// The times until which joins with a lost leader wait for a new one.
@@ -137,6 +139,7 @@ impl Operations {
     pub(crate) fn new(own: Proc<'static>) -> Self {
         Self {
             own,
+            asks: false,
             last: 0,
             open: BTreeMap::new(),
             choices: BTreeSet::new(),
@@ -145,6 +148,12 @@ impl Operations {
             given_up: VecDeque::new(),
             received: ReceivedInvitations::default(),
         }
+    }
+
+    /// Sets whether the program decides about acceptances.
+    pub(crate) const fn asking(mut self, asks: bool) -> Self {
+        self.asks = asks;
+        self
     }
 
     /// Begins an invitation. `procs` has single processes only.
@@ -301,8 +310,10 @@ impl Operations {
                 if let Some(invite) = self.invite_of(op) {
                     invite.accepted(event);
                 }
-                // The program of the leader may abort the group when it learns of an acceptance.
-                self.queue_question(op, event.source.clone(), event);
+                match self.asks {
+                    true => self.queue_question(op, event.source.clone(), event),
+                    false => self.acceptance_is_seen(op, &event.source, None),
+                }
                 true
             }
             Status::GROUP_INVITE_DECLINED | Status::GROUP_INVITE_FAILED => {
@@ -394,13 +405,7 @@ impl Operations {
             return self.decide_leader(op, &name, &question.about, decision.as_ref());
         };
         if asked == Status::GROUP_INVITE_ACCEPTED {
-            match invite.acceptance_is_seen(&question.about) {
-                true if decision == Some(Decision::Abort) => self.abort(op, ended_here(&name)),
-                true => self.complete_if_answered(op),
-                // The process has declined or was lost meanwhile, which is a question of its own.
-                false => {}
-            }
-            return;
+            return self.acceptance_is_seen(op, &question.about, decision.as_ref());
         }
         if invite.decided(&question.about).is_none() {
             return;

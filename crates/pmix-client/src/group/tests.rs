@@ -450,7 +450,7 @@ fn a_program_that_sees_an_acceptance_may_abort_the_group() {
         (Some(Decision::GoOnWithout), Status::SUCCESS),
         (Some(Decision::Abort), Status::GROUP_CONSTRUCT_ABORT),
     ] {
-        let mut operations = Operations::new(proc(0));
+        let mut operations = Operations::new(proc(0)).asking(true);
         let procs = vec![proc(0), proc(1)];
         operations.invite(&name(), procs, &[], None).unwrap();
         assert!(sent(&mut operations).is_some());

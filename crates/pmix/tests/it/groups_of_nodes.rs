@@ -78,7 +78,7 @@ fn a_member_that_is_lost_ends_the_construction_on_both_nodes() -> Result<()> {
         Ok(made)
     })?;
     let outcomes = outcomes.into_iter().collect::<Result<Vec<_>>>()?;
-    let lost = Status::ERR_LOST_CONNECTION;
+    let lost = Status::GROUP_CONSTRUCT_ABORT;
     assert_eq!(outcomes, [lost, lost, lost, Status::SUCCESS]);
     Ok(())
 }

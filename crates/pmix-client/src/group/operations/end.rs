@@ -9,8 +9,8 @@ use pmix_types::{DataRange, Info, IntoOwned as _, Proc, Status, Text, Value, key
 
 use super::{Kind, MAX_GIVEN_UP, OpId, Operation, Operations, Step};
 use crate::Error;
-use crate::group::Group;
 use crate::group::events::{ended_here, notify};
+use crate::group::{Decision, Group};
 
 impl Operations {
     /// Aborts the operations whose time limit has passed.
@@ -29,6 +29,30 @@ impl Operations {
                 continue;
             }
             self.abort(op, Error::timeout(format_args!("the invitation to {name}")));
+        }
+    }
+
+    /// Counts an acceptance, after the decision of the program of the leader.
+    pub(super) fn acceptance_is_seen(
+        &mut self,
+        op: OpId,
+        proc: &Proc<'static>,
+        decision: Option<&Decision>,
+    ) {
+        let Some(Operation { name, kind, .. }) = self.open.get_mut(&op) else {
+            return;
+        };
+        let Kind::Invite(invite) = kind else {
+            return;
+        };
+        match invite.acceptance_is_seen(proc) {
+            true if decision == Some(&Decision::Abort) => {
+                let error = ended_here(name);
+                self.abort(op, error);
+            }
+            true => self.complete_if_answered(op),
+            // The process has declined or was lost meanwhile, which is a question of its own.
+            false => {}
         }
     }
 
