@@ -4,6 +4,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -156,6 +157,42 @@ impl Root {
         command.args(["--mount", "sh", "-c", ENTER]);
         command.arg(&self.path).arg(target()).arg(program);
         command
+    }
+
+    /// Returns the shell command that mounts the programs and libraries of the root over those of this machine. It is
+    /// meant for a mount namespace of its own. Other directories, `/etc` with its users among them, stay those of the
+    /// machine, so programs find the repository and each other at their usual paths.
+    #[must_use]
+    pub fn cover(&self) -> String {
+        let path = self.path.display();
+        // The loader of the root searches the cache for libraries, so both come from the same release.
+        format!(
+            "mount --bind '{path}/etc/ld.so.cache' /etc/ld.so.cache && mount --bind '{path}/usr' /usr"
+        )
+    }
+
+    /// Returns a command that runs a program of the root with the files of this machine, see [`Self::cover`].
+    #[must_use]
+    pub fn covering(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c"]);
+        command.arg(format!("{} && exec \"$0\" \"$@\"", self.cover()));
+        command.arg(program);
+        command
+    }
+
+    /// Creates a symbolic link in the root, as the script of a package would.
+    ///
+    /// # Errors
+    /// Returns a message if it cannot be created.
+    pub fn link(&self, path: &str, to: &str) -> Result<(), String> {
+        let path = self.path.join(path);
+        match std::os::unix::fs::symlink(to, &path) {
+            Err(e) if e.kind() != ErrorKind::AlreadyExists => {
+                Err(format!("{}: {e}", path.display()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the version of an installed package.
