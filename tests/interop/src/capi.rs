@@ -58,6 +58,9 @@ pub struct Options {
     /// Slurm's nodes without namespaces, as where they are not allowed.
     #[arg(long)]
     no_namespaces: bool,
+    /// The release of Slurm in the part `slurm`, from a private root, instead of that of this machine.
+    #[arg(long, requires = "part")]
+    release: Option<slurm::source::Release>,
     /// The cargo profile of the library and the command.
     #[arg(long, default_value = "release")]
     profile: String,
@@ -81,9 +84,20 @@ impl Options {
         }
     }
 
+    /// Returns `true` if the libraries of this machine take part.
+    pub(crate) fn needs_peers(&self) -> bool {
+        self.release.is_none()
+    }
+
     /// Returns the time limit of all programs together.
     fn limit(&self) -> Duration {
-        LIMIT * if self.long { 10 } else { 1 }
+        // Slurm of a root runs more clusters, and each of its steps takes longer.
+        let factor = match (self.long, self.release) {
+            (true, _) => 10,
+            (false, Some(_)) => 2,
+            (false, None) => 1,
+        };
+        LIMIT * factor
     }
 }
 
@@ -135,13 +149,22 @@ pub fn library(profile: &str) -> Result<Library, String> {
 /// # Errors
 /// Returns a message if a crate of ours does not build.
 pub(crate) fn run(peers: &[Peer], options: &Options, tally: &mut Tally) -> Result<(), String> {
-    install::packages(PACKAGES);
+    if options.release.is_some() && options.part != Some(Part::Slurm) {
+        return Err("`--release` selects a Slurm, so the part must be `slurm`".to_owned());
+    }
+    install::packages(match options.release {
+        None => PACKAGES,
+        // The root has all but what compiles our own programs and reads PyPI.
+        Some(_) => &["gcc", "libc6-dev", "python3-venv"],
+    });
     let program = Ours::build(&options.profile)?.program;
     let pmix = Launcher::Ours(program.clone());
     let swap = Swap::build(&options.profile)?;
     let until = Instant::now() + options.limit();
     if options.wants(Part::Slurm) {
-        install::packages(slurm::PACKAGES);
+        if options.release.is_none() {
+            install::packages(slurm::PACKAGES);
+        }
         slurm::run(&swap, &program, peers, options, until, tally)?;
     }
     if options.wants(Part::Swapped) {

@@ -128,8 +128,13 @@ pub fn run(options: &Options) -> Outcome {
 #[must_use]
 pub fn consumers(options: &capi::Options) -> Outcome {
     let mut tally = Tally::default();
-    install::packages(install::INTEROP);
-    let peers = found(peers::find(), &mut tally);
+    let peers = match options.needs_peers() {
+        true => {
+            install::packages(install::INTEROP);
+            found(peers::find(), &mut tally)
+        }
+        false => Vec::new(),
+    };
     match capi::run(&peers, options, &mut tally) {
         Ok(()) => tally.close(),
         Err(why) => {

@@ -81,8 +81,8 @@ fn system_library() -> Result<PathBuf, String> {
         .ok_or_else(|| format!("no {SONAME} of the system: install libpmix-dev"))
 }
 
-/// Returns the library of the wheel, from our virtual environment or unpacked from the download.
-fn wheel_library() -> Result<PathBuf, String> {
+/// Returns the library of the Open MPI wheel, from our virtual environment or unpacked from the download.
+pub(crate) fn wheel_library() -> Result<PathBuf, String> {
     let venv = install::target().join("venv");
     let in_venv = install::pip(install::WHEEL);
     if let Some(found) = in_venv.is_ok().then(|| file_under(&venv, SONAME)).flatten() {
@@ -138,8 +138,10 @@ const BFROPS: &[&str] = &[
 pub struct Library {
     include: PathBuf,
     library: PathBuf,
-    /// The private root with the C library and the loader that the library needs, if not those of this machine.
-    root: Option<PathBuf>,
+    /// The root with the compiler for this library, if it is not that of this machine.
+    root: Option<Root>,
+    /// The root whose C library and loader the programs use outside of the root, if not those of this machine.
+    loads_from: Option<PathBuf>,
 }
 
 impl Library {
@@ -163,7 +165,10 @@ impl Library {
         sources: &[PathBuf],
     ) -> Result<(), String> {
         let home = self.folder();
-        let mut command = Command::new("gcc");
+        let mut command = match &self.root {
+            Some(root) => root.covering("gcc"),
+            None => Command::new("gcc"),
+        };
         command.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-o"]);
         command.arg(program).arg("-I").arg(&self.include);
         command.arg("-I").arg(parts);
@@ -172,7 +177,7 @@ impl Library {
         command.args(sources).arg(&self.library);
         command.args(["-lm", "-Wl,--disable-new-dtags"]);
         command.arg(format!("-Wl,-rpath,{}", home.display()));
-        if let Some(root) = &self.root {
+        if let Some(root) = &self.loads_from {
             // The program runs outside of the root, with the root's loader and libraries.
             let root = root.display();
             command.arg(format!("-Wl,-rpath,{root}/{MULTIARCH}"));
@@ -196,21 +201,31 @@ impl Library {
             include,
             library,
             root: None,
+            loads_from: None,
         }
     }
 
-    /// Creates the library that Debian's packages have in a private root, with headers of this machine.
+    /// Creates the library that Debian's packages have in a private root, with headers of this machine, for programs that
+    /// run outside of the root.
     ///
     /// # Errors
     /// Returns a message if the root has no library.
-    pub fn of_root(root: &Root, include: PathBuf) -> Result<Self, String> {
+    pub fn loaded_from(root: &Root, include: PathBuf) -> Result<Self, String> {
         let library = root.path().join(MULTIARCH).join("pmix2/lib").join(SONAME);
         match library.exists() {
             true => Ok(Self {
-                root: Some(root.path().to_owned()),
+                loads_from: Some(root.path().to_owned()),
                 ..Self::new(include, library)
             }),
             false => Err(format!("no {}", library.display())),
+        }
+    }
+
+    /// Returns the library as one that needs the compiler and the C library of a root.
+    pub fn of_root(self, root: &Root) -> Self {
+        Self {
+            root: Some(root.clone()),
+            ..self
         }
     }
 
@@ -234,7 +249,10 @@ impl Library {
         // Replace the file instead of writing into it: a program that still runs has it mapped.
         let _ = std::fs::remove_file(&library);
         std::fs::copy(&self.library, &library).map_err(fault)?;
-        Ok(Self::new(self.include.clone(), library))
+        Ok(Self {
+            library,
+            ..self.clone()
+        })
     }
 
     /// Returns the folder that programs search for the library.

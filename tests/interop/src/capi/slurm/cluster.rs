@@ -9,7 +9,8 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::super::machines::{Form, Machines};
+use super::super::machines::{Form, Machines, host_name};
+use super::source::Source;
 use crate::server::case::Case;
 use xtask::install;
 use xtask::process::output;
@@ -41,6 +42,20 @@ pub(super) struct Setup {
     pub(super) ours: &'static [bool],
     /// `true` if the daemons authenticate by MUNGE.
     pub(super) munge: bool,
+    /// `true` if the nodes are daemons side by side, also where namespaces are allowed.
+    pub(super) is_named: bool,
+}
+
+impl Setup {
+    /// Returns the setup of these nodes, without a name and without MUNGE.
+    pub(super) const fn new(ours: &'static [bool]) -> Self {
+        Self {
+            title: "",
+            ours,
+            munge: false,
+            is_named: false,
+        }
+    }
 }
 
 /// A running cluster, which is shut down on drop.
@@ -51,8 +66,7 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts a cluster. On its nodes, `library` is mounted over `plugged`, the file that Slurm's
-    /// plug-in opens.
+    /// Starts a cluster of a Slurm. On the selected nodes, `library` is mounted over the file that the plug-in opens.
     ///
     /// # Errors
     /// Returns a message if it does not become ready. The message begins with
@@ -60,14 +74,14 @@ impl Cluster {
     pub(super) fn start(
         form: Form,
         setup: Setup,
-        plugged: &Path,
+        source: &Source,
         library: &Path,
         until: Instant,
     ) -> Result<Self, String> {
         let home = install::target().join("interop/capi/slurm");
         let num = setup.ours.len();
         let names = NAMES.get(..=num).ok_or("too many nodes")?;
-        let machines = Machines::start(form, &home, names)?;
+        let machines = Machines::start(form, &home, names, source.root.as_ref())?;
         let mut cluster = Self {
             home,
             machines,
@@ -80,7 +94,8 @@ impl Cluster {
         }
         let configuration = configuration(setup, &cluster.machines)?;
         fs::write(cluster.home.join("slurm.conf"), configuration).map_err(fault)?;
-        fs::write(cluster.home.join("cgroup.conf"), "CgroupPlugin=cgroup/v1\n").map_err(fault)?;
+        let cgroups = format!("CgroupPlugin={}\n", source.cgroups);
+        fs::write(cluster.home.join("cgroup.conf"), cgroups).map_err(fault)?;
         let mut first = String::new();
         if setup.munge {
             make_key(&cluster.home.join("munge.key"))?;
@@ -88,7 +103,7 @@ impl Cluster {
         }
         cluster.daemon("ctl", None, &format!("{first}exec slurmctld -D"))?;
         for (name, ours) in names.iter().skip(1).zip(setup.ours) {
-            let mount = ours.then_some((library, plugged));
+            let mount = ours.then_some((library, &*source.plugged));
             let own = match form {
                 Form::Namespaces => "mount -t tmpfs shm /dev/shm && mount -t tmpfs tmp /tmp && ",
                 Form::Names => "",
@@ -254,11 +269,7 @@ fn configuration(setup: Setup, machines: &Machines) -> Result<String, String> {
     // A daemon finds its own entry in the configuration by the name of its machine.
     let machine = match machines.form() {
         Form::Namespaces => None,
-        Form::Names => {
-            let file = "/proc/sys/kernel/hostname";
-            let name = fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
-            Some(name.trim().split('.').next().unwrap_or_default().to_owned())
-        }
+        Form::Names => Some(host_name()?),
     };
     let temporary = match machines.form() {
         Form::Namespaces => String::new(),

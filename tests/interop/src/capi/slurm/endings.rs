@@ -35,7 +35,7 @@ pub(super) fn cancelled(
 ) -> Result<(), String> {
     let shared = cluster.shared();
     let script = format!(
-        "rm -f {shared}/hung; srun --mpi=pmix_v4 --quiet --time=3 --job-name=hung -N 2 -n 4 {} >{shared}/hung 2>&1 & job=$!; \
+        "rm -f {shared}/hung; srun --mpi=pmix --quiet --time=3 --job-name=hung -N 2 -n 4 {} >{shared}/hung 2>&1 & job=$!; \
          until grep -q 'the last process waits' {shared}/hung; do sleep 0.1; done; \
          scancel --name=hung; wait $job",
         stuck.display()
@@ -68,7 +68,7 @@ pub(super) fn attacked(
 ) -> Result<String, String> {
     let shared = cluster.shared();
     let step = |words: &str| {
-        format!("timeout 60 srun --mpi=pmix_v4 --quiet --time=3 -N 1 --nodelist=n1 -n 4 {words}")
+        format!("timeout 60 srun --mpi=pmix --quiet --time=3 -N 1 --nodelist=n1 -n 4 {words}")
     };
     let attack = format!(
         "{} {shared}/attacked {} peer inside {count} {SEED} {shared}/attacked",
@@ -146,7 +146,7 @@ fn in_a_row(
     until: Instant,
 ) -> Result<(), String> {
     let script = format!(
-        "i=0; while [ $i -lt {number} ]; do srun --mpi=pmix_v4 -n 4 {} || exit 1; i=$((i+1)); done",
+        "i=0; while [ $i -lt {number} ]; do srun --mpi=pmix -n 4 {} || exit 1; i=$((i+1)); done",
         program.display()
     );
     let mut command = cluster.inside("salloc");

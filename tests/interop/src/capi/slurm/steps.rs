@@ -147,6 +147,23 @@ pub(super) fn steps() -> Vec<Step> {
     steps
 }
 
+/// The number of processes of the largest step. From about a thousand on, the text of a process map is so long that
+/// OpenPMIx 5.0.8 and later compress it.
+pub(super) const MANY: u32 = 1042;
+
+/// Returns the step of [`MANY`] processes, more than the nodes have processors. Ranks in cyclic order make a long map.
+pub(super) fn many() -> Step {
+    Step {
+        options: &["--overcommit", "--distribution=cyclic"],
+        ..step("short", 4, MANY)
+    }
+}
+
+/// Returns a step of MPI on one node.
+pub(super) fn hello() -> Step {
+    step("hello", 1, 2)
+}
+
 /// Returns a step on one node.
 pub(super) fn on_node(node: &'static str) -> Step {
     let options: &[&str] = match node {
@@ -245,7 +262,7 @@ impl Step {
         };
         let words = [self.program, self.argument.unwrap_or_default()].join(" ");
         Ok(Case {
-            what: format!("capi: Slurm with {title}, client {}", client.title),
+            what: format!("{title}, client {}", client.title),
             name: format!(
                 "{} on {} nodes, {} processes, {} {connection}",
                 words.trim(),
@@ -260,6 +277,11 @@ impl Step {
         })
     }
 
+    /// Returns `true` if a cluster of that many nodes can run the step.
+    pub(super) fn fits(&self, num_nodes: usize) -> bool {
+        usize::try_from(self.nodes).is_ok_and(|nodes| nodes <= num_nodes)
+    }
+
     /// Returns the number of processes as an argument.
     pub(super) fn tasks(&self) -> String {
         self.tasks.to_string()
@@ -268,7 +290,11 @@ impl Step {
     /// Returns `srun` with the options of this step.
     fn command(&self, cluster: &Cluster, may_fail: bool) -> Result<Command, String> {
         let mut command = srun(cluster, may_fail);
-        command.args(["-N", &self.nodes.to_string(), "-n", &self.tasks.to_string()]);
+        command.args(["-n", &self.tasks.to_string()]);
+        // Slurm 24.11 refuses a number of nodes beside an order of nodes.
+        if self.order.is_empty() {
+            command.args(["-N", &self.nodes.to_string()]);
+        }
         command.args(self.options);
         command.env("SLURM_PMIX_DIRECT_CONN", self.direct.to_string());
         if self.direct {
@@ -296,7 +322,7 @@ fn srun(cluster: &Cluster, may_fail: bool) -> Command {
             command
         }
     };
-    command.args(["--mpi=pmix_v4", "--time=3", "--quiet"]);
+    command.args(["--mpi=pmix", "--time=3", "--quiet"]);
     // The nodes have only the loopback and their network.
     command.env("OMPI_MCA_pml", "ob1");
     let network = match cluster.form() {
