@@ -41,6 +41,7 @@ const WHOLE: &[&str] = &[
     "faults",
     "interop --profile dev",
     "consumers --profile dev",
+    "consumers slurm --release 24.11 --profile dev",
     "consumers suite --long --profile dev",
     "consumers mpich --long --profile dev",
     "sanitize --only memcheck --profile dev",
