@@ -36,9 +36,10 @@ const LIMIT_OF_KNOWN: Duration = Duration::from_secs(5);
 const ATTEMPTS: u32 = 3;
 
 /// The time limit of all runs together.
-const LIMIT_OF_ALL: Duration = Duration::from_secs(10 * 60);
+const LIMIT_OF_ALL: Duration = Duration::from_secs(30 * 60);
 
-/// The libraries in private roots: the name in the table, the release of Debian, and the packages.
+/// The libraries in private roots: the name in reports, the release of Debian, and the packages. They are not in the
+/// table. What holds between two processes of such a library must hold if pmix-rs is on either side.
 const ROOTS: &[(&str, &str, &[&str])] = &[
     ("5.0.7", "trixie", install::TRIXIE),
     ("7.0", install::NEWEST, install::SID),
@@ -189,7 +190,7 @@ fn run_cell(
     until: Instant,
 ) -> Result<(), String> {
     let known = note(check.name, &server.library, &client.library).is_some();
-    let attempts = if server.library == "ours" || known {
+    let attempts = if server.library == "ours" || known || is_in_root(&server.library) {
         1
     } else {
         ATTEMPTS
@@ -223,6 +224,11 @@ fn run_cell(
     done
 }
 
+/// Returns `true` for a library in a private root.
+fn is_in_root(name: &str) -> bool {
+    ROOTS.iter().any(|(release, ..)| *release == name)
+}
+
 /// Counts the results that match the notes, and compares the page if every pair was measured.
 fn judge(
     servers: &[Side<Launcher>],
@@ -241,6 +247,32 @@ fn judge(
             client_names[*client],
         );
         let what = format!("skew: clients of {client} under a server of {server}");
+        if is_in_root(server) || is_in_root(client) {
+            // The library of a root changes from day to day, so its own results take the place of notes.
+            let release = if is_in_root(server) { server } else { client };
+            let itself =
+                place(server_names.clone(), release).zip(place(client_names.clone(), release));
+            let cell = itself.and_then(|(s, c)| {
+                CHECKS
+                    .iter()
+                    .position(|one| one.name == check)
+                    .map(|k| (k, s, c))
+            });
+            let holds_alone = cell
+                .and_then(|cell| held.get(&cell))
+                .is_some_and(Result::is_ok);
+            match done {
+                Err(why) if holds_alone && [server, client].contains(&"ours") => {
+                    tally.fail(&what, why)
+                }
+                Err(_) => {
+                    println!("{check}: no, of {client} under {server}");
+                    tally.pass(&what);
+                }
+                Ok(()) => tally.pass(&what),
+            }
+            continue;
+        }
         match (note(check, server, client), done) {
             (Some((_, limit)), _) if limit.is_refuted(done.is_ok()) => {
                 tally.fail(
@@ -253,10 +285,18 @@ fn judge(
             (None, Err(why)) => tally.fail(&what, why),
         }
     }
-    if server_names.len() < 3 + ROOTS.len() || client_names.len() < 4 + ROOTS.len() {
+    let in_page = |names: &[&str]| names.iter().filter(|name| !is_in_root(name)).count();
+    if in_page(&server_names) < 3 || in_page(&client_names) < 4 {
         return Ok(());
     }
-    let page = page(&server_names, &client_names, |check, server, client| {
+    let of_page = |names: &[&str]| -> Vec<String> {
+        let kept = names.iter().filter(|name| !is_in_root(name));
+        kept.map(|name| (*name).to_owned()).collect()
+    };
+    let (page_servers, page_clients) = (of_page(&server_names), of_page(&client_names));
+    let page_servers: Vec<_> = page_servers.iter().map(String::as_str).collect();
+    let page_clients: Vec<_> = page_clients.iter().map(String::as_str).collect();
+    let page = page(&page_servers, &page_clients, |check, server, client| {
         let check = CHECKS.iter().position(|one| one.name == check);
         let server = place(server_names.clone(), server);
         let client = place(client_names.clone(), client);
@@ -284,8 +324,8 @@ const HEAD: &str = "\
 
 `cargo xtask interop skew` runs a host in C (`tests/server/host`) with the server library of one release, and three
 processes (`tests/server/skew`) with the client library of another release. Both are compiled with the headers of 4.2.2.
-`ours` is pmix-rs; the other names are releases of OpenPMIx. The client of 3.2 is the client inside Open MPI 4.1.8; 5.0.7
-is that of Debian trixie, and 7.0 that of Debian sid, 7.0.0rc1 when this page was written. Each table has one server. The task fails if a result differs from this page. A `no` has a note, and its cause is OpenPMIx:
+`ours` is pmix-rs; the other names are releases of OpenPMIx. The client of 3.2 is the client inside Open MPI 4.1.8. Each
+table has one server. The task fails if a result differs from this page. A `no` has a note, and its cause is OpenPMIx:
 the check also fails without pmix-rs.
 
 Expected results: the server refuses a process of another user, a spawn returns `PMIX_ERR_NOT_SUPPORTED` because the
@@ -329,11 +369,11 @@ mod tests {
 
     use super::*;
 
-    const LIBRARIES: [&str; 6] = ["ours", "4.2.2", "5.0.11", "5.0.7", "7.0", "3.2"];
+    const LIBRARIES: [&str; 4] = ["ours", "4.2.2", "5.0.11", "3.2"];
 
     #[test]
     fn the_committed_page_is_that_of_the_notes() {
-        let all = page(&LIBRARIES[..5], &LIBRARIES, |check, server, client| {
+        let all = page(&LIBRARIES[..3], &LIBRARIES, |check, server, client| {
             note(check, server, client).is_none()
         });
         let committed = std::fs::read_to_string(process::root().join("docs/skew.md"));
