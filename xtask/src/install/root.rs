@@ -31,7 +31,7 @@ pub const SID: &[&str] = &[
 ];
 
 /// The packages of the root of Debian trixie.
-pub const TRIXIE: &[&str] = &[&str] = &[
+pub const TRIXIE: &[&str] = &[
     "slurmctld",
     "slurmd",
     "slurm-client",
