@@ -62,7 +62,7 @@ impl Found {
 /// The local data of a process. Each part has its own lock, if any, and no thread waits while it holds one.
 pub(crate) struct Known {
     form: PeerForm,
-    /// The major release of the server; 0 if the server does not state it.
+    /// The major release whose requests about groups the server takes; 0 if the server does not state it.
     server_major: u32,
     proc: Proc<'static>,
     /// The largest length of a decompressed string.
@@ -92,7 +92,11 @@ impl Known {
     pub(crate) fn new(form: PeerForm, settings: &Settings) -> Self {
         let version = settings.server_version.as_deref().unwrap_or_default();
         Self {
-            server_major: PeerForm::new(form.layout, version.as_bytes()).major,
+            server_major: match settings.reads_commit_parts {
+                // Servers of this project have requests about groups for which clients of 7.0 send events.
+                true => 5,
+                false => PeerForm::new(form.layout, version.as_bytes()).major,
+            },
             form,
             proc: settings.proc.clone(),
             max_string_bytes: settings.max_string_bytes,
@@ -105,7 +109,7 @@ impl Known {
         }
     }
 
-    /// Returns the major release of the server, or 0 if the server does not state it.
+    /// Returns the major release whose requests about groups the server takes, or 0 if the server does not state it.
     pub(crate) const fn server_major(&self) -> u32 {
         self.server_major
     }
