@@ -146,6 +146,10 @@ impl Core {
         let mut connection = ClientConnection::connect(hello, settings.max_reply_bytes)?;
         if let Some(version) = &settings.server_version {
             connection.speak_to(version.as_bytes());
+            // Only servers of this project read the parts of a commit.
+            if !settings.reads_commit_parts {
+                connection.hear_from(version.as_bytes());
+            }
         }
         let mut operations = Operations::default();
         // The first operation has the id `INIT`.

@@ -137,8 +137,7 @@ impl ClientConnection {
     }
 
     /// Records the release of the server, for example `4.2.2`. A server that is older than this
-    /// client expects requests in the form of its own release, even if the hello has another form.
-    /// Its replies have the form of the hello. A newer server reads requests in the form of the hello,
+    /// client expects requests in the form of its own release, even if the hello has another form. A newer server reads requests in the form of the hello,
     /// but OpenPMIx packs replies, and arrays without a type, as its own release does.
     pub fn speak_to(&mut self, version: &[u8]) {
         let server = PeerForm::new(self.form.layout, version);
@@ -150,6 +149,20 @@ impl ClientConnection {
         self.form.layout = self.form.layout.with_untyped(untyped);
         if (server.major, server.minor) < (self.form.major, self.form.minor) {
             self.requests = server;
+        }
+    }
+
+    /// Records that an older server replies in the form of its own release, as servers of OpenPMIx do; those of this
+    /// project reply in the form of the hello. The reply of a 4.2 server is recognized in the form of 5.0.
+    pub fn hear_from(&mut self, version: &[u8]) {
+        let server = PeerForm::new(self.form.layout, version);
+        if (server.major, server.minor) < (self.form.major, self.form.minor) {
+            let layout = self.form.layout;
+            self.form = match server.major {
+                0..5 => PeerForm::new(layout, b"5.0.11"),
+                _ => server,
+            };
+            self.form.layout = layout;
         }
     }
 
@@ -363,8 +376,8 @@ mod tests {
 
     const WELCOME: [u8; 8] = [0, 0, 0, 0, 0, 0, 0, 9];
 
-    fn session() -> ClientConnection {
-        let hello = Hello {
+    fn hello() -> Hello<'static> {
+        Hello {
             psec: "none".into(),
             credential: &[],
             role: Role::CLIENT,
@@ -375,7 +388,11 @@ mod tests {
             buffer: BufferKind::NonDescribed,
             gds: "hash".into(),
             infos: vec![],
-        };
+        }
+    }
+
+    fn session() -> ClientConnection {
+        let hello = hello();
         let mut session = ClientConnection::connect(&hello, 1 << 10).unwrap();
         assert_eq!(session.poll_transmit(), Some(hello.encode().unwrap()));
         session
@@ -509,5 +526,25 @@ mod tests {
         }
         let refused = std::iter::from_fn(|| session.poll_transmit());
         assert_eq!(refused.count(), MAX_REFUSALS);
+    }
+
+    #[test]
+    fn replies_of_older_servers_have_their_own_form() {
+        for (server, expected) in [
+            ("4.2.2", (5, 0, 11)),
+            ("5.0.7", (5, 0, 7)),
+            ("7.0.0rc1", (7, 0, 0)),
+            ("7.1.0", (7, 1, 0)),
+        ] {
+            let hello = Hello {
+                version: crate::RELEASE.into(),
+                ..hello()
+            };
+            let mut session = ClientConnection::connect(&hello, 1 << 20).unwrap();
+            session.speak_to(server.as_bytes());
+            session.hear_from(server.as_bytes());
+            let form = session.form();
+            assert_eq!((form.major, form.minor, form.patch), expected, "{server}");
+        }
     }
 }
