@@ -301,11 +301,14 @@ pub fn unpack_source(requirement: &str) -> Result<PathBuf, String> {
         ));
     }
     eprintln!("getting the source package {requirement} from PyPI");
+    let name = requirement.split("==").next().unwrap_or(requirement);
     let archives = scratch("sources/archives")?;
     output(
         Command::new(venv()?)
             .args(["-m", "pip", "--disable-pip-version-check", "download"])
-            .args(["--quiet", "--no-deps", "--no-binary=:all:"])
+            .args(["--quiet", "--no-deps"])
+            // Only the package itself: what its metadata are made with need not be compiled.
+            .arg(format!("--no-binary={name}"))
             .arg("--dest")
             .arg(&archives)
             .arg(requirement),
