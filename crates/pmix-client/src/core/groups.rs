@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pmix_proto::{Command, Event, Request, reply, request};
 use pmix_types::{
-    DataArray, DataRange, Info, IntoOwned as _, Proc, Rank, Status, Text, Value, keys,
+    DataArray, DataRange, Info, IntoOwned as _, Measure, Proc, Rank, Status, Text, Value, keys,
 };
 
 use super::operation::{Answer, OperationId, Requester, Waiting};
@@ -80,7 +80,7 @@ fn check_caller(known: &Known, construct: &request::GroupConstruct<'_>) -> Resul
     let is_own = |proc: &Proc<'_>| {
         proc.nspace == own.nspace && (proc.rank == own.rank || proc.rank == Rank::WILDCARD)
     };
-    let names_group = |proc: &Proc<'_>| !known.groups().members(proc.nspace.as_text()).is_empty();
+    let names_group = |proc: &Proc<'_>| known.groups().has(proc.nspace.as_bytes());
     // Other processes may add the caller, or not know each other.
     let is_open = |info: &Info<'_>| {
         info.key.is(keys::GROUP_ADD_MEMBERS) || info.key.is(keys::GROUP_BOOTSTRAP)
@@ -490,8 +490,11 @@ impl Core {
                 true => self.unsolicited.keep_question(question, event),
                 false => self.groups.decide(&question, None),
             },
-            // The event did not arrive from the server, so it has no size on the wire.
-            Step::Deliver(event) => self.unsolicited.keep_event(event, 0),
+            // The event did not arrive from the server, so it has no size on the wire, but it may list many processes.
+            Step::Deliver(event) => {
+                let bytes = event.measure(Measure::All);
+                self.unsolicited.keep_event(event, bytes);
+            }
             Step::End(of, outcome) => self.end_group(of, outcome),
         }
     }

@@ -49,6 +49,11 @@ impl OwnGroups {
         members.unwrap_or_default()
     }
 
+    /// Returns `true` if this process is in a group of this name.
+    pub(crate) fn has(&self, name: &[u8]) -> bool {
+        self.lock().contains_key(name)
+    }
+
     /// Removes a group that this process has left or that was destructed.
     pub(crate) fn forget(&self, name: &Text<'_>) {
         self.lock().remove(name.as_bytes());

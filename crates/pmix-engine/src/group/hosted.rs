@@ -45,7 +45,7 @@ use crate::procs::Procs;
 use crate::timer::Timer;
 
 /// The largest size of the endpoint data of all members in bytes; the announcement of a group has them.
-const MAX_ENDPOINT_BYTES: usize = 16 << 20;
+const MAX_ENDPOINT_BYTES: usize = 4 << 20;
 
 impl Groups {
     /// Handles GROUP_INVITE. The reply confirms that the invitation is open; its outcome is an event. Returns the events
@@ -376,34 +376,30 @@ fn each_member(cx: &Cx, list: &[Proc<'static>]) -> Result<(Vec<Proc<'static>>, P
 fn endpoints(cx: &Cx, members: &[Proc<'static>]) -> Vec<Info<'static>> {
     let mut all = Vec::new();
     let mut room = MAX_ENDPOINT_BYTES;
-    for proc in members {
-        let Some(job) = cx.store.job(&proc.nspace) else {
+    for of_job in members.chunk_by(|a, b| a.nspace == b.nspace) {
+        let Some(job) = of_job.first().and_then(|proc| cx.store.job(&proc.nspace)) else {
             continue;
         };
         let puts = job.modex_store();
-        let bytes = puts.num_bytes(proc.rank);
-        if bytes == 0 {
-            continue;
-        }
-        let Some(left) = room.checked_sub(bytes) else {
-            tracing::warn!(
-                "the endpoint data of the members of a group have more than {MAX_ENDPOINT_BYTES} bytes: not all are sent"
-            );
-            break;
-        };
-        room = left;
-        let values = puts.all(proc.rank, Scope::REMOTE).into_iter().flatten();
-        let values = values.filter(|kval| !kval.key.is_reserved());
-        let values: Vec<_> = { values.map(|kval| kval.into_owned()) }
-            .map(|kval| Info::new(kval.key, kval.value))
-            .collect();
-        if !values.is_empty() {
-            let mut infos = vec![
-                Info::new(keys::PROCID, proc.clone()),
-                Info::new(keys::DATA_SCOPE, Value::Scope(Scope::REMOTE)),
-            ];
-            infos.extend(values);
-            all.push(Info::new(keys::PROC_INFO_ARRAY, infos));
+        for proc in of_job {
+            let Some(left) = room.checked_sub(puts.num_bytes(proc.rank)) else {
+                tracing::debug!("the endpoint data of a group exceed {MAX_ENDPOINT_BYTES} bytes");
+                return all;
+            };
+            room = left;
+            let values = puts.all(proc.rank, Scope::REMOTE).into_iter().flatten();
+            let values = values.filter(|kval| !kval.key.is_reserved());
+            let values: Vec<_> = { values.map(|kval| kval.into_owned()) }
+                .map(|kval| Info::new(kval.key, kval.value))
+                .collect();
+            if !values.is_empty() {
+                let mut infos = vec![
+                    Info::new(keys::PROCID, proc.clone()),
+                    Info::new(keys::DATA_SCOPE, Value::Scope(Scope::REMOTE)),
+                ];
+                infos.extend(values);
+                all.push(Info::new(keys::PROC_INFO_ARRAY, infos));
+            }
         }
     }
     all

@@ -89,7 +89,10 @@ impl Groups {
         let gone = lost_before(cx, among, lost);
         let mut events: Vec<_> = done.update.into_iter().collect();
         // A process that was lost before its call is no member, but the survivors requested to learn of it.
-        let failed = absent_procs.iter().filter(|_| done.is_new);
+        let listed = count(cx, &done.members).saturating_mul(absent_procs.len() as u64);
+        // Each event lists the members; without room for the lists, the reply alone shows who is left.
+        let has_room = done.is_new && listed <= MAX_LISTED;
+        let failed = absent_procs.iter().filter(|_| has_room);
         events.extend(failed.filter_map(|proc| {
             let members = done.members.clone();
             event(cx, Status::GROUP_MEMBER_FAILED, &name, members, proc)

@@ -23,7 +23,7 @@ use crate::obeyed::is_true;
 const BYTES_OF_EACH: usize = 8 * size_of::<Proc<'_>>();
 
 /// The largest size of the endpoint data of all members in memory in bytes; the announcement of a group has them.
-const MAX_ENDPOINT_BYTES: usize = 16 << 20;
+const MAX_ENDPOINT_BYTES: usize = 4 << 20;
 
 /// The directives of an invitation, apart from the time limit.
 #[derive(Clone, Copy, Debug)]
@@ -320,9 +320,8 @@ impl Invite {
             more.push(Info::new(keys::GROUP_NOTIFY_TERMINATION, true));
         }
         let mut endpoints = std::mem::take(&mut self.endpoints);
-        let is_in =
-            |info: &Info<'_>| endpoint_data(info).is_some_and(|(proc, _)| members.contains(proc));
-        endpoints.retain(is_in);
+        let is_in = |(proc, _): (&Proc<'_>, &[Info<'_>])| !self.without.contains(proc);
+        endpoints.retain(|info| endpoint_data(info).is_some_and(is_in));
         more.append(&mut endpoints);
         notify(Status::GROUP_CONSTRUCT_COMPLETE, name, members, more)
     }
