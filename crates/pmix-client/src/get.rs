@@ -22,6 +22,11 @@ pub(crate) struct PendingGet {
 }
 
 impl PendingGet {
+    /// Returns `true` if the get requests data that may be newer than those of this process.
+    pub(crate) fn refreshes(&self) -> bool {
+        is_true(&self.infos, keys::GET_REFRESH_CACHE)
+    }
+
     /// Returns the requested key of a session, if the get is about a session.
     pub(crate) fn session(&self) -> Option<SessionKey<'_>> {
         let number = self.infos.iter().find(|info| info.key.is(keys::SESSION_ID));

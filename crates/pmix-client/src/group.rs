@@ -18,7 +18,7 @@ use crate::Error;
 pub(crate) use arguments::{each, is_without_host_events, limit};
 pub(crate) use events::{check_name, ended_here, endpoint_data, invitation};
 pub use operations::Question;
-pub(crate) use operations::{EVENT_CODES, OpId, Operations, Step};
+pub(crate) use operations::{EVENT_CODES, EXIT_CODES, OpId, Operations, Step};
 pub(crate) use own::OwnGroups;
 
 /// A group as one of its members sees it.

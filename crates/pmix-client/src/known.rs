@@ -231,9 +231,6 @@ impl Known {
             .find(|info| info.key.is(keys::GROUP_CONTEXT_ID));
         let context_id = context_id.and_then(|info| info.value.to_number::<u64>().ok());
         for (of, values) in infos.iter().filter_map(endpoint_data) {
-            if *of == self.proc {
-                continue;
-            }
             let is_value =
                 |info: &&Info<'_>| !info.key.is(keys::DATA_SCOPE) && !info.key.is_reserved();
             for info in values.iter().filter(is_value) {
@@ -243,8 +240,11 @@ impl Known {
                         value.qualify(keys::GROUP_CONTEXT_ID, Value::Size(id));
                         self.store(of, value.into_info())?;
                     }
-                    (None, Some(cache)) => cache.put_of_member(of, info.try_clone()?)?,
-                    (None, None) => {}
+                    // Own values without a context id are found as they were put.
+                    (None, Some(cache)) if *of != self.proc => {
+                        cache.put_of_member(of, info.try_clone()?)?;
+                    }
+                    (None, _) => {}
                 }
             }
         }
@@ -335,6 +335,17 @@ impl Known {
                 Found::request(Request::Get(get), Waiting::Get(pending))
             }
         }
+    }
+
+    /// Returns the request that repeats a get without `PMIX_GET_REFRESH_CACHE`.
+    pub(crate) fn repeat(&self, pending: &PendingGet) -> Found {
+        let directives = pending.infos.iter();
+        let infos: Vec<_> = directives
+            .filter(|info| !info.key.is(keys::GET_REFRESH_CACHE))
+            .cloned()
+            .collect();
+        let (get, pending) = self.request_for(&pending.proc, &pending.key, &infos);
+        Found::request(Request::Get(get), Waiting::Get(pending))
     }
 
     fn store_job_info(&self, payload: &[u8]) -> Result<(), Error> {

@@ -77,6 +77,9 @@ pub struct Settings {
     /// `true` if the server understands that a commit continues in another message, as servers of this project do. A
     /// process that waits for the first commit of this one then waits for all of its messages.
     pub reads_commit_parts: bool,
+    /// `true` if the server notifies the invited processes of a lost leader (`PMIX_GROUP_LEADER_FAILED`) and selects
+    /// the next one, as servers of this project do. For other servers a join ends with the event of the lost process.
+    pub selects_leaders: bool,
     /// The layout that both sides pack in.
     pub layout: Layout,
     /// The security module by which the process proves its user.
@@ -151,6 +154,7 @@ impl Settings {
             asks_about_acceptances: false,
             removes_keys: false,
             reads_commit_parts: false,
+            selects_leaders: false,
             layout: Layout::new(Module::V41),
             security: Security::Native,
             host: None,
@@ -302,6 +306,7 @@ impl Settings {
             resolves_groups,
             removes_keys: is_ours || is_since(7),
             reads_commit_parts: is_ours,
+            selects_leaders: is_ours,
             layout,
             security: security(var("PMIX_SECURITY_MODE")?.as_deref())?,
             host: var("PMIX_HOSTNAME")?,

@@ -38,7 +38,23 @@ impl Core {
         let Some(Waiting::JobInfoForGet(pending)) = self.operations.waiting(id) else {
             return;
         };
-        match self.known.handle_job_info(payload, pending) {
+        let found = self.known.handle_job_info(payload, pending);
+        self.continue_get(id, found);
+    }
+
+    /// Requests the data again without `PMIX_GET_REFRESH_CACHE`. A server of OpenPMIx may reply to the directive
+    /// without data, for clients that read the data in shared memory.
+    pub(super) fn repeat_get(&mut self, id: OperationId) {
+        let Some(Waiting::Get(pending)) = self.operations.waiting(id) else {
+            return;
+        };
+        let found = self.known.repeat(pending);
+        self.continue_get(id, found);
+    }
+
+    /// Completes a get, or sends its next request.
+    fn continue_get(&mut self, id: OperationId, found: Found) {
+        match found {
             Found::Known(known) => self.operations.complete(id, known.map(Answer::Value)),
             Found::AskServer(call) => match self.send(&call.request) {
                 Ok(tag) => self.operations.add_request(id, tag, Some(call.waiting)),

@@ -13,7 +13,7 @@ use pmix_types::{
 use super::operation::{Answer, OperationId, Requester, Waiting};
 use super::{ACKNOWLEDGMENT_TIME, Core};
 use crate::group::{
-    Decision, EVENT_CODES, OpId, Question, Step, check_name, ended_here, invitation,
+    Decision, EVENT_CODES, EXIT_CODES, OpId, Question, Step, check_name, ended_here, invitation,
     is_without_host_events,
 };
 use crate::known::Known;
@@ -309,6 +309,9 @@ impl Core {
     pub(super) fn handle_group_event(&mut self, event: &Event<'static>, now: Instant) -> bool {
         // A later join may omit its leader, so an invitation is recorded even if no operation waits for it.
         self.groups.record_invitation(event);
+        if !self.settings.selects_leaders {
+            self.groups.handle_exit(event);
+        }
         let is_needed = self.groups.needs(event);
         if is_needed && event.status == Status::GROUP_CONSTRUCT_COMPLETE {
             self.store_endpoints(&event.infos);
@@ -398,7 +401,10 @@ impl Core {
     /// invitation could miss an answer.
     pub(super) fn advance_groups(&mut self, now: Instant) {
         if self.event_registration == EventRegistration::None && self.groups.num_open() > 0 {
-            let (codes, infos) = (EVENT_CODES.to_vec(), Vec::new());
+            let (mut codes, infos) = (EVENT_CODES.to_vec(), Vec::new());
+            if !self.settings.selects_leaders {
+                codes.extend(EXIT_CODES);
+            }
             let register = request::RegisterEvents { codes, infos };
             match self.send(&Request::RegisterEvents(register)) {
                 Ok(tag) => {

@@ -18,6 +18,9 @@ impl Core {
     pub(super) fn answer(&mut self, id: OperationId, tag: Tag, payload: &[u8]) {
         match self.operations.waiting(id) {
             Some(Waiting::JobInfoForGet(_)) => return self.handle_job_info(id, payload),
+            Some(Waiting::Get(pending)) if pending.refreshes() && self.is_empty(payload) => {
+                return self.repeat_get(id);
+            }
             Some(Waiting::Commit(_)) => return self.committed(id, tag, payload),
             Some(Waiting::Done(Command::IOF_PUSH)) => return self.pushed(id, payload),
             _ => {}
@@ -33,6 +36,12 @@ impl Core {
         if let Some(error) = refused {
             self.lose(&error);
         }
+    }
+
+    /// Returns `true` for the successful reply to a get that has no data.
+    fn is_empty(&self, payload: &[u8]) -> bool {
+        let objects = Objects::decode(&self.form, None, payload);
+        objects.is_ok_and(|reply| reply.status.is_success() && reply.objects.is_empty())
     }
 
     /// Completes a push of input, or keeps it until the server accepts input again.

@@ -9,6 +9,7 @@
 //! | `PMIX_GROUP_CONSTRUCT_COMPLETE` | leader | members | the members, and since 7.0 their endpoint data |
 //! | `PMIX_GROUP_CONSTRUCT_ABORT` | leader or invited process | the others | none |
 //! | `PMIX_GROUP_LEADER_FAILED` | server | invited processes | the leader |
+//! | `PMIX_ERR_PROC_ABORTED` and its like | server that selects no leaders | invited processes | the ended process |
 //! | `PMIX_GROUP_LEADER_FAILED` | invited process | the lost leader | the leader; `PMIX_GROUP_LEADER` to lead |
 //! | `PMIX_GROUP_LEADER_SELECTED` | server | invited processes | the leaders and the members |
 //! | `PMIX_GROUP_INVITED` | new leader | the others | the lost leader |

@@ -16,6 +16,7 @@ use pmix_types::{Info, IntoOwned as _, Measure, Proc, Status, Text, keys};
 
 use self::construct::check_construct;
 use self::invite::{Directives, Invite, is_answer};
+pub(crate) use self::leader::EXIT_CODES;
 use self::received::ReceivedInvitations;
 use super::events::{about, bad, check_name, group_of, members, notify, value};
 use super::{Decision, Group};

@@ -260,6 +260,30 @@ fn a_directive_that_is_required_and_not_served_is_refused() {
 }
 
 #[test]
+fn a_join_ends_with_its_leader_at_a_server_that_selects_no_leaders() {
+    let mut operations = Operations::new(proc(1));
+    operations.join(&name(), &proc(0), &[], None).unwrap();
+    operations.handle_exit(&heard(Status::ERR_PROC_ABORTED, 3, vec![]));
+    assert_eq!(ended(&mut operations), None, "another process");
+    let about = Info::new(keys::EVENT_AFFECTED_PROC, proc(0));
+    operations.handle_exit(&heard(Status::ERR_PROC_ABORTED, 9, vec![about.clone()]));
+    let (mut delivered, mut end) = (Vec::new(), None);
+    while let Some(step) = operations.poll() {
+        match step {
+            Step::Deliver(event) => delivered.push(event),
+            Step::End(_, outcome) => end = outcome.err().map(|error| error.status()),
+            _ => {}
+        }
+    }
+    assert_eq!(end, Some(Status::GROUP_LEADER_FAILED));
+    let [event] = &delivered[..] else {
+        panic!("{delivered:?}");
+    };
+    assert_eq!(event.status, Status::GROUP_LEADER_FAILED);
+    assert!(event.infos.contains(&about));
+}
+
+#[test]
 fn a_member_without_a_new_leader_fails_at_the_time_limit() {
     let now = Instant::now();
     let [at, later] = [30, 60].map(|seconds| now + Duration::from_secs(seconds));

@@ -287,6 +287,28 @@ fn a_refresh_asks_again() {
 }
 
 #[test]
+fn a_refresh_without_data_is_repeated_without_the_directive() {
+    let (uri, server) = server(move |form, request| match request {
+        Request::JobInfo => job_info(form.layout),
+        Request::Get(get) if get.infos.iter().any(|i| i.key.is(keys::GET_REFRESH_CACHE)) => {
+            let reply = pmix_proto::reply::Objects {
+                status: Status::SUCCESS,
+                objects: &[],
+            };
+            Answer::Reply(reply.encode(form, None).unwrap())
+        }
+        Request::Get(_) => objects(form, &peer(), &[("port", Value::Uint32(7))]),
+        other => panic!("{other:?}"),
+    });
+    let client = client(uri, LIMIT).unwrap();
+    let refresh = [Info::new(keys::GET_REFRESH_CACHE, Value::Bool(true))];
+    let value = client.get(&peer(), "port", &refresh).wait();
+    assert_eq!(value, Ok(Value::Uint32(7)));
+    drop(client);
+    assert_eq!(server.join().unwrap().len(), 3);
+}
+
+#[test]
 fn events_that_come_during_a_call_are_kept() {
     let event = Event {
         status: Status::ERR_PROC_ABORTED,

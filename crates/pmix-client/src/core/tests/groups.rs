@@ -282,6 +282,7 @@ fn endpoint_data_travel_with_answers_to_invitations_and_with_the_group() {
         group(),
         Info::new(keys::GROUP_MEMBERSHIP, procs),
         id.clone(),
+        endpoints(0, 6),
         endpoints(1, 8),
         endpoints(2, 9),
     ];
@@ -298,4 +299,8 @@ fn endpoint_data_travel_with_answers_to_invitations_and_with_the_group() {
             "only with the id of the group"
         );
     }
+    // Own values are found both as they were put and as the group announced them.
+    let own = |infos: &[Info<'_>]| known(&member, 0, infos);
+    assert_eq!(own(&[of_group]), Some(Value::Uint32(6)));
+    assert_eq!(own(&[]), Some(Value::Uint32(7)));
 }

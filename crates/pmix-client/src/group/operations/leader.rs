@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use pmix_proto::Event;
-use pmix_types::{Info, Proc, Status, Text, Value, keys};
+use pmix_types::{DataRange, Info, IntoOwned as _, Proc, Status, Text, Value, keys};
 
 use super::invite::Invite;
 use super::{Kind, OpId, Operation, Operations, Step};
@@ -12,7 +12,41 @@ use crate::Error;
 use crate::group::Decision;
 use crate::group::events::{about, members, notify, value};
 
+/// The events by which a server that selects no leaders notifies processes of an ended one.
+pub(crate) const EXIT_CODES: [Status; 3] = [
+    Status::PROC_TERMINATED,
+    Status::ERR_PROC_ABORTED,
+    Status::ERR_PROC_TERM_WO_SYNC,
+];
+
 impl Operations {
+    /// Ends the joins whose leader has ended, at a server that selects no leaders. The program gets
+    /// `PMIX_GROUP_LEADER_FAILED` for each.
+    pub(crate) fn handle_exit(&mut self, event: &Event<'_>) {
+        if !EXIT_CODES.contains(&event.status) {
+            return;
+        }
+        let ended = about(event);
+        let is_led = |operation: &Operation| match &operation.kind {
+            Kind::Join { leader, .. } => leader == ended,
+            Kind::Invite(_) => false,
+        };
+        let joins = self.open.iter().filter(|(_, operation)| is_led(operation));
+        let joins: Vec<_> = joins.map(|(op, open)| (*op, open.name.clone())).collect();
+        for (op, name) in joins {
+            self.steps.push_back(Step::Deliver(Event {
+                status: Status::GROUP_LEADER_FAILED,
+                source: self.own.clone(),
+                infos: vec![
+                    Info::new(keys::EVENT_AFFECTED_PROC, ended.clone().into_owned()),
+                    Info::new(keys::GROUP_ID, Value::String(Some(name))),
+                ],
+                range: Some(DataRange::PROC_LOCAL),
+            }));
+            self.leaderless(op, Status::GROUP_LEADER_FAILED);
+        }
+    }
+
     /// Reports the program's decision to the server of the lost leader.
     pub(super) fn decide_leader(
         &mut self,
