@@ -19,10 +19,10 @@ const FIRST: &[&str] = &["test"];
 
 /// The calls of the short form.
 const SHORT: &[&str] = &[
-    "fuzz 3",
+    "fuzz 0",
     "faults --short",
     "interop bfrops --profile dev",
-    "interop server --profile dev",
+    "interop server --short --profile dev",
     "interop types --profile dev",
     "consumers programs --profile dev",
     "consumers suite --profile dev",

@@ -51,7 +51,7 @@ enum Task {
     Matrix,
     /// Every fuzz target for some time, two at a time.
     Fuzz {
-        /// Seconds for which each target runs.
+        /// Seconds for which each target runs; 0 only lints the targets.
         seconds: u32,
         /// One target; every target without it.
         target: Option<String>,

@@ -97,7 +97,8 @@ pub struct Options {
     /// One check of `sanitize`; every check without it.
     #[arg(long)]
     only: Option<sanitize::Check>,
-    /// The form of `sanitize` that `.ci/run` runs: each tool for two minutes at most.
+    /// The form that `.ci/run` runs: `server` without the runs that involve no part of pmix-rs, `sanitize` with each
+    /// tool for two minutes at most.
     #[arg(long)]
     short: bool,
     /// Installs what is needed and missing.
@@ -177,7 +178,7 @@ fn try_run(options: &Options) -> Result<Tally, String> {
         println!("interop: server");
         match options.groups {
             Some(times) => server::groups(&peers, times, &options.profile, &mut tally)?,
-            None => server::run(&peers, &options.profile, &mut tally)?,
+            None => server::run(&peers, options, &mut tally)?,
         }
     }
     if options.wants(Part::Skew) {

@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use xtask::install;
 
+use super::Options;
 use super::ours::Ours;
 use super::peers::Peer;
 use super::tally::Tally;
@@ -41,12 +42,12 @@ const AT_ONCE: usize = 2;
 /// The time limit of all runs together.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// Runs the checks with every peer.
+/// Runs the checks with every peer. The short form leaves out the runs that involve no part of ours.
 ///
 /// # Errors
 /// Returns a message if a crate of ours does not build.
-pub(super) fn run(peers: &[Peer], profile: &str, tally: &mut Tally) -> Result<(), String> {
-    let pmix = Ours::build(profile)?.program;
+pub(super) fn run(peers: &[Peer], options: &Options, tally: &mut Tally) -> Result<(), String> {
+    let pmix = Ours::build(&options.profile)?.program;
     let ours = Launcher::Ours(pmix.clone());
     let mut theirs = Vec::new();
     for peer in peers {
@@ -83,6 +84,9 @@ pub(super) fn run(peers: &[Peer], profile: &str, tally: &mut Tally) -> Result<()
             Ok(case) => cases.push(case),
             Err(why) => missing(&why, tally),
         }
+    }
+    if options.short {
+        cases.retain(|case| !case.is_control);
     }
     run_all(cases, Instant::now() + LIMIT, tally)
 }
