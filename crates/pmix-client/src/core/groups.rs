@@ -309,9 +309,8 @@ impl Core {
     pub(super) fn handle_group_event(&mut self, event: &Event<'static>, now: Instant) -> bool {
         // A later join may omit its leader, so an invitation is recorded even if no operation waits for it.
         self.groups.record_invitation(event);
-        if !self.settings.selects_leaders {
-            self.groups.handle_exit(event);
-        }
+        self.groups
+            .handle_exit(event, self.settings.selects_leaders);
         let is_needed = self.groups.needs(event);
         if is_needed && event.status == Status::GROUP_CONSTRUCT_COMPLETE {
             self.store_endpoints(&event.infos);
@@ -401,10 +400,7 @@ impl Core {
     /// invitation could miss an answer.
     pub(super) fn advance_groups(&mut self, now: Instant) {
         if self.event_registration == EventRegistration::None && self.groups.num_open() > 0 {
-            let (mut codes, infos) = (EVENT_CODES.to_vec(), Vec::new());
-            if !self.settings.selects_leaders {
-                codes.extend(EXIT_CODES);
-            }
+            let (codes, infos) = ([&EVENT_CODES[..], &EXIT_CODES].concat(), Vec::new());
             let register = request::RegisterEvents { codes, infos };
             match self.send(&Request::RegisterEvents(register)) {
                 Ok(tag) => {
@@ -508,16 +504,18 @@ impl Core {
     /// Adds the endpoint data of this process to its acceptance of an invitation, or as the leader to the announcement
     /// of the group, which then has those of all members. Clients before 7.0 ignore them.
     fn add_endpoints(&self, event: &mut request::Notify<'static>) {
-        match event.status {
-            Status::GROUP_INVITE_ACCEPTED => {}
-            // The leader does not receive its own announcement.
-            Status::GROUP_CONSTRUCT_COMPLETE => self.store_endpoints(&event.infos),
-            _ => return,
+        let announces = event.status == Status::GROUP_CONSTRUCT_COMPLETE;
+        if !announces && event.status != Status::GROUP_INVITE_ACCEPTED {
+            return;
         }
         event.infos.extend(self.known.endpoints());
+        // The leader does not receive its own announcement.
+        if announces {
+            self.store_endpoints(&event.infos);
+        }
     }
 
-    /// Stores the endpoint data of the other members of a group. Without memory for them, a get requests them.
+    /// Stores the endpoint data of the members of a group. Without memory for them, a get requests them.
     fn store_endpoints(&self, infos: &[Info<'_>]) {
         if let Err(error) = self.known.store_endpoints(infos) {
             tracing::warn!("cannot store the endpoint data of a group: {error}");

@@ -106,6 +106,8 @@ enum Kind {
         leader: Proc<'static>,
         /// `true` once the server has acknowledged the acceptance. Earlier events are about another group of this name.
         has_answered: bool,
+        /// `true` if an invitation has arrived. A process may also join without one, if it knows the leader.
+        is_invited: bool,
         /// `true` if the leader is lost and no new one is known yet; then the time until which the join waits for one.
         is_lost: bool,
         chosen_by: Option<Instant>,
@@ -228,7 +230,8 @@ impl Operations {
         self.given_up
             .retain(|(other, of)| (other, of) != (name, leader));
         let mut directives = Directives::new(infos);
-        directives.wants_context_id |= self.received.answered(name, leader);
+        let invited = self.received.answered(name, leader);
+        directives.wants_context_id |= invited.unwrap_or(false);
         let accepted = notify(
             Status::GROUP_INVITE_ACCEPTED,
             name,
@@ -238,6 +241,7 @@ impl Operations {
         let join = Kind::Join {
             leader: leader.clone(),
             has_answered: false,
+            is_invited: invited.is_some(),
             is_lost: false,
             chosen_by: None,
             directives,

@@ -260,13 +260,14 @@ fn a_directive_that_is_required_and_not_served_is_refused() {
 }
 
 #[test]
-fn a_join_ends_with_its_leader_at_a_server_that_selects_no_leaders() {
+fn a_join_ends_with_its_leader_if_the_server_selects_no_other() {
     let mut operations = Operations::new(proc(1));
     operations.join(&name(), &proc(0), &[], None).unwrap();
-    operations.handle_exit(&heard(Status::ERR_PROC_ABORTED, 3, vec![]));
+    operations.handle_exit(&heard(Status::ERR_PROC_ABORTED, 3, vec![]), true);
     assert_eq!(ended(&mut operations), None, "another process");
     let about = Info::new(keys::EVENT_AFFECTED_PROC, proc(0));
-    operations.handle_exit(&heard(Status::ERR_PROC_ABORTED, 9, vec![about.clone()]));
+    let aborted = heard(Status::ERR_PROC_ABORTED, 9, vec![about.clone()]);
+    operations.handle_exit(&aborted, true);
     let (mut delivered, mut end) = (Vec::new(), None);
     while let Some(step) = operations.poll() {
         match step {
@@ -281,6 +282,13 @@ fn a_join_ends_with_its_leader_at_a_server_that_selects_no_leaders() {
     };
     assert_eq!(event.status, Status::GROUP_LEADER_FAILED);
     assert!(event.infos.contains(&about));
+    // A server that selects leaders knows the invited processes.
+    operations.record_invitation(&heard(Status::GROUP_INVITED, 0, vec![]));
+    operations.join(&name(), &proc(0), &[], None).unwrap();
+    operations.handle_exit(&aborted, true);
+    assert_eq!(ended(&mut operations), None);
+    operations.handle_exit(&aborted, false);
+    assert_eq!(ended(&mut operations), Some(Status::GROUP_LEADER_FAILED));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::Error;
 use crate::group::Decision;
 use crate::group::events::{about, members, notify, value};
 
-/// The events by which a server that selects no leaders notifies processes of an ended one.
+/// The events by which a server that selects no leader notifies processes of an ended one.
 pub(crate) const EXIT_CODES: [Status; 3] = [
     Status::PROC_TERMINATED,
     Status::ERR_PROC_ABORTED,
@@ -20,15 +20,17 @@ pub(crate) const EXIT_CODES: [Status; 3] = [
 ];
 
 impl Operations {
-    /// Ends the joins whose leader has ended, at a server that selects no leaders. The program gets
-    /// `PMIX_GROUP_LEADER_FAILED` for each.
-    pub(crate) fn handle_exit(&mut self, event: &Event<'_>) {
+    /// Ends the joins whose leader has ended. The program gets `PMIX_GROUP_LEADER_FAILED` for each. A server that
+    /// selects leaders notifies the processes that it knows to be invited itself.
+    pub(crate) fn handle_exit(&mut self, event: &Event<'_>, server_selects: bool) {
         if !EXIT_CODES.contains(&event.status) {
             return;
         }
         let ended = about(event);
         let is_led = |operation: &Operation| match &operation.kind {
-            Kind::Join { leader, .. } => leader == ended,
+            Kind::Join {
+                leader, is_invited, ..
+            } => leader == ended && !(server_selects && *is_invited),
             Kind::Invite(_) => false,
         };
         let joins = self.open.iter().filter(|(_, operation)| is_led(operation));
@@ -114,13 +116,14 @@ impl Operations {
         if let Some(Kind::Join {
             leader,
             has_answered,
+            is_invited,
             is_lost,
             chosen_by,
             ..
         }) = self.kind_of(op)
         {
             leader.clone_from(new);
-            (*has_answered, *is_lost) = (false, false);
+            (*has_answered, *is_invited, *is_lost) = (false, true, false);
             *chosen_by = None;
         }
     }

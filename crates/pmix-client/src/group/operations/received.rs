@@ -55,13 +55,14 @@ impl ReceivedInvitations {
         named.next().map(|invited| &invited.leader)
     }
 
-    /// Removes an invitation that was answered. Returns `true` if its group gets a context id.
-    pub(super) fn answered(&mut self, name: &Text<'_>, leader: &Proc<'_>) -> bool {
+    /// Removes an invitation that was answered. Returns `true` if its group gets a context id, and `None` if this
+    /// process has no such invitation.
+    pub(super) fn answered(&mut self, name: &Text<'_>, leader: &Proc<'_>) -> Option<bool> {
         let is_it =
             |invited: &ReceivedInvitation| invited.name == *name && invited.leader == *leader;
         let place = self.0.iter().position(is_it);
         let invited = place.and_then(|place| self.0.remove(place));
-        invited.is_some_and(|invited| invited.wants_context_id)
+        invited.map(|invited| invited.wants_context_id)
     }
 
     fn remove(&mut self, name: &Text<'_>, leader: &Proc<'_>) {
