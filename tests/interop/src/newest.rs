@@ -295,7 +295,7 @@ impl Normal {
             (r"[A-Za-z0-9_.-]+@[0-9]+", "JOB"),
             (r"0x[0-9a-f]+", "ADDRESS"),
             (r"(?i)(cid\D{0,20})[0-9]+", "${1}ID"),
-            (r"(Client |universe size )[0-9]+", "${1}NUMBER"),
+            (r"(Client |universe size |pid )[0-9]+", "${1}NUMBER"),
             (r"[0-9]+\.[0-9]+", "NUMBER"),
             (r"[0-9]{4,}", "NUMBER"),
             (r" +", " "),
@@ -382,7 +382,7 @@ mod tests {
     #[test]
     fn names_numbers_and_order_are_no_difference() {
         let normal = Normal::new().expect("patterns");
-        let ours = ended(0, "b: pid 4711\na@12:0 CID 1\nerror: rank 1 failed\n");
+        let ours = ended(0, "b: pid 471\na@12:0 CID 1\nerror: rank 1 failed\n");
         let theirs = ended(
             0,
             "prterun-n-77@1:0 CID 4294967295\n-----------\nfailed\n-----------\nb: pid 99999\n",
