@@ -38,8 +38,8 @@ const ATTEMPTS: u32 = 3;
 /// The time limit of all runs together.
 const LIMIT_OF_ALL: Duration = Duration::from_secs(30 * 60);
 
-/// The libraries in private roots: the name in reports, the release of Debian, and the packages. They are not in the
-/// table. What holds with every real library on the other side must hold with pmix-rs.
+/// The libraries in private roots: the name in reports, the release of Debian, and the packages. Their tables are at the
+/// end of the page and are not compared. What holds with every real library on the other side must hold with pmix-rs.
 const ROOTS: &[(&str, &str, &[&str])] = &[
     ("5.0.7", "trixie", install::TRIXIE),
     ("7.0", install::NEWEST, install::SID),
@@ -80,10 +80,13 @@ pub(crate) fn run(peers: &[Peer], write: bool, tally: &mut Tally) -> Result<(), 
         });
         clients.push(client(release, &peer.library, &[])?);
     }
+    let mut versions = Vec::new();
     for (release, debian, packages) in ROOTS {
         let root = Root::debian(debian, packages);
         let library = root.and_then(|root| {
-            println!("{release}: libpmix2t64 {}", root.version("libpmix2t64")?);
+            let version = root.version("libpmix2t64")?;
+            println!("{release}: libpmix2t64 {version}");
+            versions.push(format!("- {release}: libpmix2t64 {version} of {debian}"));
             Library::loaded_from(&root, include.to_owned())
         });
         match library {
@@ -103,7 +106,8 @@ pub(crate) fn run(peers: &[Peer], write: bool, tally: &mut Tally) -> Result<(), 
         Err(why) => missing(&why, tally),
     }
     let held = run_all(&servers, &clients)?;
-    judge(&servers, &clients, &held, write, tally)
+    judge(&servers, &clients, &held, tally);
+    compare_page(&servers, &clients, &held, &versions, write, tally)
 }
 
 /// Returns the release of a version: `4.2.2` for `4.2.2rc2`.
@@ -229,17 +233,9 @@ fn is_in_root(name: &str) -> bool {
     ROOTS.iter().any(|(release, ..)| *release == name)
 }
 
-/// Counts the results that match the notes, and compares the page if every pair was measured.
-fn judge(
-    servers: &[Side<Launcher>],
-    clients: &[Side<PathBuf>],
-    held: &Held,
-    write: bool,
-    tally: &mut Tally,
-) -> Result<(), String> {
-    let place = |names: Vec<&str>, name: &str| names.iter().position(|one| *one == name);
-    let server_names: Vec<_> = servers.iter().map(|side| &*side.library).collect();
-    let client_names: Vec<_> = clients.iter().map(|side| &*side.library).collect();
+/// Counts the results that match the notes.
+fn judge(servers: &[Side<Launcher>], clients: &[Side<PathBuf>], held: &Held, tally: &mut Tally) {
+    let (server_names, client_names) = (names(servers), names(clients));
     for ((check, server, client), done) in held {
         let (check, server, client) = (
             CHECKS[*check].name,
@@ -283,37 +279,110 @@ fn judge(
             (None, Err(why)) => tally.fail(&what, why),
         }
     }
-    let in_page = |names: &[&str]| names.iter().filter(|name| !is_in_root(name)).count();
-    if in_page(&server_names) < 3 || in_page(&client_names) < 4 {
-        return Ok(());
-    }
-    let of_page = |names: &[&str]| -> Vec<String> {
-        let kept = names.iter().filter(|name| !is_in_root(name));
-        kept.map(|name| (*name).to_owned()).collect()
-    };
-    let (page_servers, page_clients) = (of_page(&server_names), of_page(&client_names));
-    let page_servers: Vec<_> = page_servers.iter().map(String::as_str).collect();
-    let page_clients: Vec<_> = page_clients.iter().map(String::as_str).collect();
-    let page = page(&page_servers, &page_clients, |check, server, client| {
+}
+
+/// Returns the names of the libraries.
+fn names<T>(sides: &[Side<T>]) -> Vec<&str> {
+    sides.iter().map(|side| &*side.library).collect()
+}
+
+/// Compares or writes the page if every pair was measured. The tables of libraries in private roots are only written.
+fn compare_page(
+    servers: &[Side<Launcher>],
+    clients: &[Side<PathBuf>],
+    held: &Held,
+    versions: &[String],
+    write: bool,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let (servers, clients) = (names(servers), names(clients));
+    let holds = |check: &str, server: &str, client: &str| {
         let check = CHECKS.iter().position(|one| one.name == check);
-        let server = place(server_names.clone(), server);
-        let client = place(client_names.clone(), client);
+        let server = servers.iter().position(|one| *one == server);
+        let client = clients.iter().position(|one| *one == client);
         let cell = check.zip(server).zip(client).map(|((a, b), c)| (a, b, c));
         cell.and_then(|cell| held.get(&cell))
             .is_some_and(Result::is_ok)
-    });
-    let file = process::root().join(PAGE);
-    if write {
-        std::fs::write(&file, &page).map_err(|e| format!("{PAGE}: {e}"))?;
+    };
+    let (roots, system_servers): (Vec<_>, Vec<_>) =
+        servers.iter().partition(|name| is_in_root(name));
+    let system_clients: Vec<_> = clients
+        .iter()
+        .copied()
+        .filter(|name| !is_in_root(name))
+        .collect();
+    if system_servers.len() < 3 || system_clients.len() < 4 {
+        return Ok(());
     }
-    match std::fs::read_to_string(&file) {
-        Ok(committed) if committed == page => tally.pass("skew: the page"),
-        _ => tally.fail(
+    let page = page(&system_servers, &system_clients, holds);
+    let file = process::root().join(PAGE);
+    let read = || std::fs::read_to_string(&file).map_err(|e| format!("{PAGE}: {e}"));
+    if write {
+        let others = match roots.len() == ROOTS.len() {
+            true => appendix(&roots, &clients, versions, holds),
+            false => read()?.split_off(page_of_system(&read()?).len()),
+        };
+        std::fs::write(&file, page.clone() + &others).map_err(|e| format!("{PAGE}: {e}"))?;
+    }
+    match page_of_system(&read()?) == page {
+        true => tally.pass("skew: the page"),
+        false => tally.fail(
             "skew: the page",
             &format!("{PAGE} is not what was measured; --write writes it"),
         ),
     }
     Ok(())
+}
+
+/// Returns the part of the page before the tables of libraries in private roots.
+fn page_of_system(page: &str) -> &str {
+    page.split_once(OTHERS).map_or(page, |(system, _)| system)
+}
+
+/// The beginning of the tables of libraries in private roots.
+const OTHERS: &str = "\n# Libraries of newer releases of Debian\n";
+
+/// The introduction of these tables.
+const ABOUT_OTHERS: &str = "
+These tables have the libraries of other releases of Debian in private roots, whose versions change. The task writes the
+tables and does not compare them. It fails if a check fails with pmix-rs on one side and holds with each release of
+OpenPMIx since 4.2.2 in its place. The server of 5.0.7 cannot pack the job that this host describes for most clients.
+
+";
+
+/// Returns the tables of libraries in private roots: their servers with all clients, and our server with their clients.
+fn appendix(
+    roots: &[&str],
+    clients: &[&str],
+    versions: &[String],
+    holds: impl Fn(&str, &str, &str) -> bool,
+) -> String {
+    let mut text = format!("{OTHERS}{ABOUT_OTHERS}{}\n", versions.join("\n"));
+    let tables = [("ours", roots)];
+    for (server, clients) in tables
+        .into_iter()
+        .chain(roots.iter().map(|root| (*root, clients)))
+    {
+        let _ = write!(
+            text,
+            "\n## Server: {server}, clients: {}\n\n| check | ",
+            clients.join(", ")
+        );
+        let _ = writeln!(text, "{} |", clients.join(" | "));
+        let _ = writeln!(text, "| --- |{}", " --- |".repeat(clients.len()));
+        for check in CHECKS {
+            let _ = write!(text, "| {} |", check.title);
+            for client in clients {
+                let cell = match holds(check.name, server, client) {
+                    true => "yes",
+                    false => "no",
+                };
+                let _ = write!(text, " {cell} |");
+            }
+            text.push('\n');
+        }
+    }
+    text
 }
 
 const HEAD: &str = "\
@@ -375,7 +444,7 @@ mod tests {
             note(check, server, client).is_none()
         });
         let committed = std::fs::read_to_string(process::root().join("docs/skew.md"));
-        assert_eq!(committed.expect("the page"), all);
+        assert_eq!(page_of_system(&committed.expect("the page")), all);
     }
 
     #[test]
