@@ -15,6 +15,7 @@
 //! | gathering | | a participant is or was lost; the time limit; a call that is refused | failed, with an upcall for the other servers |
 //! | gathering, tolerant | | a participant is lost or leaves the group | gathering without it, or at the host |
 //! | at the host | `Phase::Hosting` | the host replies with success, and its data are valid | ended with success |
+//! | at the host, of local participants only | | the host does not support a connect or disconnect | ended with success |
 //! | at the host | | the host replies with an error or invalid data; the time limit | failed |
 //! | at the host | | a participant is lost | at the host |
 //! | failed | `Phase::Failed` | a late call | failed: the caller receives the same status |

@@ -20,7 +20,7 @@ use crate::ids::{ClientId, TrackerId};
 use crate::peers::Ticket;
 use crate::pending::Pending;
 use crate::timer::Timer;
-use crate::{EngineEvent, Error};
+use crate::{EngineEvent, Error, obeyed};
 
 /// The replies to the participants of a connect, each packed once for all local callers of a job with the same form: it
 /// may have megabytes, and a node has many callers.
@@ -89,9 +89,16 @@ impl Collectives {
     ) {
         // The upcall counted as active even if its tracker has failed in the meantime.
         self.end_one(job);
-        // With local participants only, this server knows every order of the members that a caller has set.
+        // With local participants only, this server knows every order of the members that a caller has set, and needs
+        // no host for a connect.
         let is_local = { self.get(id) }.is_some_and(|open| {
-            open.key.0 == Collective::GroupConstruct && Self::is_local(cx, &open.key.1)
+            let (kind, participants, _) = &open.key;
+            let matters = [
+                Collective::GroupConstruct,
+                Collective::Connect,
+                Collective::Disconnect,
+            ];
+            matters.contains(kind) && Self::is_local(cx, participants)
         });
         // A tracker that has failed in the meantime has already replied to its participants.
         let tracker = self.trackers.get_mut(&id);
@@ -113,12 +120,15 @@ impl Collectives {
             (Collective::Fence, HostReply::Data(Ok(data))) => {
                 absorb_contributions(cx, tracker, &data)
             }
-            (_, other) => match other.status() {
+            (kind, other) => match other.status() {
                 status if status.is_success() => Ok(()),
-                status => Err(Error::new(
-                    status,
-                    "the host did not complete the collective",
-                )),
+                // The host cannot connect processes of several nodes. These are on this node, and all have called.
+                Status::ERR_NOT_SUPPORTED | Status::ERR_NOT_IMPLEMENTED if is_local => match kind {
+                    Collective::Connect => obeyed::check("PMIx_Connect", &tracker.infos),
+                    Collective::Disconnect => obeyed::check("PMIx_Disconnect", &tracker.infos),
+                    _ => Err(not_completed(other.status())),
+                },
+                status => Err(not_completed(status)),
             },
         };
         match result {
@@ -372,4 +382,9 @@ impl Collectives {
             cx.call_host(call, Pending::Collective(id, job));
         }
     }
+}
+
+/// Returns the error of a collective that the host refused.
+fn not_completed(status: Status) -> Error {
+    Error::new(status, "the host did not complete the collective")
 }

@@ -51,6 +51,40 @@ fn connected_jobs_get_the_info_of_each_other() {
 }
 
 #[test]
+fn processes_of_one_node_connect_where_the_host_cannot() {
+    let mut required = Info::new("site.fast", true);
+    required.set_required();
+    let refused = Status::ERR_NOT_SUPPORTED;
+    for (sizes, infos, expected) in [
+        (&[2, 0][..], vec![], Status::SUCCESS),
+        (&[2, 0], vec![required], refused),
+        (&[1, 1], vec![], refused),
+    ] {
+        let mut world = World::new(2);
+        world.job("job", sizes);
+        let all = world.join_all("job", sizes);
+        world.rule(move |_, call| match call {
+            Upcall::Connect(_) | Upcall::Disconnect(_) => {
+                Reaction::HostReply(HostReply::Done(refused))
+            }
+            _ => Reaction::Usual,
+        });
+        let procs = vec![Proc::new("job", Rank::WILDCARD)];
+        let connect = Request::Connect(request::Connect {
+            procs: procs.clone(),
+            infos: infos.clone(),
+            shared: Vec::new(),
+        });
+        let disconnect = Request::Disconnect(request::Disconnect { procs, infos });
+        for call in [connect, disconnect] {
+            let tags = ask_all(&mut world, &all, &call);
+            let found = statuses(&world, &all, &tags);
+            assert_eq!(found, [Some(expected); 2], "{sizes:?}");
+        }
+    }
+}
+
+#[test]
 fn the_host_gets_what_the_participants_of_a_connect_share() {
     let mut world = World::new(2);
     world.job("job", &[2, 1]);
