@@ -62,8 +62,10 @@ static pmix_status_t fence(const pmix_proc_t *procs, size_t nprocs, const pmix_i
 
 static pmix_status_t connects(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t done, void *cbdata)
 {
-    (void)proc, (void)object, (void)done, (void)cbdata;
+    (void)proc, (void)object;
     connected++;
+    // Hosts call back without a test for NULL.
+    done(PMIX_SUCCESS, cbdata);
     return PMIX_SUCCESS;
 }
 

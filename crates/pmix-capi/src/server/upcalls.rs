@@ -251,6 +251,9 @@ host! {
     resource_block(ResourceBlock) -> (), resource_block;
 }
 
+/// The callback of a call whose return value is the reply.
+unsafe extern "C" fn ignore(_status: crate::abi::pmix_status_t, _cbdata: *mut c_void) {}
+
 impl CHost {
     fn connected(&self, call: upcall::ClientConnected, done: ReplyTo<()>) {
         let module = self.module();
@@ -264,13 +267,13 @@ impl CHost {
             Ok(proc) => proc,
             Err(status) => return done.fail(status),
         };
-        // OpenPMIx releases that have only this slot pass no callback, and hosts do not call one.
+        // A host replies by its return value, and some call back as well, or only later. The client does not wait.
         // SAFETY: the host declared `function` for this slot; `proc` lives until it returns.
         let status = unsafe {
             function(
                 proc.as_mut_ptr(),
                 pointer(call.object),
-                None,
+                Some(ignore),
                 ptr::null_mut(),
             )
         };
