@@ -94,7 +94,7 @@ struct Options {
     full: bool,
     /// Run one step only: of preg encode, ppn, compress, parse or command; of bfrops uint32, int64, string,
     /// proc, value, info or nested; of gds beside, reply or alone; of server connect, fence, gets,
-    /// groups, many-groups, whole, large, described, start, idle, many, tools, spawn, trues or mpich; of client
+    /// groups, many-groups, whole, large, described, start, idle, many, tools, spawn, trues, mpich or timing; of client
     /// calls, hosts, whole or large; of capi calls, mpirun, srun, register or open.
     #[arg(long, value_name = "STEP")]
     only: Option<String>,

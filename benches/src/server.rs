@@ -12,6 +12,7 @@ mod groups;
 pub(crate) mod jobs;
 mod large;
 pub(crate) mod runs;
+mod timing;
 mod tools;
 
 use super::{Report, machine, table};
@@ -38,6 +39,7 @@ const PARTS: &[Part] = &[
     ("apps", tools::apps),
     ("trues", tools::trues),
     ("mpich", tools::mpich),
+    ("timing", timing::timing),
 ];
 
 /// Measures, prints and writes the table.

@@ -18,7 +18,7 @@ pub mod harness;
 mod lists;
 pub mod logs;
 pub mod naive;
-mod newest;
+pub mod newest;
 pub mod ours;
 pub mod peers;
 pub mod random;

@@ -224,21 +224,10 @@ fn compile(root: &Root, home: &Path, tally: &mut Tally) -> Result<Vec<(String, P
         .filter_map(|name| name.strip_suffix(".c").map(str::to_owned))
         .collect();
     names.sort();
-    // The examples include a header that the package lacks.
-    let header = process::root().join("tests/server/examples.h");
-    let beside = home.join("examples.h");
-    fs::copy(&header, &beside).map_err(|e| format!("{}: {e}", beside.display()))?;
     let mut programs = Vec::new();
     for name in names {
-        let program = home.join(&name);
-        let mut gcc = root.command("gcc");
-        gcc.args(["-w", "-O1", "-o"]).arg(&program);
-        gcc.arg(format!("/{SOURCES}/{name}.c"));
-        gcc.arg(format!("-I{LIBRARY}/include")).arg("-I").arg(home);
-        gcc.arg(format!("-L{LIBRARY}/lib"));
-        gcc.args(["-lpmix", "-lpthread", &format!("-Wl,-rpath,{LIBRARY}/lib")]);
-        match process::output(&mut gcc) {
-            Ok(_) => programs.push((name, program)),
+        match compile_example(root, home, &name) {
+            Ok(program) => programs.push((name, program)),
             Err(_) => tally.skip(
                 WHAT,
                 &format!("{name}: the package lacks a header or a part of it"),
@@ -248,15 +237,48 @@ fn compile(root: &Root, home: &Path, tally: &mut Tally) -> Result<Vec<(String, P
     Ok(programs)
 }
 
+/// Compiles an example of the root into a directory that the root sees.
+///
+/// # Errors
+/// Returns a message if the example does not compile.
+pub fn compile_example(root: &Root, home: &Path, name: &str) -> Result<PathBuf, String> {
+    // The examples include a header that the package lacks.
+    let header = process::root().join("tests/server/examples.h");
+    let beside = home.join("examples.h");
+    fs::copy(&header, &beside).map_err(|e| format!("{}: {e}", beside.display()))?;
+    let program = home.join(name);
+    let mut gcc = root.command("gcc");
+    gcc.args(["-w", "-O1", "-o"]).arg(&program);
+    gcc.arg(format!("/{SOURCES}/{name}.c"));
+    gcc.arg(format!("-I{LIBRARY}/include")).arg("-I").arg(home);
+    gcc.arg(format!("-L{LIBRARY}/lib"));
+    // A library of LD_LIBRARY_PATH takes precedence over a RUNPATH.
+    gcc.args(["-lpmix", "-lpthread"]);
+    gcc.arg(format!("-Wl,--enable-new-dtags,-rpath,{LIBRARY}/lib"));
+    process::output(&mut gcc).map(|_| program)
+}
+
 /// The end of an example.
-struct Ended {
-    code: Option<i32>,
-    text: String,
-    took: Duration,
+#[derive(Debug)]
+pub struct Ended {
+    /// The exit code of the launcher.
+    pub code: Option<i32>,
+    /// The output of the launcher and of the processes.
+    pub text: String,
+    /// The time from the start of the launcher to its end.
+    pub took: Duration,
 }
 
 /// Runs an example under a launcher in the root.
-fn example(root: &Root, home: &Path, launcher: &[String], program: &Path) -> Result<Ended, String> {
+///
+/// # Errors
+/// Returns a message if the output cannot be written, or the root cannot be entered.
+pub fn example(
+    root: &Root,
+    home: &Path,
+    launcher: &[String],
+    program: &Path,
+) -> Result<Ended, String> {
     let output = home.join("output");
     let fault = |e: std::io::Error| format!("{}: {e}", output.display());
     let file = fs::File::create(&output).map_err(fault)?;
