@@ -312,13 +312,30 @@ impl JobCache {
         Ok(())
     }
 
-    /// Removes the values of a key that a process has removed.
-    pub(crate) fn forget_key(&self, proc: &Proc<'_>, key: &Key<'_>) {
-        // An error means that the job is unknown, so there is nothing to remove.
-        let _ = self.jobs.update_modex(&proc.nspace, |puts| {
-            puts.forget_key(proc.rank, key);
-            Ok(())
-        });
+    /// Removes the values of keys that processes have removed. Each change of the data of a job copies a table, so the
+    /// keys of a run are removed together.
+    pub(crate) fn forget_keys(&self, removed: &[(Proc<'_>, Key<'_>)]) {
+        for run in removed.chunk_by(|(one, _), (other, _)| one.nspace == other.nspace) {
+            let Some((first, _)) = run.first() else {
+                continue;
+            };
+            let Some(job) = self.jobs.job(&first.nspace) else {
+                continue;
+            };
+            let known = job.modex_store();
+            if !run.iter().any(|(proc, key)| known.holds(proc.rank, key)) {
+                continue;
+            }
+            // Without this reference, the tables need no further copies.
+            drop(known);
+            // An error means that the job is unknown, so there is nothing to remove.
+            let _ = self.jobs.update_modex(&first.nspace, |puts| {
+                for (proc, key) in run {
+                    puts.forget_key(proc.rank, key);
+                }
+                Ok(())
+            });
+        }
     }
 
     fn make_known(&self, nspace: &Nspace<'_>) -> Result<(), Error> {

@@ -23,7 +23,7 @@ use pmix_proto::{
     ClientConnection, Command, Deleted, Event, Flow, Frame, Hello, Incoming, Output, PeerForm,
     RELEASE, Request, Response, Tag, Welcome,
 };
-use pmix_types::{IntoOwned as _, IofChannel, Proc, Rank, Status, memory};
+use pmix_types::{IntoOwned as _, IofChannel, Key, Proc, Rank, Status, memory};
 
 use self::groups::EventRegistration;
 pub use self::operation::{Answer, Answers, Completed, FromAnswer, OperationId};
@@ -258,12 +258,21 @@ impl Core {
         let read = connection.handle_input(bytes);
         self.welcome();
         // The order matters: an event before the reply to an acceptance is about another group of that name.
+        let mut removed = Vec::new();
         while let Some(incoming) = self.poll_incoming() {
+            match incoming {
+                Incoming::Unsolicited(notice) if notice.header.tag == Tag::DELETED => {
+                    removed.extend(self.read_removed(&notice.payload));
+                    continue;
+                }
+                _ => self.forget_keys(&mut removed),
+            }
             match incoming {
                 Incoming::Reply(response) => self.handle_reply(&response, now),
                 Incoming::Unsolicited(notice) => self.handle_notice(&notice, now),
             }
         }
+        self.forget_keys(&mut removed);
         // The messages before invalid bytes are complete, so they are handled before the connection is lost.
         if let Err(error) = read {
             self.lose(&error.into());
@@ -479,7 +488,6 @@ impl Core {
             Tag::EVENT => self.handle_event(payload, now),
             Tag::OUTPUT => self.handle_output(payload),
             Tag::FLOW => self.handle_flow(payload),
-            Tag::DELETED => self.handle_deleted(payload),
             tag => return tracing::debug!("ignored a message with tag {tag}"),
         };
         if let Err(error) = read {
@@ -523,13 +531,24 @@ impl Core {
         Ok(())
     }
 
-    /// Forgets a key that a process has removed, so that the next get requests it.
-    fn handle_deleted(&self, payload: &[u8]) -> Result<(), Error> {
-        let Deleted { proc, key, .. } = Deleted::decode(&self.form, None, payload)?;
-        if let Some(cache) = self.known.cache() {
-            cache.forget_key(&proc, &key);
+    /// Reads the notification of a key that a process has removed.
+    fn read_removed(&self, payload: &[u8]) -> Option<(Proc<'static>, Key<'static>)> {
+        self.known.drop_prefetched();
+        match Deleted::decode(&self.form, None, payload) {
+            Ok(Deleted { proc, key, .. }) => Some((proc.into_owned(), key.into_owned())),
+            Err(error) => {
+                tracing::warn!("cannot decode the notification of a removed key: {error}");
+                None
+            }
         }
-        Ok(())
+    }
+
+    /// Forgets removed keys, so that the next gets request them.
+    fn forget_keys(&self, removed: &mut Vec<(Proc<'static>, Key<'static>)>) {
+        if let Some(cache) = self.known.cache().filter(|_| !removed.is_empty()) {
+            cache.forget_keys(removed);
+        }
+        removed.clear();
     }
 
     /// Completes an operation whose time limit has passed.

@@ -159,7 +159,8 @@ impl ModexStore {
     }
 
     /// Returns `true` if a process has put a value of a key that is not removed.
-    pub(crate) fn holds(&self, rank: Rank, key: &Key<'_>) -> bool {
+    #[must_use]
+    pub fn holds(&self, rank: Rank, key: &Key<'_>) -> bool {
         let data = self.data(rank);
         data.is_some_and(|data| data.holds(key.as_bytes()))
     }

@@ -125,8 +125,8 @@ fn get(key: Option<&'static str>, rank: Rank, infos: Vec<Info<'static>>) -> Requ
     })
 }
 
-/// Packs the values that a process puts for one scope.
-fn blocks(kvals: &[Kval<'_>], layout: Layout) -> Result<Vec<u8>, bfrops::Error> {
+/// Packs the values that a process puts for a scope, or the keys that it removes.
+fn blocks(scope: Scope, kvals: &[Kval<'_>], layout: Layout) -> Result<Vec<u8>, bfrops::Error> {
     let mut block = Vec::new();
     let mut encoder = Encoder::new(layout, &mut block);
     for kval in kvals {
@@ -134,7 +134,7 @@ fn blocks(kvals: &[Kval<'_>], layout: Layout) -> Result<Vec<u8>, bfrops::Error> 
     }
     let mut out = Vec::new();
     let mut encoder = Encoder::new(layout, &mut out);
-    encoder.one::<wire_type::Scope>(&Scope::GLOBAL)?;
+    encoder.one::<wire_type::Scope>(&scope)?;
     encoder.one::<wire_type::Buffer>(&Bytes::Owned(block))?;
     Ok(out)
 }
@@ -156,9 +156,12 @@ pub(crate) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
     let own = || vec![Proc::new(super::JOB, Rank::new(0))];
     let immediate = || vec![Info::new(keys::IMMEDIATE, true)];
     let fault = |e: bfrops::Error| e.to_string();
-    let committed = blocks(&kvals(30_000 / share), form.layout).map_err(fault)?;
-    let refused = blocks(&kvals(1_000_000 / share), form.layout).map_err(fault)?;
-    let one_key = blocks(&kvals(1), form.layout).map_err(fault)?;
+    let put = |count| blocks(Scope::GLOBAL, &kvals(count), form.layout).map_err(fault);
+    let committed = put(30_000 / share)?;
+    let refused = put(1_000_000 / share)?;
+    let one_key = put(1)?;
+    let removed = kvals(30_000 / share);
+    let removed = blocks(Scope::DEL_GLOBAL, &removed, form.layout).map_err(fault)?;
     let many = |request: Request<'static>, count: usize| vec![request; count];
     let fence = |procs, infos| Request::Fence(request::Fence { procs, infos });
     let connect = |procs, infos| {
@@ -434,6 +437,13 @@ pub(crate) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
         ),
         ("commits of keys", many_commits(&committed, 32 / share + 1)),
         ("commits", many_commits(&one_key, small)),
+        (
+            "commits that put and remove keys",
+            (0..8 / share + 1)
+                .flat_map(|_| [&committed, &removed])
+                .map(|blocks| Request::Commit(request::Commit { blocks }))
+                .collect(),
+        ),
         (
             "peers of nodes",
             many(
