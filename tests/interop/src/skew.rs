@@ -346,7 +346,7 @@ const OTHERS: &str = "\n# Libraries of newer releases of Debian\n";
 const ABOUT_OTHERS: &str = "
 These tables have the libraries of other releases of Debian in private roots, whose versions change. The task writes the
 tables and does not compare them. It fails if a check fails with pmix-rs on one side and holds with each release of
-OpenPMIx since 4.2.2 in its place. The server of 5.0.7 cannot pack the job that this host describes for most clients.
+OpenPMIx since 4.2.2 in its place.
 
 ";
 

@@ -72,12 +72,28 @@ static void load_session(const options_t *options, uint32_t size, pmix_info_t *i
     PMIX_INFO_FREE(about, 2);
 }
 
+/* Loads what hosts state about each process: its rank and its application. The hash store of 5.0.7 cannot pack a job
+ * without it. */
+static void load_proc(uint32_t rank, pmix_info_t *info)
+{
+    pmix_rank_t number = rank;
+    uint32_t app = 0;
+    pmix_info_t *about;
+    PMIX_INFO_CREATE(about, 2);
+    PMIX_INFO_LOAD(&about[0], PMIX_RANK, &number, PMIX_PROC_RANK);
+    PMIX_INFO_LOAD(&about[1], PMIX_APPNUM, &app, PMIX_UINT32);
+    pmix_data_array_t array = {.type = PMIX_INFO, .size = 2, .array = about};
+    PMIX_INFO_LOAD(info, PMIX_PROC_INFO_ARRAY, &array, PMIX_DATA_ARRAY);
+    PMIX_INFO_FREE(about, 2);
+}
+
 void register_job(const options_t *options)
 {
     char *node_map = NULL, *proc_map = NULL;
     make_maps(options, &node_map, &proc_map);
     uint32_t size = job_size(options), apps = 1;
-    pmix_info_t infos[7];
+    pmix_info_t *infos;
+    PMIX_INFO_CREATE(infos, 7 + size);
     size_t num_infos = 6;
     PMIX_INFO_LOAD(&infos[0], PMIX_NODE_MAP, node_map, PMIX_REGEX);
     PMIX_INFO_LOAD(&infos[1], PMIX_PROC_MAP, proc_map, PMIX_REGEX);
@@ -87,6 +103,9 @@ void register_job(const options_t *options)
     PMIX_INFO_LOAD(&infos[5], PMIX_JOB_NUM_APPS, &apps, PMIX_UINT32);
     if (0 != options->session) {
         load_session(options, size, &infos[num_infos++]);
+    }
+    for (uint32_t rank = 0; rank < size; rank++) {
+        load_proc(rank, &infos[num_infos++]);
     }
     answer_t answer;
     answer_reset(&answer);
@@ -107,9 +126,7 @@ void register_job(const options_t *options)
             fatal("PMIx_server_register_client", status);
         }
     }
-    for (size_t i = 0; i < num_infos; i++) {
-        PMIX_INFO_DESTRUCT(&infos[i]);
-    }
+    PMIX_INFO_FREE(infos, 7 + size);
     free(node_map);
     free(proc_map);
 }
