@@ -30,9 +30,17 @@ fn host() -> MutexGuard<'static, Option<Arc<CHost>>> {
     HOST.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sets or clears the host of this process.
-pub(crate) fn set_host(new: Option<Arc<CHost>>) {
-    *host() = new;
+/// Sets or clears the host of this process. Returns the previous one.
+pub(crate) fn set_host(new: Option<Arc<CHost>>) -> Option<Arc<CHost>> {
+    std::mem::replace(&mut *host(), new)
+}
+
+/// Calls a function with the host of this process, if there is one.
+pub(crate) fn with_host(call: impl FnOnce(&CHost)) {
+    let known = host().clone();
+    if let Some(host) = known {
+        call(&host);
+    }
 }
 
 /// Passes its functions to the host of this process. Returns `true` if there is a host that had none.

@@ -2,6 +2,7 @@
 //! Servers: the functions that a C host calls (`PMIx_server_...`).
 
 mod attributes;
+mod files;
 mod host;
 mod modexes;
 mod pending;
@@ -26,7 +27,7 @@ use crate::later::{end, later};
 use crate::log;
 use crate::memory::Result;
 use crate::packed::append;
-use crate::requester::set_host;
+use crate::requester::{set_host, with_host};
 use crate::state::{changed, server, server_of_parent, show_to_children, state};
 
 pub(crate) use host::{CHost, module_at, module_size, take_module_size};
@@ -108,7 +109,7 @@ pub(crate) fn init(module: Option<&pmix_server_module_t>, infos: &[Info<'_>]) ->
 
 /// Decrements the init count; the last call ends the server.
 pub(crate) fn finalize() -> Result<()> {
-    let (last, attached) = {
+    let (last, attached, host) = {
         let mut state = state();
         match &mut state.server {
             None => return Err(Status::ERR_INIT),
@@ -118,9 +119,9 @@ pub(crate) fn finalize() -> Result<()> {
             }
             Some(_) => {
                 state.topology = None;
-                set_host(None);
+                let host = set_host(None);
                 let attached = state.tool.take_if(|own| own.is_of_server);
-                (state.server.take(), attached)
+                (state.server.take(), attached, host)
             }
         }
     };
@@ -135,6 +136,9 @@ pub(crate) fn finalize() -> Result<()> {
     show_to_children(None);
     // The state is not locked here, because the host may call the library until its server has ended.
     let ended = last.map_or(Ok(()), |(server, _)| server.finalize());
+    if let Some(host) = host {
+        host.files().end();
+    }
     attributes::forget();
     // The host receives no more calls, so all that are still open can be completed.
     pending::end_all();
@@ -180,6 +184,7 @@ exported! {
         if let Ok(server) = server() {
             // An unknown namespace needs no deregistration.
             let _ = server.deregister_nspace(&nspace);
+            with_host(|host| host.files().job_ended(&nspace));
         }
         succeed_later(cbfunc)
     }
@@ -194,6 +199,7 @@ exported! {
         if let (Ok(server), Some(proc)) = (server(), proc) {
             // An unknown client needs no deregistration.
             let _ = server.deregister_client(&proc);
+            with_host(|host| host.files().proc_ended(&proc));
         }
         succeed_later(cbfunc)
     }

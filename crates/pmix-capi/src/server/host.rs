@@ -3,12 +3,13 @@
 
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use pmix_proto::Event;
 use pmix_server::ServerEvent;
 use pmix_types::{Info, Status, Value, keys};
 
+use super::files::FileMonitors;
 use crate::abi::*;
 use crate::events::deliver;
 use crate::later::later;
@@ -97,6 +98,7 @@ pub(crate) unsafe fn module_at(
 pub(crate) struct CHost {
     /// The functions of the host. The server of a tool may receive them after its init.
     given: OnceLock<pmix_server_module_t>,
+    files: Arc<FileMonitors>,
 }
 
 /// The functions of a host that has not passed any.
@@ -107,12 +109,18 @@ impl CHost {
     pub(super) fn new(module: Option<&pmix_server_module_t>) -> Self {
         Self {
             given: module.copied().map(OnceLock::from).unwrap_or_default(),
+            files: Arc::default(),
         }
     }
 
     /// Stores the functions of the host. Returns `true` if it had none.
     pub(crate) fn give(&self, module: &pmix_server_module_t) -> bool {
         self.given.set(*module).is_ok()
+    }
+
+    /// Returns the monitors of files that the library serves in place of the host.
+    pub(crate) const fn files(&self) -> &Arc<FileMonitors> {
+        &self.files
     }
 
     /// Returns `true` if the host has a function for tools that connect.

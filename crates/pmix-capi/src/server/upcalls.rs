@@ -6,11 +6,13 @@
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
+use std::sync::Arc;
 
 use pmix_server::{Completion, Credential, Host, HostObject, ServerEvent, upcall};
 use pmix_types::{Bytes, Info, Nspace, Pdata, Proc, Status};
 
 use super::attributes;
+use super::files::FileMonitors;
 use super::host::{CHost, report};
 use super::pending::{self, Expected, ReplyTo, call};
 use crate::memory::{self, CString, CStrings, Result};
@@ -240,7 +242,7 @@ host! {
     log(Log) -> (), log2;
     allocate(Alloc) -> Infos, allocate;
     job_control(JobControl) -> Infos, job_control;
-    monitor(Monitor) -> Infos, monitor;
+    monitor(Monitor) -> Infos, monitor_or_watch;
     get_credential(GetCredential) -> Credential, get_credential;
     validate_credential(ValidateCredential) -> Infos, validate_credential;
     iof_pull(IofPull) -> (), iof_pull;
@@ -281,6 +283,20 @@ impl CHost {
             Status::SUCCESS | Status::OPERATION_SUCCEEDED => done.succeed(()),
             other => done.fail(other),
         }
+    }
+
+    /// Passes a request to the host. The library watches a file itself if the host does not.
+    fn monitor_or_watch(&self, call: upcall::Monitor, done: ReplyTo<Infos>) {
+        if !FileMonitors::serves(&call) {
+            return self.monitor(call, done);
+        }
+        let (again, files) = (call.clone(), Arc::clone(self.files()));
+        let then = move |reply: Result<(Status, Infos)>| match reply {
+            Ok((status, infos)) => done.partly(status, infos),
+            Err(Status::ERR_NOT_SUPPORTED) => files.request(again, done),
+            Err(status) => done.fail(status),
+        };
+        self.monitor(call, ReplyTo::Own(Box::new(then)));
     }
 
     /// A host without the function has nothing to do for a client that ends.

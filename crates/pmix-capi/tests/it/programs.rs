@@ -114,6 +114,14 @@ fn a_host_registers_a_session_that_its_client_reads() {
 }
 
 #[test]
+fn the_library_watches_files_where_the_host_does_not() {
+    each("monitored.c", |program, folder| {
+        let said = must(Command::new(program).env("LD_LIBRARY_PATH", folder));
+        assert_eq!(said, "monitored: ok\n");
+    });
+}
+
+#[test]
 fn an_encoded_map_is_one_pointer_in_every_function_and_read_whole() {
     each("maps.c", |program, folder| {
         let said = must(Command::new(program).env("LD_LIBRARY_PATH", folder));
