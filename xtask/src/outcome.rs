@@ -104,11 +104,11 @@ impl fmt::Display for Outcome {
 /// The variable that names the file for the counts.
 const FILE: &str = "XTASK_OUTCOME";
 
-/// Runs the program of a package with these arguments and returns its counts.
+/// Runs the program of a package, built with a cargo profile, with these arguments and returns its counts.
 ///
 /// A program that does not build, or exits before it has written its counts, is one failed check.
-pub fn delegate<S: AsRef<OsStr>>(package: &str, arguments: &[S]) -> Outcome {
-    match try_delegate(package, arguments) {
+pub fn delegate<S: AsRef<OsStr>>(package: &str, profile: &str, arguments: &[S]) -> Outcome {
+    match try_delegate(package, profile, arguments) {
         Ok(outcome) => outcome,
         Err(why) => {
             let mut outcome = Outcome::default();
@@ -118,10 +118,15 @@ pub fn delegate<S: AsRef<OsStr>>(package: &str, arguments: &[S]) -> Outcome {
     }
 }
 
-fn try_delegate<S: AsRef<OsStr>>(package: &str, arguments: &[S]) -> Result<Outcome, String> {
+fn try_delegate<S: AsRef<OsStr>>(
+    package: &str,
+    profile: &str,
+    arguments: &[S],
+) -> Result<Outcome, String> {
     let name = format!("{package}-{}", std::process::id());
     let file = install::scratch("outcomes")?.join(name);
-    let mut command = cargo(["run", "--quiet", "--locked", "--package", package, "--"]);
+    let mut command = cargo(["run", "--quiet", "--locked", "--package", package]);
+    command.args(["--profile", profile, "--"]);
     command.args(arguments).env(FILE, &file);
     let asked = arguments.iter().any(|word| word.as_ref() == "--install");
     if install::may_install() && !asked {
