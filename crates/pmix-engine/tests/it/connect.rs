@@ -52,12 +52,15 @@ fn connected_jobs_get_the_info_of_each_other() {
 
 #[test]
 fn processes_of_one_node_connect_where_the_host_cannot() {
-    let mut required = Info::new("site.fast", true);
-    required.set_required();
+    let required = |key| {
+        let mut info = Info::new(key, true);
+        info.set_required();
+        vec![info]
+    };
     let refused = Status::ERR_NOT_SUPPORTED;
     for (sizes, infos, expected) in [
         (&[2, 0][..], vec![], Status::SUCCESS),
-        (&[2, 0], vec![required], refused),
+        (&[2, 0], required("site.fast"), refused),
         (&[1, 1], vec![], refused),
     ] {
         let mut world = World::new(2);
