@@ -124,8 +124,9 @@ impl Collectives {
                 status if status.is_success() => Ok(()),
                 // The host cannot connect processes of several nodes. These are on this node, and all have called.
                 Status::ERR_NOT_SUPPORTED | Status::ERR_NOT_IMPLEMENTED if is_local => match kind {
-                    Collective::Connect => obeyed::check("PMIx_Connect", &tracker.infos)
-                        .and_then(|()| obeyed::check("PMIx_Connect", &tracker.shared)),
+                    Collective::Connect if !tracker.requires_host => {
+                        obeyed::check("PMIx_Connect", &tracker.infos)
+                    }
                     Collective::Disconnect => obeyed::check("PMIx_Disconnect", &tracker.infos),
                     _ => Err(not_completed(other.status())),
                 },

@@ -39,6 +39,8 @@ pub(super) struct Tracker {
     /// The endpoint data of the participants of a connect, and the job info of their jobs. The host passes them to the
     /// servers of the other participants.
     pub(super) shared: Vec<Info<'static>>,
+    /// `true` if a participant requires that its data reach the other participants, which only a host can do.
+    pub(super) requires_host: bool,
     /// The memory of the infos that the callers share, in bytes.
     pub(super) shared_bytes: usize,
     /// The infos of each participant of a construct or destruct, which differ.
@@ -108,6 +110,7 @@ impl Tracker {
             has_lost_participant: false,
             infos: Vec::new(),
             shared: Vec::new(),
+            requires_host: false,
             shared_bytes: 0,
             caller_infos: Vec::new(),
             is_tolerant: false,
@@ -182,8 +185,11 @@ impl Tracker {
         }
         if self.key.0 == Collective::Connect {
             // Each caller shares other data, while the directives of the first caller apply to all.
+            let num_earlier = self.shared.len();
             self.shared
                 .extend(infos.extract_if(.., |info| is_shared(Collective::Connect, info)));
+            let mut added = self.shared.iter().skip(num_earlier);
+            self.requires_host |= added.any(Info::must_be_obeyed);
         }
         // One caller decides for all, since all get the same result.
         self.is_tolerant |= is_set(&infos, keys::GROUP_FT_COLLECTIVE);
