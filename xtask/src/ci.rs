@@ -48,15 +48,15 @@ const WHOLE: &[&str] = &[
     "sanitize --only address --profile dev",
     "sanitize --only thread --profile dev",
     "dist target/installed-musl --musl --profile dev",
+    "deb target/deb --profile dev",
+    "crates",
 ];
 
-/// The last calls of both forms, which check the packages.
+/// The last calls of both forms, which check what is installed and the documents.
 const LAST: &[&str] = &[
     "sanitize --only abi --profile dev",
     "dist target/installed --profile dev",
-    "deb target/deb --profile dev",
     "book target/site",
-    "crates",
 ];
 
 /// The extent of a run.

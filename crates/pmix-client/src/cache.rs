@@ -326,8 +326,6 @@ impl JobCache {
             if !run.iter().any(|(proc, key)| known.holds(proc.rank, key)) {
                 continue;
             }
-            // Without this reference, the tables need no further copies.
-            drop(known);
             // An error means that the job is unknown, so there is nothing to remove.
             let _ = self.jobs.update_modex(&first.nspace, |puts| {
                 for (proc, key) in run {

@@ -159,6 +159,11 @@ impl Known {
         if *proc == self.proc {
             return self.put(Scope::INTERNAL, info);
         }
+        self.keep(proc, info)
+    }
+
+    /// Stores a value that this process has not put, for any process.
+    fn keep(&self, proc: &Proc<'_>, info: Info<'_>) -> Result<(), Error> {
         let stored = self.stored.get_or_init(Mutex::default);
         let mut stored = stored.lock().unwrap_or_else(PoisonError::into_inner);
         let job = stored.entry(proc.nspace.clone().into_owned()).or_default();
@@ -238,7 +243,8 @@ impl Known {
                     (Some(id), _) => {
                         let mut value = QualifiedValue::new(info.try_clone()?);
                         value.qualify(keys::GROUP_CONTEXT_ID, Value::Size(id));
-                        self.store(of, value.into_info())?;
+                        // Own values, too: they are not puts of this process, which it sends to groups and commits.
+                        self.keep(of, value.into_info())?;
                     }
                     // Own values without a context id are found as they were put.
                     (None, Some(cache)) if *of != self.proc => {

@@ -345,8 +345,8 @@ const OTHERS: &str = "\n# Libraries of newer releases of Debian\n";
 /// The introduction of these tables.
 const ABOUT_OTHERS: &str = "
 These tables have the libraries of other releases of Debian in private roots, whose versions change. The task writes the
-tables and does not compare them. It fails if a check fails with pmix-rs on one side and holds with each release of
-OpenPMIx since 4.2.2 in its place.
+tables and does not compare them. It fails if a check fails with pmix-rs on one side but passes with every release of
+OpenPMIx since 4.2.2 in place of pmix-rs.
 
 ";
 

@@ -3,10 +3,11 @@
 //! does.
 //!
 //! One thread owns the monitors. It begins with the first request and ends with the server, which waits for it: the
-//! program may close the library afterwards.
+//! program may close the library afterwards. The threads of `pmix-host` that read the files end on their own; one that a
+//! file system blocks remains.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
@@ -33,7 +34,17 @@ enum Message {
 
 /// The thread that watches files, if there is one.
 #[derive(Default)]
-pub(crate) struct FileMonitors(Mutex<Option<Worker>>);
+pub(crate) struct FileMonitors(Mutex<State>);
+
+#[derive(Default)]
+enum State {
+    /// No process has requested a monitor.
+    #[default]
+    Idle,
+    Active(Worker),
+    /// The server has ended.
+    Ended,
+}
 
 struct Worker {
     messages: Sender<Message>,
@@ -48,10 +59,19 @@ impl FileMonitors {
             .any(|key| call.monitor.key.is(*key))
     }
 
+    /// Returns `true` if a process has requested a monitor.
+    pub(super) fn is_active(&self) -> bool {
+        matches!(*self.state(), State::Active(_))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Serves a request that the host does not support.
     pub(super) fn request(&self, call: upcall::Monitor, done: Done) {
-        let mut worker = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if worker.is_none() {
+        let mut state = self.state();
+        if matches!(*state, State::Idle) {
             // Nothing is monitored here, so there is nothing to cancel.
             if call.monitor.key.is(keys::MONITOR_CANCEL) {
                 return done.not_supported();
@@ -59,13 +79,17 @@ impl FileMonitors {
             let (messages, received) = mpsc::channel();
             let named = thread::Builder::new().name("pmix-files".to_owned());
             match named.stack_size(STACK_BYTES).spawn(move || run(&received)) {
-                Ok(thread) => *worker = Some(Worker { messages, thread }),
+                Ok(thread) => *state = State::Active(Worker { messages, thread }),
                 Err(_) => return done.fail(Status::ERR_OUT_OF_RESOURCE),
             }
         }
-        if let Some(worker) = &*worker {
-            // The thread receives until the last sender is dropped.
-            let _ = worker.messages.send(Message::Request(Box::new(call), done));
+        match &*state {
+            State::Active(worker) => {
+                // The thread receives until the last sender is dropped.
+                let _ = worker.messages.send(Message::Request(Box::new(call), done));
+            }
+            // As all requests that are open when the server ends.
+            State::Idle | State::Ended => done.fail(Status::ERR_COMM_FAILURE),
         }
     }
 
@@ -80,16 +104,15 @@ impl FileMonitors {
     }
 
     fn send(&self, message: impl FnOnce() -> Message) {
-        let worker = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(worker) = &*worker {
+        if let State::Active(worker) = &*self.state() {
             let _ = worker.messages.send(message());
         }
     }
 
-    /// Ends the thread.
+    /// Ends the thread. Later requests fail.
     pub(crate) fn end(&self) {
-        let worker = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Worker { messages, thread }) = worker {
+        let state = std::mem::replace(&mut *self.state(), State::Ended);
+        if let State::Active(Worker { messages, thread }) = state {
             drop(messages);
             let _ = thread.join();
         }
@@ -124,11 +147,11 @@ fn run(messages: &Receiver<Message>) {
             Err(RecvTimeoutError::Disconnected) => return,
         }
         let now = Instant::now();
-        if service.deadline().is_some_and(|due| due <= now)
-            && let Ok(server) = server()
-        {
-            for event in service.tick(&LocalNode::default(), now) {
-                notify(&server, &event);
+        if service.deadline().is_some_and(|due| due <= now) {
+            let events = service.tick(&LocalNode::default(), now);
+            // A server that ends sends no more events.
+            if let Ok(server) = server() {
+                events.iter().for_each(|event| notify(&server, event));
             }
         }
     }

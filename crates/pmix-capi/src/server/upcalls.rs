@@ -9,7 +9,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use pmix_server::{Completion, Credential, Host, HostObject, ServerEvent, upcall};
-use pmix_types::{Bytes, Info, Nspace, Pdata, Proc, Status};
+use pmix_types::{Bytes, Info, IntoOwned as _, Measure, Nspace, Pdata, Proc, Status, keys};
 
 use super::attributes;
 use super::files::FileMonitors;
@@ -216,6 +216,12 @@ macro_rules! host {
             })*
 
             fn server_event(&self, event: ServerEvent) {
+                match &event {
+                    ServerEvent::ProcessLost { proc, .. } | ServerEvent::ToolFinalized { proc } => {
+                        self.files().proc_ended(proc);
+                    }
+                    _ => {}
+                }
                 report(event, self.takes_tools());
             }
         }
@@ -269,7 +275,8 @@ impl CHost {
             Ok(proc) => proc,
             Err(status) => return done.fail(status),
         };
-        // A host replies by its return value, and some call back as well, or only later. The client does not wait.
+        // The return value is the reply of the host. Some hosts also call the callback, at once or later; that call is
+        // ignored.
         // SAFETY: the host declared `function` for this slot; `proc` lives until it returns.
         let status = unsafe {
             function(
@@ -290,10 +297,27 @@ impl CHost {
         if !FileMonitors::serves(&call) {
             return self.monitor(call, done);
         }
+        if self.module().monitor.is_none() {
+            return self.files().request(call, done);
+        }
+        let bytes = call.directives.iter();
+        let bytes = bytes.map(|info| info.measure(Measure::All)).sum();
+        if pmix_types::memory::check(bytes).is_err() {
+            return done.fail(Status::ERR_NOMEM);
+        }
         let (again, files) = (call.clone(), Arc::clone(self.files()));
+        let is_cancel = call.monitor.key.is(keys::MONITOR_CANCEL);
         let then = move |reply: Result<(Status, Infos)>| match reply {
+            // The monitors to cancel may be those of the host and those of the library.
+            Ok((status, infos)) if is_cancel => {
+                files.request(again, ReplyTo::Own(Box::new(|_| {})));
+                done.partly(status, infos);
+            }
             Ok((status, infos)) => done.partly(status, infos),
-            Err(Status::ERR_NOT_SUPPORTED) => files.request(again, done),
+            Err(Status::ERR_NOT_SUPPORTED | Status::ERR_NOT_IMPLEMENTED) => {
+                files.request(again, done);
+            }
+            Err(_) if is_cancel && files.is_active() => files.request(again, done),
             Err(status) => done.fail(status),
         };
         self.monitor(call, ReplyTo::Own(Box::new(then)));
@@ -301,6 +325,7 @@ impl CHost {
 
     /// A host without the function has nothing to do for a client that ends.
     fn finalized(&self, call: upcall::ClientFinalized, done: ReplyTo<()>) {
+        self.files().proc_ended(&call.proc);
         match self.module().client_finalized {
             Some(_) => self.client_finalized(call, done),
             None => done.succeed(()),

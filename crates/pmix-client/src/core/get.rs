@@ -42,8 +42,8 @@ impl Core {
         self.continue_get(id, found);
     }
 
-    /// Requests the data again without `PMIX_GET_REFRESH_CACHE`. A server of OpenPMIx may reply to the directive
-    /// without data, for clients that read the data in shared memory.
+    /// Requests the data again without `PMIX_GET_REFRESH_CACHE`. A server of OpenPMIx may answer a refresh with success
+    /// and no data, because its own clients then read the data from shared memory.
     pub(super) fn repeat_get(&mut self, id: OperationId) {
         let Some(Waiting::Get(pending)) = self.operations.waiting(id) else {
             return;

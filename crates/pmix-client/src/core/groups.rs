@@ -424,6 +424,12 @@ impl Core {
         }
     }
 
+    /// Returns `true` if the operations on groups have registered for an event.
+    pub(super) fn needs_event(&self, code: Status) -> bool {
+        self.event_registration != EventRegistration::None
+            && (EVENT_CODES.contains(&code) || EXIT_CODES.contains(&code))
+    }
+
     /// Requests a context id by the construct of a temporary group with this process as the only member.
     fn request_context_id(&mut self, of: OpId, name: Text<'static>, now: Instant) {
         let assign = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true);

@@ -199,8 +199,15 @@ impl Core {
     pub fn deregister_events(&mut self, codes: &[Status]) -> Result<(), Error> {
         let codes = match codes.is_empty() {
             true => vec![request::DeregisterEvents::DEFAULT],
-            false => codes.to_vec(),
+            // The operations on groups need their events further on.
+            false => { codes.iter() }
+                .filter(|code| !self.needs_event(**code))
+                .copied()
+                .collect(),
         };
+        if codes.is_empty() {
+            return Ok(());
+        }
         let request = request::DeregisterEvents { codes };
         match self.link {
             // A singleton has no registration at a server.

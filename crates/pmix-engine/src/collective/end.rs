@@ -122,7 +122,8 @@ impl Collectives {
             }
             (kind, other) => match other.status() {
                 status if status.is_success() => Ok(()),
-                // The host cannot connect processes of several nodes. These are on this node, and all have called.
+                // The host does not support this call. None is needed: all participants are on this node, and all have
+                // called.
                 Status::ERR_NOT_SUPPORTED | Status::ERR_NOT_IMPLEMENTED if is_local => match kind {
                     Collective::Connect if !tracker.requires_host => {
                         obeyed::check("PMIx_Connect", &tracker.infos)

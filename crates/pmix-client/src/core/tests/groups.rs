@@ -304,3 +304,23 @@ fn endpoint_data_travel_with_answers_to_invitations_and_with_the_group() {
     assert_eq!(own(&[of_group]), Some(Value::Uint32(6)));
     assert_eq!(own(&[]), Some(Value::Uint32(7)));
 }
+
+#[test]
+fn a_deregistration_keeps_the_events_that_groups_need() {
+    let mut side = Side::begun_under("7.0.0");
+    let (end, now) = (None, side.now);
+    let of_group = Status::ERR_PROC_ABORTED;
+    side.core.deregister_events(&[of_group]).unwrap();
+    assert_eq!(side.asked(), [Command::DEREGEVENTS]);
+    side.asked.clear();
+    let join = side.core.join("g".into(), Some(&peer(1)), &[], end, now);
+    assert!(join.is_ok());
+    side.succeed(Command::REGEVENTS);
+    assert_eq!(side.asked(), [Command::NOTIFY]);
+    side.core.deregister_events(&[of_group]).unwrap();
+    assert_eq!(side.asked(), [Command::NOTIFY]);
+    side.core
+        .deregister_events(&[of_group, Status::ERR_TIMEOUT])
+        .unwrap();
+    assert_eq!(side.asked(), [Command::NOTIFY, Command::DEREGEVENTS]);
+}

@@ -13,20 +13,29 @@ use crate::group::Decision;
 use crate::group::events::{about, members, notify, value};
 
 /// The events by which a server that selects no leader notifies processes of an ended one.
-pub(crate) const EXIT_CODES: [Status; 3] = [
+pub(crate) const EXIT_CODES: [Status; 9] = [
     Status::PROC_TERMINATED,
+    Status::EVENT_PROC_TERMINATED,
+    Status::ERR_EXIT_NONZERO_TERM,
     Status::ERR_PROC_ABORTED,
+    Status::ERR_PROC_ABORTED_BY_SIG,
+    Status::ERR_PROC_KILLED_BY_CMD,
+    Status::ERR_PROC_KILLED_BY_RELEASE,
+    Status::ERR_PROC_REQUESTED_ABORT,
     Status::ERR_PROC_TERM_WO_SYNC,
 ];
 
 impl Operations {
     /// Ends the joins whose leader has ended. The program gets `PMIX_GROUP_LEADER_FAILED` for each. A server that
-    /// selects leaders notifies the processes that it knows to be invited itself.
+    /// selects leaders sends this event itself to the processes that it knows as invited, so their joins continue.
     pub(crate) fn handle_exit(&mut self, event: &Event<'_>, server_selects: bool) {
         if !EXIT_CODES.contains(&event.status) {
             return;
         }
         let ended = about(event);
+        if !server_selects {
+            self.received.forget_leader(ended);
+        }
         let is_led = |operation: &Operation| match &operation.kind {
             Kind::Join {
                 leader, is_invited, ..

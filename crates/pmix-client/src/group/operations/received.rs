@@ -65,6 +65,11 @@ impl ReceivedInvitations {
         invited.map(|invited| invited.wants_context_id)
     }
 
+    /// Removes the invitations of a leader that has ended.
+    pub(super) fn forget_leader(&mut self, leader: &Proc<'_>) {
+        self.0.retain(|invited| invited.leader != *leader);
+    }
+
     fn remove(&mut self, name: &Text<'_>, leader: &Proc<'_>) {
         self.0
             .retain(|invited| invited.name != *name || invited.leader != *leader);
