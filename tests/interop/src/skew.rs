@@ -205,6 +205,7 @@ fn run_cell(
     );
     let mut command = server.program.command(SIZE);
     command
+        .args(["--procs", "stated"])
         .args(check.host)
         .arg(&client.program)
         .arg(check.name);

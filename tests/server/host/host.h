@@ -30,6 +30,8 @@ typedef struct {
     unsigned timeout;
     /* true if the processes are registered with another user. */
     bool foreign;
+    /* True if the host states the application of each process, and not only the maps. */
+    bool states_procs;
     /* The session of the job, or 0 for none. */
     uint32_t session;
     /* The file for the summary, or NULL. */

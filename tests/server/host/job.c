@@ -73,7 +73,7 @@ static void load_session(const options_t *options, uint32_t size, pmix_info_t *i
 }
 
 /* Loads what hosts state about each process: its rank and its application. The hash store of 5.0.7 cannot pack a job
- * without it. */
+ * without it, and other releases then derive fewer values from the maps. */
 static void load_proc(uint32_t rank, pmix_info_t *info)
 {
     pmix_rank_t number = rank;
@@ -104,7 +104,7 @@ void register_job(const options_t *options)
     if (0 != options->session) {
         load_session(options, size, &infos[num_infos++]);
     }
-    for (uint32_t rank = 0; rank < size; rank++) {
+    for (uint32_t rank = 0; options->states_procs && rank < size; rank++) {
         load_proc(rank, &infos[num_infos++]);
     }
     answer_t answer;

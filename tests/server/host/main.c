@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* `host [-n N] [--far NODESxEACH,...] [--nspace NAME] [--timeout S] [--json FILE]
- * [--user same|other] [--session ID] [PROG ARGS...]` */
+ * [--user same|other] [--session ID] [--procs stated] [PROG ARGS...]` */
 #define _GNU_SOURCE
 #include "host.h"
 
@@ -87,7 +87,7 @@ static long memory_kib(const char *name)
 static void usage(void)
 {
     fputs("usage: host [-n N] [--far NODESxEACH,...] [--nspace NAME] [--timeout S]\n"
-          "            [--json FILE] [--user same|other] [--session ID] [PROG ARGS...]\n",
+          "            [--json FILE] [--user same|other] [--session ID] [--procs stated] [PROG ARGS...]\n",
           stderr);
     exit(64);
 }
@@ -125,6 +125,8 @@ static options_t read_options(char **argv)
             options.timeout = (unsigned) strtoul(value, NULL, 10);
         } else if (0 == strcmp(name, "--user")) {
             options.foreign = 0 == strcmp(value, "other");
+        } else if (0 == strcmp(name, "--procs")) {
+            options.states_procs = 0 == strcmp(value, "stated");
         } else if (0 == strcmp(name, "--session")) {
             options.session = (uint32_t) strtoul(value, NULL, 10);
         } else if (0 == strcmp(name, "--json")) {
