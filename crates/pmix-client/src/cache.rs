@@ -313,8 +313,9 @@ impl JobCache {
     }
 
     /// Removes the values of keys that processes have removed. Each change of the data of a job copies a table, so the
-    /// keys of a run are removed together.
-    pub(crate) fn forget_keys(&self, removed: &[(Proc<'_>, Key<'_>)]) {
+    /// keys of each job are removed together.
+    pub(crate) fn forget_keys(&self, removed: &mut [(Proc<'_>, Key<'_>)]) {
+        removed.sort_by(|(one, _), (other, _)| one.nspace.cmp(&other.nspace));
         for run in removed.chunk_by(|(one, _), (other, _)| one.nspace == other.nspace) {
             let Some((first, _)) = run.first() else {
                 continue;

@@ -78,8 +78,8 @@ pub struct Settings {
     /// process that waits for the first commit of this one then waits for all of its messages.
     pub reads_commit_parts: bool,
     /// `true` if the server notifies the invited processes of a lost leader (`PMIX_GROUP_LEADER_FAILED`) and selects
-    /// the next one, as servers of this project do. With other servers, a join ends when
-    /// the exit event of its leader arrives.
+    /// the next one, as servers of this project do. With other servers, a join ends when the exit event of its leader
+    /// arrives.
     pub selects_leaders: bool,
     /// The layout that both sides pack in.
     pub layout: Layout,

@@ -364,24 +364,10 @@ fn appendix(
         .into_iter()
         .chain(roots.iter().map(|root| (*root, clients)))
     {
-        let _ = write!(
-            text,
-            "\n## Server: {server}, clients: {}\n\n| check | ",
-            clients.join(", ")
-        );
-        let _ = writeln!(text, "{} |", clients.join(" | "));
-        let _ = writeln!(text, "| --- |{}", " --- |".repeat(clients.len()));
-        for check in CHECKS {
-            let _ = write!(text, "| {} |", check.title);
-            for client in clients {
-                let cell = match holds(check.name, server, client) {
-                    true => "yes",
-                    false => "no",
-                };
-                let _ = write!(text, " {cell} |");
-            }
-            text.push('\n');
-        }
+        let title = format!("{server}, clients: {}", clients.join(", "));
+        write_table(&mut text, &title, clients, |check, client| {
+            shown(holds(check, server, client))
+        });
     }
     text
 }
@@ -400,29 +386,42 @@ Expected results: the server refuses a process of another user, a spawn returns 
 host does not spawn, and the host ends the job after an abort or a killed process.
 ";
 
+/// Writes a table of results. `cell` returns the text for a check and a client.
+fn write_table(
+    text: &mut String,
+    title: &str,
+    clients: &[&str],
+    cell: impl Fn(&str, &str) -> String,
+) {
+    let _ = write!(text, "\n## Server: {title}\n\n| check | ");
+    let _ = writeln!(text, "{} |", clients.join(" | "));
+    let _ = writeln!(text, "| --- |{}", " --- |".repeat(clients.len()));
+    for check in CHECKS {
+        let _ = write!(text, "| {} |", check.title);
+        for client in clients {
+            let _ = write!(text, " {} |", cell(check.name, client));
+        }
+        text.push('\n');
+    }
+}
+
+/// Returns the text of a result without a note.
+fn shown(holds: bool) -> String {
+    let text = if holds { "yes" } else { "no" };
+    text.to_owned()
+}
+
 /// Returns the page. `held` returns `true` if a check succeeded between a server and a client.
 fn page(servers: &[&str], clients: &[&str], held: impl Fn(&str, &str, &str) -> bool) -> String {
     let mut page = HEAD.to_owned();
     for server in servers {
-        let _ = write!(page, "\n## Server: {server}\n\n| check | ");
-        let _ = writeln!(page, "{} |", clients.join(" | "));
-        let _ = writeln!(page, "| --- |{}", " --- |".repeat(clients.len()));
-        for check in CHECKS {
-            let _ = write!(page, "| {} |", check.title);
-            for client in clients {
-                let cell = match note(check.name, server, client) {
-                    Some((number, limit))
-                        if !limit.is_refuted(held(check.name, server, client)) =>
-                    {
-                        format!("no ({number})")
-                    }
-                    _ if held(check.name, server, client) => "yes".to_owned(),
-                    _ => "no".to_owned(),
-                };
-                let _ = write!(page, " {cell} |");
+        write_table(&mut page, server, clients, |check, client| {
+            let holds = held(check, server, client);
+            match note(check, server, client) {
+                Some((number, limit)) if !limit.is_refuted(holds) => format!("no ({number})"),
+                _ => shown(holds),
             }
-            page.push('\n');
-        }
+        });
     }
     page.push_str("\n## Notes\n\n");
     for (number, note) in (1..).zip(NOTES) {

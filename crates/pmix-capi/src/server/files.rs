@@ -131,7 +131,7 @@ fn run(messages: &Receiver<Message>) {
             Ok(Message::Request(call, done)) => {
                 let (node, now) = (LocalNode::default(), Instant::now());
                 match service.monitor(&call, geteuid().as_raw(), &node, now) {
-                    Ok(infos) => done.partly(Status::SUCCESS, infos),
+                    Ok(infos) => done.succeed(infos),
                     Err(error) => {
                         let (nspace, rank) = (&call.proc.nspace, call.proc.rank);
                         tracing::warn!(
@@ -166,5 +166,50 @@ fn notify(server: &Server, event: &MonitorEvent) {
     };
     if let Err(error) = server.notify(event.status, source, event.range, &event.infos) {
         tracing::warn!("cannot send the event of a monitored file: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pmix_types::{Rank, Value};
+
+    use super::*;
+
+    /// Makes a request and returns the status of its reply.
+    fn asked(files: &FileMonitors, key: &str, value: &str) -> Status {
+        let infos = vec![
+            Info::new(keys::MONITOR_FILE_CHECK_TIME, 60_u32),
+            Info::new(keys::MONITOR_ID, "log"),
+            Info::new(keys::USERID, Value::Uint32(geteuid().as_raw())),
+        ];
+        let monitor = Info::new(key.to_owned(), value.to_owned());
+        let proc = Proc::new("job", Rank::new(0));
+        let call = upcall::Monitor::new(proc, monitor, Status::MONITOR_FILE_ALERT, infos);
+        let (tell, told) = mpsc::channel();
+        let done = move |reply: crate::memory::Result<(Status, _)>| {
+            let _ = tell.send(reply.map_or_else(|status| status, |(status, _)| status));
+        };
+        files.request(call, ReplyTo::Own(Box::new(done)));
+        told.recv().expect("each request gets a reply")
+    }
+
+    #[test]
+    fn monitors_end_with_their_process_and_requests_with_the_server() {
+        let files = FileMonitors::default();
+        let cancel = || asked(&files, keys::MONITOR_CANCEL, "log");
+        assert_eq!(cancel(), Status::ERR_NOT_SUPPORTED);
+        assert_eq!(
+            asked(&files, keys::MONITOR_FILE, "/proc/self/exe"),
+            Status::SUCCESS
+        );
+        assert_eq!(cancel(), Status::SUCCESS);
+        assert_eq!(
+            asked(&files, keys::MONITOR_FILE, "/proc/self/exe"),
+            Status::SUCCESS
+        );
+        files.proc_ended(&Proc::new("job", Rank::new(0)));
+        assert_eq!(cancel(), Status::ERR_NOT_FOUND);
+        files.end();
+        assert_eq!(cancel(), Status::ERR_COMM_FAILURE);
     }
 }
