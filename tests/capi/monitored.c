@@ -84,6 +84,7 @@ static int client(const char *path)
     IS(PMIX_ERR_NOT_SUPPORTED, monitor("site.monitor", path, NULL, 0));
     /* The process ends with a monitor, and so does the server. */
     IS(PMIX_SUCCESS, monitor(PMIX_MONITOR_FILE, path, directives, 4));
+    PMIX_INFO_DESTRUCT(&directives[3]);
     IS(PMIX_SUCCESS, PMIx_Finalize(NULL, 0));
     return 0;
 }

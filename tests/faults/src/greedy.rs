@@ -34,7 +34,7 @@ const BESIDE_ONE: Duration = Duration::from_millis(50);
 const BESIDE_ALL: Duration = Duration::from_millis(250);
 
 /// The factor for the unoptimized server of a test build.
-const UNOPTIMIZED: u32 = 10;
+const UNOPTIMIZED: u32 = 15;
 
 /// The limit of the host's waits: ten times the bound promised for an idle machine.
 const HOST_WAITS: Duration = Duration::from_millis(5000);
