@@ -75,7 +75,7 @@ impl SharedData {
             return None;
         }
         let find = |rank| match self.look_up(SharedKey::Info(rank, key.as_bytes())) {
-            Lookup::Found(bytes) => match shared::read_info(&bytes) {
+            Lookup::Found(bytes) => match shared::read_info(&self.form, &bytes) {
                 Ok((value, is_for_all)) => match memory::check(bytes.len()) {
                     Ok(()) => Lookup::Found((value.into_owned(), is_for_all)),
                     Err(error) => unread(&error),

@@ -87,16 +87,15 @@ pub fn pack_info(kval: &Kval<'_>, is_for_all: bool) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Parses the output of [`pack_info`]. Returns the value, and `true` if it is valid for every
-/// process of the job.
+/// Parses the output of [`pack_info`], in the form that [`form`](form()) returns. Returns the value, and `true` if it
+/// is valid for every process of the job.
 ///
 /// # Errors
 ///
 /// The cause and the offset.
-pub fn read_info(bytes: &[u8]) -> Result<(Value<'_>, bool), Error> {
+pub fn read_info<'a>(form: &PeerForm, bytes: &'a [u8]) -> Result<(Value<'a>, bool), Error> {
     let (is_for_all, kval) = bytes.split_first().unwrap_or((&0, &[]));
-    let form = form();
-    let kval = Reader::new(&form, None, kval).one::<wire_type::Kval>()?;
+    let kval = Reader::new(form, None, kval).one::<wire_type::Kval>()?;
     Ok((kval.value, *is_for_all == 1))
 }
 
@@ -158,10 +157,10 @@ mod tests {
         };
         for is_for_all in [false, true] {
             let bytes = pack_info(&kval, is_for_all).unwrap();
-            let read = read_info(&bytes).unwrap();
+            let read = read_info(&form(), &bytes).unwrap();
             assert_eq!(read, (kval.value.clone(), is_for_all));
             for len in 0..bytes.len() {
-                assert!(read_info(&bytes[..len]).is_err(), "{len}");
+                assert!(read_info(&form(), &bytes[..len]).is_err(), "{len}");
             }
         }
     }

@@ -48,7 +48,7 @@ impl Table {
         let bytes = self
             .0
             .get(&SharedKey::Info(rank, key.as_bytes()).to_bytes())?;
-        Some(read_info(bytes).unwrap().0.into_owned())
+        Some(read_info(&shared::form(), bytes).unwrap().0.into_owned())
     }
 }
 
