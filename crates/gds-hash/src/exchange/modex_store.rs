@@ -158,6 +158,19 @@ impl ModexStore {
         lost
     }
 
+    /// Removes keys of a process, which are sorted. Returns for each key the scopes in which it had a value.
+    fn remove_all(&mut self, rank: Rank, scopes: ScopeSet, keys: &[&Key<'_>]) -> Vec<ScopeSet> {
+        let mut lost = Vec::new();
+        if self.data(rank).is_some() {
+            self.change(rank, |data| {
+                lost = data.remove_all(keys, scopes);
+                lost.iter().any(|lost| *lost != ScopeSet::NONE)
+            });
+        }
+        lost.resize(keys.len(), ScopeSet::NONE);
+        lost
+    }
+
     /// Returns `true` if a process has put a value of a key that is not removed.
     #[must_use]
     pub fn holds(&self, rank: Rank, key: &Key<'_>) -> bool {

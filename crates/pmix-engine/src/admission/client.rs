@@ -103,5 +103,6 @@ fn member(client: &Client, id: ClientId, hello: &Hello<'_>, form: PeerForm) -> M
         has_job_info: false,
         has_ignored_fields: false,
         knows: HashSet::new(),
+        has_refreshed: false,
     }
 }

@@ -72,6 +72,7 @@ impl Admission {
             has_job_info: false,
             has_ignored_fields: false,
             knows: HashSet::new(),
+            has_refreshed: false,
         };
         let (nspace, rank) = (member.proc.nspace.clone(), member.proc.rank);
         let peer = cx.peers.add(Peer::admitted(origin, inbox, member));
@@ -169,6 +170,7 @@ impl Admission {
             has_job_info: false,
             has_ignored_fields: false,
             knows: HashSet::new(),
+            has_refreshed: false,
         };
         self.admit(cx, peer, member);
     }

@@ -89,12 +89,12 @@ impl Exchange {
             limits.bytes = before + room;
         }
         let (mut awaited, mut keys) = (Awaited::default(), HashSet::new());
-        let mut removed = BTreeSet::new();
+        let mut removed = Vec::new();
         let stored = cx.store.update_modex(&proc.nspace, |puts| {
             let note = |key: &Key<'static>, change| {
                 self.add_awaited(&proc, key, &mut keys, &mut awaited);
                 if change == KeyChange::Removed {
-                    removed.insert(key.clone());
+                    removed.push(key.clone());
                 }
             };
             let part = puts.commit_telling(&wire, proc.rank, request.blocks, limits, note)?;
@@ -112,7 +112,8 @@ impl Exchange {
         })?;
         // Outdated shared data are removed before the reply: afterwards other processes may rely on the new data.
         cx.shared.puts_changed(&proc);
-        let removed: Vec<_> = removed.into_iter().collect();
+        removed.sort_unstable();
+        removed.dedup();
         notify_removed(cx, &proc, Scope::DEL_LOCAL, &removed, Some(ticket.peer()));
         if let Some(job) = cx.registry.job_mut(&proc.nspace) {
             job.put_bytes += after.saturating_sub(before);
@@ -140,9 +141,9 @@ impl Exchange {
         if keys.contains(key) {
             return;
         }
-        let gets: Vec<_> = self.gets.of_key(proc, key).collect();
-        let inbound: Vec<_> = self.inbound.of_key(proc, key).collect();
-        if !gets.is_empty() || !inbound.is_empty() {
+        let mut gets = self.gets.of_key(proc, key).peekable();
+        let mut inbound = self.inbound.of_key(proc, key).peekable();
+        if gets.peek().is_some() || inbound.peek().is_some() {
             keys.insert(key.clone());
             awaited.gets.extend(gets);
             awaited.inbound.extend(inbound);

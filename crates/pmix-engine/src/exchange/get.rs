@@ -14,7 +14,7 @@ use super::state::Exchange;
 use super::state::{PendingGet, WaitFor};
 use crate::cx::Cx;
 use crate::ids::GetId;
-use crate::peers::{PeerId, Ticket};
+use crate::peers::{Peer, PeerId, Ticket};
 use crate::timer::Timer;
 use crate::{EngineEvent, Error};
 
@@ -42,6 +42,10 @@ impl Exchange {
         ticket: Ticket,
         request: &request::RefreshCache<'_>,
     ) {
+        let member = cx.peers.get_mut(ticket.peer()).and_then(Peer::member_mut);
+        if let Some(member) = member {
+            member.has_refreshed |= member.proc.nspace != request.nspace;
+        }
         self.serve(cx, ticket, GetRequest::of_refresh(request));
     }
 

@@ -2,8 +2,9 @@
 //! Notifications of removed keys.
 //!
 //! A client keeps the values that it has read. When a process removes a key that it had put, the server informs the
-//! clients of its node, on [`Tag::DELETED`], before the reply to the commit and before the release of a fence. A client
-//! that has left such a fence requests the key again, and learns that it does not exist.
+//! clients of its node that may have read it, on [`Tag::DELETED`], before the reply to the commit and before the release
+//! of a fence. These are the clients of the same job, and those that have received data of the job. A client that has
+//! left such a fence requests the key again, and learns that it does not exist.
 //!
 //! Source: OpenPMIx 7, whose clients since 7.0 receive these messages.
 
@@ -14,12 +15,13 @@ use pmix_types::{Key, Proc, Scope};
 
 use crate::Error;
 use crate::cx::Cx;
-use crate::peers::PeerId;
+use crate::peers::{Member, PeerId};
 
 /// The first release whose clients receive the notifications.
 const SINCE: u32 = 7;
 
-/// Informs the clients of this node that a process has removed keys. The process itself, at `except`, knows.
+/// Informs the clients of this node that may have read them that a process has removed keys. The process itself, at
+/// `except`, knows.
 pub(crate) fn notify_removed(
     cx: &mut Cx,
     proc: &Proc<'static>,
@@ -31,8 +33,13 @@ pub(crate) fn notify_removed(
         return;
     }
     let members = cx.peers.members();
+    let may_have_read = |member: &Member| {
+        let is_of_job = member.proc.nspace == proc.nspace;
+        is_of_job || member.knows.contains(&proc.nspace) || member.has_refreshed
+    };
     let clients = members.filter(|(id, member)| {
-        member.client.is_some() && member.form.major >= SINCE && Some(*id) != except
+        let is_client = member.client.is_some() && member.form.major >= SINCE;
+        is_client && Some(*id) != except && may_have_read(member)
     });
     let mut clients: Vec<_> = clients.map(|(id, member)| (id, member.form)).collect();
     // The order of the table is random, and a simulation must repeat.

@@ -74,7 +74,7 @@ impl Exchange {
         if puts.check(rank, scope, key, &request.infos).is_ok() {
             return match rank {
                 // A reply names the process of its values.
-                Rank::UNDEF => Self::put_by_any(cx, pending, &puts, scope),
+                Rank::UNDEF => self.put_by_any(cx, pending, job, scope),
                 _ => self.ready(cx, pending, job, scope),
             };
         }
@@ -148,16 +148,19 @@ impl Exchange {
 
     /// Returns the data of the first process that has put the key of a request without a rank (`PMIX_RANK_UNDEF`).
     fn put_by_any(
-        cx: &Cx,
+        &mut self,
+        cx: &mut Cx,
         pending: &PendingGet,
-        puts: &ModexStore,
+        job: &Registered,
         scope: Scope,
     ) -> Result<Resolution, Error> {
+        let puts = job.modex_store();
         let mut request = pending.request.clone();
         let key = request.text().unwrap_or_default();
         let first = puts.first_with(scope, key, &request.infos);
         request.proc.rank = first.ok_or_else(|| Error::not_found("no process has put the key"))?;
-        let payload = Self::put_by(cx, &pending.ticket, &request, puts, scope, &[])?;
+        let whole = self.introduction(cx, pending, job)?.unwrap_or_default();
+        let payload = Self::put_by(cx, &pending.ticket, &request, &puts, scope, &whole)?;
         Ok(Resolution::Ready(payload))
     }
 

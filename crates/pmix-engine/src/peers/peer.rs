@@ -86,6 +86,8 @@ pub(crate) struct Member {
     pub(crate) has_ignored_fields: bool,
     /// The other jobs whose complete info was sent to the process.
     pub(crate) knows: HashSet<Nspace<'static>>,
+    /// `true` once the process has refreshed data of another job, which it may keep without the info of that job.
+    pub(crate) has_refreshed: bool,
 }
 
 impl Phase {

@@ -266,6 +266,41 @@ fn clients_of_seven_learn_of_removed_keys_and_get_them_no_more() {
 }
 
 #[test]
+fn clients_of_other_jobs_learn_of_removed_keys_only_if_they_may_have_read_them() {
+    let mut world = World::new(1);
+    for (nspace, size) in [("job", 1), ("other", 3)] {
+        world.job(nspace, &[size]);
+    }
+    let all: Vec<_> = [("job", 0), ("other", 0), ("other", 1), ("other", 2)]
+        .into_iter()
+        .map(|(nspace, rank)| {
+            let mut greeting = hello(nspace, rank);
+            greeting.version = "7.0.0".into();
+            world.connect(0, &greeting)
+        })
+        .collect();
+    world.run();
+    let codec = Codec::new(world.clients[all[0]].session.form().layout);
+    let mut own = OwnPuts::new(Rank::new(0), 10_000).with_removals(true);
+    let mut change = |world: &mut World, scope, value| {
+        own.put(&codec, scope, Info::new("key", value)).unwrap();
+        for (blocks, _) in own.take_commit(&codec).unwrap() {
+            assert_eq!(commit(world, all[0], &blocks), Some(Status::SUCCESS));
+        }
+    };
+    change(&mut world, Scope::GLOBAL, Value::Uint32(1));
+    let by_rank = get("job", 0, "key");
+    let by_any = get_with("job", Rank::UNDEF, "key", vec![]);
+    assert_eq!(world.status_of(all[1], &by_rank), Some(Status::SUCCESS));
+    assert_eq!(world.status_of(all[2], &by_any), Some(Status::SUCCESS));
+    change(&mut world, Scope::DEL_GLOBAL, Value::Undef);
+    let expected = [(0, Scope::DEL_LOCAL, "key".to_owned())];
+    assert_eq!(removed_keys(&mut world, all[1]), expected);
+    assert_eq!(removed_keys(&mut world, all[2]), expected);
+    assert_eq!(removed_keys(&mut world, all[3]), []);
+}
+
+#[test]
 fn a_fence_is_released_after_the_messages_about_removed_keys() {
     let mut world = World::new(1);
     world.job("job", &[2]);

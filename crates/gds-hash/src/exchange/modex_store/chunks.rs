@@ -89,6 +89,26 @@ impl<T: Keyed + Clone> SortedChunks<T> {
         result
     }
 
+    /// Passes each item of these keys, which are sorted, with the place of its key in `keys`. The closure may change the
+    /// item, but not its key, and returns `true` to keep it. The chunks without such items are not copied.
+    pub(super) fn retain_of<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        mut is_kept: impl FnMut(usize, &mut T) -> bool,
+    ) {
+        retain_of(&mut self.head, keys, &mut is_kept);
+        for chunk in &mut self.tail {
+            let has_any = |range: Range<usize>| {
+                let keys = keys.get(range).unwrap_or_default();
+                { keys.iter() }.any(|key| !self::range(chunk, key.as_ref()).is_empty())
+            };
+            if has_any(spanned(chunk, keys)) {
+                retain_of(Arc::make_mut(chunk), keys, &mut is_kept);
+            }
+        }
+        self.tail.retain(|chunk| !chunk.is_empty());
+    }
+
     /// Returns the bytes of heap memory of the list, without data to which its items refer.
     pub(super) fn memory_bytes(&self) -> usize {
         let chunk =
@@ -112,6 +132,34 @@ impl<T: Keyed + Clone> SortedChunks<T> {
         let tail = number.checked_sub(1).and_then(|at| self.tail.get(at));
         tail.map_or(&self.head, |chunk| chunk)
     }
+}
+
+/// Returns the range of the sorted keys that lie between the first and the last item of a chunk.
+fn spanned<T: Keyed, K: AsRef<[u8]>>(chunk: &[T], keys: &[K]) -> Range<usize> {
+    let (Some(first), Some(last)) = (chunk.first(), chunk.last()) else {
+        return 0..0;
+    };
+    let start = keys.partition_point(|key| key.as_ref() < first.sort_key());
+    let behind = keys.get(start..).unwrap_or_default();
+    start..start + behind.partition_point(|key| key.as_ref() <= last.sort_key())
+}
+
+/// Does the work of [`SortedChunks::retain_of`] for a chunk.
+fn retain_of<T: Keyed, K: AsRef<[u8]>>(
+    chunk: &mut Vec<T>,
+    keys: &[K],
+    is_kept: &mut impl FnMut(usize, &mut T) -> bool,
+) {
+    let Range { start, end } = spanned(chunk, keys);
+    let mut place = start;
+    chunk.retain_mut(|item| {
+        // Both lists are sorted, so each is passed once.
+        while place < end && keys[place].as_ref() < item.sort_key() {
+            place += 1;
+        }
+        let is_named = place < end && keys[place].as_ref() == item.sort_key();
+        !is_named || is_kept(place, item)
+    });
 }
 
 /// Returns the range of the items of a key in a chunk. If there are none, it is the empty range
@@ -179,6 +227,34 @@ mod tests {
             assert!(found.iter().map(|item| item.1).eq(values.iter().copied()));
         }
         assert_eq!(list.of_key(&5_000_u32.to_be_bytes()), &[]);
+    }
+
+    #[test]
+    fn the_items_of_many_keys_are_removed_in_one_pass() {
+        let mut list = List::default();
+        (0..2_000).for_each(|key| insert(&mut list, key, 0));
+        (0..2_000).for_each(|key| insert(&mut list, key, 1));
+        let before = list.clone();
+        // Every third key of the first half, and keys that do not exist.
+        let keys: Vec<_> = (0..1_000_u32).step_by(3).chain(9_000..9_010).collect();
+        let names: Vec<_> = keys.iter().map(|key| key.to_be_bytes()).collect();
+        let mut passed = Vec::new();
+        list.retain_of(&names, |place, item| {
+            passed.push(place);
+            item.1 == 1
+        });
+        let known = (0..334).flat_map(|place| [place, place]);
+        assert!(passed.into_iter().eq(known));
+        let is_left =
+            |item: &&(Vec<u8>, u32)| item.1 == 1 || !names.iter().any(|key| item.0 == *key);
+        assert!(list.iter().eq(before.iter().filter(is_left)));
+        // The chunks of the second half are those of the clone.
+        let shared = list.tail.iter().zip(before.tail.iter());
+        assert!(shared.rev().take(5).all(|(a, b)| Arc::ptr_eq(a, b)));
+        let all: Vec<_> = (0..2_000_u32).map(u32::to_be_bytes).collect();
+        list.retain_of(&all, |_, _| false);
+        assert_eq!(list.iter().count(), 0);
+        assert!(list.tail.is_empty());
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub enum CommitPart {
 /// A step of a commit, in order.
 enum Step {
     Merge(ScopeSet, Vec<Entry>),
-    Remove(ScopeSet, Key<'static>),
+    Remove(ScopeSet, Vec<Key<'static>>),
 }
 
 impl ModexStore {
@@ -173,15 +173,20 @@ impl ModexStore {
                     keys.for_each(|key| told(key, KeyChange::Stored));
                     self.merge(rank, scopes, entries);
                 }
-                Step::Remove(scopes, key) => {
-                    let lost = self.remove(rank, scopes, &key);
-                    told(
-                        &key,
-                        match lost.meets(ScopeSet::LOCAL) {
-                            true => KeyChange::Removed,
-                            false => KeyChange::Stored,
-                        },
-                    );
+                Step::Remove(scopes, keys) => {
+                    let mut keys: Vec<_> = keys.iter().collect();
+                    keys.sort_unstable();
+                    keys.dedup();
+                    let lost = self.remove_all(rank, scopes, &keys);
+                    for (key, lost) in keys.into_iter().zip(lost) {
+                        told(
+                            key,
+                            match lost.meets(ScopeSet::LOCAL) {
+                                true => KeyChange::Removed,
+                                false => KeyChange::Stored,
+                            },
+                        );
+                    }
                 }
             }
         }
@@ -383,10 +388,10 @@ fn steps(
         check_variants(&entries, MAX_VARIANTS).map_err(|error| error.at(start))?;
         match action {
             Action::Store => store(&mut steps, scopes, entries),
-            Action::Remove => steps.extend(
-                (entries.iter())
-                    .map(|entry| Step::Remove(scopes | ScopeSet::OWN, entry.key().clone())),
-            ),
+            Action::Remove => {
+                let keys = entries.iter().map(|entry| entry.key().clone()).collect();
+                steps.push(Step::Remove(scopes | ScopeSet::OWN, keys));
+            }
         }
     }
     Ok((steps, CommitPart::End))
@@ -395,13 +400,23 @@ fn steps(
 /// Adds steps that store values. A value of no type removes its key.
 fn store(steps: &mut Vec<Step>, scopes: ScopeSet, entries: Vec<Entry>) {
     let mut batch = Vec::new();
+    let mut removed = Vec::new();
+    // The order of values and removals matters only for the same key, but it is kept for all.
     for entry in entries {
         if entry.is_deletion() {
-            steps.push(Step::Merge(scopes, std::mem::take(&mut batch)));
-            steps.push(Step::Remove(scopes, entry.key().clone()));
+            if !batch.is_empty() {
+                steps.push(Step::Merge(scopes, std::mem::take(&mut batch)));
+            }
+            removed.push(entry.key().clone());
         } else {
+            if !removed.is_empty() {
+                steps.push(Step::Remove(scopes, std::mem::take(&mut removed)));
+            }
             batch.push(entry);
         }
+    }
+    if !removed.is_empty() {
+        steps.push(Step::Remove(scopes, removed));
     }
     steps.push(Step::Merge(scopes, batch));
 }

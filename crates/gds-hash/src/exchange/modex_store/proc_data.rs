@@ -93,6 +93,30 @@ impl ProcData {
         lost
     }
 
+    /// Removes keys, which are sorted, from a set of scopes. Returns for each key the scopes in which it had a value.
+    pub(super) fn remove_all(&mut self, keys: &[&Key<'_>], scopes: ScopeSet) -> Vec<ScopeSet> {
+        let names: Vec<_> = keys.iter().map(|key| key.as_bytes()).collect();
+        let mut lost = vec![ScopeSet::NONE; keys.len()];
+        let (mut gone, mut bytes) = (0, 0);
+        self.entries.retain_of(&names, |place, old| {
+            lost[place] = lost[place] | (old.scopes & scopes);
+            old.scopes = old.scopes.without(scopes);
+            let is_gone = old.scopes == ScopeSet::NONE;
+            if is_gone {
+                gone += 1;
+                bytes += old.bytes();
+            }
+            !is_gone
+        });
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.num_entries = self.num_entries.saturating_sub(gone);
+        let removed = keys.iter().zip(&lost);
+        let removed = removed.filter(|(_, lost)| lost.meets(ScopeSet::REMOTE));
+        let removed: Vec<_> = removed.map(|(key, _)| *key).collect();
+        self.removed.add_all(&removed);
+        lost
+    }
+
     /// Removes all values of a key from a set of scopes, except the repeated ones. Returns `true`
     /// if one of the scopes had such a value.
     pub(super) fn take_unsaid(

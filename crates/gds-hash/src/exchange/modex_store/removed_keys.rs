@@ -47,6 +47,14 @@ impl RemovedKeys {
         }
     }
 
+    /// Records the removal of many keys at the same time. Of more than a list can hold, the last ones are recorded.
+    pub(super) fn add_all<'k>(&mut self, keys: &[&Key<'k>]) {
+        let first = keys.len().saturating_sub(MAX_KEYS);
+        let last = keys.get(first..).unwrap_or_default();
+        last.iter()
+            .for_each(|key| self.add(Key::new(key.as_bytes().to_vec())));
+    }
+
     /// Returns the keys, oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Key<'static>> {
         self.earlier.keys.iter().chain(self.recent.keys.iter())
