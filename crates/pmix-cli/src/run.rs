@@ -17,7 +17,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser as _};
 use pmix_launch::{
     App, Cause, DebugStops, Ending, Export, FilePattern, Layout, Outcome, Output, OutputFiles,
-    OutputForm, Plan, RankOutcome, Standard,
+    OutputForm, Plan, PseudoTerminals, RankOutcome, Standard,
 };
 use pmix_mca::Environment;
 use pmix_server::WireObserver;
@@ -300,6 +300,11 @@ fn output(args: &mut Run) -> Result<Output, Failure> {
     Ok(Output {
         form,
         is_merged: args.merge_output,
+        pseudo_terminals: match (args.pty, args.no_pty) {
+            (true, _) => PseudoTerminals::All,
+            (_, true) => PseudoTerminals::None,
+            _ => PseudoTerminals::Inherited,
+        },
         files: args.output_dir.take().map(|dir| OutputFiles {
             dir,
             name,

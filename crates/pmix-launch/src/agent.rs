@@ -327,6 +327,11 @@ impl<'a> Agent<'a> {
         self.streams.close(nspace);
     }
 
+    /// Gives the pseudo terminals of processes the size of the launcher's terminal.
+    pub(crate) fn resize_terminals(&self) {
+        self.streams.resize();
+    }
+
     /// Writes a text of the launcher itself to its standard error.
     pub(crate) fn write_error(&mut self, text: &str) {
         self.streams.write_error(text);

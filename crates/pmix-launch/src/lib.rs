@@ -100,7 +100,9 @@ pub use layout::Layout;
 pub use outcome::{Cause, GroupOutcome, JobOutcome, Outcome, RankOutcome};
 pub use output::{FilePattern, Standard};
 pub use placement::{MapBy, Policy, place};
-pub use plan::{App, Interfaces, Output, OutputFiles, OutputForm, Plan, ProcessSet};
+pub use plan::{
+    App, Interfaces, Output, OutputFiles, OutputForm, Plan, ProcessSet, PseudoTerminals,
+};
 pub use pmix_mpir::is_being_debugged;
 pub use process::{Ending, end_with_launcher, signal_number, stop_on_exec};
 pub use run::{launch, launch_for_tool};

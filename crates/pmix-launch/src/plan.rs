@@ -182,6 +182,23 @@ pub struct Output {
     pub is_merged: bool,
     /// The files for the output, if any.
     pub files: Option<OutputFiles>,
+    /// The processes whose standard output is a pseudo terminal.
+    pub pseudo_terminals: PseudoTerminals,
+}
+
+/// The processes whose standard output is a pseudo terminal.
+///
+/// The C library and the run-time systems of Fortran and Python write each line to a terminal at once, and keep output
+/// for a file or a pipe until they have some KiB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PseudoTerminals {
+    /// All, if the standard output of the launcher is a terminal, and otherwise none.
+    #[default]
+    Inherited,
+    /// All.
+    All,
+    /// None.
+    None,
 }
 
 /// The form in which output reaches the streams of the launcher.

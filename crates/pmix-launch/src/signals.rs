@@ -10,7 +10,8 @@ use std::sync::atomic::AtomicBool;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use signal_hook::consts::{
-    SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGXFSZ,
+    SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH,
+    SIGXFSZ,
 };
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
@@ -25,7 +26,7 @@ const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 /// handled ones are reset to their default in them.
 const TOO_LARGE: i32 = SIGXFSZ;
 /// The signals that are always handled.
-const OTHERS: [i32; 5] = [SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2];
+const OTHERS: [i32; 6] = [SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH];
 
 /// The signals of the launcher.
 pub(crate) struct Signals {

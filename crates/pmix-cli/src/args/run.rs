@@ -102,6 +102,19 @@ pub(crate) struct Run {
     /// Redirect standard error to standard output.
     #[arg(long, alias = "merge-stderr-to-stdout", help_heading = "Output")]
     pub(crate) merge_output: bool,
+    /// Give each process a pseudo terminal as standard output, so that programs write each line at once. This is the
+    /// default if the standard output of the launcher is a terminal.
+    #[arg(
+        long,
+        visible_alias = "unbuffered",
+        short = 'u',
+        overrides_with = "no_pty",
+        help_heading = "Output"
+    )]
+    pub(crate) pty: bool,
+    /// Let processes write to pipes and files only.
+    #[arg(long, overrides_with = "pty", help_heading = "Output")]
+    pub(crate) no_pty: bool,
     /// Let tools and processes pull output and push input to rank 0 with PMIx_IOF_pull and PMIx_IOF_push. All
     /// output passes through the launcher, and rank 0 reads only pushed input.
     #[arg(long, help_heading = "Output")]

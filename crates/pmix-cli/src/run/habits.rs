@@ -68,10 +68,6 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
         "use `--hostfile FILE` with a file of nodes that includes this node",
     ),
     (
-        &["-u", "--unbuffered"],
-        "use `--no-whole-lines` to let processes write directly to the launcher's streams",
-    ),
-    (
         &[
             "--display-map",
             "--display-devel-map",

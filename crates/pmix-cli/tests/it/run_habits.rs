@@ -113,7 +113,6 @@ fn options_of_other_launchers_are_rejected_with_their_replacement() {
         (&["--cpu-bind=cores"], "--bind-to PART"),
         (&["-pernode"], "on this node"),
         (&["-rf", "file"], "--cpu-set LIST"),
-        (&["-u"], "--no-whole-lines"),
         (&["--display-map"], "--report-bindings"),
         (&["--nooversubscribe"], "too few processors"),
         (&["--use-hwthread-cpus"], "--bind-to hwthread"),

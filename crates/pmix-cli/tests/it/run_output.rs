@@ -258,3 +258,65 @@ fn verbose_messages_describe_the_processes() {
     let expected = "terminating the processes of";
     assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
 }
+
+/// Prints whether its two streams are terminals, and some bytes that a terminal could change.
+const ASKS: &str =
+    "for fd in 1 2; do test -t $fd && echo tty || echo no; done; printf 'a\\r\\nb\\t\\303\\251\\n'";
+
+#[test]
+fn processes_have_a_pseudo_terminal_as_standard_output_if_asked() {
+    for (option, through, first) in [
+        ("--pty", "--no-whole-lines", "tty"),
+        ("-u", "--whole-lines", "tty"),
+        ("--unbuffered", "--grace=1", "tty"),
+        ("--no-pty", "--whole-lines", "no"),
+        ("--pty", "--no-pty", "no"),
+    ] {
+        let out = run(&[option, through, "-n", "2", "sh", "-c", ASKS]);
+        assert_eq!(out.code, 0, "{option}: {}", out.stderr);
+        // The bytes are those of the program: no line end is converted.
+        let of_one = format!("{first}\nno\na\r\nb\t\u{e9}\n");
+        let text = of_one.repeat(2);
+        let mut expected: Vec<_> = text.lines().map(str::to_owned).collect();
+        expected.sort();
+        assert_eq!(sorted(&out), expected, "{option}");
+    }
+}
+
+#[test]
+fn large_output_through_pseudo_terminals_is_complete_in_streams_and_files() {
+    let script = "seq 200000; printf 'rest without an end'";
+    let out = run(&["--pty", "--merge-output", "-n", "2", "sh", "-c", script]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    let text = out.text();
+    let count = |line: &str| text.lines().filter(|other| *other == line).count();
+    assert_eq!((count("1"), count("100000"), count("200000")), (2, 2, 2));
+    assert_eq!(text.matches("rest without an end").count(), 2);
+    let dir = tempfile::tempdir().unwrap();
+    let name = dir.path().to_str().unwrap();
+    let out = run(&["--pty", "--output-dir", name, "-n", "2", "sh", "-c", script]);
+    assert_eq!((out.code, &*out.text()), (0, ""), "{}", out.stderr);
+    for rank in 0..2 {
+        let path = dir.path().join(format!("rank.{rank}.stdout"));
+        let text = std::fs::read_to_string(path).unwrap();
+        assert_eq!(text.lines().count(), 200_001);
+        assert!(text.ends_with("\n200000\nrest without an end"));
+    }
+}
+
+// Planted: processes get pipes.
+#[test]
+fn what_a_program_printed_without_a_flush_is_seen_at_once_and_kept_at_a_time_limit() {
+    // The utility keeps its output for a pipe until it has some KiB, and writes each line to a terminal.
+    let program = ["awk", "BEGIN { print \"printed\"; while (1) { x++ } }"];
+    let job = ["--pty", "--timeout", "2", "-n", "2"];
+    let mut running = Running::start(&[&SHORT[..], &job, &program].concat());
+    let begun = Instant::now();
+    assert_eq!(running.line(), "printed");
+    assert!(
+        begun.elapsed() < Duration::from_millis(1900),
+        "the line came at the time limit"
+    );
+    let (_, rest, errors) = running.end();
+    assert_eq!(rest, "printed\n", "{errors}");
+}

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::command::{self, Running};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 use tempfile::TempDir;
 
 /// A launcher in the foreground of its own terminal. The test has the other side of the terminal.
@@ -363,4 +363,26 @@ fn a_second_sigterm_kills_processes_that_ignore_the_first() {
         errors.ends_with("error: the launcher got SIGTERM twice\n"),
         "{errors}"
     );
+}
+
+// Planted: processes get pipes, and pseudo terminals keep their first size.
+#[test]
+fn processes_write_to_a_pseudo_terminal_of_the_size_of_the_terminal() {
+    let script = "test -t 1 && echo tty; read line; stty size <&1; read line; stty size <&1";
+    let mut terminal = Terminal::start(&["-n", "1", "sh", "-c", script]);
+    let size = |columns| Winsize {
+        ws_row: 31,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    assert_eq!(terminal.line(), "tty");
+    for columns in [77, 132] {
+        tcsetwinsize(&terminal.keyboard, size(columns)).unwrap();
+        // The launcher handles the signal of the kernel before the input that follows it.
+        thread::sleep(Duration::from_millis(200));
+        terminal.press(b"go\n");
+        assert_eq!(terminal.line(), format!("31 {columns}"));
+    }
+    assert_eq!(terminal.end(), Some(0));
 }

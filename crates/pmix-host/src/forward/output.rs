@@ -2,7 +2,7 @@
 //! The copy of output from the pipes of processes to the streams of the host.
 
 use std::collections::BTreeSet;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -10,14 +10,16 @@ use mio::unix::SourceFd;
 use mio::unix::pipe::Receiver;
 use mio::{Interest, Registry, Token};
 use pmix_types::{Nspace, Proc};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{Winsize, tcsetwinsize};
 
+use self::stream::{Read, Stream};
 use super::delivery::{Delivery, HeldStream, LineForm, OutputChunk, OutputStream};
-use super::files::{Failure, FileId, Files};
-use super::lines::{Lines, lines};
+use super::files::{Failure, Files};
+use super::lines::lines;
 use super::sink::Sink;
 use crate::helpers::Helpers;
 
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -65,31 +67,6 @@ pub struct OutputForwarder<'a> {
     piece: Vec<u8>,
     /// The name of the node, for tags.
     host: String,
-}
-
-struct Stream {
-    source: Proc<'static>,
-    pipe: Receiver,
-    kind: OutputStream,
-    /// `true` if the output goes to the stream of the host.
-    is_shown: bool,
-    /// `true` if the output is only for pulls and is never shown.
-    is_for_pulls: bool,
-    lines: Option<Lines>,
-    /// The time for which an incomplete line is kept; `None` for no limit.
-    patience: Option<Duration>,
-    /// The time at which the incomplete line is written.
-    part_until: Option<Instant>,
-    /// `true` if the incomplete line follows a written one, so it has a deadline of its own.
-    is_part_new: bool,
-    file: Option<FileId>,
-    /// `true` if the stream is queued for more reads.
-    queued: bool,
-    /// Number of bytes still to be read before the stream is closed, after the launcher stopped waiting for
-    /// it.
-    left: Option<usize>,
-    /// The failure of its file.
-    failure: Option<Failure>,
 }
 
 impl<'a> OutputForwarder<'a> {
@@ -141,7 +118,7 @@ impl<'a> OutputForwarder<'a> {
         self.chunks.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Adds the pipe of one stream of a process.
+    /// Adds the pipe, or the pseudo terminal, of one stream of a process.
     ///
     /// # Errors
     /// Returns an error if the pipe cannot be registered with the poll.
@@ -185,6 +162,14 @@ impl<'a> OutputForwarder<'a> {
         }
         self.num_open += 1;
         Ok(())
+    }
+
+    /// Changes the size of all pseudo terminals among the pipes.
+    pub fn resize(&self, size: Winsize) {
+        for stream in self.streams.iter().flatten() {
+            // This fails for pipes, which have no size.
+            let _ = tcsetwinsize(&stream.pipe, size);
+        }
     }
 
     /// Writes data on behalf of a process, for example from `PMIx_Log`, in the form of its lines. Returns the number of
@@ -484,109 +469,5 @@ impl<'a> OutputForwarder<'a> {
 
     fn token(&self, kind: usize) -> Token {
         Token(self.first - 2 + kind)
-    }
-}
-
-/// The result of reading a stream.
-enum Read {
-    /// There may be more.
-    More,
-    /// There is no more at the moment.
-    Dry,
-    /// The stream has ended.
-    End,
-}
-
-impl Stream {
-    fn chunk(&self, bytes: &[u8]) -> OutputChunk {
-        OutputChunk {
-            source: self.source.clone(),
-            kind: self.kind,
-            bytes: bytes.to_vec(),
-        }
-    }
-
-    /// Returns `true` if the output is only shown on the given stream of the host.
-    fn is_only_for(&self, kind: usize) -> bool {
-        self.is_shown && self.file.is_none() && self.kind as usize == kind
-    }
-
-    /// Records the time at which the incomplete line must be written.
-    fn note_part(&mut self, index: usize, parts: &mut BTreeSet<(Instant, usize)>) {
-        let until = match (self.patience, &self.lines) {
-            (Some(patience), Some(lines)) if lines.has_rest() => match self.part_until {
-                Some(until) if !self.is_part_new => Some(until),
-                _ => Instant::now().checked_add(patience),
-            },
-            _ => None,
-        };
-        self.is_part_new = false;
-        if until != self.part_until {
-            parts.extend(until.map(|until| (until, index)));
-            if let Some(before) = std::mem::replace(&mut self.part_until, until) {
-                parts.remove(&(before, index));
-            }
-        }
-    }
-
-    /// Returns `true` if a process may still have the pipe open for writing.
-    fn is_held(&self) -> bool {
-        // The kernel reports a hang-up once no process has the pipe open for writing.
-        let mut fds = [PollFd::new(&self.pipe, PollFlags::IN)];
-        let now = Timespec::default();
-        poll(&mut fds, Some(&now)).is_ok() && !fds[0].revents().contains(PollFlags::HUP)
-    }
-
-    /// Returns the number of bytes in the pipe.
-    fn num_unread(&self) -> usize {
-        let num_bytes = rustix::io::ioctl_fionread(&self.pipe).unwrap_or(0);
-        usize::try_from(num_bytes).unwrap_or(usize::MAX)
-    }
-
-    fn read(
-        &mut self,
-        piece: &mut [u8],
-        out: Option<&mut Sink<'_>>,
-        files: &mut Files,
-        chunks: Option<&mut Vec<OutputChunk>>,
-    ) -> Read {
-        let most = self.left.unwrap_or(usize::MAX).min(piece.len());
-        if most == 0 {
-            return Read::End;
-        }
-        loop {
-            return match self.pipe.read(&mut piece[..most]) {
-                Ok(0) => Read::End,
-                Ok(len) => {
-                    if let Some(left) = &mut self.left {
-                        *left -= len;
-                    }
-                    if let Some(chunks) = chunks {
-                        chunks.push(self.chunk(&piece[..len]));
-                    }
-                    if let Some(file) = self.file {
-                        self.failure = files.push(file, &piece[..len]);
-                    }
-                    match (&mut self.lines, out) {
-                        (_, None) => {}
-                        (Some(lines), Some(out)) if lines.are_untagged() => {
-                            self.is_part_new |=
-                                lines.pass_untagged(&piece[..len], |part| out.push(part));
-                        }
-                        (Some(lines), Some(out)) => lines.push(&piece[..len], out.buffer()),
-                        (None, Some(out)) => out.push(&piece[..len]),
-                    }
-                    Read::More
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                // `left` counted these bytes, so another process has read them from the pipe.
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock && self.left.is_some() => Read::End,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => Read::Dry,
-                Err(e) => {
-                    tracing::warn!("output of a process is lost: {e}");
-                    Read::End
-                }
-            };
-        }
     }
 }

@@ -139,6 +139,13 @@ impl<'a> Streams<'a> {
         self.forward.tick(now);
     }
 
+    /// Gives the pseudo terminals of processes the size of the launcher's terminal.
+    pub(super) fn resize(&self) {
+        if let Ok(size) = rustix::termios::tcgetwinsize(self.standard.output) {
+            self.forward.resize(size);
+        }
+    }
+
     /// Writes a text of the launcher itself to its standard error.
     pub(super) fn write_error(&mut self, text: &str) {
         self.forward.write_error(text.as_bytes());

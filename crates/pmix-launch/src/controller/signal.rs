@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use pmix_types::Rank;
 use rustix::process::Signal;
-use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGXFSZ};
+use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH, SIGXFSZ};
 
 use super::job::Job;
 use super::stop::{Interrupt, Unheeded};
@@ -34,6 +34,7 @@ impl Controller {
                 }
             }
             SIGCONT => cx.agent.signal_all(Signal::CONT),
+            SIGWINCH => cx.agent.resize_terminals(),
             // The failed write reports its own error.
             SIGXFSZ => {}
             ending => self.terminate(cx, ending),

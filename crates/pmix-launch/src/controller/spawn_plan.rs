@@ -169,6 +169,7 @@ pub(crate) fn output_of(request: &Request, first: &Output, nspace: &str) -> Resu
         form,
         is_merged: request.is_merged.unwrap_or(first.is_merged),
         files,
+        pseudo_terminals: first.pseudo_terminals,
     })
 }
 

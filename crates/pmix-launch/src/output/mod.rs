@@ -4,6 +4,7 @@
 mod files;
 mod pattern;
 mod route;
+mod terminal;
 
 pub(crate) use files::{CreatedPaths, Files, RankFiles};
 pub use pattern::FilePattern;

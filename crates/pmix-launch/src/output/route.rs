@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The destinations of the two streams of each process.
 
-use std::io::PipeWriter;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::process::Stdio;
 
@@ -10,8 +9,9 @@ use pmix_host::forward::{OutputFile, OutputStream};
 use rustix::fs::{FileType, Stat, major, minor};
 
 use super::files::{Files, RankFiles};
+use super::terminal::OutputTerminal;
 use crate::process::limits;
-use crate::{Error, OutputForm, Plan};
+use crate::{Error, OutputForm, Plan, PseudoTerminals};
 
 /// The major and minor numbers of the null device on Linux.
 const NULL_DEVICE: (u32, u32) = (1, 3);
@@ -91,14 +91,19 @@ pub(crate) struct Route<'a> {
     /// For each stream, the stream of the launcher that processes inherit; `None` for a pipe.
     shared: [Option<BorrowedFd<'a>>; 2],
     is_merged: bool,
+    /// The standard output of the launcher, with the size of the pseudo terminals, if standard output of processes is
+    /// one.
+    terminal: Option<BorrowedFd<'a>>,
+    /// `true` if a process is not started without its pseudo terminal.
+    insists: bool,
 }
 
 /// The streams of one process.
 pub(crate) struct Streams {
     /// The standard output and standard error that the process gets; `None` for a file that is not open yet.
     stdio: [Option<Stdio>; 2],
-    /// The reading end of the pipe that both streams share.
-    merged: Option<Receiver>,
+    /// The reading end of the pipe that both streams share, or of the pseudo terminal.
+    output: Option<Receiver>,
     /// The files to which output from the pipes is copied.
     files: [Option<OutputFile>; 2],
 }
@@ -106,8 +111,8 @@ pub(crate) struct Streams {
 /// The ends of the streams of one process that the launcher keeps.
 #[derive(Default)]
 pub(crate) struct KeptStreams {
-    /// The reading end of the pipe that both streams share.
-    pub(crate) merged: Option<Receiver>,
+    /// The reading end of the pipe that both streams share, or of the pseudo terminal.
+    pub(crate) output: Option<Receiver>,
     /// The files to which output from the pipes is copied.
     pub(crate) files: [Option<OutputFile>; 2],
 }
@@ -122,10 +127,21 @@ impl<'a> Route<'a> {
         let is_merged = output_of_job.is_merged
             || is_unmixed && !plan.forward_io && num_files.is_none() && own.are_one;
         let streams = own.for_processes(is_merged);
+        let shared = [0, 1].map(|stream| {
+            let (own, is_output) = (streams[stream], stream == 0 || is_merged);
+            (!passes(plan, own, is_unmixed, is_output)).then_some(own.fd)
+        });
+        let is_terminal = match output_of_job.pseudo_terminals {
+            PseudoTerminals::Inherited => own.output.is_terminal,
+            PseudoTerminals::All => true,
+            PseudoTerminals::None => false,
+        };
         Self {
             num_files,
-            shared: streams.map(|own| (!passes(plan, own, is_unmixed)).then_some(own.fd)),
+            shared,
             is_merged,
+            terminal: (is_terminal && shared[0].is_none()).then_some(own.output.fd),
+            insists: output_of_job.pseudo_terminals == PseudoTerminals::All,
         }
     }
 
@@ -157,7 +173,10 @@ impl<'a> Route<'a> {
     pub(crate) fn least_descriptors(plan: &Plan, own: OwnStreams<'_>) -> usize {
         let is_merged = plan.output.is_merged;
         let streams = own.for_processes(is_merged).into_iter();
-        let num_pipes = streams.filter(|own| passes(plan, *own, false)).count();
+        let streams = streams.zip([true, is_merged]);
+        let num_pipes = streams
+            .filter(|(own, is_output)| passes(plan, *own, false, *is_output))
+            .count();
         let each = 1 + usize::from(plan.output.files.is_some());
         each * match is_merged {
             true => num_pipes.min(1),
@@ -168,29 +187,44 @@ impl<'a> Route<'a> {
     /// Returns standard output and standard error of a process. Its files are added by [`Streams::add`].
     pub(crate) fn streams(&self) -> Result<Streams, Error> {
         let cannot = |e| Error::system("cannot forward output", e);
-        let mut merged = None;
-        let mut pipe: Option<PipeWriter> = None;
-        if self.is_merged && self.shared[0].is_none() {
-            let (reader, writer) = std::io::pipe().map_err(cannot)?;
-            let reader = Receiver::from(OwnedFd::from(reader));
-            reader.set_nonblocking(true).map_err(cannot)?;
-            (merged, pipe) = (Some(reader), Some(writer));
-        }
-        let stdio = |shared: &Option<BorrowedFd<'_>>| match (shared, &pipe) {
-            (None, Some(pipe)) => pipe.try_clone().map(Stdio::from).map(Some),
-            (None, None) => Ok(Some(Stdio::piped())),
+        let opened = match self.terminal {
+            Some(own) => self.open_terminal(own)?,
+            None if self.is_merged && self.shared[0].is_none() => {
+                let (reader, writer) = std::io::pipe().map_err(cannot)?;
+                let reader = Receiver::from(OwnedFd::from(reader));
+                reader.set_nonblocking(true).map_err(cannot)?;
+                Some((reader, OwnedFd::from(writer)))
+            }
+            None => None,
+        };
+        let (output, writer) = opened.unzip();
+        let stdio = |stream: usize| match (&self.shared[stream], &writer) {
+            (None, Some(writer)) if stream == 0 || self.is_merged => {
+                writer.try_clone().map(Stdio::from).map(Some)
+            }
+            (None, _) => Ok(Some(Stdio::piped())),
             (Some(_), _) if self.has_files() => Ok(None),
             (Some(fd), _) => fd.try_clone_to_owned().map(Stdio::from).map(Some),
         };
-        let [output, errors] = &self.shared;
         Ok(Streams {
-            stdio: [
-                stdio(output).map_err(cannot)?,
-                stdio(errors).map_err(cannot)?,
-            ],
-            merged,
+            stdio: [stdio(0).map_err(cannot)?, stdio(1).map_err(cannot)?],
+            output,
             files: [None, None],
         })
+    }
+
+    /// Opens a pseudo terminal of the size of the launcher's own. Returns `None` if the system has no more, and the plan
+    /// does not insist.
+    fn open_terminal(&self, own: BorrowedFd<'_>) -> Result<Option<(Receiver, OwnedFd)>, Error> {
+        let size = rustix::termios::tcgetwinsize(own).ok();
+        match OutputTerminal::open(size) {
+            Ok(terminal) => Ok(Some((terminal.reader, terminal.process))),
+            Err(e) if self.insists => Err(Error::system("cannot open a pseudo terminal", e)),
+            Err(e) => {
+                tracing::info!("the output of a process is a pipe, not a pseudo terminal: {e}");
+                Ok(None)
+            }
+        }
     }
 }
 
@@ -211,25 +245,26 @@ impl Streams {
     pub(crate) fn split(self) -> ([Stdio; 2], KeptStreams) {
         let Self {
             stdio,
-            merged,
+            output,
             files,
         } = self;
         let stdio = stdio.map(|stdio| stdio.unwrap_or_else(Stdio::null));
-        (stdio, KeptStreams { merged, files })
+        (stdio, KeptStreams { output, files })
     }
 }
 
 /// Returns `true` if output for a stream of the launcher has to pass through the launcher.
 ///
-/// Processes do not inherit a terminal. They are in a background process group there, so the kernel would stop them
+/// Standard output (`is_output`) also does so if it is to be a pseudo terminal. Processes do not inherit a terminal. They are in a background process group there, so the kernel would stop them
 /// when they change its settings, or when they write to it after `stty tostop`.
-fn passes(plan: &Plan, stream: OwnStream<'_>, is_unmixed: bool) -> bool {
+fn passes(plan: &Plan, stream: OwnStream<'_>, is_unmixed: bool, is_output: bool) -> bool {
     let output = &plan.output;
     let form = match output.form {
         OutputForm::Unmixed if !is_unmixed || stream.is_null => OutputForm::Plain,
         form => form,
     };
     plan.forward_io
+        || is_output && output.pseudo_terminals == PseudoTerminals::All
         || match &output.files {
             Some(files) => files.is_copied,
             None => form != OutputForm::Plain || stream.is_terminal,

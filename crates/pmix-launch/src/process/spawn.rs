@@ -172,7 +172,7 @@ impl Spawner {
         Ok(Started {
             process,
             input: child.stdin.take(),
-            output: kept.merged.or(output),
+            output: kept.output.or(output),
             errors,
             files: kept.files,
         })

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 use std::fs::File;
+use std::io::Read as _;
 use std::io::{PipeReader, PipeWriter, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::fd::OwnedFd;

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A stream of a process: its pipe or pseudo terminal, and where its output goes.
+
+use std::collections::BTreeSet;
+use std::io::{self, Read as _};
+use std::time::{Duration, Instant};
+
+use mio::unix::pipe::Receiver;
+use pmix_types::Proc;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::forward::delivery::{OutputChunk, OutputStream};
+use crate::forward::files::{Failure, FileId, Files};
+use crate::forward::lines::Lines;
+use crate::forward::sink::Sink;
+
+/// A stream of a process.
+pub(super) struct Stream {
+    pub(super) source: Proc<'static>,
+    pub(super) pipe: Receiver,
+    pub(super) kind: OutputStream,
+    /// `true` if the output goes to the stream of the host.
+    pub(super) is_shown: bool,
+    /// `true` if the output is only for pulls and is never shown.
+    pub(super) is_for_pulls: bool,
+    pub(super) lines: Option<Lines>,
+    /// The time for which an incomplete line is kept; `None` for no limit.
+    pub(super) patience: Option<Duration>,
+    /// The time at which the incomplete line is written.
+    pub(super) part_until: Option<Instant>,
+    /// `true` if the incomplete line follows a written one, so it has a deadline of its own.
+    pub(super) is_part_new: bool,
+    pub(super) file: Option<FileId>,
+    /// `true` if the stream is queued for more reads.
+    pub(super) queued: bool,
+    /// Number of bytes still to be read before the stream is closed, after the launcher stopped waiting for
+    /// it.
+    pub(super) left: Option<usize>,
+    /// The failure of its file.
+    pub(super) failure: Option<Failure>,
+}
+
+/// The result of reading a stream.
+pub(super) enum Read {
+    /// There may be more.
+    More,
+    /// There is no more at the moment.
+    Dry,
+    /// The stream has ended.
+    End,
+}
+
+impl Stream {
+    pub(super) fn chunk(&self, bytes: &[u8]) -> OutputChunk {
+        OutputChunk {
+            source: self.source.clone(),
+            kind: self.kind,
+            bytes: bytes.to_vec(),
+        }
+    }
+
+    /// Returns `true` if the output is only shown on the given stream of the host.
+    pub(super) fn is_only_for(&self, kind: usize) -> bool {
+        self.is_shown && self.file.is_none() && self.kind as usize == kind
+    }
+
+    /// Records the time at which the incomplete line must be written.
+    pub(super) fn note_part(&mut self, index: usize, parts: &mut BTreeSet<(Instant, usize)>) {
+        let until = match (self.patience, &self.lines) {
+            (Some(patience), Some(lines)) if lines.has_rest() => match self.part_until {
+                Some(until) if !self.is_part_new => Some(until),
+                _ => Instant::now().checked_add(patience),
+            },
+            _ => None,
+        };
+        self.is_part_new = false;
+        if until != self.part_until {
+            parts.extend(until.map(|until| (until, index)));
+            if let Some(before) = std::mem::replace(&mut self.part_until, until) {
+                parts.remove(&(before, index));
+            }
+        }
+    }
+
+    /// Returns `true` if a process may still have the pipe open for writing.
+    pub(super) fn is_held(&self) -> bool {
+        // The kernel reports a hang-up once no process has the pipe open for writing.
+        let mut fds = [PollFd::new(&self.pipe, PollFlags::IN)];
+        let now = Timespec::default();
+        poll(&mut fds, Some(&now)).is_ok() && !fds[0].revents().contains(PollFlags::HUP)
+    }
+
+    /// Returns the number of bytes in the pipe.
+    pub(super) fn num_unread(&self) -> usize {
+        let num_bytes = rustix::io::ioctl_fionread(&self.pipe).unwrap_or(0);
+        usize::try_from(num_bytes).unwrap_or(usize::MAX)
+    }
+
+    pub(super) fn read(
+        &mut self,
+        piece: &mut [u8],
+        out: Option<&mut Sink<'_>>,
+        files: &mut Files,
+        chunks: Option<&mut Vec<OutputChunk>>,
+    ) -> Read {
+        let most = self.left.unwrap_or(usize::MAX).min(piece.len());
+        if most == 0 {
+            return Read::End;
+        }
+        loop {
+            return match self.pipe.read(&mut piece[..most]) {
+                Ok(0) => Read::End,
+                Ok(len) => {
+                    if let Some(left) = &mut self.left {
+                        *left -= len;
+                    }
+                    if let Some(chunks) = chunks {
+                        chunks.push(self.chunk(&piece[..len]));
+                    }
+                    if let Some(file) = self.file {
+                        self.failure = files.push(file, &piece[..len]);
+                    }
+                    match (&mut self.lines, out) {
+                        (_, None) => {}
+                        (Some(lines), Some(out)) if lines.are_untagged() => {
+                            self.is_part_new |=
+                                lines.pass_untagged(&piece[..len], |part| out.push(part));
+                        }
+                        (Some(lines), Some(out)) => lines.push(&piece[..len], out.buffer()),
+                        (None, Some(out)) => out.push(&piece[..len]),
+                    }
+                    Read::More
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                // `left` counted these bytes, so another process has read them from the pipe.
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock && self.left.is_some() => Read::End,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => Read::Dry,
+                // No process has the other end of the pseudo terminal open, and everything was read.
+                Err(e) if e.raw_os_error() == Some(Errno::IO.raw_os_error()) => Read::End,
+                Err(e) => {
+                    tracing::warn!("output of a process is lost: {e}");
+                    Read::End
+                }
+            };
+        }
+    }
+}
