@@ -50,6 +50,7 @@ mod ordered_upcalls;
 mod participants;
 mod table;
 mod tracker;
+mod waits;
 
 pub(crate) use construct::{Announcement, LeaderQuestion};
 pub(crate) use group_call::{

@@ -23,7 +23,7 @@ use crate::peers::{Origin, PeerId, Transmit};
 use crate::pending::PendingCall;
 use crate::recount::Recount;
 use crate::subsystems::Subsystems;
-use crate::{Config, Difference, EngineEvent, Error, Psec, SharedChange, Stats, Verified};
+use crate::{Config, Difference, EngineEvent, Error, Psec, SharedChange, Stats, Verified, Waits};
 
 /// The logic of one server, which turns inputs into bytes for peers, upcalls and events.
 ///
@@ -61,6 +61,21 @@ impl Engine {
         self.cx.count(&mut stats);
         self.subsystems.count(&mut stats);
         stats
+    }
+
+    /// Describes the collectives and gets of processes of a job, or of any job, that have not completed. The time is
+    /// proportional to the number of pending collectives and gets.
+    #[must_use]
+    pub fn waits(&self, job: Option<&Nspace<'_>>) -> Waits {
+        let mut waits = Waits::default();
+        let Subsystems {
+            collectives,
+            exchange,
+            ..
+        } = &self.subsystems;
+        collectives.describe_waits(&self.cx, job, &mut waits);
+        exchange.describe_waits(&self.cx, job, &mut waits);
+        waits
     }
 
     /// Counts the contents of the engine one by one and compares the results with the counters used for limits and with

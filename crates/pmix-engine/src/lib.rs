@@ -53,6 +53,7 @@ mod sharing;
 mod stats;
 mod subsystems;
 mod timer;
+mod waits;
 pub mod weight;
 
 pub use collective::Collective;
@@ -74,3 +75,4 @@ pub use psec::{Claim, Psec, Verification, Verified};
 pub use recount::Difference;
 pub use shared::SharedChange;
 pub use stats::Stats;
+pub use waits::{RankRun, RankRuns, Wait, WaitOperation, Waits};

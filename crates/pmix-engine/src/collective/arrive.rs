@@ -181,7 +181,7 @@ impl Collectives {
     ) -> Result<TrackerId, Error> {
         self.check_room(&job)?;
         let (local, has_lost_participant) = (Self::local(cx, &key.1), Self::has_lost(cx, &key.1));
-        let mut tracker = Tracker::new(key, job);
+        let mut tracker = Tracker::new(key, job, cx.now);
         tracker.has_lost_participant = has_lost_participant;
         for client in local {
             tracker.expect(client);

@@ -53,6 +53,7 @@ impl Collectives {
             job,
             key,
             infos,
+            began: cx.now,
             limit,
             until,
             state: EarlyState::Waiting(ticket),

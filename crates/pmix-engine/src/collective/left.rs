@@ -131,7 +131,7 @@ impl Collectives {
         if is_begun || Self::is_early(cx, &key.1) || Self::is_local(cx, &key.1) {
             return;
         }
-        let tracker = Tracker::new(key, group.job);
+        let tracker = Tracker::new(key, group.job, cx.now);
         let failed = group.fails.then_some(Status::ERR_LOST_CONNECTION);
         let Ok(call) = tracker.call(Vec::new(), Vec::new(), failed) else {
             return;

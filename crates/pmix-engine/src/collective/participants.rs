@@ -136,6 +136,11 @@ impl Participants {
         self.jobs().map(of_job).sum()
     }
 
+    /// Returns `true` if processes of a job are participants.
+    pub(super) fn has_job(&self, nspace: &Nspace<'_>) -> bool {
+        self.place(nspace).is_some()
+    }
+
     /// Returns `true` if a process is a participant.
     pub(crate) fn has(&self, proc: &Proc<'_>) -> bool {
         let place = self.place(&proc.nspace);

@@ -307,6 +307,8 @@ pub(super) struct EarlyCall {
     /// The operation, and the participants as far as they are known.
     pub(super) key: Key,
     pub(super) infos: Vec<Info<'static>>,
+    /// The time of the call.
+    pub(super) began: Option<Instant>,
     /// The time limit of the collective that the call belongs to.
     pub(super) limit: Option<Instant>,
     /// The time at which the call fails.

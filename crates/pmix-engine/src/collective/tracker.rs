@@ -27,6 +27,8 @@ pub(super) struct Tracker {
     pub(super) key: Key,
     /// The job of the process that began it.
     pub(super) job: Nspace<'static>,
+    /// The time of the first call; `None` if the engine had no time yet.
+    pub(super) began: Option<Instant>,
     pub(super) phase: Phase,
     /// The local participants.
     pub(super) slots: BTreeMap<ClientId, Slot>,
@@ -100,10 +102,11 @@ pub(super) enum Slot {
 }
 
 impl Tracker {
-    pub(super) fn new(key: Key, job: Nspace<'static>) -> Self {
+    pub(super) fn new(key: Key, job: Nspace<'static>, began: Option<Instant>) -> Self {
         Self {
             key,
             job,
+            began,
             phase: Phase::Gathering,
             slots: BTreeMap::new(),
             missing: BTreeSet::new(),

@@ -55,6 +55,7 @@ impl Exchange {
             ticket,
             request,
             wait_for: WaitFor::Host,
+            began: cx.now,
             was_asked: false,
             until: until.map(|at| (at, Status::ERR_TIMEOUT)),
         };

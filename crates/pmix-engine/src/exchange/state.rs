@@ -110,6 +110,8 @@ pub(super) struct PendingGet {
     pub(super) ticket: Ticket,
     pub(super) request: GetRequest,
     pub(super) wait_for: WaitFor,
+    /// The time of the call.
+    pub(super) began: Option<Instant>,
     /// `true` once the host has replied about the key.
     pub(super) was_asked: bool,
     /// The time limit, and the status if it expires.

@@ -46,6 +46,7 @@ mod resources;
 mod shared;
 mod told;
 mod unasked;
+mod waits;
 mod world;
 
 #[global_allocator]

@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 
-use pmix_engine::{Credentials, Engine, EventSource, HostObject, Registration};
+use pmix_engine::{Credentials, Engine, EventSource, HostObject, Registration, Waits};
 use pmix_types::{DataRange, Info, IofChannel, Nspace, Proc, Status, Text, Value, keys};
 
 use super::resources;
@@ -211,6 +211,16 @@ impl Server {
             engine.debugger_released(procs);
             Ok::<_, Error>(())
         })
+    }
+
+    /// Describes the collectives and gets of processes of a job, or of any job, that have not completed: which processes
+    /// have called, and which are missing.
+    ///
+    /// # Errors
+    /// Returns `PMIX_ERR_INIT` if the server is not running.
+    pub fn waits(&self, job: Option<&Nspace<'_>>) -> Result<Waits, Error> {
+        let handle = &self.0.handle;
+        handle.request(|engine, _| Ok::<_, Error>(engine.waits(job)))
     }
 
     /// Defines a process set (`PMIx_server_define_process_set`).

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The description of the operations that processes wait in, for users who want to know why a job makes no progress.
+//!
+//! Each subsystem describes its own operations. The description is bounded: it has [`MAX_WAITS`] collectives and as
+//! many gets, each with [`MAX_RUNS`] runs of ranks. The rest is counted.
+//!
+//! Source: this project.
+
+use std::time::{Duration, Instant};
+
+use pmix_types::{Key, Nspace, Proc, Rank, Text};
+
+use crate::Collective;
+
+/// The largest number of described collectives, and of described gets.
+pub(crate) const MAX_WAITS: usize = 64;
+
+/// The largest number of runs of ranks in a list.
+const MAX_RUNS: usize = 64;
+
+/// The operations in which processes of this node wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Waits {
+    /// The collectives in the order in which they began, then the gets with the oldest first.
+    pub listed: Vec<Wait>,
+    /// The number of further operations.
+    pub num_more: usize,
+}
+
+/// An operation that has not completed, and the processes of this node that it concerns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Wait {
+    /// The identifier of the operation, which no other operation of its kind ever has. Gets of the same data
+    /// have the identifier of the first of them. The identifier is 0 for a collective of an unregistered job.
+    pub id: u64,
+    /// The operation.
+    pub operation: WaitOperation,
+    /// The time since the first call.
+    pub age: Duration,
+    /// The local processes that have called.
+    pub callers: RankRuns,
+    /// The local processes that have not called. For a get, the process that has not committed its data. If the list is
+    /// empty, the operation waits for the host or for processes of other nodes.
+    pub missing: RankRuns,
+}
+
+/// The operation of a wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WaitOperation {
+    /// A collective.
+    Collective {
+        /// The kind.
+        kind: Collective,
+        /// The name of the group of a construct or destruct.
+        group: Option<Text<'static>>,
+    },
+    /// Gets of the same data.
+    Get {
+        /// The process whose data are requested.
+        proc: Proc<'static>,
+        /// The key; `None` for all data of the process.
+        key: Option<Key<'static>>,
+    },
+}
+
+/// Processes as runs of consecutive ranks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RankRuns {
+    /// The runs in the order of the names of jobs and of the ranks.
+    pub runs: Vec<RankRun>,
+    /// The number of processes, including those of runs beyond the limit.
+    pub num_procs: usize,
+}
+
+/// Consecutive ranks of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RankRun {
+    /// The job.
+    pub nspace: Nspace<'static>,
+    /// The first rank.
+    pub first: Rank,
+    /// The last rank.
+    pub last: Rank,
+}
+
+impl Waits {
+    /// Adds an operation, or counts it if `num_listed` operations of its kind are described.
+    pub(crate) fn add(&mut self, num_listed: usize, describe: impl FnOnce() -> Wait) {
+        match num_listed < MAX_WAITS {
+            true => self.listed.push(describe()),
+            false => self.num_more += 1,
+        }
+    }
+}
+
+impl RankRuns {
+    /// Folds processes in any order into runs.
+    pub(crate) fn of(mut procs: Vec<&Proc<'static>>) -> Self {
+        procs.sort_unstable();
+        procs.dedup();
+        let follows = |one: &&Proc<'_>, other: &&Proc<'_>| {
+            let next = one.rank.as_raw().checked_add(1);
+            one.nspace == other.nspace && one.rank.is_valid() && next == Some(other.rank.as_raw())
+        };
+        let runs = procs.chunk_by(follows).take(MAX_RUNS);
+        let run = |run: &[&Proc<'static>]| {
+            let (first, last) = (run.first()?, run.last()?);
+            Some(RankRun {
+                nspace: first.nspace.clone(),
+                first: first.rank,
+                last: last.rank,
+            })
+        };
+        Self {
+            runs: runs.filter_map(run).collect(),
+            num_procs: procs.len(),
+        }
+    }
+
+    /// Returns `true` if there is no process.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.num_procs == 0
+    }
+
+    /// Returns the listed processes. A wildcard is a single entry.
+    pub fn procs(&self) -> impl Iterator<Item = Proc<'static>> {
+        self.runs.iter().flat_map(|run| {
+            let ranks = run.first.as_raw()..=run.last.as_raw();
+            ranks.map(|rank| Proc::new(run.nspace.clone(), Rank::new(rank)))
+        })
+    }
+}
+
+/// Returns the time since the first call.
+pub(crate) fn age(now: Option<Instant>, began: Option<Instant>) -> Duration {
+    let since = now.zip(began);
+    since.map_or(Duration::ZERO, |(now, began)| {
+        now.saturating_duration_since(began)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consecutive_ranks_of_a_job_are_one_run() {
+        let procs = [("b", 0), ("a", 7), ("a", 2), ("a", 1), ("a", 2), ("b", 1)];
+        let procs = procs.map(|(job, rank)| Proc::new(job, Rank::new(rank)));
+        let runs = RankRuns::of(procs.iter().collect());
+        let found: Vec<_> = { runs.runs.iter() }
+            .map(|run| {
+                (
+                    run.nspace.to_string(),
+                    run.first.as_raw(),
+                    run.last.as_raw(),
+                )
+            })
+            .collect();
+        let expected = [("a", 1, 2), ("a", 7, 7), ("b", 0, 1)];
+        assert_eq!(found, expected.map(|(job, a, b)| (job.to_owned(), a, b)));
+        assert_eq!((runs.num_procs, runs.procs().count()), (5, 5));
+    }
+
+    #[test]
+    fn a_list_of_ranks_is_bounded() {
+        let procs: Vec<_> = (0..1000)
+            .map(|rank| Proc::new("job", Rank::new(2 * rank)))
+            .collect();
+        let runs = RankRuns::of(procs.iter().collect());
+        assert_eq!((runs.runs.len(), runs.num_procs), (MAX_RUNS, 1000));
+    }
+}
