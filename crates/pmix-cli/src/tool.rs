@@ -4,6 +4,7 @@
 mod attach;
 mod events;
 mod job;
+mod pending;
 mod ps;
 mod publish;
 mod query;

@@ -81,6 +81,7 @@ mod layout;
 mod named;
 mod outcome;
 mod output;
+mod pending;
 mod placement;
 mod plan;
 mod preparation;
@@ -99,6 +100,7 @@ pub use error::Error;
 pub use layout::Layout;
 pub use outcome::{Cause, GroupOutcome, JobOutcome, Outcome, RankOutcome};
 pub use output::{FilePattern, Standard};
+pub use pending::{PendingOperation, PendingOperations, ProcRuns, QUERY_PENDING};
 pub use placement::{MapBy, Policy, place};
 pub use plan::{
     App, Interfaces, Output, OutputFiles, OutputForm, Plan, ProcessSet, PseudoTerminals,

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `pmix ps`: the processes of the jobs that servers know.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use std::{iter, thread};
 
+use pmix_launch::PendingOperations;
 use pmix_tool::{FoundServer, Search, Tool};
 use pmix_types::{
     DataArray, Info, Nspace, ProcInfo, ProcState, Query, Rank, Status, Text, Value, keys,
 };
 use serde_json::{Value as Json, json};
 
-use super::{AT_ONCE, attach, find, find_for, is_answer, leave, target};
+use super::top::rows::Row;
+use super::{AT_ONCE, attach, find, find_for, is_answer, leave, pending, target};
 use crate::args::{Global, Ps, Ranks};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
@@ -37,13 +39,33 @@ struct Report {
 }
 
 /// A job and its processes, or the status with which the server refuses to list them.
-struct Job {
-    nspace: String,
+pub(super) struct Job {
+    pub(super) nspace: String,
     procs: Result<Vec<ProcInfo<'static>>, Status>,
     /// The breakpoints of the processes that wait for a debugger.
     waiting: BTreeMap<Rank, Text<'static>>,
-    /// The processes that a signal has stopped, if the server reports them.
-    stopped: Option<BTreeSet<Rank>>,
+    /// The states of the processes in the operating system and their processor use, if the server reports them.
+    pub(super) usage: Option<BTreeMap<Rank, Row>>,
+    /// The operations in which processes of the job wait, if the server reports them.
+    pub(super) pending: Option<PendingOperations>,
+}
+
+impl Job {
+    /// Returns `true` if a signal has stopped a process; `None` if the server does not report it.
+    fn is_stopped(&self, rank: Rank) -> Option<bool> {
+        let usage = self.usage.as_ref()?;
+        Some(usage.get(&rank).is_some_and(Row::is_stopped))
+    }
+
+    /// Returns the state of a process in words. A process that waits for a debugger has its breakpoint as its state.
+    pub(super) fn state_of(&self, proc: &ProcInfo<'_>) -> String {
+        let rank = proc.proc.rank;
+        match self.waiting.get(&rank) {
+            Some(point) => format!("waits at {}", printable(point.as_bytes())),
+            None if self.is_stopped(rank) == Some(true) => "stopped".to_owned(),
+            None => state(proc.state),
+        }
+    }
 }
 
 /// Runs the command.
@@ -158,12 +180,14 @@ fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure> {
         bytes += procs.as_ref().map_or(0, |procs| size_of_table(procs));
         check(bytes, until, whole)?;
         let waiting = waiting(&tool, &nspace)?.unwrap_or_default();
-        let stopped = stopped(&tool, &nspace)?.ok();
+        let usage = usage(&tool, &nspace)?.ok();
+        let pending = pending::ask(&tool, &nspace)?;
         Ok(Job {
             nspace,
             procs,
             waiting,
-            stopped,
+            usage,
+            pending,
         })
     });
     let jobs = jobs.collect();
@@ -297,36 +321,23 @@ pub(super) fn waiting(
     Ok(Ok(rows.into_iter().filter_map(row).collect()))
 }
 
-/// Returns the processes of a job that are stopped by a signal (SIGSTOP), as the kernel reports
-/// them to the server.
+/// Returns the state of the processes of a job in the operating system, and their use of processors, as the kernel
+/// reports them to the server.
 #[allow(
     clippy::type_complexity,
     reason = "the outer error ends the command, the inner status is printed for the job"
 )]
-fn stopped(tool: &Tool, nspace: &str) -> Result<Result<BTreeSet<Rank>, Status>, Failure> {
-    let states = vec![
-        Info::new(keys::NSPACE, nspace.to_owned()),
-        Info::new(keys::PROC_OS_STATE, true),
-    ];
-    let rows = match ask(tool, keys::QUERY_PROC_RESOURCE_USAGE, states)? {
+fn usage(tool: &Tool, nspace: &str) -> Result<Result<BTreeMap<Rank, Row>, Status>, Failure> {
+    let wanted = [keys::PROC_OS_STATE, keys::PROC_TIME, keys::PROC_PERCENT_CPU];
+    let mut figures = vec![Info::new(keys::NSPACE, nspace.to_owned())];
+    figures.extend(wanted.map(|key| Info::new(key, true)));
+    let rows = match ask(tool, keys::QUERY_PROC_RESOURCE_USAGE, figures)? {
         Ok(Some(Value::DataArray(DataArray::Info(rows)))) => rows,
         Ok(_) => Vec::new(),
         Err(status) => return Ok(Err(status)),
     };
-    let stopped = rows.iter().filter_map(|row| {
-        let figures = row.value.as_infos().ok()?;
-        let value = |key: &str| {
-            figures
-                .iter()
-                .find(|info| info.key.is(key))
-                .map(|info| &info.value)
-        };
-        match (value(keys::PROCID)?, value(keys::PROC_OS_STATE)?) {
-            (Value::Proc(proc), Value::String(Some(state))) if *state == *"T" => Some(proc.rank),
-            _ => None,
-        }
-    });
-    Ok(Ok(stopped.collect()))
+    let rows = rows.iter().filter_map(Row::of);
+    Ok(Ok(rows.map(|row| (row.rank(), row)).collect()))
 }
 
 /// Returns the first requested rank that a job does not have. `procs` are the processes of the job
@@ -354,7 +365,7 @@ pub(super) fn missing_rank(
     clippy::type_complexity,
     reason = "the outer error ends the command, the inner error is printed"
 )]
-fn ask(
+pub(super) fn ask(
     tool: &Tool,
     key: &'static str,
     qualifiers: Vec<Info<'static>>,
@@ -399,6 +410,7 @@ fn in_json(out: &mut Out, report: &Report) -> Result<(), Failure> {
             Ok(procs) => json!({
                 "nspace": nspace,
                 "procs": procs.iter().map(|proc| row(proc, job)).collect::<Vec<_>>(),
+                "pending": job.pending.as_ref().map(pending::to_json),
             }),
             Err(status) => json!({ "nspace": nspace, "status": status.as_raw() }),
         };
@@ -414,7 +426,7 @@ fn row(proc: &ProcInfo<'_>, job: &Job) -> Json {
         "pid": proc.pid,
         "state": state(proc.state),
         "waits_at": job.waiting.get(&proc.proc.rank).map(|point| point.to_str_lossy()),
-        "stopped": job.stopped.as_ref().map(|stopped| stopped.contains(&proc.proc.rank)),
+        "stopped": job.is_stopped(proc.proc.rank),
         "exit_code": is_over(proc.state).then_some(proc.exit_code),
         "node": text(&proc.hostname),
         "program": text(&proc.executable_name),
@@ -450,14 +462,14 @@ fn in_words(out: &mut Out, report: &Report) -> Result<(), Failure> {
             Ok(procs) => {
                 writeln!(out, "  job {nspace}")?;
                 table(out, procs, job)?;
+                pending::write(out, procs, job)?;
             }
         }
     }
     Ok(())
 }
 
-/// Prints the table of a job's processes. The state column shows the breakpoint of a process that waits for a
-/// debugger, and marks stopped processes.
+/// Prints the table of a job's processes.
 fn table(out: &mut Out, procs: &[ProcInfo<'_>], job: &Job) -> Result<(), Failure> {
     let text = |text: &Option<Text<'_>>| {
         text.as_ref()
@@ -474,13 +486,7 @@ fn table(out: &mut Out, procs: &[ProcInfo<'_>], job: &Job) -> Result<(), Failure
     )?;
     for proc in procs {
         let (rank, pid) = (proc.proc.rank.to_string(), proc.pid);
-        let stopped = job.stopped.as_ref();
-        let is_stopped = stopped.is_some_and(|stopped| stopped.contains(&proc.proc.rank));
-        let state = match job.waiting.get(&proc.proc.rank) {
-            Some(point) => format!("waits at {}", printable(point.as_bytes())),
-            None if is_stopped => "stopped".to_owned(),
-            None => state(proc.state),
-        };
+        let state = job.state_of(proc);
         let (node, program) = (text(&proc.hostname), text(&proc.executable_name));
         writeln!(
             out,

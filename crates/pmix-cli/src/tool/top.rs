@@ -13,7 +13,7 @@ use crate::args::{Global, Top};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
 
-mod rows;
+pub(super) mod rows;
 
 use rows::{Row, Rows};
 

@@ -26,6 +26,7 @@ mod run_hello;
 mod run_lines;
 mod run_output;
 mod run_terminal;
+mod run_waits;
 mod tool;
 mod tool_address;
 mod tool_asks;

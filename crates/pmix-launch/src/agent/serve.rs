@@ -16,6 +16,7 @@ use crate::Error;
 use crate::host::HostMessage;
 use crate::input::{self, PushAnswer};
 use crate::named::Named;
+use crate::pending::PendingOperations;
 use crate::process::Link;
 
 /// The time that the server has for requests that processes sent before they ended.
@@ -219,6 +220,17 @@ impl Agent<'_> {
         for job in self.jobs.iter_mut() {
             let nspace = &job.nspace;
             (job.pushed).push(|rank| named.has(nspace, rank), &data, ends, &answer);
+        }
+    }
+
+    /// Returns the operations in which processes of a job, or of any job, wait.
+    pub(crate) fn pending(&self, job: Option<&Nspace<'_>>) -> PendingOperations {
+        match self.server.waits(job) {
+            Ok(waits) => PendingOperations::of(&waits),
+            Err(e) => {
+                tracing::debug!("cannot list pending operations: {e}");
+                PendingOperations::default()
+            }
         }
     }
 

@@ -8,6 +8,7 @@
 //! | `PMIX_PROC_STATE_STATUS` | the state of the named process |
 //! | `PMIX_BREAKPOINT` | the processes of the jobs in question that wait for a debugger, and where each waits |
 //! | `PMIX_QUERY_JOB_STATUS` | success, or the failure of the first failed job in question (an ended job if it is named) |
+//! | [`QUERY_PENDING`] | the fences, connects, group constructs and gets in which processes of the named job, or of all jobs, wait |
 //! | `PMIX_TIME_REMAINING` | the seconds until the first time limit |
 //! | `PMIX_QUERY_SPAWN_SUPPORT`, `PMIX_QUERY_DEBUG_SUPPORT` | the supported directives of a spawn |
 //! | `PMIX_QUERY_SUPPORTED_KEYS`; any key with `PMIX_QUERY_SUPPORTED_QUALIFIERS` | the keys that the launcher answers; the qualifiers of the key |
@@ -32,6 +33,7 @@ use super::job::Job;
 use super::support;
 use super::{Controller, Cx};
 use crate::agent::Agent;
+use crate::pending::QUERY_PENDING;
 use crate::process::{Ending, Link, Process, ProcessState};
 
 /// The keys about queues, allocations and storage. Only a resource manager can answer them.
@@ -198,6 +200,13 @@ impl Controller {
                 }
                 None => waiting(&cx.agent, jobs),
             },
+            QUERY_PENDING => {
+                jobs.first()?;
+                // The jobs are a single one or all of them.
+                let job = (jobs.len() == 1).then(|| jobs.first()).flatten();
+                let pending = cx.agent.pending(job.map(|job| &job.nspace));
+                Some(pending.to_value())
+            }
             keys::QUERY_JOB_STATUS => {
                 let status = |job: &&Job| job.stop.cause().map(|cause| of_cause(cause).1);
                 if jobs.is_empty() {

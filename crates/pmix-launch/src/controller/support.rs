@@ -8,6 +8,7 @@ use pmix_types::{ErrorDetail, Info, Query, Text, keys};
 
 use super::directives::{DIRECTIVES, Effect};
 use crate::host::HostMessage;
+use crate::pending::QUERY_PENDING;
 
 /// All functions except `PMIx_Spawn`, whose attributes are the directives that are not refused.
 const SERVED: &[SupportedFunction<'static>] = &[
@@ -163,9 +164,13 @@ const QUERIES: &[(&str, &[&str])] = &[
     (keys::TIME_REMAINING, OF_JOB),
 ];
 
+/// The private keys of queries that the launcher answers, with their qualifiers.
+const PRIVATE_QUERIES: &[(&str, &[&str])] = &[(QUERY_PENDING, OF_JOB)];
+
 /// Returns the keys of queries that the launcher answers, separated by commas.
 pub(crate) fn query_keys() -> String {
-    let keys: Vec<_> = QUERIES.iter().map(|(key, _)| *key).collect();
+    let keys = QUERIES.iter().chain(PRIVATE_QUERIES);
+    let keys: Vec<_> = keys.map(|(key, _)| *key).collect();
     keys.join(",")
 }
 
@@ -175,6 +180,7 @@ pub(crate) fn query_qualifiers(query: &Query<'_>) -> Vec<Info<'static>> {
     let list = |key: &Text<'_>| {
         let found = QUERIES
             .iter()
+            .chain(PRIVATE_QUERIES)
             .find(|(own, _)| own.as_bytes() == key.as_bytes());
         found.map(|(own, list)| Info::new(*own, list.join(",")))
     };

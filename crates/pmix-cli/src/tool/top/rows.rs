@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::time::Instant;
 
 use pmix_tool::FoundServer;
-use pmix_types::{Info, Proc, Value, keys};
+use pmix_types::{Info, Proc, Rank, Value, keys};
 use serde_json::{Value as Json, json};
 
 use crate::args::TopOrder;
@@ -17,7 +17,7 @@ use crate::style::printable;
 
 /// The resource usage of a process.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(in crate::tool) struct Row {
     proc: Proc<'static>,
     pid: i32,
     node: String,
@@ -35,8 +35,23 @@ pub(super) struct Row {
 }
 
 impl Row {
+    /// Returns the rank of the process.
+    pub(in crate::tool) fn rank(&self) -> Rank {
+        self.proc.rank
+    }
+
+    /// Returns `true` if a signal has stopped the process.
+    pub(in crate::tool) fn is_stopped(&self) -> bool {
+        self.state == "T"
+    }
+
+    /// Returns the share of a processor in percent, and the processor time in seconds.
+    pub(in crate::tool) fn processor_use(&self) -> (f64, f64) {
+        (tenths(self.percent), self.seconds)
+    }
+
     /// Reads the resource usage of a process. Returns `None` if the info does not name the process.
-    pub(super) fn of(info: &Info<'_>) -> Option<Self> {
+    pub(in crate::tool) fn of(info: &Info<'_>) -> Option<Self> {
         let figures = info.value.as_infos().ok()?;
         let value = |key: &str| {
             let info = figures.iter().find(|info| info.key.is(key));
