@@ -172,7 +172,8 @@ impl Failure {
     /// Returns the failure as text.
     pub(crate) fn render(&self, style: Style) -> String {
         let message = printable_lines(&self.message);
-        let mut text = format!("{} {message}\n", style.red("error:"));
+        let label = crate::trace::speaker().unwrap_or("error:");
+        let mut text = format!("{} {message}\n", style.red(label));
         if let Some(place) = &self.place {
             place.render(style, &mut text);
         }

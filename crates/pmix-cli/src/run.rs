@@ -12,12 +12,13 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser as _};
 use pmix_launch::{
-    App, Cause, DebugStops, Ending, Export, FilePattern, Layout, Outcome, Output, OutputFiles,
-    OutputForm, Plan, PseudoTerminals, RankOutcome, Standard,
+    App, Cause, DebugStops, Diagnosis, Ending, Export, FilePattern, Layout, Outcome, Output,
+    OutputFiles, OutputForm, Plan, PseudoTerminals, RankOutcome, Standard,
 };
 use pmix_mca::Environment;
 use pmix_server::WireObserver;
@@ -45,6 +46,12 @@ pub(crate) const WATCHER: &str = "run-watcher";
 /// The first argument with which this program runs another one that is stopped before its first
 /// instruction.
 pub(crate) const STOPPER: &str = "run-stopped";
+
+/// The beginning of each message, so that a log tells who wrote it.
+const PREFIX: &str = "pmix run:";
+
+/// The time after which the launcher reports a collective that waits for ranks.
+const NOTICE_AFTER: Duration = Duration::from_secs(30);
 
 /// Returns the words of a command line in the form for the argument parser.
 pub(crate) fn words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
@@ -76,6 +83,7 @@ pub(crate) fn is_named(cli: &clap::Command, words: &[OsString]) -> bool {
 
 /// Runs the command.
 pub(crate) fn run(context: &mut Context, args: Run, mca: &[String]) -> Result<Exit, Failure> {
+    crate::trace::speak_as(PREFIX);
     let report = args.report;
     let trace = args.trace.clone();
     if let Err(e) = crate::trace::never_wait() {
@@ -114,7 +122,7 @@ fn ending(outcome: &Outcome, keeps_going: bool, answered: bool) -> Result<Exit, 
         return Ok(Exit::Ok);
     };
     let exit = Exit::Job(outcome.exit_code());
-    let mut message = cause.to_string();
+    let mut message = outcome.message().unwrap_or_else(|| cause.to_string());
     if keeps_going && let Cause::Failed { rank, .. } = cause {
         message.push_str(&others(&outcome.ranks, *rank));
     }
@@ -201,6 +209,11 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         None => None,
     };
     let policy = placement::policy(&args, &environment.vars);
+    let diagnosis = Diagnosis {
+        notice_after: (!args.quiet).then_some(NOTICE_AFTER),
+        stacks: args.stacks,
+        measures: args.report || context.json,
+    };
     let announce = args.report || args.report_bindings || !args.habits.display.is_empty();
     let output = output(&mut args)?;
     let placed = maps.as_ref().map(Layout::num_procs);
@@ -256,6 +269,7 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         interfaces: args.pmi.0,
         stdin_rank: args.stdin.0.map(Rank::new),
         announce,
+        diagnosis,
         process_sets: args.process_sets,
         stops,
     })
@@ -324,7 +338,7 @@ fn watcher() -> Vec<OsString> {
 pub(crate) fn stop_on_exec(words: impl Iterator<Item = OsString>) -> ! {
     let error = pmix_launch::stop_on_exec(words);
     // The exit code is that of a shell that cannot execute a program.
-    crate::trace::say(format!("error: cannot stop the program on exec: {error}\n").into_bytes());
+    crate::trace::say(format!("pmix run: cannot stop the program on exec: {error}\n").into_bytes());
     std::process::exit(126)
 }
 

@@ -75,12 +75,29 @@ impl Subscriber for Lines {
         event.record(&mut line);
         let text = format!("{}{}", line.message, line.fields).replace('\n', " ");
         let text = printable(text.trim_end().as_bytes());
-        say(format!("{label} {text}\n").into_bytes());
+        let line = match speaker() {
+            Some(speaker) => format!("{speaker} {label} {text}\n"),
+            None => format!("{label} {text}\n"),
+        };
+        say(line.into_bytes());
     }
 
     fn enter(&self, _: &Id) {}
 
     fn exit(&self, _: &Id) {}
+}
+
+/// The name of the command that writes messages, with a colon.
+static SPEAKER: OnceLock<&'static str> = OnceLock::new();
+
+/// Begins each further message with this name.
+pub(crate) fn speak_as(name: &'static str) {
+    SPEAKER.get_or_init(|| name);
+}
+
+/// Returns the name with which messages begin, if there is one.
+pub(crate) fn speaker() -> Option<&'static str> {
+    SPEAKER.get().copied()
 }
 
 #[derive(Default)]
@@ -252,8 +269,10 @@ impl State {
     fn tell_dropped(&mut self) {
         let dropped = std::mem::take(&mut self.dropped);
         if dropped > 0 {
+            let speaker = speaker().map(|speaker| format!("{speaker} "));
+            let speaker = speaker.unwrap_or_default();
             let text = format!(
-                "warning: {dropped} messages were dropped here because standard error was not read\n"
+                "{speaker}warning: {dropped} messages were dropped here because standard error was not read\n"
             );
             self.put(text.into_bytes());
         }

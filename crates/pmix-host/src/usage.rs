@@ -28,7 +28,7 @@ mod process;
 
 pub use infos::{Wanted, of_disk, of_interface, of_node, of_process};
 pub use node::{disk_stats, disks, interface_stats, interfaces, node, node_stats};
-pub use process::{Detail, ProcessTexts, process, process_stats};
+pub use process::{Detail, ProcessTexts, largest_memory, process, process_stats, processor_time};
 
 /// Maximum number of processes in a request for the proportional set size (`PMIX_PROC_PSS`), for which the kernel walks
 /// all pages of each process. Beyond it the value is omitted, or the request is rejected if it names the key.

@@ -11,6 +11,9 @@
 //! | `Streams` | output, log texts, input |
 //! | `Cleanup` | the directory of the session, registered paths, the watcher |
 //! | `Monitors` | monitors and measurements |
+//! | `Figures` | the sampling of the memory of processes |
+//! | `OomKills` | the kills by the kernel |
+//! | `Examinations` | reports that wait for the examination of their processes |
 //! | `Mailbox` | the upcalls of the server of this node |
 //!
 //! The controller calls the methods of the agent, and the agent reports by [`FromAgent`] and by upcalls. What passes
@@ -23,13 +26,17 @@ mod begun_removals;
 mod children;
 mod cleanup;
 mod ends;
+mod examine;
+mod figures;
 mod local_job;
 mod log;
 mod measure;
+mod oom;
 mod pmi;
 mod removals;
 mod restart;
 mod serve;
+mod stacks;
 mod start;
 mod starting;
 mod streams;
@@ -47,8 +54,11 @@ use pmix_types::{Nspace, Proc};
 
 use self::children::Children;
 use self::cleanup::Cleanup;
+use self::examine::Examinations;
+use self::figures::Figures;
 use self::local_job::LocalJobs;
 use self::measure::Monitors;
+use self::oom::OomKills;
 use self::pmi::PmiService;
 use self::starting::StartingJobs;
 use self::streams::Streams;
@@ -60,6 +70,7 @@ use crate::process_dirs::ProcessDirs;
 use crate::session_dir::SessionDir;
 use crate::{Error, Plan, service};
 
+pub(crate) use self::examine::{Report, Subject};
 pub(crate) use self::local_job::{EndedJob, JobSettings, LocalJob};
 pub(crate) use self::measure::{Measured, MeasuredQuery, Question};
 pub(crate) use self::starting::NewJob;
@@ -103,6 +114,9 @@ pub(crate) struct Agent<'a> {
     cleanup: Cleanup,
     streams: Streams<'a>,
     monitors: Monitors,
+    examinations: Examinations,
+    figures: Figures,
+    oom_kills: OomKills,
     /// The threads that open the output files of restarted processes.
     open_helpers: Helpers,
     /// The poll for all descriptors except the sockets of the server. The server waits for both.
@@ -175,6 +189,9 @@ impl<'a> Agent<'a> {
             cleanup: Cleanup::new(dir, watcher, protected, wake.clone()),
             streams: Streams::new(plan, standard, own, FORWARD, output_helpers),
             monitors: Monitors::new(wake.clone()),
+            examinations: Examinations::new(wake.clone()),
+            figures: Figures::new(plan.diagnosis.measures, wake.clone()),
+            oom_kills: OomKills::of_launcher(),
             open_helpers: Helpers::new("pmix-open", MOST_OPENING, wake.clone()),
             poll,
         };
@@ -204,6 +221,11 @@ impl<'a> Agent<'a> {
     /// Returns the monitors and measurements.
     pub(crate) fn monitors(&mut self) -> &mut Monitors {
         &mut self.monitors
+    }
+
+    /// Returns the examinations of processes for reports.
+    pub(crate) fn examinations(&mut self) -> &mut Examinations {
+        &mut self.examinations
     }
 
     /// Returns the path of the directory of the session.
@@ -245,6 +267,7 @@ impl<'a> Agent<'a> {
     /// Does what is due without an event. Returns an event for the session.
     pub(crate) fn tick(&mut self, now: Instant) -> Option<PollEvent> {
         self.streams.tick(now);
+        self.figures.tick(&mut self.jobs, now);
         match self.streams.is_input_due(now) {
             true => self.turn_input(now),
             false => None,
@@ -286,6 +309,7 @@ impl<'a> Agent<'a> {
         let deadlines = [
             self.streams.deadline(),
             self.monitors.deadline(),
+            self.figures.deadline(),
             self.restarts.deadline(),
             self.cleanup.deadline(now),
             self.pmi.deadline(),

@@ -8,6 +8,7 @@
 //! | `Outcomes` | the first failure, the outcomes of spawned jobs that have ended |
 //! | `Connected` | the connections between jobs |
 //! | `Services` | published data, credentials, groups, process sets |
+//! | `Notices` | the collectives that were reported because they wait for long |
 //! | `Waiting` | the wait of an intermediate launcher for its release |
 //!
 //! Methods of the controller are in the file that tells their story, from the upcall (`answer.rs`) to the end of a job
@@ -20,6 +21,7 @@ mod control;
 mod debug;
 mod debug_request;
 mod debugging;
+mod diagnosis;
 mod directives;
 mod display;
 mod ended;
@@ -52,6 +54,7 @@ use std::time::Instant;
 use pmix_types::{Nspace, Proc};
 
 use self::connected::Connected;
+use self::diagnosis::Notices;
 use self::job::Jobs;
 use self::outcomes::Outcomes;
 use self::services::Services;
@@ -90,6 +93,31 @@ impl<'a> Cx<'a> {
         }
     }
 
+    /// Returns the name of a process for messages, with its program, process id and node.
+    fn identify(&self, proc: &Proc<'_>) -> String {
+        let name = self.name_of(proc);
+        let local = self.agent.job(&proc.nspace);
+        let found = local.and_then(|local| Some((local, local.process(proc.rank)?)));
+        let Some((local, process)) = found else {
+            return name;
+        };
+        let program = local.plan().apps.get(process.app);
+        let program = program.map(|app| app.program.to_string_lossy());
+        let program = program.unwrap_or_default();
+        let host = String::from_utf8_lossy(self.plan.layout.host());
+        format!("{name} ({program}, pid {} on {host})", process.pid)
+    }
+
+    /// Writes a message of the launcher to its standard error.
+    fn say(&mut self, line: &str) {
+        // Parts of the line are from processes, and a terminal would execute control characters.
+        let shown = |c: char| if c.is_control() { '?' } else { c };
+        let line: String = line.chars().map(shown).collect();
+        if self.agent.has_room_for_errors() {
+            self.agent.write_error(&format!("pmix run: {line}\n"));
+        }
+    }
+
     /// Writes a warning, or counts it if it was written before.
     fn warn(&mut self, line: String) {
         self.warnings.warn_of(line, Instant::now());
@@ -103,6 +131,7 @@ pub(crate) struct Controller {
     outcomes: Outcomes,
     connected: Connected,
     services: Services,
+    notices: Notices,
     /// The state of the wait for the release of an intermediate launcher.
     tool_wait: Option<Waiting>,
     /// The start of the session.
@@ -121,6 +150,7 @@ impl Controller {
             outcomes: Outcomes::default(),
             connected: Connected::default(),
             services: Services::new(plan)?,
+            notices: Notices::default(),
             tool_wait: None,
             began: Instant::now(),
         })
@@ -154,6 +184,8 @@ impl Controller {
         self.services.tick(now);
         self.tick_monitors(cx, now);
         cx.warnings.tick(now);
+        self.finish_reports(cx, now);
+        self.tick_notices(cx, now);
         // By index, because an order may change the other jobs but removes none.
         for index in 0..self.jobs.len() {
             let order = self.jobs.get_mut(index).and_then(|job| job.stop.tick(now));
@@ -181,6 +213,7 @@ impl Controller {
         let stops = self.jobs.iter().map(|job| job.stop.deadline());
         let others = [
             self.services.deadline(),
+            self.notices.deadline(),
             cx.warnings.deadline(),
             cx.agent.deadline(now),
         ];

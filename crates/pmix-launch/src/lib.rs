@@ -54,6 +54,7 @@
 //!     client_library: None,
 //!     stdin_rank: Some(pmix_types::Rank::new(0)),
 //!     announce: false,
+//!     diagnosis: pmix_launch::Diagnosis::default(),
 //!     process_sets: Vec::new(),
 //!     stops: pmix_launch::DebugStops::default(),
 //! };
@@ -98,12 +99,12 @@ pub use controller::{PAUSE_FOR_TOOL, ToolWait};
 pub use environment::Export;
 pub use error::Error;
 pub use layout::Layout;
-pub use outcome::{Cause, GroupOutcome, JobOutcome, Outcome, RankOutcome};
+pub use outcome::{Cause, Culprit, GroupOutcome, JobOutcome, Outcome, RankOutcome};
 pub use output::{FilePattern, Standard};
 pub use pending::{PendingOperation, PendingOperations, ProcRuns, QUERY_PENDING};
 pub use placement::{MapBy, Policy, place};
 pub use plan::{
-    App, Interfaces, Output, OutputFiles, OutputForm, Plan, ProcessSet, PseudoTerminals,
+    App, Diagnosis, Interfaces, Output, OutputFiles, OutputForm, Plan, ProcessSet, PseudoTerminals,
 };
 pub use pmix_mpir::is_being_debugged;
 pub use process::{Ending, end_with_launcher, signal_number, stop_on_exec};

@@ -22,6 +22,8 @@ pub struct Outcome {
     pub ranks: Vec<RankOutcome>,
     /// The first failure, if any.
     pub cause: Option<Cause>,
+    /// The process that the first failure is about, if it is about one.
+    pub culprit: Option<Culprit>,
     /// The groups of its processes that were not destructed or whose construction failed, in the order of these
     /// events; at most 1000.
     pub groups: Vec<GroupOutcome>,
@@ -37,6 +39,18 @@ pub struct Outcome {
     pub processor_time: Duration,
 }
 
+/// The process that a failure is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Culprit {
+    /// The program.
+    pub program: String,
+    /// The process id.
+    pub pid: i32,
+    /// The reason for a kill by the kernel.
+    pub kernel_kill: Option<String>,
+}
+
 /// The outcome of a process.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -49,6 +63,14 @@ pub struct RankOutcome {
     pub pid: i32,
     /// The processors to which it was bound, if any.
     pub cpus: Option<Cpuset>,
+    /// The time from the start of the process to its first initialize.
+    pub init: Option<Duration>,
+    /// The processor time of the process and of its children that it waited for, if it was measured.
+    pub processor_time: Option<Duration>,
+    /// The largest resident memory in the samples, in bytes.
+    pub largest_memory: Option<u64>,
+    /// The reason for a kill by the kernel.
+    pub kernel_kill: Option<String>,
     /// The time from the start of the job to that of the process.
     pub started: Duration,
     /// The time for which it ran.
@@ -177,6 +199,49 @@ impl Cause {
     }
 }
 
+impl Cause {
+    /// Returns the rank of the process that the failure is about.
+    pub(crate) fn rank(&self) -> Option<Rank> {
+        match self {
+            Self::Failed { rank, .. }
+            | Self::NotFinalized { rank }
+            | Self::Aborted { rank, .. } => Some(*rank),
+            Self::Spawned { cause, .. } => cause.rank(),
+            _ => None,
+        }
+    }
+
+    /// Returns the message for users. `process` is the name of the process that the failure is about, and `job` is the
+    /// name of the job.
+    fn message(&self, job: &str, process: &str, kernel_kill: Option<&str>) -> String {
+        match self {
+            Self::Failed { ending, .. } => match (ending.to_predicate(), kernel_kill) {
+                (ended, None) => format!("{process} {ended}"),
+                (ended, Some(reason)) => format!("{process} {ended} ({reason})"),
+            },
+            Self::NotFinalized { .. } => {
+                format!("{process} exited without calling PMIx_Finalize")
+            }
+            Self::Aborted { .. } => {
+                let text = self.to_string();
+                let said = text.split_once(" aborted ").map(|(_, said)| said);
+                format!("{process} aborted {}", said.unwrap_or_default())
+            }
+            Self::Spawned { nspace, cause } => {
+                let said = cause.message(nspace, process, kernel_kill);
+                format!("{said}, in {nspace}")
+            }
+            Self::TimedOut(limit) => format!("{job} was still running after {limit:?}"),
+            Self::WithJob { nspace } => format!("{job} was terminated together with {nspace}"),
+            Self::SessionEnded { .. } | Self::Interrupted { .. } => self.to_string(),
+            Self::Unheeded { signal, grace } => {
+                let name = signal_name(*signal);
+                format!("{job} did not end within {grace:?} of {name} and was killed")
+            }
+        }
+    }
+}
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -215,6 +280,28 @@ impl fmt::Display for Cause {
 }
 
 impl Outcome {
+    /// Returns the message about the first failure, with rank, program, process id and node of the process.
+    #[must_use]
+    pub fn message(&self) -> Option<String> {
+        let cause = self.cause.as_ref()?;
+        let host = String::from_utf8_lossy(&self.host);
+        let rank = cause
+            .rank()
+            .map_or_else(String::new, |rank| format!("rank {rank}"));
+        let (process, kernel_kill) = match &self.culprit {
+            Some(Culprit {
+                program,
+                pid,
+                kernel_kill,
+            }) => {
+                let process = format!("{rank} ({program}, pid {pid} on {host})");
+                (process, kernel_kill.as_deref())
+            }
+            None => (rank, None),
+        };
+        Some(cause.message(&self.nspace, &process, kernel_kill))
+    }
+
     /// Returns the exit code of the launcher: 0, or that of the first failure.
     #[must_use]
     pub fn exit_code(&self) -> u8 {

@@ -39,6 +39,8 @@ pub struct Plan {
     pub stdin_rank: Option<Rank>,
     /// `true` if the launcher prints to standard error, before processes start, the placement of each.
     pub announce: bool,
+    /// The reports about a job that makes no progress, and about its use of resources.
+    pub diagnosis: Diagnosis,
     /// Names for some of the processes, which processes can query.
     pub process_sets: Vec<ProcessSet>,
     /// The points at which processes stop for a debugger.
@@ -85,6 +87,17 @@ pub struct Plan {
     /// The command of a process that calls [`stop_on_exec`](crate::stop_on_exec) with the words that are appended to
     /// the command. Without it no process can be stopped on exec.
     pub stopper: Option<Vec<OsString>>,
+}
+
+/// The reports about a job that makes no progress, and about its use of resources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// The time after which the launcher reports, once, a collective for which ranks are missing; `None` for never.
+    pub notice_after: Option<Duration>,
+    /// `true` if the reports after SIGQUIT and at the time limit have the stacks of the missing processes.
+    pub stacks: bool,
+    /// `true` if the outcome has the processor time and the memory of each process.
+    pub measures: bool,
 }
 
 /// The interfaces by which processes find each other.
@@ -336,6 +349,7 @@ impl Plan {
             interfaces: Interfaces::default(),
             stdin_rank: None,
             announce: false,
+            diagnosis: Diagnosis::default(),
             process_sets: Vec::new(),
             stops: DebugStops::default(),
         }

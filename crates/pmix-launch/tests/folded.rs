@@ -80,6 +80,7 @@ fn plan(num_nodes: u32, tmpdir: &std::path::Path) -> Plan {
         client_library: None,
         stdin_rank: Some(pmix_types::Rank::new(0)),
         announce: false,
+        diagnosis: pmix_launch::Diagnosis::default(),
         stops: pmix_launch::DebugStops::default(),
         process_sets: Vec::new(),
     }

@@ -362,7 +362,7 @@ impl Normal {
                 continue;
             }
             // Messages of `pmix run`, of prterun, and of its library.
-            let starts = ["error: ", "warning: ", "Abort is in progress"];
+            let starts = ["pmix run: ", "error: ", "warning: ", "Abort is in progress"];
             let is_message = starts.iter().any(|start| line.starts_with(start));
             if is_banner || is_message || line.contains("] PMIX ERROR: ") {
                 continue;

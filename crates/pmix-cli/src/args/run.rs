@@ -127,7 +127,13 @@ pub(crate) struct Run {
     /// decode --message` reads.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) trace: Option<PathBuf>,
-    /// Terminate the job after this time, in seconds.
+    /// Do not report collectives that wait for ranks for more than 30 seconds.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) quiet: bool,
+    /// Print the stacks of missing ranks in the reports of --timeout and of SIGQUIT, by py-spy, eu-stack or gdb.
+    #[arg(long, help_heading = "Ending")]
+    pub(crate) stacks: bool,
+    /// Terminate the job after this time, in seconds, and report what its ranks wait for.
     #[arg(long, value_name = "SECONDS", value_parser = limit, help_heading = "Ending")]
     pub(crate) timeout: Option<Duration>,
     /// The time that processes have to terminate before they are killed, in seconds.

@@ -18,8 +18,8 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
         "standard input goes to rank 0; use `--stdin RANK` for another rank",
     ),
     (
-        &["-q", "-Q", "--quiet"],
-        "omit it: `pmix run` prints nothing unless something fails",
+        &["-q", "-Q"],
+        "use `--quiet` to omit the messages about ranks that others wait for",
     ),
     (
         &["-K", "--kill-on-bad-exit"],

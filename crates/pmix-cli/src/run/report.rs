@@ -23,20 +23,27 @@ pub(super) fn table(outcome: &Outcome) -> String {
         .unwrap_or(0)
         .max("cpus".len());
     text += &format!(
-        "{:>6}  {:>3}  {:>8}  {:<width$}  {:>9}  {:>9}  end\n",
-        "rank", "app", "pid", "cpus", "start", "time"
+        "{:>6}  {:>3}  {:>8}  {:<width$}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}  end\n",
+        "rank", "app", "pid", "cpus", "start", "time", "init", "cpu", "memory"
     );
     for (rank, cpus) in outcome.ranks.iter().zip(&cpus) {
         text += &format!(
-            "{:>6}  {:>3}  {:>8}  {cpus:<width$}  {:>7.3} s  {:>7.3} s  {}\n",
+            "{:>6}  {:>3}  {:>8}  {cpus:<width$}  {:>7.3} s  {:>7.3} s  {}  {}  {}  {}\n",
             rank.rank.to_string(),
             rank.app,
             rank.pid,
             rank.started.as_secs_f64(),
             rank.elapsed.as_secs_f64(),
+            time_cell(rank.init),
+            time_cell(rank.processor_time),
+            memory_cell(rank.largest_memory),
             rank.ending,
         );
+        if let Some(reason) = &rank.kernel_kill {
+            text += &format!("{:>6}  {reason}\n", "");
+        }
     }
+    text += &imbalance(&outcome.ranks);
     text += &groups(outcome);
     for job in &outcome.spawned {
         let (name, num_procs) = (&job.nspace, job.num_procs);
@@ -52,6 +59,51 @@ pub(super) fn table(outcome: &Outcome) -> String {
         };
     }
     text
+}
+
+/// Returns a time for a column, or a dash if it is not known.
+fn time_cell(time: Option<Duration>) -> String {
+    match time {
+        Some(time) => format!("{:>7.3} s", time.as_secs_f64()),
+        None => format!("{:>9}", "-"),
+    }
+}
+
+/// Returns an amount of memory for a column, or a dash if it was not measured.
+fn memory_cell(bytes: Option<u64>) -> String {
+    match bytes {
+        Some(bytes) => format!("{:>5} MiB", bytes.div_ceil(1 << 20)),
+        None => format!("{:>9}", "-"),
+    }
+}
+
+/// Returns the mean and the largest processor time of the ranks, and the imbalance: the share of the largest time by
+/// which it exceeds the mean.
+fn imbalance(ranks: &[RankOutcome]) -> String {
+    let times = ranks
+        .iter()
+        .filter_map(|rank| Some((rank.rank, rank.processor_time?)));
+    let times: Vec<_> = times.collect();
+    let (Some(&(rank, largest)), Ok(num)) = (
+        times.iter().max_by_key(|(_, time)| *time),
+        u32::try_from(times.len()),
+    ) else {
+        return String::new();
+    };
+    if num < 2 {
+        return String::new();
+    }
+    let sum = times.iter().map(|(_, time)| *time).sum::<Duration>();
+    let mean = sum / num;
+    let share = match largest.is_zero() {
+        true => 0.0,
+        false => largest.saturating_sub(mean).as_secs_f64() / largest.as_secs_f64() * 100.0,
+    };
+    format!(
+        "processor time: mean {:.3} s, largest {:.3} s of rank {rank}, imbalance {share:.0} %\n",
+        mean.as_secs_f64(),
+        largest.as_secs_f64(),
+    )
 }
 
 /// Returns the number of groups constructed, and the groups that still exist or failed.
@@ -137,6 +189,7 @@ pub(super) fn summary(plan: &Plan, outcome: &Outcome) -> Json {
         "num_procs": plan.layout.num_procs(),
         "exit_code": outcome.exit_code(),
         "cause": outcome.cause.as_ref().map(ToString::to_string),
+        "message": outcome.message(),
         "seconds": seconds(outcome.elapsed),
         "cpu_seconds": seconds(outcome.processor_time),
         "apps": apps.collect::<Vec<_>>(),
@@ -194,6 +247,10 @@ fn of_rank(rank: &RankOutcome) -> Json {
         "cpus": rank.cpus.as_ref().map(ToString::to_string),
         "start": seconds(rank.started),
         "seconds": seconds(rank.elapsed),
+        "init_seconds": rank.init.map(seconds),
+        "cpu_seconds": rank.processor_time.map(seconds),
+        "max_rss_bytes": rank.largest_memory,
+        "kernel_kill": rank.kernel_kill,
         "exit_code": rank.ending.exit_code(),
         "signal": signal,
     })

@@ -146,6 +146,16 @@ pub(crate) fn sorted(outcome: &Outcome) -> Vec<String> {
     lines
 }
 
+/// Returns messages with `pid N on NODE` in place of process ids and nodes.
+pub(crate) fn without_pid(messages: &str) -> String {
+    let mut parts = messages.split(", pid ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        let (_, rest) = part.split_once(')').expect("a node and a parenthesis");
+        text + ", pid N on NODE)" + rest
+    })
+}
+
 /// A running launcher with its pipes. It is killed on drop, so that a failed test leaves no job.
 pub(crate) struct Running {
     pub(crate) child: Child,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::command::{
-    Running, assert_nothing_left, finish, launcher, pmix_with, run, run_with, sorted,
+    Running, assert_nothing_left, finish, launcher, pmix_with, run, run_with, sorted, without_pid,
 };
 
 #[test]
@@ -202,10 +202,16 @@ fn the_first_failure_is_the_exit_code_and_ends_the_others() {
     // The failing process does not wait. The others would exceed the time limit.
     let outcome = run(&["-n", "3", "sleep", "1000", ":", "sh", "-c", "exit 7"]);
     assert_eq!(outcome.code, 7);
-    assert_eq!(outcome.stderr, "error: rank 3 ended with exit code 7\n");
+    assert_eq!(
+        without_pid(&outcome.stderr),
+        "pmix run: rank 3 (sh, pid N on NODE) ended with exit code 7\n"
+    );
     let outcome = run(&["sleep", "1000", ":", "sh", "-c", "kill -USR1 $$"]);
     assert_eq!(outcome.code, 138);
-    assert_eq!(outcome.stderr, "error: rank 1 ended with signal SIGUSR1\n");
+    assert_eq!(
+        without_pid(&outcome.stderr),
+        "pmix run: rank 1 (sh, pid N on NODE) was killed by SIGUSR1\n"
+    );
 }
 
 #[test]
@@ -222,14 +228,21 @@ fn other_processes_continue_with_keep_going() {
         "done",
     ]);
     assert_eq!((outcome.code, outcome.text().as_str()), (7, "done\ndone"));
-    assert_eq!(outcome.stderr, "error: rank 0 ended with exit code 7\n");
+    assert_eq!(
+        without_pid(&outcome.stderr),
+        "pmix run: rank 0 (sh, pid N on NODE) ended with exit code 7\n"
+    );
     let outcome = run(&["--keep-going", "-n", "3", "sh", "-c", "exit $PMIX_RANK"]);
     // Either process may fail first.
     let expected = match outcome.code {
-        1 => "error: rank 1 ended with exit code 1, rank 2 with exit code 2\n",
-        _ => "error: rank 2 ended with exit code 2, rank 1 with exit code 1\n",
+        1 => {
+            "pmix run: rank 1 (sh, pid N on NODE) ended with exit code 1, rank 2 with exit code 2\n"
+        }
+        _ => {
+            "pmix run: rank 2 (sh, pid N on NODE) ended with exit code 2, rank 1 with exit code 1\n"
+        }
     };
-    assert_eq!(outcome.stderr, expected);
+    assert_eq!(without_pid(&outcome.stderr), expected);
     let outcome = run(&["--keep-going", "-n", "20", "sh", "-c", "exit 3"]);
     assert!(
         outcome.stderr.ends_with(", and 11 more ranks failed\n"),
@@ -397,11 +410,12 @@ fn the_report_has_a_line_for_each_process() {
     let outcome = run(&["--report", "-n", "2", "--nspace", "j", "true"]);
     assert_eq!((outcome.code, outcome.text().as_str()), (0, ""));
     let lines: Vec<_> = outcome.stderr.lines().collect();
-    assert_eq!(lines.len(), 6, "{}", outcome.stderr);
+    assert_eq!(lines.len(), 7, "{}", outcome.stderr);
     // Placement is printed before the processes start.
     assert!(lines[0].starts_with("rank 0 on ") && lines[1].ends_with("not bound"));
     assert!(lines[2].starts_with("j on "));
     assert!(lines[5].trim_start().starts_with("1 ") && lines[5].ends_with("exit code 0"));
+    assert!(lines[6].starts_with("processor time: mean "));
 }
 
 #[test]

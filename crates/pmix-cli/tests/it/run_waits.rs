@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Jobs that make no progress: what `pmix ps` and the launcher report about them.
 
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::time::{Duration, Instant};
 
-use crate::command::{Outcome, Running};
+use crate::command::{Outcome, Running, finish, launcher};
 
 /// Starts four processes of which rank 1 never calls the fence of the others.
 fn hung(options: &[&str]) -> Running {
@@ -49,4 +50,164 @@ fn ps_names_the_fence_and_the_rank_that_has_not_called() {
     assert!(operation["seconds"].as_f64().unwrap() < 60.0, "{pending}");
     running.signal("TERM");
     running.end();
+}
+
+#[test]
+fn the_time_limit_names_the_missing_rank_before_the_job_ends() {
+    let running = hung(&["--timeout", "3"]);
+    let (code, _, errors) = running.end();
+    assert_eq!(code, Some(124), "{errors}");
+    let fence = "pmix run: job@1: fence, ";
+    let line = errors.lines().find(|line| line.starts_with(fence));
+    let line = line.unwrap_or_else(|| panic!("{errors}"));
+    assert!(
+        line.ends_with(" s: waits for rank 1; called by ranks 0, 2-3"),
+        "{errors}"
+    );
+    let rank = errors
+        .lines()
+        .find(|line| line.starts_with("pmix run: rank 1 (sh, pid "));
+    let rank = rank.unwrap_or_else(|| panic!("{errors}"));
+    assert!(
+        rank.contains(" on n1): has not called PMIx_Init, sleeps, 0.0 % of"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn at_the_time_limit_of_a_job_without_waits_the_running_ranks_are_named() {
+    let script = "while :; do :; done";
+    let options = ["--timeout", "1", "--node-name", "n1", "--nspace", "job@1"];
+    let running = Running::start(&[&options[..], &["sh", "-c", script]].concat());
+    let (code, _, errors) = running.end();
+    assert_eq!(code, Some(124), "{errors}");
+    let none = "pmix run: job@1: no rank waits for others in a PMIx operation; 1 rank runs";
+    assert!(errors.contains(none), "{errors}");
+    assert!(
+        errors.contains("has not called PMIx_Init, runs, "),
+        "{errors}"
+    );
+}
+
+#[test]
+fn after_sigquit_the_launcher_reports_and_the_job_continues() {
+    let mut running = hung(&[]);
+    until(&running, &["ps"], "called by ranks 0, 2-3");
+    let mut errors = BufReader::new(running.child.stderr.take().unwrap());
+    for _ in 0..2 {
+        running.signal("QUIT");
+        let mut lines = [String::new(), String::new()];
+        for line in &mut lines {
+            errors.read_line(line).unwrap();
+        }
+        assert!(lines[0].contains(" s: waits for rank 1; "), "{lines:?}");
+        assert!(
+            lines[1].starts_with("pmix run: rank 1 (sh, pid "),
+            "{lines:?}"
+        );
+    }
+    let text = running.tool(&["ps"]).text();
+    assert_eq!(text.matches(" connected ").count(), 3, "{text}");
+    running.signal("TERM");
+    let mut rest = String::new();
+    errors.read_to_string(&mut rest).unwrap();
+    assert_eq!(
+        running.child.wait().unwrap().code(),
+        Some(128 + 15),
+        "{rest}"
+    );
+}
+
+#[test]
+fn the_report_has_the_figures_of_each_rank_and_the_imbalance() {
+    let script = "test $PMIX_RANK = 0 && i=0 && while test $i -lt 100000; do i=$((i+1)); done; exec \"$0\" hello -q";
+    let program = ["sh", "-c", script, env!("CARGO_BIN_EXE_pmix")];
+    let options = ["--report", "--json", "-n", "2", "--node-name", "n1"];
+    let running = Running::start(&[&options[..], &program].concat());
+    let (code, output, errors) = running.end();
+    assert_eq!(code, Some(0), "{errors}");
+    let json: serde_json::Value = serde_json::from_str(output.lines().last().unwrap()).unwrap();
+    let figure = |rank: usize, key: &str| {
+        let figure = json["ranks"][rank][key].as_f64();
+        figure.unwrap_or_else(|| panic!("rank {rank} has no {key}: {json}"))
+    };
+    for rank in 0..2 {
+        let [init, time] = ["init_seconds", "seconds"].map(|key| figure(rank, key));
+        assert!(init > 0.0 && init <= time, "{json}");
+        assert!(figure(rank, "max_rss_bytes") > 1e5, "{json}");
+    }
+    assert!(
+        figure(0, "cpu_seconds") > figure(1, "cpu_seconds"),
+        "{json}"
+    );
+    let head = errors
+        .lines()
+        .find(|line| line.contains("  init        cpu     memory  end"));
+    assert!(head.is_some(), "{errors}");
+    let imbalance = errors
+        .lines()
+        .find(|line| line.starts_with("processor time: mean "));
+    let imbalance = imbalance.unwrap_or_else(|| panic!("{errors}"));
+    assert!(imbalance.contains(" s of rank 0, imbalance "), "{errors}");
+}
+
+/// The control group of a job with a limited memory, which is removed at the end.
+struct LimitedGroup(std::path::PathBuf);
+
+impl LimitedGroup {
+    /// Creates a control group of 40 MiB. Returns `None` if this user may not.
+    fn create() -> Option<Self> {
+        let name = format!("pmix-test-{}", std::process::id());
+        let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+        let path = |line: &str| line.splitn(3, ':').nth(2).map(str::to_owned);
+        let memory = own.lines().find(|line| line.contains(":memory:"));
+        let (mount, line, file) = match memory {
+            Some(line) => ("/sys/fs/cgroup/memory", line, "memory.limit_in_bytes"),
+            None => (
+                "/sys/fs/cgroup",
+                own.lines().find(|line| line.starts_with("0::"))?,
+                "memory.max",
+            ),
+        };
+        let dir = std::path::Path::new(mount)
+            .join(path(line)?.trim_start_matches('/'))
+            .join(name);
+        std::fs::create_dir(&dir).ok()?;
+        let group = Self(dir);
+        std::fs::write(group.0.join(file), "41943040").ok()?;
+        Some(group)
+    }
+}
+
+impl Drop for LimitedGroup {
+    fn drop(&mut self) {
+        // The processes of the group have ended.
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_rank_that_exceeds_the_memory_of_its_control_group_is_named_as_such() {
+    let Some(group) = LimitedGroup::create() else {
+        eprintln!("skipped: no permission to create a control group with a memory limit");
+        return;
+    };
+    let (inner, tmp) = launcher(&["--node-name", "n1", "sh", "-c", "exec tail /dev/zero"]);
+    let mut command = std::process::Command::new("sh");
+    let enter = "echo $$ > \"$0/cgroup.procs\" && exec \"$@\"";
+    command
+        .arg("-c")
+        .arg(enter)
+        .arg(&group.0)
+        .arg(inner.get_program());
+    command.args(inner.get_args()).env("TMPDIR", tmp.path());
+    let outcome = finish(command, b"");
+    assert_eq!(outcome.code, 128 + 9, "{}", outcome.stderr);
+    let said = &outcome.stderr;
+    let expected = "was killed by SIGKILL (out of memory: the limit of control group ";
+    assert!(said.starts_with("pmix run: rank 0 (sh, pid "), "{said}");
+    assert!(
+        said.contains(expected) && said.contains(" is 40 MiB)"),
+        "{said}"
+    );
 }

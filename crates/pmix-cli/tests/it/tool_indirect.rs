@@ -493,7 +493,7 @@ fn a_variable_that_names_no_pipe_of_the_tool_is_ignored_with_a_warning() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(0), "{named}: {said}");
         assert_eq!(output.stdout, b"here unset\n", "{named}");
-        let expected = format!("warning: PMIX_KEEPALIVE_PIPE={named:?} is ignored: ");
+        let expected = format!("pmix run: warning: PMIX_KEEPALIVE_PIPE={named:?} is ignored: ");
         assert!(said.starts_with(&expected) && said.contains(why), "{said}");
         command::assert_nothing_left(&tmp);
     }

@@ -89,6 +89,53 @@ pub fn process(pid: i32, detail: Detail) -> Result<ProcStats<'static>, Error> {
     process_stats(&texts, ticks, since_boot)
 }
 
+/// Returns the largest resident memory of a process so far in bytes. A process that has exited has none.
+///
+/// # Errors
+///
+/// Returns `PMIX_ERR_NOT_FOUND` if there is no such process, and `PMIX_ERR_NOT_AVAILABLE` if it has exited.
+pub fn largest_memory(pid: i32) -> Result<u64, Error> {
+    let status = read_text(&PathBuf::from(format!("/proc/{pid}/status")))?;
+    match named(&status, ["VmHWM"]) {
+        [0] => {
+            let what = format!("/proc/{pid}/status has no VmHWM: the process has exited");
+            Err(ErrorDetail::new(Status::ERR_NOT_AVAILABLE, what).into())
+        }
+        [kilobytes] => Ok(kilobytes.saturating_mul(1024)),
+    }
+}
+
+/// Returns the processor time of a process and of its children that it has waited for, also after its exit until it is
+/// reaped.
+///
+/// # Errors
+///
+/// Returns `PMIX_ERR_NOT_FOUND` if there is no such process, and `PMIX_ERR_NOT_AVAILABLE` if the file is malformed.
+pub fn processor_time(pid: i32) -> Result<std::time::Duration, Error> {
+    let stat = read_text(&PathBuf::from(format!("/proc/{pid}/stat")))?;
+    let ticks = rustix::param::clock_ticks_per_second().max(1);
+    let used = ticks_used(&stat).ok_or_else(|| {
+        let what = format!("invalid file /proc/{pid}/stat");
+        Error::from(ErrorDetail::new(Status::ERR_NOT_AVAILABLE, what))
+    })?;
+    let micros = used.saturating_mul(1_000_000) / ticks;
+    Ok(std::time::Duration::from_micros(micros))
+}
+
+/// Returns the sum of the times of a process and of its children in the file `stat`.
+fn ticks_used(stat: &str) -> Option<u64> {
+    // The program name is in parentheses and can itself contain parentheses.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut words = rest.split_ascii_whitespace().skip(UTIME - FIRST);
+    let times: [u64; 4] = [
+        words.next()?.parse().ok()?,
+        words.next()?.parse().ok()?,
+        words.next()?.parse().ok()?,
+        words.next()?.parse().ok()?,
+    ];
+    Some(times.into_iter().fold(0, u64::saturating_add))
+}
+
 /// Parses the files of a process. `ticks_per_second` is the unit of the times in the file `stat`, and `since_boot` is
 /// the time from the boot of the node to the read.
 ///
@@ -231,6 +278,18 @@ mod tests {
             sample_time: stats.sample_time,
         };
         assert_eq!(stats, expected);
+    }
+
+    #[test]
+    fn processor_time_includes_children_and_memory_is_of_a_living_process() {
+        let stat = STAT.replacen(" 200 50 0 0 ", " 200 50 30 7 ", 1);
+        assert_eq!(ticks_used(&stat), Some(287));
+        assert_eq!(ticks_used("1 (a) S 1"), None);
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert!(largest_memory(own).unwrap() > 1 << 16);
+        assert!(processor_time(own).is_ok());
+        let gone = processor_time(i32::MAX).unwrap_err();
+        assert_eq!(gone.status(), Status::ERR_NOT_FOUND);
     }
 
     #[test]

@@ -102,10 +102,12 @@ impl Agent<'_> {
             HostMessage::Connected(proc) => {
                 tracing::info!("rank {} of {} has initialized", proc.rank, proc.nspace);
                 self.set_link(&proc, Link::Connected);
+                self.set_initialized(&proc, Instant::now());
             }
             HostMessage::Finalized(proc) => {
                 tracing::info!("rank {} of {} has finalized", proc.rank, proc.nspace);
                 self.set_link(&proc, Link::Finalized);
+                self.figures.finalized(&self.jobs, &proc);
             }
             HostMessage::CleanupRegistered(target, user, paths) => {
                 self.cleanup.register_paths(&target, user, &paths);
@@ -122,6 +124,22 @@ impl Agent<'_> {
         let job = self.jobs.named_mut(&proc.nspace);
         if let Some(process) = job.and_then(|job| job.table.of_rank(proc.rank)) {
             process.link = link;
+        }
+    }
+
+    fn set_initialized(&mut self, proc: &Proc<'_>, now: Instant) {
+        let job = self.jobs.named_mut(&proc.nspace);
+        if let Some(process) = job.and_then(|job| job.table.of_rank(proc.rank)) {
+            process.initialized.get_or_insert(now);
+        }
+    }
+
+    /// Records the reason for the end of a process that neither its program nor the launcher killed.
+    pub(crate) fn explain_kill(&mut self, proc: &Proc<'_>) {
+        let job = self.jobs.named_mut(&proc.nspace);
+        let process = job.and_then(|job| job.table.of_rank(proc.rank));
+        if let Some(process) = process.filter(|process| process.is_killed_by_other()) {
+            process.kernel_kill = self.oom_kills.explain();
         }
     }
 

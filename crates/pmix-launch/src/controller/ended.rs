@@ -74,6 +74,7 @@ impl Controller {
     }
 
     fn handle_end(&mut self, cx: &mut Cx<'_>, proc: &Proc<'static>, now: Instant) {
+        cx.agent.explain_kill(proc);
         let process = cx.agent.jobs().process(proc).cloned();
         let Some((process, (ending, _))) = process.and_then(|it| Some((it.clone(), it.ended?)))
         else {

@@ -31,6 +31,7 @@ impl Controller {
         };
         let nspace = job.nspace.clone();
         match order {
+            Order::Diagnose => self.report_late(cx, index),
             Order::Report(unheeded) => job.warn_unheeded(&cx.agent, &unheeded),
             Order::Ask => {
                 tracing::info!("terminating the processes of {nspace} (SIGTERM)");
@@ -88,7 +89,7 @@ impl Controller {
             };
             job.has_failed = true;
             // Once for each job, and in the order of failures: the first one is the cause of the session.
-            self.outcomes.record_failure(job);
+            self.outcomes.record_failure(job, cx.agent.job(&job.nspace));
             if !job.stop.is_ending() {
                 // Its other processes continue, so other jobs do not lose it yet. The failure spreads when the job is
                 // terminated.

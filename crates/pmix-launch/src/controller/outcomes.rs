@@ -3,12 +3,13 @@
 
 use std::time::{Duration, Instant};
 
+use pmix_host::usage;
 use pmix_types::Status;
 
 use super::events::of_cause;
 use super::job::Job;
 use crate::agent::{EndedJob, LocalJob};
-use crate::outcome::JobOutcome;
+use crate::outcome::{Culprit, JobOutcome};
 use crate::process::{Ending, Process};
 use crate::{Cause, Outcome, Plan, RankOutcome};
 
@@ -19,6 +20,8 @@ const MAX_KEPT: usize = 1000;
 #[derive(Default)]
 pub(crate) struct Outcomes {
     cause: Option<Cause>,
+    /// The process that the first failure is about.
+    culprit: Option<Culprit>,
     spawned: Vec<JobOutcome>,
 }
 
@@ -29,7 +32,7 @@ impl Outcomes {
     }
 
     /// Records the failure of a job, if it is the first one that affects the launcher.
-    pub(crate) fn record_failure(&mut self, job: &Job) {
+    pub(crate) fn record_failure(&mut self, job: &Job, local: Option<&LocalJob>) {
         let origin = job.origin.as_ref();
         let is_apart = origin.is_some_and(|origin| origin.is_reported_apart);
         // `WithJob` is a consequence; the job that failed first reports the cause.
@@ -40,6 +43,9 @@ impl Outcomes {
         let Some(cause) = cause.filter(|_| self.cause.is_none() && !is_apart) else {
             return;
         };
+        let process = cause.rank().zip(local);
+        let process = process.and_then(|(rank, local)| local.process(rank));
+        self.culprit = process.map(|process| culprit(job, process));
         self.cause = Some(match origin {
             Some(_) => Cause::Spawned {
                 nspace: job.nspace.to_string(),
@@ -100,9 +106,10 @@ impl Outcomes {
             nspace: plan.nspace.clone(),
             host: plan.layout.host().to_vec(),
             ranks: processes
-                .map(|process| of_process(process, began))
+                .map(|process| of_process(process, began, plan.diagnosis.measures))
                 .collect(),
             cause: self.cause.clone(),
+            culprit: self.culprit.clone(),
             spawned: Vec::new(),
             num_spawned: 0,
             groups: Vec::new(),
@@ -113,15 +120,32 @@ impl Outcomes {
     }
 }
 
-fn of_process(process: &Process, began: Instant) -> RankOutcome {
+fn culprit(job: &Job, process: &Process) -> Culprit {
+    let app = job.plan.apps.get(process.app);
+    let program = app.map(|app| app.program.to_string_lossy().into_owned());
+    Culprit {
+        program: program.unwrap_or_default(),
+        pid: process.pid.as_raw_nonzero().get(),
+        kernel_kill: process.kernel_kill.clone(),
+    }
+}
+
+fn of_process(process: &Process, began: Instant, is_measured: bool) -> RankOutcome {
+    let pid = process.pid.as_raw_nonzero().get();
+    // The process is not reaped yet, so the kernel still has its time, and the number means no other process.
+    let processor_time = is_measured.then(|| usage::processor_time(pid).ok());
     let (ending, at) = process
         .ended
         .unwrap_or((Ending::Exited(u8::MAX), process.started));
     RankOutcome {
         rank: process.rank,
         app: process.app,
-        pid: process.pid.as_raw_nonzero().get(),
+        pid,
         cpus: process.cpus.clone(),
+        init: { process.initialized }.map(|at| at.saturating_duration_since(process.started)),
+        processor_time: processor_time.flatten(),
+        largest_memory: process.largest_memory,
+        kernel_kill: process.kernel_kill.clone(),
         started: process.started.saturating_duration_since(began),
         elapsed: at.saturating_duration_since(process.started),
         ending,

@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use pmix_types::Rank;
 use rustix::process::Signal;
-use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH, SIGXFSZ};
+use signal_hook::consts::{
+    SIGCHLD, SIGCONT, SIGQUIT, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH, SIGXFSZ,
+};
 
 use super::job::Job;
 use super::stop::{Interrupt, Unheeded};
@@ -33,6 +35,7 @@ impl Controller {
                     tracing::debug!("cannot stop the launcher: {e}");
                 }
             }
+            SIGQUIT => self.report_all(cx),
             SIGCONT => cx.agent.signal_all(Signal::CONT),
             SIGWINCH => cx.agent.resize_terminals(),
             // The failed write reports its own error.

@@ -30,12 +30,18 @@ const DUPLICATE: Duration = Duration::from_millis(50);
 /// exit sooner, so that no message is needed.
 const REPORT_DELAY: Duration = Duration::from_millis(500);
 
+/// The time for the report of a job whose time limit has passed. With stacks, debuggers need longer.
+const DIAGNOSIS: Duration = Duration::from_secs(2);
+const DIAGNOSIS_WITH_STACKS: Duration = Duration::from_secs(60);
+
 /// The longest grace period. A longer one would overflow the clock.
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
 
 /// An action on the processes of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
+    /// The report of what they wait for. The job is terminated when the report is complete.
+    Diagnose,
     /// A report that they still run, with the time of the kill.
     Report(Unheeded),
     /// The request to terminate (SIGTERM).
@@ -90,6 +96,8 @@ pub(crate) struct Stop {
     /// `true` if other processes continue after a nonzero exit code.
     spares_exit_codes: bool,
     limit: Option<Duration>,
+    /// The longest time for the report of a passed time limit.
+    diagnosis: Duration,
     /// The next step, and its time.
     next: Option<(Instant, Step)>,
     cause: Option<Cause>,
@@ -103,6 +111,8 @@ pub(crate) struct Stop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     TimeUp,
+    /// The end of the wait for the report of a passed time limit.
+    Diagnosed,
     Kill,
     Abandon,
     Lose,
@@ -116,6 +126,10 @@ impl Stop {
             keep_going: plan.keep_going,
             spares_exit_codes: false,
             limit: plan.timeout,
+            diagnosis: match plan.diagnosis.stacks {
+                true => DIAGNOSIS_WITH_STACKS,
+                false => DIAGNOSIS,
+            },
             next: plan
                 .timeout
                 .and_then(|t| Some((now.checked_add(t)?, Step::TimeUp))),
@@ -256,7 +270,9 @@ impl Stop {
         };
         self.state = state;
         // A pending step of the termination keeps its time; the time limit is replaced.
-        let is_ending = self.next.is_some_and(|(_, step)| step != Step::TimeUp);
+        let is_ending = self
+            .next
+            .is_some_and(|(_, step)| !matches!(step, Step::TimeUp | Step::Diagnosed));
         if !is_ending {
             self.next = Some((now + wait, step));
         }
@@ -270,9 +286,13 @@ impl Stop {
         let (_, step) = self.next.take_if(|(when, _)| *when <= now)?;
         match step {
             Step::TimeUp => {
+                // The first failure counts, even if all processes end during the report.
                 let limit = self.limit.unwrap_or_default();
-                self.fail(Cause::TimedOut(limit), now)
+                self.cause.get_or_insert(Cause::TimedOut(limit));
+                self.next = Some((now + self.diagnosis, Step::Diagnosed));
+                Some(Order::Diagnose)
             }
+            Step::Diagnosed => self.ask(now),
             Step::Kill => Some(self.kill(now)),
             Step::Abandon if self.impatient => Some(Order::Lose),
             Step::Abandon => {
@@ -304,6 +324,12 @@ impl Stop {
         let is_due = !self.is_reported && now >= since + REPORT_DELAY;
         self.is_reported |= is_due;
         is_due.then_some(Order::Report(unheeded))
+    }
+
+    /// Ends the wait for the report of a passed time limit.
+    pub(crate) fn diagnosed(&mut self, now: Instant) -> Option<Order> {
+        self.next.take_if(|(_, step)| *step == Step::Diagnosed)?;
+        self.ask(now)
     }
 
     fn ask(&mut self, now: Instant) -> Option<Order> {
@@ -340,6 +366,7 @@ mod tests {
             keep_going,
             spares_exit_codes: false,
             limit,
+            diagnosis: DIAGNOSIS,
             next: limit.map(|limit| (now + limit, Step::TimeUp)),
             cause: None,
             impatient: false,
@@ -411,9 +438,23 @@ mod tests {
         let (mut stop, now) = stop(Some(10), false);
         let up = now + Duration::from_secs(10);
         assert_eq!(stop.tick(up - GRACE), None);
-        assert_eq!(stop.tick(up), Some(Order::Ask));
+        assert_eq!(stop.tick(up), Some(Order::Diagnose));
+        assert_eq!(stop.cause().unwrap().exit_code(), 124);
+        assert!(!stop.is_ending());
+        assert_eq!(stop.diagnosed(up), Some(Order::Ask));
+        assert_eq!(stop.diagnosed(up), None);
         assert_eq!(stop.tick(up + GRACE), Some(Order::Kill));
         assert_eq!(stop.cause().unwrap().exit_code(), 124);
+    }
+
+    #[test]
+    fn a_job_is_terminated_even_if_the_report_of_its_time_limit_takes_long() {
+        let (mut stop, now) = stop(Some(10), false);
+        let up = now + Duration::from_secs(10);
+        assert_eq!(stop.tick(up), Some(Order::Diagnose));
+        assert_eq!(stop.deadline(), Some(up + DIAGNOSIS));
+        assert_eq!(stop.tick(up + DIAGNOSIS), Some(Order::Ask));
+        assert_eq!(stop.diagnosed(up + DIAGNOSIS), None);
     }
 
     #[test]
@@ -514,7 +555,8 @@ mod tests {
     #[test]
     fn readers_that_make_progress_get_the_time_limit_again() {
         let (mut stop, now) = stop(Some(1), false);
-        assert_eq!(stop.tick(now + GRACE), Some(Order::Ask));
+        assert_eq!(stop.tick(now + GRACE), Some(Order::Diagnose));
+        assert_eq!(stop.diagnosed(now + GRACE), Some(Order::Ask));
         let killed = now + 2 * GRACE;
         assert_eq!(stop.tick(killed), Some(Order::Kill));
         stop.all_ended(killed);

@@ -39,6 +39,20 @@ impl Ending {
     }
 }
 
+impl Ending {
+    /// Returns the way in which the process ended as the predicate of a sentence.
+    #[must_use]
+    pub fn to_predicate(self) -> String {
+        match self {
+            Self::Exited(code) => format!("ended with exit code {code}"),
+            Self::Signalled { signal, core } => {
+                let core = if core { " (core dumped)" } else { "" };
+                format!("was killed by {}{core}", signal_name(signal))
+            }
+        }
+    }
+}
+
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {

@@ -57,6 +57,12 @@ pub(crate) struct Process {
     /// `true` while it is stopped because it executed its program.
     pub(crate) is_stopped_on_exec: bool,
     pub(crate) started: Instant,
+    /// The time of its first initialize.
+    pub(crate) initialized: Option<Instant>,
+    /// The largest resident memory that was sampled, in bytes.
+    pub(crate) largest_memory: Option<u64>,
+    /// The reason for a kill by the kernel.
+    pub(crate) kernel_kill: Option<String>,
     pub(crate) ended: Option<(Ending, Instant)>,
     /// `true` after it called `PMIx_Abort`.
     pub(crate) has_aborted: bool,
@@ -96,6 +102,9 @@ impl Process {
             signals: 0,
             is_stopped_on_exec: false,
             started,
+            initialized: None,
+            largest_memory: None,
+            kernel_kill: None,
             ended: None,
             has_aborted: false,
             num_restarts: 0,
@@ -122,6 +131,14 @@ impl Process {
             Some((Ending::Signalled { signal, .. }, _)) => self.signals & bit(signal) != 0,
             _ => false,
         }
+    }
+
+    /// Returns `true` if SIGKILL terminated it, which the launcher had not sent.
+    pub(crate) fn is_killed_by_other(&self) -> bool {
+        let kill = Signal::KILL.as_raw();
+        let ending = self.ended.map(|(ending, _)| ending);
+        let is_killed = matches!(ending, Some(Ending::Signalled { signal, .. }) if signal == kill);
+        is_killed && !self.was_killed_by_command()
     }
 
     /// Returns `true` if the other processes need not care about its end: it exited with 0, and not between

@@ -136,6 +136,7 @@ fn plan_of(act: &str, num_procs: u32, vars: &[(&str, &Path)], tmp: &TempDir) -> 
         client_library: None,
         stdin_rank: Some(pmix_types::Rank::new(0)),
         announce: false,
+        diagnosis: pmix_launch::Diagnosis::default(),
         stops: pmix_launch::DebugStops::default(),
         process_sets: match act {
             "sets" => vec![ProcessSet {

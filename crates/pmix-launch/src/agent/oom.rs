@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kills of processes by the kernel because memory was exhausted.
+//!
+//! The processes of a job are in the control group of the launcher, unless they leave it. The kernel counts the kills in
+//! a control group before it sends the signal:
+//!
+//! | version | file | limit |
+//! | --- | --- | --- |
+//! | 2 | `memory.events`, the line `oom_kill N` | `memory.max` |
+//! | 1 | `memory.oom_control`, the line `oom_kill N` | `memory.limit_in_bytes` |
+//!
+//! Source: the kernel's documents `admin-guide/cgroup-v2.rst` and `admin-guide/cgroup-v1/memory.rst`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The mount point of control groups.
+const MOUNT: &str = "/sys/fs/cgroup";
+
+/// A limit of this size or more is none: version 1 has no word for it.
+const NO_LIMIT: u64 = 1 << 60;
+
+/// The counter of kills in the control group of the launcher.
+#[derive(Debug, Default)]
+pub(super) struct OomKills {
+    group: Option<ControlGroup>,
+    /// The number of kills that are known or were not of this session.
+    num_known: u64,
+}
+
+/// The files of a control group.
+#[derive(Debug)]
+struct ControlGroup {
+    name: String,
+    events: PathBuf,
+    limit: PathBuf,
+}
+
+impl OomKills {
+    /// Finds the control group of this process.
+    pub(super) fn of_launcher() -> Self {
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        Self::new(&groups, Path::new(MOUNT))
+    }
+
+    fn new(groups: &str, mount: &Path) -> Self {
+        let group = ControlGroup::find(groups, mount);
+        let num_known = group.as_ref().and_then(ControlGroup::num_kills);
+        Self {
+            group,
+            num_known: num_known.unwrap_or(0),
+        }
+    }
+
+    /// Returns the reason for a SIGKILL that the launcher did not send, if it is one more kill by the kernel.
+    pub(super) fn explain(&mut self) -> Option<String> {
+        let group = self.group.as_ref()?;
+        if group.num_kills()? <= self.num_known {
+            return None;
+        }
+        // Each kill explains the end of one process.
+        self.num_known += 1;
+        Some(match group.limit() {
+            Some(bytes) => format!(
+                "out of memory: the limit of control group {} is {} MiB",
+                group.name,
+                bytes >> 20
+            ),
+            None => {
+                "out of memory: the limit of a control group above it, or the memory of the node"
+                    .to_owned()
+            }
+        })
+    }
+}
+
+impl ControlGroup {
+    /// Finds the control group that accounts for memory in the lines of `/proc/self/cgroup`.
+    fn find(groups: &str, mount: &Path) -> Option<Self> {
+        let mut lines = groups.lines().filter_map(|line| {
+            let mut parts = line.splitn(3, ':');
+            let (_, controllers, name) = (parts.next()?, parts.next()?, parts.next()?);
+            match controllers {
+                "" => Some(Self::of(mount, name, ["memory.events", "memory.max"])),
+                list if list.split(',').any(|one| one == "memory") => {
+                    let files = ["memory.oom_control", "memory.limit_in_bytes"];
+                    Some(Self::of(&mount.join("memory"), name, files))
+                }
+                _ => None,
+            }
+        });
+        lines.find(|group| group.num_kills().is_some())
+    }
+
+    fn of(mount: &Path, name: &str, [events, limit]: [&str; 2]) -> Self {
+        let inside = mount.join(name.trim_start_matches('/'));
+        // In a container, the mount point can be the control group itself.
+        let dir = match inside.join(events).exists() {
+            true => inside,
+            false => mount.to_owned(),
+        };
+        Self {
+            name: name.to_owned(),
+            events: dir.join(events),
+            limit: dir.join(limit),
+        }
+    }
+
+    fn num_kills(&self) -> Option<u64> {
+        let events = fs::read_to_string(&self.events).ok()?;
+        let line = events
+            .lines()
+            .find_map(|line| line.strip_prefix("oom_kill "));
+        line?.trim().parse().ok()
+    }
+
+    fn limit(&self) -> Option<u64> {
+        let limit = fs::read_to_string(&self.limit).ok()?;
+        limit.trim().parse().ok().filter(|limit| *limit < NO_LIMIT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn a_kill_of_version_2_explains_the_end_of_one_process() {
+        let mount = tempfile::tempdir().unwrap();
+        let dir = mount.path().join("job/4711");
+        let events = |num: u32| format!("low 0\nmax 12\noom 3\noom_kill {num}\noom_group_kill 0\n");
+        write(&dir.join("memory.events"), &events(2));
+        write(&dir.join("memory.max"), "104857600\n");
+        let mut kills = OomKills::new("1:name=systemd:/\n0::/job/4711\n", mount.path());
+        assert_eq!(kills.explain(), None);
+        write(&dir.join("memory.events"), &events(3));
+        let expected = "out of memory: the limit of control group /job/4711 is 100 MiB";
+        assert_eq!(kills.explain().as_deref(), Some(expected));
+        assert_eq!(kills.explain(), None);
+    }
+
+    #[test]
+    fn the_memory_controller_of_version_1_is_found() {
+        let mount = tempfile::tempdir().unwrap();
+        let dir = mount.path().join("memory");
+        write(&dir.join("memory.oom_control"), "under_oom 0\noom_kill 0\n");
+        write(&dir.join("memory.limit_in_bytes"), "9223372036854771712\n");
+        let groups = "5:devices:/\n4:cpuset,memory:/docker/1\n0::/\n";
+        let mut kills = OomKills::new(groups, mount.path());
+        write(&dir.join("memory.oom_control"), "under_oom 0\noom_kill 1\n");
+        let reason = kills.explain().unwrap();
+        assert!(reason.contains("above it"), "{reason}");
+        assert_eq!(OomKills::new("garbage", mount.path()).explain(), None);
+    }
+}
