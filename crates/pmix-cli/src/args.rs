@@ -289,12 +289,16 @@ pub(crate) struct StatusArgs {
 /// Arguments of `doctor`.
 #[derive(Args)]
 pub(crate) struct Doctor {
-    /// A program, to report the MPI library that it is linked with and the interface that this library uses.
-    #[arg(value_name = "PROGRAM")]
+    /// A running job, to report what its ranks wait for; or a program, to report the MPI library that it is linked with
+    /// and the interface that this library uses.
+    #[arg(value_name = "JOB|PROGRAM")]
     pub(crate) program: Option<PathBuf>,
     /// The directory in which MPI libraries share memory.
     #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
     pub(crate) shm: PathBuf,
+    /// Print the stacks of the ranks of JOB that others wait for, by py-spy, eu-stack or gdb.
+    #[arg(long)]
+    pub(crate) stacks: bool,
     /// The time limit for the reply of each server.
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub(crate) timeout: Duration,

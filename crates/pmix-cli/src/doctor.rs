@@ -2,6 +2,7 @@
 //! `pmix doctor`: a report of problems on this node that prevent PMIx servers, clients and tools
 //! from working.
 
+mod job;
 mod libraries;
 mod node;
 mod program;
@@ -112,8 +113,11 @@ pub(crate) fn run(global: &Global, args: &Doctor) -> Result<Exit, Failure> {
     findings.extend(setup::check(global, &subject));
     findings.extend(libraries::check(&subject));
     findings.extend(check_servers(args.timeout));
-    if let Some(program) = &args.program {
-        findings.push(program::check(&subject, program));
+    if let Some(name) = &args.program {
+        match job::check(name, args) {
+            Some(of_job) => findings.extend(of_job),
+            None => findings.push(program::check(&subject, name)),
+        }
     }
     let mut out = Out::new();
     match global.json {

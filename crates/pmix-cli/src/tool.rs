@@ -22,6 +22,7 @@ use job::find_job;
 pub(crate) use attach::run as attach_to;
 pub(crate) use events::run as events;
 pub(crate) use job::{kill, release};
+pub(crate) use pending::{JobDiagnosis, diagnose};
 pub(crate) use ps::run as ps;
 pub(crate) use publish::{lookup, publish};
 pub(crate) use query::run as query;

@@ -36,7 +36,6 @@ mod pmi;
 mod removals;
 mod restart;
 mod serve;
-mod stacks;
 mod start;
 mod starting;
 mod streams;

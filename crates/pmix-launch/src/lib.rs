@@ -92,6 +92,7 @@ mod run;
 mod service;
 mod session_dir;
 mod signals;
+mod stacks;
 mod stops;
 mod topology;
 
@@ -109,5 +110,6 @@ pub use plan::{
 pub use pmix_mpir::is_being_debugged;
 pub use process::{Ending, end_with_launcher, signal_number, stop_on_exec};
 pub use run::{launch, launch_for_tool};
+pub use stacks::stack_of_process;
 pub use stops::DebugStops;
 pub use topology::this_machine;

@@ -61,6 +61,21 @@ pub(crate) struct Attach {
     pub(crate) timeout: Duration,
 }
 
+impl Attach {
+    /// Returns the arguments that select a server by the job alone.
+    pub(crate) fn by_job(timeout: Duration) -> Self {
+        Self {
+            pid: None,
+            server: None,
+            uri: None,
+            file: None,
+            system: false,
+            session: false,
+            timeout,
+        }
+    }
+}
+
 /// Arguments of `query`.
 #[derive(Args)]
 pub(crate) struct QueryArgs {
@@ -86,6 +101,9 @@ pub(crate) struct Ps {
     /// Show this job only.
     #[arg(value_name = "NSPACE")]
     pub(crate) nspace: Option<String>,
+    /// Print the stacks of the ranks that others wait for, by py-spy, eu-stack or gdb.
+    #[arg(long)]
+    pub(crate) stacks: bool,
     #[command(flatten)]
     pub(crate) attach: Attach,
 }

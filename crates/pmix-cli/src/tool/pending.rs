@@ -2,6 +2,7 @@
 //! The operations in which processes of a job wait, as `pmix ps` shows them.
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use pmix_launch::{PendingOperation, PendingOperations, ProcRuns, QUERY_PENDING};
 use pmix_tool::Tool;
@@ -9,12 +10,54 @@ use pmix_types::{Info, ProcInfo, keys};
 use serde_json::{Value as Json, json};
 
 use super::ps::{self, Job};
+use crate::args::{Attach, Ps};
 use crate::failure::Failure;
 use crate::output::Out;
 use crate::style::printable;
 
 /// The largest number of missing processes that are described one by one.
 const MAX_SHOWN: usize = 16;
+
+/// The operations of a job, and the ranks for which they wait, for `pmix doctor`.
+pub(crate) struct JobDiagnosis {
+    pub(crate) num_procs: usize,
+    /// The operations with their ages.
+    pub(crate) operations: Vec<(Duration, String)>,
+    /// The state of each missing rank.
+    pub(crate) missing: Vec<String>,
+    /// The stack of each missing rank, if it is wanted.
+    pub(crate) stacks: Vec<String>,
+}
+
+/// Returns the operations of a job, or `None` if no server of this node has the job and reports them.
+pub(crate) fn diagnose(name: &str, timeout: Duration, has_stacks: bool) -> Option<JobDiagnosis> {
+    let args = Ps {
+        nspace: Some(name.to_owned()),
+        stacks: has_stacks,
+        attach: Attach::by_job(timeout),
+    };
+    let server = super::find_job(&args.attach, Some(name)).ok()?;
+    let job = ps::jobs(&server, &args).ok()?.into_iter().next()?;
+    let pending = job.pending.clone()?;
+    let procs = job.procs.as_deref().unwrap_or_default();
+    let missing = missing(&pending, procs);
+    let wants_stacks = has_stacks && server.pid.is_some();
+    let stacks = { missing.iter() }.filter(|_| wants_stacks).map(|proc| {
+        let stack = pmix_launch::stack_of_process(proc.pid).join(" | ");
+        format!("rank {}: {}", proc.proc.rank, printable(stack.as_bytes()))
+    });
+    let stacks = stacks.collect();
+    let operations = pending.listed.iter().map(|operation| {
+        let line = operation.to_line(name.as_bytes());
+        (operation.age, printable(line.as_bytes()))
+    });
+    Some(JobDiagnosis {
+        num_procs: procs.len(),
+        operations: operations.collect(),
+        missing: missing.iter().map(|proc| describe(proc, &job)).collect(),
+        stacks,
+    })
+}
 
 /// Returns the operations of a job, or `None` if the server does not report them. Only servers of this project do.
 pub(super) fn ask(tool: &Tool, nspace: &str) -> Result<Option<PendingOperations>, Failure> {
@@ -25,26 +68,50 @@ pub(super) fn ask(tool: &Tool, nspace: &str) -> Result<Option<PendingOperations>
 }
 
 /// Prints the operations of a job, and the processes for which they wait.
-pub(super) fn write(out: &mut Out, procs: &[ProcInfo<'_>], job: &Job) -> Result<(), Failure> {
+pub(super) fn write(
+    out: &mut Out,
+    procs: &[ProcInfo<'_>],
+    job: &Job,
+    has_stacks: bool,
+) -> Result<(), Failure> {
     let Some(pending) = &job.pending else {
         return Ok(());
     };
-    for operation in &pending.listed {
-        let line = operation.to_line(job.nspace.as_bytes());
-        writeln!(out, "  {}", printable(line.as_bytes()))?;
+    for line in lines(pending, &job.nspace) {
+        writeln!(out, "  {line}")?;
     }
-    if pending.num_more > 0 {
-        writeln!(out, "  {} more operations are pending", pending.num_more)?;
-    }
-    let missing = pending.missing(MAX_SHOWN);
-    for missing in missing {
-        // The processes of another job are in the table of that job.
-        let is_missing = |proc: &&ProcInfo<'_>| proc.proc == missing;
-        if let Some(proc) = procs.iter().find(is_missing) {
-            writeln!(out, "    {}", describe(proc, job))?;
+    for proc in missing(pending, procs) {
+        writeln!(out, "    {}", describe(proc, job))?;
+        if has_stacks {
+            for line in pmix_launch::stack_of_process(proc.pid) {
+                writeln!(out, "    {}", printable(line.as_bytes()))?;
+            }
         }
     }
     Ok(())
+}
+
+/// Returns the operations of a job as lines.
+pub(super) fn lines(pending: &PendingOperations, nspace: &str) -> Vec<String> {
+    let lines = pending.listed.iter();
+    let mut lines: Vec<_> = lines
+        .map(|operation| printable(operation.to_line(nspace.as_bytes()).as_bytes()))
+        .collect();
+    if pending.num_more > 0 {
+        lines.push(format!("{} more operations are pending", pending.num_more));
+    }
+    lines
+}
+
+/// Returns the processes of a job for which operations wait.
+fn missing<'p, 'i>(
+    pending: &PendingOperations,
+    procs: &'p [ProcInfo<'i>],
+) -> Vec<&'p ProcInfo<'i>> {
+    let missing = pending.missing(MAX_SHOWN);
+    // The processes of another job are in the table of that job.
+    let find = |missing: &pmix_types::Proc<'_>| procs.iter().find(|proc| proc.proc == *missing);
+    missing.iter().filter_map(find).collect()
 }
 
 /// Returns the state, process id, node and processor use of a process.

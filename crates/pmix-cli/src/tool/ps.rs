@@ -41,7 +41,7 @@ struct Report {
 /// A job and its processes, or the status with which the server refuses to list them.
 pub(super) struct Job {
     pub(super) nspace: String,
-    procs: Result<Vec<ProcInfo<'static>>, Status>,
+    pub(super) procs: Result<Vec<ProcInfo<'static>>, Status>,
     /// The breakpoints of the processes that wait for a debugger.
     waiting: BTreeMap<Rank, Text<'static>>,
     /// The states of the processes in the operating system and their processor use, if the server reports them.
@@ -87,7 +87,7 @@ pub(crate) fn run(global: &Global, args: &Ps) -> Result<Exit, Failure> {
         if is_shown {
             match global.json {
                 true => in_json(&mut out, &report)?,
-                false => in_words(&mut out, &report)?,
+                false => in_words(&mut out, &report, args.stacks)?,
             }
             // Flushes the output, because the reply of the next server may take long.
             out.flush()?;
@@ -165,7 +165,8 @@ fn ask_each(
     })
 }
 
-fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure> {
+/// Returns the jobs of a server.
+pub(super) fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure> {
     let tool = attach(server, &args.attach)?;
     let mut names = names(&tool)?;
     if let Some(only) = &args.nspace {
@@ -433,7 +434,7 @@ fn row(proc: &ProcInfo<'_>, job: &Job) -> Json {
     })
 }
 
-fn in_words(out: &mut Out, report: &Report) -> Result<(), Failure> {
+fn in_words(out: &mut Out, report: &Report, has_stacks: bool) -> Result<(), Failure> {
     let Report { server, jobs } = report;
     let name = printable(server.uri.server.nspace.as_bytes());
     let pid = server
@@ -462,7 +463,9 @@ fn in_words(out: &mut Out, report: &Report) -> Result<(), Failure> {
             Ok(procs) => {
                 writeln!(out, "  job {nspace}")?;
                 table(out, procs, job)?;
-                pending::write(out, procs, job)?;
+                // Only a server whose file is on this node has its processes here.
+                let has_stacks = has_stacks && server.pid.is_some();
+                pending::write(out, procs, job, has_stacks)?;
             }
         }
     }

@@ -5,10 +5,11 @@ use std::io::Write as _;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Instant;
 
+use pmix_launch::PendingOperations;
 use pmix_tool::{ClientEvent, FoundServer, Tool};
 use pmix_types::{Info, Query, Status, Text, keys};
 
-use super::{attach_with, find_job, is_answer, leave, ps};
+use super::{attach_with, find_job, is_answer, leave, pending, ps};
 use crate::args::{Global, Top};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
@@ -28,6 +29,9 @@ const FIGURES: [&str; 7] = [
     keys::PROC_VSIZE,
     keys::PROC_RSS,
 ];
+
+/// The maximum number of jobs whose operations are shown; each needs a request.
+const MOST_JOBS: usize = 16;
 
 /// The maximum number of pending events. There is one for each job that terminates.
 const WAITING: usize = 1024;
@@ -85,6 +89,7 @@ fn show(
             break;
         }
         rows.next(measured, Instant::now());
+        rows.set_pending(pending(tool, args.nspace.as_deref())?);
         rows.sort(args.sort);
         match global.json {
             true => out.json(&rows.to_json(server))?,
@@ -95,6 +100,20 @@ fn show(
         left = left.map(|left| left - 1);
     }
     Ok(Exit::Ok)
+}
+
+/// Returns the pending operations of all jobs, or of one job, with the names of the jobs.
+fn pending(tool: &Tool, nspace: Option<&str>) -> Result<Vec<(String, PendingOperations)>, Failure> {
+    let names = match nspace {
+        Some(name) => vec![name.to_owned()],
+        None => ps::names(tool)?,
+    };
+    let names = names.into_iter().take(MOST_JOBS);
+    let ask = |name: String| match pending::ask(tool, &name) {
+        Ok(pending) => Some(Ok((name, pending?))),
+        Err(failure) => Some(Err(failure)),
+    };
+    names.filter_map(ask).collect()
 }
 
 /// Waits until the next snapshot is due. Returns `false` if the server has ended.

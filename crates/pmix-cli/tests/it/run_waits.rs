@@ -211,3 +211,90 @@ fn a_rank_that_exceeds_the_memory_of_its_control_group_is_named_as_such() {
         "{said}"
     );
 }
+
+/// Returns a directory with a program `eu-stack` that prints a frame.
+fn stack_tool() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("eu-stack");
+    std::fs::write(
+        &file,
+        "#!/bin/sh\necho '#0  0x1 pause'\necho \"#1  0x2 main of $2\"\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    dir
+}
+
+#[test]
+fn the_stacks_of_missing_ranks_are_shown_on_request() {
+    let dir = stack_tool();
+    let path = format!("{}:/usr/bin:/bin", dir.path().display());
+    let script = "test $PMIX_RANK = 1 && exec sleep 1000; exec \"$0\" hello";
+    let options = [
+        "--stacks",
+        "-n",
+        "2",
+        "--node-name",
+        "n1",
+        "--nspace",
+        "job@1",
+    ];
+    let program = ["sh", "-c", script, env!("CARGO_BIN_EXE_pmix")];
+    let (mut command, tmp) = launcher(&[&options[..], &program].concat());
+    command.env("PATH", &path);
+    let mut running = Running::of(command, tmp);
+    until(&running, &["ps"], "called by rank 0");
+    let expect = |text: &str| {
+        let frame = text.lines().find(|line| line.contains("#1  0x2 main of "));
+        assert!(frame.is_some() && text.contains(" by eu-stack:"), "{text}");
+    };
+    let mut tool = running.tool_command(&["ps", "--stacks", "job@1"]);
+    tool.env("PATH", &path);
+    expect(&finish(tool, b"").text());
+    running.signal("QUIT");
+    let mut errors = BufReader::new(running.child.stderr.take().unwrap());
+    let mut lines = String::new();
+    for _ in 0..5 {
+        errors.read_line(&mut lines).unwrap();
+    }
+    expect(&lines);
+    assert!(
+        lines.lines().all(|line| line.starts_with("pmix run: ")),
+        "{lines}"
+    );
+    running.signal("TERM");
+    let mut rest = String::new();
+    errors.read_to_string(&mut rest).unwrap();
+    assert_eq!(
+        running.child.wait().unwrap().code(),
+        Some(128 + 15),
+        "{rest}"
+    );
+}
+
+#[test]
+fn top_and_doctor_show_the_operations_of_a_job() {
+    let running = hung(&[]);
+    until(&running, &["ps"], "called by ranks 0, 2-3");
+    let fence = " s: waits for rank 1; called by ranks 0, 2-3";
+    let text = running.tool(&["top", "--once", "job@1"]).text();
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("  job@1: fence, "));
+    assert!(line.is_some_and(|line| line.ends_with(fence)), "{text}");
+    let json = running.tool(&["--json", "top", "job@1"]).json();
+    let operations = &json["pending"][0]["operations"]["operations"];
+    assert_eq!(operations[0]["operation"], "fence", "{json}");
+    // A younger operation is no warning.
+    let outcome = until(&running, &["doctor", "job@1"], "warning  waits");
+    let text = outcome.text();
+    assert!(text.contains("job@1: 4 processes"), "{text}");
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("warning  waits "));
+    assert!(line.is_some_and(|line| line.ends_with(fence)), "{text}");
+    assert!(text.contains("help: rank 1: running, pid "), "{text}");
+    running.signal("TERM");
+    running.end();
+}

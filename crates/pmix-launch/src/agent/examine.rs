@@ -12,7 +12,7 @@ use pmix_host::helpers::{Helpers, Task, TaskState};
 use pmix_host::usage::{self, Detail};
 use pmix_types::{Nspace, ProcStats};
 
-use super::stacks;
+use crate::stacks::stack_of_process;
 
 /// The time between the two measurements that determine the use of processors.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -116,7 +116,7 @@ fn examine(report: Report) -> Vec<String> {
         }
         lines.push(line);
         if let Some(pid) = subject.pid.filter(|_| has_stacks) {
-            lines.extend(stacks::of_process(pid));
+            lines.extend(stack_of_process(pid));
         }
     }
     lines

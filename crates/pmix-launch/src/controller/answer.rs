@@ -123,13 +123,13 @@ impl Controller {
             HostMessage::PushStdin(call, done) => cx.agent.push_input(call, done),
             HostMessage::Debugger(call) => self.handle_debugger_event(cx, &call),
             HostMessage::Log(call, done) => {
-                let who = cx.name_of(&call.proc);
+                let who = cx.identify(&call.proc);
                 for fault in cx.agent.log(call, done) {
                     cx.warn(format!("PMIx_Log from {who} was rejected: {fault}"));
                 }
             }
             HostMessage::Refused(proc, what) => {
-                let who = cx.name_of(&proc);
+                let who = cx.identify(&proc);
                 cx.warn(format!(
                     "{who} asked to {what}, which pmix run does not support"
                 ));
@@ -198,7 +198,7 @@ impl Controller {
         let Some(info) = call.infos.iter().find(|info| info.key.is(keys::PARENT_ID)) else {
             return Ok(());
         };
-        let who = cx.name_of(&call.proc);
+        let who = cx.identify(&call.proc);
         let (refused, why) = match &info.value {
             Value::Proc(parent)
                 if *parent == call.proc || cx.agent.jobs().process(parent).is_some() =>

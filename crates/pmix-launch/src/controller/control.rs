@@ -17,7 +17,7 @@ impl Controller {
     pub(crate) fn control(&mut self, cx: &mut Cx<'_>, call: &JobControl) -> Status {
         let refused = call.directives.iter().find(|info| is_refused(info));
         if let Some(info) = refused {
-            let who = cx.name_of(&call.proc);
+            let who = cx.identify(&call.proc);
             let key = info.key.to_string();
             let name = Attribute::name_of(&key);
             cx.warn(format!(
@@ -76,7 +76,7 @@ impl Controller {
                 continue;
             }
             if !self.services.add_set(name, of_targets) {
-                let who = cx.name_of(&call.proc);
+                let who = cx.identify(&call.proc);
                 cx.warn(format!(
                     "PMIx_Job_control from {who} was rejected: too many process sets are defined"
                 ));

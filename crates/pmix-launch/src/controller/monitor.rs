@@ -39,7 +39,7 @@ impl Controller {
             match measured {
                 Measured::Monitor(Ok(found), _, done) => done.succeed(found),
                 Measured::Monitor(Err(error), proc, done) => {
-                    let who = cx.name_of(&proc);
+                    let who = cx.identify(&proc);
                     cx.warn(format!("PMIx_Process_monitor from {who} failed: {error}"));
                     done.fail(error.status());
                 }

@@ -73,7 +73,7 @@ impl Controller {
         let (mut num_asked, mut refused) = (0, Vec::new());
         let about_support = call.queries.iter().filter(|query| is_about_support(query));
         if about_support.count() > MOST_ABOUT_SUPPORT {
-            let who = cx.name_of(&call.proc);
+            let who = cx.identify(&call.proc);
             cx.warn(format!(
                 "PMIx_Query_info from {who} asks for supported attributes in more than {MOST_ABOUT_SUPPORT} \
                 queries at once"
@@ -116,7 +116,7 @@ impl Controller {
         }
         // One warning for the request is enough: the reply does not name the keys either.
         if let Some(key) = refused.first() {
-            let (who, name) = (cx.name_of(&call.proc), Attribute::name_of(key));
+            let (who, name) = (cx.identify(&call.proc), Attribute::name_of(key));
             cx.warn(format!(
                 "{who} queried {name}, which pmix run does not support"
             ));

@@ -32,7 +32,7 @@ impl Controller {
         let actions = match actions_of(&call.directives) {
             Ok(actions) => actions,
             Err((info, status)) => {
-                let who = cx.name_of(&call.proc);
+                let who = cx.identify(&call.proc);
                 let key = info.key.to_string();
                 let name = Attribute::name_of(&key);
                 cx.warn(format!(
@@ -51,7 +51,7 @@ impl Controller {
                 Action::End => {
                     // First the waiting spawns, so that no job starts while the session ends.
                     self.refuse_waiting(cx);
-                    let by = cx.name_of(&call.proc);
+                    let by = cx.identify(&call.proc);
                     for index in 0..self.jobs.len() {
                         self.fail(cx, index, Cause::SessionEnded { by: by.clone() }, now);
                     }

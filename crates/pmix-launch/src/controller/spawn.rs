@@ -185,7 +185,7 @@ impl Controller {
         self.give_up_jobs(cx, &mut spawn);
         let server = service::name(&cx.plan.nspace);
         notify_refused(&cx.agent, &server, status, &spawn.asker, &why);
-        let who = cx.name_of(&spawn.asker);
+        let who = cx.identify(&spawn.asker);
         cx.warn(format!("PMIx_Spawn from {who} was rejected: {why}"));
         spawn.done.fail(status);
     }

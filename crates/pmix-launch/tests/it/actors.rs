@@ -88,6 +88,7 @@ fn actor() {
         "channels" => logs::channels(connected(settings)),
         "no_daemon" => logs::no_daemon(connected(settings)),
         "alike" => logs::alike(connected(settings)),
+        "late" => crate::waits::late(connected(settings)),
         "watch" => monitors::watch(connected(settings)),
         "used" => monitors::used(connected(settings)),
         "pmi_exchange" => crate::pmi::exchange(settings),

@@ -17,6 +17,7 @@ mod placed;
 mod pmi;
 mod required;
 mod stage;
+mod waits;
 
 use pmix_launch::{Cause, Ending, MapBy, Policy};
 use pmix_topology::Level;

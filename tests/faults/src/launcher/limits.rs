@@ -53,7 +53,7 @@ pub(crate) fn files(field: &Field) -> Result<Verdict, String> {
     let code = launcher.end(PATIENCE)?;
     let said = launcher.errors(PATIENCE)?;
     let other = fs::read_to_string(directory.join("outputs/rank.1.stdout")).unwrap_or_default();
-    let named = said.contains("rank 0 ended with signal SIGXFSZ");
+    let named = said.contains(") was killed by SIGXFSZ");
     if code != Some(128 + 25) || !named || other != "on\n" {
         return Err(format!(
             "an output: exit code {code:?}, {said}, rank 1 wrote {other:?}"

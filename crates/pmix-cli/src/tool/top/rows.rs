@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::io::Write as _;
 use std::time::Instant;
 
+use pmix_launch::PendingOperations;
 use pmix_tool::FoundServer;
 use pmix_types::{Info, Proc, Rank, Value, keys};
 use serde_json::{Value as Json, json};
@@ -14,6 +15,7 @@ use crate::args::TopOrder;
 use crate::failure::Failure;
 use crate::output::Out;
 use crate::style::printable;
+use crate::tool::pending;
 
 /// The resource usage of a process.
 #[derive(Clone, Debug)]
@@ -132,6 +134,8 @@ impl Row {
 pub(super) struct Rows {
     rows: Vec<Row>,
     at: Option<Instant>,
+    /// The operations in which processes wait, with the names of their jobs.
+    pending: Vec<(String, PendingOperations)>,
 }
 
 impl Rows {
@@ -152,6 +156,11 @@ impl Rows {
         }
         self.rows = rows;
         self.at = Some(now);
+    }
+
+    /// Sets the operations in which processes wait.
+    pub(super) fn set_pending(&mut self, pending: Vec<(String, PendingOperations)>) {
+        self.pending = pending;
     }
 
     /// Sorts the processes: highest usage first, then by job and rank.
@@ -177,6 +186,10 @@ impl Rows {
             "server": server.uri.server.nspace.as_text().to_str_lossy(),
             "server_pid": server.pid,
             "procs": self.rows.iter().map(Row::to_json).collect::<Vec<_>>(),
+            "pending": self.pending.iter().map(|(nspace, pending)| json!({
+                "nspace": nspace,
+                "operations": pending::to_json(pending),
+            })).collect::<Vec<_>>(),
         })
     }
 
@@ -229,11 +242,23 @@ impl Rows {
                 sum(|row| row.resident),
             ),
         ];
+        for (nspace, pending) in &self.pending {
+            let job = printable(nspace.as_bytes());
+            let all = pending::lines(pending, nspace);
+            let shown = all.iter().take(MOST_PENDING);
+            lines.extend(shown.map(|line| format!("  {job}: {line}")));
+            if let more @ 1.. = all.len().saturating_sub(MOST_PENDING) {
+                lines.push(format!("  {job}: {more} more operations"));
+            }
+        }
         let cells: Vec<_> = self.rows.iter().map(Row::cells).collect();
         lines.extend(table(&cells, room));
         lines
     }
 }
+
+/// The maximum number of operations of a job that are shown above the processes.
+const MOST_PENDING: usize = 4;
 
 /// Rounds a number to one decimal place, for display.
 fn tenths(number: f64) -> f64 {

@@ -28,7 +28,8 @@ const MAX_LINES: usize = 200;
 const MAX_BYTES: usize = 64 << 10;
 
 /// Returns the stack of a process as lines, or a line with the reason why there is none.
-pub(super) fn of_process(pid: i32) -> Vec<String> {
+#[must_use]
+pub fn stack_of_process(pid: i32) -> Vec<String> {
     let number = pid.to_string();
     let is_python = fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| is_python(&exe));
     let programs: [(&str, &[&str]); 3] = [
