@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The commands that attach to a running server as a tool.
 
+mod ask;
 mod attach;
+mod diagnose;
 mod events;
 mod job;
 mod pending;
@@ -20,9 +22,9 @@ use crate::failure::{Exit, Failure};
 use job::find_job;
 
 pub(crate) use attach::run as attach_to;
+pub(crate) use diagnose::{JobDiagnosis, diagnose};
 pub(crate) use events::run as events;
 pub(crate) use job::{kill, release};
-pub(crate) use pending::{JobDiagnosis, diagnose};
 pub(crate) use ps::run as ps;
 pub(crate) use publish::{lookup, publish};
 pub(crate) use query::run as query;

@@ -47,7 +47,8 @@ pub fn stack_of_process(pid: i32) -> Vec<String> {
         }
         match run(name, args, LIMIT) {
             Ok(text) if has_frame(&text) => {
-                let lines = text.lines().take(MAX_LINES);
+                let lines = text.lines().filter(|line| is_of_stack(name, line));
+                let lines = lines.take(MAX_LINES);
                 let head = format!("  stack of process {pid} by {name}:");
                 return [head]
                     .into_iter()
@@ -73,6 +74,14 @@ enum Failure {
 fn is_python(exe: &Path) -> bool {
     let name = exe.file_name().map(|name| name.to_string_lossy());
     name.is_some_and(|name| name.starts_with("python"))
+}
+
+/// Returns `true` if a line belongs to a stack. `gdb` also prints the libraries that it reads.
+fn is_of_stack(name: &str, line: &str) -> bool {
+    match name {
+        "gdb" => line.starts_with('#') || line.starts_with("Thread "),
+        _ => !line.trim().is_empty(),
+    }
 }
 
 /// Returns `true` if a text has a frame of a stack: `#0 ...`, or a line of `py-spy`.

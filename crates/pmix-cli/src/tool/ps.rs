@@ -9,13 +9,12 @@ use std::{iter, thread};
 
 use pmix_launch::PendingOperations;
 use pmix_tool::{FoundServer, Search, Tool};
-use pmix_types::{
-    DataArray, Info, Nspace, ProcInfo, ProcState, Query, Rank, Status, Text, Value, keys,
-};
+use pmix_types::{DataArray, Info, Nspace, ProcInfo, ProcState, Rank, Status, Text, Value, keys};
 use serde_json::{Value as Json, json};
 
+use super::ask::ask;
 use super::top::rows::Row;
-use super::{AT_ONCE, attach, find, find_for, is_answer, leave, pending, target};
+use super::{AT_ONCE, attach, find, find_for, leave, pending, target};
 use crate::args::{Global, Ps, Ranks};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
@@ -361,34 +360,6 @@ pub(super) fn missing_rank(
     ))
 }
 
-/// Returns the value of a key, or the status with which the server refuses it.
-#[allow(
-    clippy::type_complexity,
-    reason = "the outer error ends the command, the inner error is printed"
-)]
-pub(super) fn ask(
-    tool: &Tool,
-    key: &'static str,
-    qualifiers: Vec<Info<'static>>,
-) -> Result<Result<Option<Value<'static>>, Status>, Failure> {
-    let query = Query {
-        keys: vec![Text::from(key)],
-        qualifiers,
-    };
-    match tool.query([query]).wait() {
-        Ok((status, infos)) => {
-            let found = infos.into_iter().find(|info| info.key.is(key));
-            Ok(match found {
-                Some(info) => Ok(Some(info.value)),
-                None if status.is_success() => Ok(None),
-                None => Err(status),
-            })
-        }
-        Err(error) if is_answer(error.status()) => Ok(Err(error.status())),
-        Err(error) => Err(error.into()),
-    }
-}
-
 fn in_json(out: &mut Out, report: &Report) -> Result<(), Failure> {
     let Report { server, jobs } = report;
     let about = |of: Json| {
@@ -465,7 +436,7 @@ fn in_words(out: &mut Out, report: &Report, has_stacks: bool) -> Result<(), Fail
                 table(out, procs, job)?;
                 // Only a server whose file is on this node has its processes here.
                 let has_stacks = has_stacks && server.pid.is_some();
-                pending::write(out, procs, job, has_stacks)?;
+                write_pending(out, procs, job, has_stacks)?;
             }
         }
     }
@@ -497,6 +468,44 @@ fn table(out: &mut Out, procs: &[ProcInfo<'_>], job: &Job) -> Result<(), Failure
         )?;
     }
     Ok(())
+}
+
+/// Prints the operations of a job, and the processes for which they wait.
+fn write_pending(
+    out: &mut Out,
+    procs: &[ProcInfo<'_>],
+    job: &Job,
+    has_stacks: bool,
+) -> Result<(), Failure> {
+    let Some(pending) = &job.pending else {
+        return Ok(());
+    };
+    for line in pending::lines(pending, &job.nspace) {
+        writeln!(out, "  {line}")?;
+    }
+    for proc in pending::missing(pending, procs) {
+        writeln!(out, "    {}", describe(proc, job))?;
+        if has_stacks {
+            for line in pmix_launch::stack_of_process(proc.pid) {
+                writeln!(out, "    {}", printable(line.as_bytes()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the state, process id, node and processor use of a process.
+pub(super) fn describe(proc: &ProcInfo<'_>, job: &Job) -> String {
+    let (rank, pid, state) = (proc.proc.rank, proc.pid, job.state_of(proc));
+    let mut line = format!("rank {rank}: {state}, pid {pid}");
+    if let Some(node) = &proc.hostname {
+        line += &format!(" on {}", printable(node.as_bytes()));
+    }
+    let usage = job.usage.as_ref().and_then(|usage| usage.get(&rank));
+    if let Some((percent, seconds)) = usage.map(Row::processor_use) {
+        line += &format!(", {percent:.1} % of a processor, {seconds:.2} s of processor time");
+    }
+    line
 }
 
 /// Returns `true` if a process in this state has terminated and has an exit code.

@@ -9,12 +9,14 @@ use super::state::{Exchange, PendingGet, WaitFor};
 use crate::cx::Cx;
 use crate::waits::{RankRuns, Wait, WaitOperation, Waits, age};
 
+/// A process, and the key of its data; `None` for all data.
+type RequestedData<'g> = (&'g Proc<'static>, Option<&'g Key<'static>>);
+
 impl Exchange {
     /// Adds the gets of data of a job, or of any job. Gets of the same data are one operation. A get whose data are
     /// available and whose peer does not read is not described.
     pub(crate) fn describe_waits(&self, cx: &Cx, job: Option<&Nspace<'_>>, waits: &mut Waits) {
-        let mut same: BTreeMap<(&Proc<'_>, Option<&Key<'_>>), Vec<(u64, &PendingGet)>> =
-            BTreeMap::new();
+        let mut same: BTreeMap<RequestedData<'_>, Vec<(u64, &PendingGet)>> = BTreeMap::new();
         for (id, get) in self.gets.iter() {
             let request = &get.request;
             if job.is_none_or(|job| request.proc.nspace == *job) {

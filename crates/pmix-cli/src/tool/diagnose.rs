@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The operations in which processes of a job wait, for `pmix doctor`.
+
+use std::time::Duration;
+
+use super::{find_job, pending, ps};
+use crate::args::{Attach, Ps};
+use crate::style::printable;
+
+/// The operations of a job, and the ranks for which they wait, for `pmix doctor`.
+pub(crate) struct JobDiagnosis {
+    pub(crate) num_procs: usize,
+    /// The operations with their ages.
+    pub(crate) operations: Vec<(Duration, String)>,
+    /// The state of each missing rank.
+    pub(crate) missing: Vec<String>,
+    /// The stack of each missing rank, if it is wanted.
+    pub(crate) stacks: Vec<String>,
+}
+
+/// Returns the operations of a job, or `None` if no server of this node has the job and reports them.
+pub(crate) fn diagnose(name: &str, timeout: Duration, has_stacks: bool) -> Option<JobDiagnosis> {
+    let args = Ps {
+        nspace: Some(name.to_owned()),
+        stacks: has_stacks,
+        attach: Attach::by_job(timeout),
+    };
+    let server = find_job(&args.attach, Some(name)).ok()?;
+    let job = ps::jobs(&server, &args).ok()?.into_iter().next()?;
+    let pending = job.pending.clone()?;
+    let procs = job.procs.as_deref().unwrap_or_default();
+    let missing = pending::missing(&pending, procs);
+    let wants_stacks = has_stacks && server.pid.is_some();
+    let stacks = { missing.iter() }.filter(|_| wants_stacks).map(|proc| {
+        let stack = pmix_launch::stack_of_process(proc.pid).join(" | ");
+        format!("rank {}: {}", proc.proc.rank, printable(stack.as_bytes()))
+    });
+    let stacks = stacks.collect();
+    let operations = pending.listed.iter().map(|operation| {
+        let line = operation.to_line(name.as_bytes());
+        (operation.age, printable(line.as_bytes()))
+    });
+    Some(JobDiagnosis {
+        num_procs: procs.len(),
+        operations: operations.collect(),
+        missing: missing
+            .iter()
+            .map(|proc| ps::describe(proc, &job))
+            .collect(),
+        stacks,
+    })
+}
