@@ -18,7 +18,7 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 
 use crate::Error;
 
-/// The terminating signals. They are not handled if they were ignored at the start: `nohup` ignores SIGHUP, a shell
+/// The terminating signals, and SIGQUIT, which asks for a report. They are not handled if they were ignored at the start: `nohup` ignores SIGHUP, a shell
 /// without job control the others.
 const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 /// The signal for a file that became too large (`ulimit -f`). The failed write is reported by an error, and death by

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The operations in which processes of a job wait, as commands show them.
 
+use std::time::Duration;
+
 use pmix_launch::{PendingOperation, PendingOperations, ProcRuns, QUERY_PENDING};
 use pmix_tool::Tool;
 use pmix_types::{Info, ProcInfo, keys};
@@ -13,12 +15,22 @@ use crate::style::printable;
 /// The largest number of missing processes that are described one by one.
 const MAX_SHOWN: usize = 16;
 
+/// The age from which an operation is shown to users. A job that makes progress has younger ones all the time.
+const SHOWN_AGE: Duration = Duration::from_secs(1);
+
 /// Returns the operations of a job, or `None` if the server does not report them. Only servers of this project do.
 pub(super) fn ask(tool: &Tool, nspace: &str) -> Result<Option<PendingOperations>, Failure> {
     let of_job = vec![Info::new(keys::NSPACE, nspace.to_owned())];
     let value = ask::ask(tool, QUERY_PENDING, of_job)?;
     let value = value.ok().flatten();
     Ok(value.map(|value| PendingOperations::of_value(&value)))
+}
+
+/// Returns the operations that users want to see.
+pub(super) fn shown(pending: &PendingOperations) -> PendingOperations {
+    let mut shown = pending.clone();
+    shown.listed.retain(|operation| operation.age >= SHOWN_AGE);
+    shown
 }
 
 /// Returns the operations of a job as lines.

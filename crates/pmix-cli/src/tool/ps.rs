@@ -477,13 +477,13 @@ fn write_pending(
     job: &Job,
     has_stacks: bool,
 ) -> Result<(), Failure> {
-    let Some(pending) = &job.pending else {
+    let Some(pending) = job.pending.as_ref().map(pending::shown) else {
         return Ok(());
     };
-    for line in pending::lines(pending, &job.nspace) {
+    for line in pending::lines(&pending, &job.nspace) {
         writeln!(out, "  {line}")?;
     }
-    for proc in pending::missing(pending, procs) {
+    for proc in pending::missing(&pending, procs) {
         writeln!(out, "    {}", describe(proc, job))?;
         if has_stacks {
             for line in pmix_launch::stack_of_process(proc.pid) {

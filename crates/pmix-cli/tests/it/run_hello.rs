@@ -157,8 +157,9 @@ fn of_a_larger_job_the_processes_that_are_here_find_each_other_and_no_others() {
 #[test]
 fn collectives_with_an_ended_process_fail_and_the_user_is_informed() {
     let script = "test $PMIX_RANK = 1 || exec \"$0\" hello --quiet";
-    let outcome = run(&["-n", "2", "--node-name", "n1", "sh", "-c", script, PMIX]);
-    let expected = "a fence completed with PMIX_ERR_LOST_CONNECTION (-61): rank 1 on n1 did not participate, or was lost";
+    let options = ["-n", "2", "--node-name", "n1", "--nspace", "j"];
+    let outcome = run(&[&options[..], &["sh", "-c", script, PMIX]].concat());
+    let expected = "a fence completed with PMIX_ERR_LOST_CONNECTION (-61): rank 1 of j on n1 did not participate, or was lost";
     assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
     assert_ne!(outcome.code, 0);
 }

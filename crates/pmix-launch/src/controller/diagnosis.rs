@@ -22,6 +22,9 @@ use crate::process::{Link, Process, ProcessState};
 /// The largest number of processes that a report describes one by one.
 const MAX_SUBJECTS: usize = 16;
 
+/// The shortest time between two checks for collectives that wait for long.
+const SHORTEST: Duration = Duration::from_millis(10);
+
 /// The notices of collectives that wait for long.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
@@ -62,7 +65,8 @@ impl Notices {
             }
         }
         self.reported = open;
-        self.next = now.checked_add(next);
+        // Without a minimum, a limit of zero would make the session spin.
+        self.next = now.checked_add(next.max(SHORTEST));
         lines
     }
 }

@@ -91,14 +91,18 @@ fn who(host: &str, missing: &[Proc<'_>]) -> String {
     if missing.len() > MAX_NAMED {
         named.push(format!("{} more", missing.len() - MAX_NAMED));
     }
+    // Ranks of several jobs are rare, and the server's log names each.
+    let job = missing.first().map(|first| &first.nspace);
+    let job = job.filter(|job| missing.iter().all(|proc| proc.nspace == **job));
+    let job = job.map_or_else(String::new, |job| format!(" of {job}"));
     match named.len() {
         0 => "no process of this node is missing".to_owned(),
         1 => format!(
-            "rank {} on {host} did not participate, or was lost",
+            "rank {}{job} on {host} did not participate, or was lost",
             named.concat()
         ),
         _ => format!(
-            "ranks {} on {host} did not participate, or were lost",
+            "ranks {}{job} on {host} did not participate, or were lost",
             named.join(", ")
         ),
     }
@@ -147,11 +151,11 @@ mod tests {
             .collect();
         assert_eq!(
             who("n1", &procs[..1]),
-            "rank 0 on n1 did not participate, or was lost"
+            "rank 0 of j on n1 did not participate, or was lost"
         );
         assert_eq!(
             who("n1", &procs),
-            "ranks 0, 1, 2, 3, 4, 5, 6, 7, 12 more on n1 did not participate, or were lost"
+            "ranks 0, 1, 2, 3, 4, 5, 6, 7, 12 more of j on n1 did not participate, or were lost"
         );
     }
 }

@@ -244,7 +244,7 @@ impl Rows {
         ];
         for (nspace, pending) in &self.pending {
             let job = printable(nspace.as_bytes());
-            let all = pending::lines(pending, nspace);
+            let all = pending::lines(&pending::shown(pending), nspace);
             let shown = all.iter().take(MOST_PENDING);
             lines.extend(shown.map(|line| format!("  {job}: {line}")));
             if let more @ 1.. = all.len().saturating_sub(MOST_PENDING) {
