@@ -350,6 +350,12 @@ impl<'a> Agent<'a> {
         self.streams.close(nspace);
     }
 
+    /// Returns `true` if the standard output of the processes of a plan is a pseudo terminal, to which programs write each
+    /// line at once.
+    pub(crate) fn has_live_output(&self, plan: &Plan) -> bool {
+        self.streams.are_live(plan)
+    }
+
     /// Gives the pseudo terminals of processes the size of the launcher's terminal.
     pub(crate) fn resize_terminals(&self) {
         self.streams.resize();

@@ -319,4 +319,9 @@ fn what_a_program_printed_without_a_flush_is_seen_at_once_and_kept_at_a_time_lim
     );
     let (_, rest, errors) = running.end();
     assert_eq!(rest, "printed\n", "{errors}");
+    assert!(!errors.contains("not flushed"), "{errors}");
+    let out = run(&["--timeout", "0.3", "-n", "1", program[0], program[1]]);
+    let hint = "output that its processes have not flushed is lost; with --pty they print each line at once";
+    assert!(out.stderr.contains(hint), "{}", out.stderr);
+    assert_eq!(out.text(), "");
 }

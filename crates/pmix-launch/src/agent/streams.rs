@@ -139,6 +139,11 @@ impl<'a> Streams<'a> {
         self.forward.tick(now);
     }
 
+    /// Returns `true` if the standard output of the processes of a plan is a pseudo terminal.
+    pub(super) fn are_live(&self, plan: &Plan) -> bool {
+        self.own.has_terminals(plan)
+    }
+
     /// Gives the pseudo terminals of processes the size of the launcher's terminal.
     pub(super) fn resize(&self) {
         if let Ok(size) = rustix::termios::tcgetwinsize(self.standard.output) {

@@ -157,6 +157,10 @@ fn report(cx: &Cx<'_>, job: &Job, is_late: bool) -> Report {
             "{nspace}: no rank waits for others in a PMIx operation; {num_running} {noun}"
         ));
     }
+    if is_late && !cx.agent.has_live_output(&job.plan) {
+        let hint = "output that its processes have not flushed is lost; with --pty they print each line at once";
+        lines.push(format!("{nspace}: {hint}"));
+    }
     let missing = pending.missing(MAX_SUBJECTS);
     let subjects: Vec<_> = match missing.is_empty() {
         true => { running().take(MAX_SUBJECTS) }

@@ -72,6 +72,15 @@ impl<'a> OwnStreams<'a> {
         }
     }
 
+    /// Returns `true` if the standard output of the processes of a plan is a pseudo terminal.
+    pub(crate) fn has_terminals(&self, plan: &Plan) -> bool {
+        match plan.output.pseudo_terminals {
+            PseudoTerminals::Inherited => self.output.is_terminal,
+            PseudoTerminals::All => true,
+            PseudoTerminals::None => false,
+        }
+    }
+
     /// Returns the streams for standard output and error of processes.
     fn for_processes(self, is_merged: bool) -> [OwnStream<'a>; 2] {
         match is_merged {
@@ -131,11 +140,7 @@ impl<'a> Route<'a> {
             let (own, is_output) = (streams[stream], stream == 0 || is_merged);
             (!passes(plan, own, is_unmixed, is_output)).then_some(own.fd)
         });
-        let is_terminal = match output_of_job.pseudo_terminals {
-            PseudoTerminals::Inherited => own.output.is_terminal,
-            PseudoTerminals::All => true,
-            PseudoTerminals::None => false,
-        };
+        let is_terminal = own.has_terminals(plan);
         Self {
             num_files,
             shared,
