@@ -23,7 +23,8 @@ pub struct Allocation {
     pub slots: Option<Slots>,
 }
 
-/// Parses a hostfile: one node per line, with `:N` or `slots=N` after the name. A line without a
+/// Parses a hostfile: one node per line, with `:N` or `slots=N` after the name. Blanks may surround the `=`, and
+/// the name of a user may precede the node (`user@n1`); it is not part of the result. A line without a
 /// number has one slot. A node on several lines has the sum of their slots, so the function also
 /// parses a `PBS_NODEFILE`. With `comments`, a `#` at the start of a line or after a blank begins a
 /// comment.
@@ -37,6 +38,29 @@ pub fn parse_hostfile(text: &[u8], comments: bool, limits: &Limits) -> Result<Al
     for line in text.split(|byte| *byte == b'\n') {
         read_line(line, comments, limits, &mut nodes).map_err(|error| error.shifted_by(start))?;
         start += line.len() + 1;
+    }
+    nodes.finish(limits)
+}
+
+/// Parses the nodes of `--host`: names with commas between them, `:N` after a name for N slots. A name without a
+/// number has one slot, and a name that is repeated has the sum. A name may have bracket ranges.
+///
+/// # Errors
+/// As for [`parse_hostfile`].
+pub fn parse_hosts(text: &[u8], limits: &Limits) -> Result<Allocation, Error> {
+    let mut nodes = Counted::default();
+    let (mut start, mut depth) = (0, 0_usize);
+    for (at, byte) in text.iter().chain(b",").enumerate() {
+        match byte {
+            b'[' => depth += 1,
+            b']' => depth = depth.saturating_sub(1),
+            b',' if depth == 0 || at == text.len() => {
+                let word = text.get(start..at).unwrap_or_default();
+                read_host(word, limits, &mut nodes).map_err(|error| error.shifted_by(start))?;
+                start = at + 1;
+            }
+            _ => {}
+        }
     }
     nodes.finish(limits)
 }
@@ -83,12 +107,15 @@ pub fn parse_slurm(
     Ok(Allocation { nodes, slots })
 }
 
-/// Returns `true` if a text contains `slots=`. Then it is a hostfile, because no list of names
-/// contains this.
+/// Returns `true` if a text contains `slots=`, also with blanks before the `=`. Then it is a hostfile, because no
+/// list of names contains this.
 #[must_use]
 pub fn has_slots(text: &[u8]) -> bool {
-    memchr::memmem::find_iter(text, b"slots=")
-        .any(|at| at == 0 || text.get(at - 1).is_some_and(|byte| is_blank(*byte)))
+    memchr::memmem::find_iter(text, b"slots").any(|at| {
+        let after = text.get(at + b"slots".len()..).unwrap_or_default();
+        let is_word = at == 0 || text.get(at - 1).is_some_and(|byte| is_blank(*byte));
+        is_word && after.iter().find(|byte| !b" \t".contains(byte)) == Some(&b'=')
+    })
 }
 
 /// Nodes in the order of their first occurrence, with the slots of all their lines.
@@ -137,22 +164,34 @@ fn read_line(
     limits: &Limits,
     nodes: &mut Counted,
 ) -> Result<(), Error> {
-    let mut words = words(line).take_while(|(_, word)| !comments || !word.starts_with(b"#"));
+    let words = words(line).take_while(|(_, word)| !comments || !word.starts_with(b"#"));
+    let mut words = words.peekable();
     let Some((at, first)) = words.next() else {
         return Ok(());
     };
-    let (name, mut count) = name_and_count(first);
+    let (name, mut count) = name_and_count(without_user(first));
     if name.is_empty() || name.contains(&b'=') {
         let message = format!("`{}` is not a name of a node", first.escape_ascii());
         return Err(Error::syntax(at, message, HINT));
     }
-    for (at, word) in words {
+    while let Some((at, word)) = words.next() {
         let fault = |message: String| Error::syntax(at, message, HINT);
         let equals = memchr::memchr(b'=', word).unwrap_or(word.len());
-        let (key, value) = word.split_at(equals);
+        let (key, mut value) = word.split_at(equals);
+        // Blanks may surround the equals sign.
+        if value.is_empty()
+            && let Some((_, next)) = words.next_if(|(_, next)| next.starts_with(b"="))
+        {
+            value = next;
+        }
+        if value == b"="
+            && let Some((_, next)) = words.next()
+        {
+            value = next;
+        }
         match key {
             b"slots" | b"cpus" | b"count" => {
-                let given = number(value.strip_prefix(b"=").unwrap_or_default());
+                let given = number(value.strip_prefix(b"=").unwrap_or(value));
                 count =
                     Some(given.ok_or_else(|| {
                         fault(format!("`{}` has no number", word.escape_ascii()))
@@ -171,11 +210,38 @@ fn read_line(
             }
         }
     }
-    let count = count.unwrap_or(1);
+    add_all(name, count.unwrap_or(1), limits, nodes).map_err(|error| error.shifted_by(at))
+}
+
+/// Reads a node of `--host`.
+fn read_host(word: &[u8], limits: &Limits, nodes: &mut Counted) -> Result<(), Error> {
+    const HINT: &str = "the nodes of --host are n1,n2 or n1:4,n2:2";
+    let (name, count) = name_and_count(without_user(word.trim_ascii()));
+    if name.is_empty() || name.iter().any(|byte| is_blank(*byte) || *byte == b'=') {
+        let message = format!("`{}` is not a name of a node", word.escape_ascii());
+        return Err(Error::syntax(0, message, HINT));
+    }
+    if count.is_none() && memchr::memchr_iter(b':', name).count() == 1 {
+        let message = format!("`{}` has no number of slots after `:`", word.escape_ascii());
+        return Err(Error::syntax(0, message, HINT));
+    }
+    add_all(name, count.unwrap_or(1), limits, nodes)
+}
+
+/// Returns a word without the name of a user and the `@` before the name of the node.
+fn without_user(word: &[u8]) -> &[u8] {
+    match memchr::memchr(b'@', word) {
+        None | Some(0) => word,
+        Some(at) => word.get(at + 1..).unwrap_or_default(),
+    }
+}
+
+/// Adds all nodes of a name, which may have bracket ranges, with this number of slots each.
+fn add_all(name: &[u8], count: u32, limits: &Limits, nodes: &mut Counted) -> Result<(), Error> {
     if memchr::memchr2(b'[', b']', name).is_none() {
         return nodes.add(name, count, limits);
     }
-    let list = parse(name, limits).map_err(|error| error.shifted_by(at))?;
+    let list = parse(name, limits)?;
     limits.check_text(list.text_len())?;
     let mut result = Ok(());
     list.for_each(|name| {
@@ -248,6 +314,44 @@ mod tests {
             "h1,h2",
             "5,8",
         );
+    }
+
+    #[test]
+    fn blanks_around_the_equals_sign_and_users_are_read() {
+        let limits = Limits::default();
+        let text = b"n1 slots = 4 max_slots = 8\nme@n2 slots= 2\nn3 slots =3 user = me\n";
+        same(parse_hostfile(text, true, &limits), "n1,n2,n3", "4,2,3");
+        for (text, at) in [("n1 slots =", 3), ("n1 slots = x", 3), ("n1 = 4", 3)] {
+            let error = parse_hostfile(text.as_bytes(), true, &limits).unwrap_err();
+            assert_eq!(error.offset(), Some(at), "{text:?}: {error}");
+        }
+        assert!(has_slots(b"n1 slots = 4"));
+        assert!(!has_slots(b"n1 slots 4"));
+    }
+
+    #[test]
+    fn nodes_of_host_have_the_sum_of_their_slots() {
+        let limits = Limits::default();
+        for (text, names, slots) in [
+            ("a,a,a", "a", "3"),
+            ("a:3", "a", "3"),
+            ("a:2,b,a", "a,b", "3,1"),
+            ("me@a:2,n[1-2]:4", "a,n1,n2", "2,4,4"),
+            ("::1,fe80::1:2", "::1,fe80::1:2", "1,1"),
+            ("@all", "@all", "1"),
+        ] {
+            same(parse_hosts(text.as_bytes(), &limits), names, slots);
+        }
+        for (text, at) in [
+            ("", 0),
+            ("a,,b", 2),
+            ("a:x", 0),
+            ("a,b:-1", 2),
+            ("a,n[1", 2),
+        ] {
+            let error = parse_hosts(text.as_bytes(), &limits).unwrap_err();
+            assert!(error.offset() >= Some(at), "{text:?}: {error}");
+        }
     }
 
     #[test]

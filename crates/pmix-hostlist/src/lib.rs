@@ -13,7 +13,7 @@
 //!
 //! Slurm orders the names of three and more brackets differently; [`parse_notation`] supports it.
 //!
-//! [`parse_hostfile`], [`parse_mcpu_hosts`] and [`parse_slurm`] parse formats with nodes and their
+//! [`parse_hostfile`], [`parse_hosts`], [`parse_mcpu_hosts`] and [`parse_slurm`] parse formats with nodes and their
 //! slots. [`lay_out`] assigns ranks to the slots.
 //!
 //! Order and duplicates are kept. [`parse`] folds while it parses, so that a range costs as much as
@@ -45,7 +45,9 @@ mod separators;
 mod slots;
 mod write;
 
-pub use allocation::{Allocation, has_slots, parse_hostfile, parse_mcpu_hosts, parse_slurm};
+pub use allocation::{
+    Allocation, has_slots, parse_hostfile, parse_hosts, parse_mcpu_hosts, parse_slurm,
+};
 pub use brackets::Notation;
 pub use error::Error;
 pub use pmix_map::{Limits, NodeList};

@@ -66,6 +66,12 @@ impl Slots {
         self.runs.iter().map(of).sum()
     }
 
+    /// Returns the number of slots of each node, in node order.
+    pub fn per_node(&self) -> impl Iterator<Item = u32> + '_ {
+        let runs = self.runs.iter();
+        runs.flat_map(|(slots, nodes)| (0..*nodes).map(move |_| *slots))
+    }
+
     /// Adds `num_nodes` nodes with `slots` slots each.
     pub(crate) fn push(&mut self, slots: u32, num_nodes: u64) {
         match self.runs.last_mut() {
