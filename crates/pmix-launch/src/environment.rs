@@ -269,11 +269,12 @@ pub(crate) fn compat(
     size: u64,
     local_rank: usize,
     local_size: usize,
-) -> [(&'static str, OsString); 5] {
+) -> [(&'static str, OsString); 6] {
     let local_rank = local_rank.to_string();
     let places = [
         ("OMPI_COMM_WORLD_RANK", rank.to_string()),
         ("OMPI_COMM_WORLD_SIZE", size.to_string()),
+        ("OMPI_UNIVERSE_SIZE", size.to_string()),
         ("OMPI_COMM_WORLD_NODE_RANK", local_rank.clone()),
         ("OMPI_COMM_WORLD_LOCAL_RANK", local_rank),
         ("OMPI_COMM_WORLD_LOCAL_SIZE", local_size.to_string()),
@@ -295,8 +296,8 @@ fn is_for_another_pmi(name: &OsStr, value: &OsStr) -> bool {
 /// Returns `true` if a launcher sets this variable to identify a process. A child that used the identity from an
 /// outer launcher would join the wrong job.
 ///
-/// Variables by which users configure a library (`OMPI_MCA_btl`, `PMIX_MCA_…`, `OMPI_CC`) are kept. So are variables
-/// of Slurm that describe an allocation, as opposed to a step in it.
+/// Variables by which users configure a library (`OMPI_MCA_btl`, `PMIX_MCA_…`, `OMPI_CC`, `PMIX_PREFIX`,
+/// `PRTE_ALLOW_RUN_AS_ROOT`) are kept. So are variables of Slurm that describe an allocation, as opposed to a step in it.
 pub(crate) fn is_foreign(name: &OsStr) -> bool {
     const FOREIGN: &[&str] = &[
         "PMIX_",
@@ -330,6 +331,30 @@ pub(crate) fn is_foreign(name: &OsStr) -> bool {
     ];
     const KEPT: &[&str] = &[
         "PMIX_MCA_",
+        // The directories of an installation of OpenPMIx and of PRRTE, and other settings of users.
+        "PMIX_PREFIX",
+        "PMIX_EXEC_PREFIX",
+        "PMIX_INSTALL_PREFIX",
+        "PMIX_BINDIR",
+        "PMIX_LIBDIR",
+        "PMIX_DATADIR",
+        "PMIX_DATAROOTDIR",
+        "PMIX_SYSCONFDIR",
+        "PMIX_PKGLIBDIR",
+        "PMIX_PKGDATADIR",
+        "PMIX_INCLUDEDIR",
+        "PMIX_PLUGINS",
+        "PMIX_LOG",
+        "PMIX_OUTPUT_",
+        "PRTE_MCA_",
+        "PRTE_PREFIX",
+        "PRTE_ALLOW_RUN_AS_ROOT",
+        // The settings of the PMI library of MPICH.
+        "PMI_MAX_KVS_ENTRIES",
+        "PMI_MMAP_SYNC_WAIT_TIME",
+        "PMI_NO_",
+        "PMI_DEBUG",
+        "PMI_LIBRARY",
         "SLURM_JOB",
         "SLURM_ARRAY",
         "SLURM_SUBMIT",
@@ -405,6 +430,12 @@ mod tests {
             ("PATH", "/bin"),
             ("PMIXER", "1"),
             ("PMIX_MCA_ptl_base_verbose", "5"),
+            ("PMIX_PREFIX", "/opt/pmix"),
+            ("PMIX_PLUGINS", "none"),
+            ("PMI_MAX_KVS_ENTRIES", "5"),
+            ("PRTE_ALLOW_RUN_AS_ROOT", "1"),
+            ("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+            ("PRTE_MCA_prte_verbose", "1"),
             ("SLURM_JOB_ID", "7"),
         ]);
         assert_eq!(of_children(&own, &[], false).len(), own.len() + 1);

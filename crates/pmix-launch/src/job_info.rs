@@ -54,6 +54,13 @@ pub(crate) fn bind(
                 "none of the processors {cpus} is available: this process is restricted to {allowed}"
             )));
         }
+        // A list without an end names all processors from a number on.
+        Some(cpus) if !cpus.is_endless() && !cpus.is_subset(&allowed) => {
+            let missing: Cpuset = cpus.iter().filter(|cpu| !allowed.contains(*cpu)).collect();
+            return Err(Error::unmapped(format!(
+                "the processors {missing} of the list {cpus} are not available: this process is restricted to {allowed}"
+            )));
+        }
         Some(cpus) => allowed.and(cpus),
         None => allowed,
     };

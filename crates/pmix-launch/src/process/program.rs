@@ -87,6 +87,17 @@ impl<'c> Search<'c> {
         let found = found.map_err(|e| Error::program(cannot(), e))?;
         self.count_lookup()?;
         if let Some(interpreter) = missing_interpreter(&found, wdir) {
+            let name = interpreter.as_os_str().as_bytes();
+            if let Some(name) = name.strip_suffix(b"\r") {
+                // The message would otherwise contain the carriage return.
+                let (file, name) = (found.display(), OsStr::from_bytes(name).display());
+                let what = format!(
+                    "{}: its first line ends in a carriage return, so the system looks for an interpreter {name} with one; \
+                    `sed -i 's/\\r$//' {file}` removes the carriage returns of Windows",
+                    cannot()
+                );
+                return Err(Error::program(what, Errno::NOENT.into()));
+            }
             let what = format!("{}: its interpreter {}", cannot(), interpreter.display());
             return Err(Error::program(what, Errno::NOENT.into()));
         }
@@ -171,9 +182,11 @@ pub(crate) fn missing_interpreter(program: &Path, wdir: &Path) -> Option<PathBuf
     let opened = rustix::fs::open(program, flags, Mode::empty()).ok()?;
     let len = File::from(opened).read(&mut head).ok()?;
     let line = head[..len].strip_prefix(b"#!")?;
-    let line = line.split(|&byte| byte == b'\n').next()?.trim_ascii();
-    let word = line.split(|byte| b" \t".contains(byte)).next()?;
-    if word.is_empty() {
+    // Like the kernel, this removes blanks and tabs only, not a carriage return.
+    let line = line.split(|&byte| byte == b'\n').next()?;
+    let mut words = line.split(|byte| b" \t".contains(byte));
+    let word = words.find(|word| !word.is_empty())?;
+    if word == b"\r" {
         return None;
     }
     let named = Path::new(OsStr::from_bytes(word));
@@ -227,6 +240,8 @@ mod tests {
             ("#! /no/such/python3 -u\nx", Some("/no/such/python3")),
             ("#!/no/such", Some("/no/such")),
             ("#!sh", Some("sh")),
+            ("#!/bin/sh\r\nx\r\n", Some("/bin/sh\r")),
+            ("#!/bin/sh -e\r\n", None),
             ("#!\n", None),
             ("no script", None),
         ] {
