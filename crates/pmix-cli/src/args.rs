@@ -3,6 +3,7 @@
 //! it.
 
 mod map;
+mod placement;
 mod run;
 mod tool;
 mod wire;
@@ -18,6 +19,9 @@ pub(crate) use map::{
     Convert, Decode, DecodeOut, Diff, Draw, DrawAs, Encode, EncodeOut, Explain, FormArg,
     LayoutArgs, Lists, MapCommand, MapInput, Nth, Pair, Parts, Position, Slice, Where, Who, Writer,
 };
+#[cfg(test)]
+pub(crate) use placement::Part;
+pub(crate) use placement::{BindTo, MODIFIERS, MapByArg, POLICIES};
 pub(crate) use run::{AppArgs, NextApp, Run};
 pub(crate) use tool::{
     Attach, AttachTo, Events, KeepFor, Kill, Lookup, Ps, Publish, QueryArgs, Ranks, Release,

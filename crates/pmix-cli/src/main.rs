@@ -124,6 +124,11 @@ fn meant_option(mut error: clap::Error, command: &clap::Command) -> clap::Error 
         (Some(ContextValue::String(option)), _) => (run::habits::elsewhere(option), false),
         _ => (None, true),
     };
+    if let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
+        && let Some(typed) = run::habits::typed(option)
+    {
+        error.insert(ContextKind::InvalidArg, ContextValue::String(typed));
+    }
     // clap considers `--version` similar to `--personality`.
     if known.is_some() || !is_near {
         // The usage would be that of the suggested option.

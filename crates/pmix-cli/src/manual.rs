@@ -80,8 +80,10 @@ const RAGGED: &str = ".ad l\n";
 /// The pages that do not describe a command.
 const MAPS: &str = "pmix-maps";
 const FORM: &str = "pmix-json";
+const LAUNCHERS: &str = "pmix-launchers";
 
-/// Returns all pages: `pmix`, one for each of its commands, the grammar of maps, and the JSON form.
+/// Returns all pages: `pmix`, one for each of its commands, the grammar of maps, the JSON form, and the options of other
+/// launchers.
 pub(crate) fn pages() -> Vec<Page> {
     let chapters = sections(COMMANDS, 2);
     let mut pages = Vec::new();
@@ -100,6 +102,12 @@ pub(crate) fn pages() -> Vec<Page> {
     ));
     let form = sections(JSON, 1).into_iter().collect::<Vec<_>>();
     pages.push(topic(FORM, "PMIx data as JSON", &form));
+    let launchers = crate::run::habits::page::page();
+    pages.push(topic(
+        LAUNCHERS,
+        "options of mpirun, srun and other launchers in pmix run",
+        &sections(&launchers, 1),
+    ));
     pages.sort_by(|one, other| one.file.cmp(&other.file));
     pages
 }
@@ -166,6 +174,9 @@ fn command_page(command: clap::Command, chapters: &[Section<'_>]) -> Page {
     let mut others = vec![(MAPS, 7), (FORM, 7)];
     if !is_first {
         others.insert(0, ("pmix", 1));
+    }
+    if name == "pmix-run" {
+        others.push((LAUNCHERS, 7));
     }
     see_also(&mut page, &others);
     Page {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `pmix run`: starts a job on this node.
 
+mod allocation;
 pub(crate) mod habits;
 mod initiator;
+pub(crate) mod launcher_mca;
 pub(crate) mod mca;
+mod nodes;
 mod placement;
 mod report;
 
@@ -23,7 +26,7 @@ use pmix_launch::{
 use pmix_mca::Environment;
 use pmix_server::WireObserver;
 use pmix_types::Rank;
-use preg_core::Status;
+use preg_core::{Limits, Status};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
@@ -35,6 +38,7 @@ use crate::input::read_job;
 use crate::wire::Trace;
 use habits::{WHOLE, elsewhere, has_option, with_two_dashes};
 use initiator::Initiator;
+use nodes::ThisNode;
 
 /// The name of this command.
 pub(crate) const NAME: &str = "run";
@@ -57,7 +61,7 @@ const NOTICE_AFTER: Duration = Duration::from_secs(30);
 pub(crate) fn words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let words: Vec<_> = words.collect();
     let mut named = words.iter().skip_while(|word| *word != NAME);
-    if !named.any(|word| habits::has_one_dash(word)) {
+    if !named.any(|word| habits::has_one_dash(word) || habits::is_export(word)) {
         return words;
     }
     let mut cli = Cli::command();
@@ -106,7 +110,10 @@ pub(crate) fn run(context: &mut Context, args: Run, mca: &[String]) -> Result<Ex
     // Finalizes before any error is returned, so that the server that started this launcher does
     // not treat its exit as a failure.
     drop(initiator);
-    let outcome = outcome.map_err(refused)?;
+    let outcome = outcome.map_err(|error| match error.exit_code() {
+        NOT_FOUND => habits::misread(refused(error), &plan.apps),
+        _ => refused(error),
+    })?;
     if report {
         crate::trace::say(report::table(&outcome).into_bytes());
     }
@@ -134,6 +141,9 @@ fn ending(outcome: &Outcome, keeps_going: bool, answered: bool) -> Result<Exit, 
         () => failure,
     })
 }
+
+/// The exit code if a program does not exist.
+const NOT_FOUND: u8 = 127;
 
 /// The maximum number of failed ranks that a message names after the first one.
 const NAMED: usize = 8;
@@ -191,14 +201,23 @@ fn refused(error: pmix_launch::Error) -> Failure {
 
 fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failure> {
     let environment = Environment::of_process();
+    launcher_mca::apply(&mut args, mca, &environment.vars)?;
     let system = host_name().unwrap_or_else(|| "localhost".to_owned());
-    // The names of this node: that of the system, and the one from the command line.
-    let names: Vec<_> = [&*system]
-        .into_iter()
-        .chain(args.node_name.as_deref())
-        .map(str::to_owned)
-        .collect();
-    placement::check_nodes(&args.app, &names)?;
+    // The names of this node: those of the system and of Slurm, and the one from the command line.
+    let of_slurm = environment.first_of(&["SLURMD_NODENAME"]);
+    let of_slurm = of_slurm.map(|name| name.to_string_lossy().into_owned());
+    let names = [Some(system.clone()), args.node_name.clone(), of_slurm];
+    let here = Here {
+        node: ThisNode::new(names.into_iter().flatten().collect()),
+        limits: context.limits(),
+        is_part: args.nodes.is_some(),
+    };
+    let of_hosts = here.slots(&args.app)?;
+    let has_hosts = of_hosts.is_some() || here.is_part;
+    let allocated = match has_hosts {
+        true => None,
+        false => allocation::slots(&environment.vars, &here.node, here.limits)?,
+    };
     let host = args.node_name.clone().unwrap_or(system);
     let maps = match &args.nodes {
         Some(nodes) => Some(larger_job(context, &host, nodes, &args)?),
@@ -217,11 +236,15 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
     let announce = args.report || args.report_bindings || !args.habits.display.is_empty();
     let output = output(&mut args)?;
     let placed = maps.as_ref().map(Layout::num_procs);
+    let has_ppr = args
+        .map_by
+        .is_some_and(|map_by| map_by.procs_each.is_some());
     let placed = match args.app.num_procs {
-        None => placed.or_else(|| placement::num_procs(&args, &environment.vars)),
+        None if !has_ppr && of_hosts.is_some() => placed.or_else(|| of_hosts.map(u64::from)),
+        None => placed.or_else(|| placement::num_procs(&args, &environment.vars, allocated)),
         Some(_) => placed,
     };
-    let apps = read(args.app, placed, &mca::exports(mca), &names)?;
+    let apps = read(args.app, placed, &mca::exports(mca), &here)?;
     let num_procs = apps
         .iter()
         .try_fold(0u32, |sum, app| sum.checked_add(app.num_procs));
@@ -249,11 +272,11 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         preg: Arc::clone(&context.preg),
         params: context.params.clone(),
         system_server: (args.system_server).then(|| system_dir(&environment.vars)),
-        tmpdir: tmpdir(&environment.vars),
+        tmpdir: existing(&environment.vars)?,
         syslog: "/dev/log".into(),
+        timeout: args.timeout.or_else(|| limit_of(&environment)),
         environment: environment.vars.into(),
         output,
-        timeout: args.timeout,
         grace: args.grace,
         keep_going: args.keep_going,
         adopt: true,
@@ -350,10 +373,67 @@ pub(crate) fn watch() -> ! {
 }
 
 fn larger_job(context: &Context, host: &str, nodes: &OsStr, args: &Run) -> Result<Layout, Failure> {
+    if args.procs.is_none()
+        && nodes
+            .to_string_lossy()
+            .bytes()
+            .all(|byte| byte.is_ascii_digit())
+    {
+        let message = format!(
+            "--nodes {} is a number, as for srun, but --nodes names the nodes of a larger job here",
+            nodes.display()
+        );
+        return Err(
+            Failure::usage(message).cure("use -n N for the number of processes on this node")
+        );
+    }
     let (nodes, procs) = read_job(&context.preg, nodes, args.procs.as_deref(), &args.layout)?;
     Layout::of_maps(host.as_bytes(), nodes, procs).map_err(|error| {
         refused(error).cure("use --node-name for the name of this node in the maps")
     })
+}
+
+/// Returns the directory for the session.
+///
+/// # Errors
+/// TMPDIR names something else than a directory. Another directory is not used, because tools search in this one.
+fn existing(vars: &[(OsString, OsString)]) -> Result<PathBuf, Failure> {
+    let dir = tmpdir(vars);
+    let fault = match std::fs::metadata(&dir) {
+        Ok(about) if about.is_dir() => return Ok(dir),
+        Ok(_) => "is not a directory".to_owned(),
+        Err(error) => format!("cannot be used: {error}"),
+    };
+    let (shown, named) = (dir.display(), named_dir(vars, "TMPDIR").is_some());
+    let variable = if named {
+        "TMPDIR names"
+    } else {
+        "TMPDIR is not set, and"
+    };
+    let message = match named {
+        true => format!("{variable} {shown}, which {fault}"),
+        false => format!("{variable} {shown} {fault}"),
+    };
+    Err(Failure::usage(message).cure(
+        "create the directory, or set TMPDIR to an existing one, for example `TMPDIR=/tmp pmix run`",
+    ))
+}
+
+/// Returns the time limit in MPIEXEC_TIMEOUT, which mpirun and mpiexec obey.
+fn limit_of(environment: &Environment) -> Option<Duration> {
+    let value = environment.first_of(&["MPIEXEC_TIMEOUT"])?;
+    let seconds = value
+        .to_str()
+        .and_then(|text| text.trim().parse::<f64>().ok());
+    let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let limit = limit.filter(|limit| !limit.is_zero());
+    if limit.is_none() {
+        tracing::warn!(
+            "MPIEXEC_TIMEOUT={} is not used: expected a number of seconds above 0",
+            value.display()
+        );
+    }
+    limit
 }
 
 fn tmpdir(vars: &[(OsString, OsString)]) -> PathBuf {
@@ -371,13 +451,28 @@ fn named_dir(vars: &[(OsString, OsString)], variable: &str) -> Option<PathBuf> {
     found.map(|(_, dir)| PathBuf::from(dir))
 }
 
-/// Reads the applications for the node with these names. All their processes get these variables.
+/// This node, for the options that name nodes.
+struct Here<'a> {
+    node: ThisNode,
+    limits: &'a Limits,
+    /// `true` if this node is a part of a larger job.
+    is_part: bool,
+}
+
+impl Here<'_> {
+    /// Returns the slots of this node that the options of an application give.
+    fn slots(&self, app: &AppArgs) -> Result<Option<u32>, Failure> {
+        nodes::slots(app, &self.node, self.limits, self.is_part)
+    }
+}
+
+/// Reads the applications for this node. All their processes get these variables.
 /// With maps, a single application without `-n` has all processes of the maps.
 fn read(
     mut first: AppArgs,
     placed: Option<u64>,
     all: &[Export],
-    names: &[String],
+    here: &Here<'_>,
 ) -> Result<Vec<App>, Failure> {
     let words = std::mem::take(&mut first.command);
     let mut parts = words.split(|word| word == ":");
@@ -387,6 +482,9 @@ fn read(
         let placed = placed.map(u32::try_from).transpose();
         first.num_procs = placed
             .map_err(|_| Failure::usage("the number of processes exceeds the largest rank"))?;
+    }
+    if first.num_procs.is_none() && !rest.is_empty() {
+        first.num_procs = here.slots(&first)?;
     }
     let mut apps = vec![app(first, all)?];
     if rest.is_empty() {
@@ -399,8 +497,8 @@ fn read(
         .expect("this command is part of the program's arguments");
     for words in rest {
         let words = with_two_dashes(whole, words.to_vec());
-        let next = NextApp::try_parse_from(words).map_err(|error| misuse(&error, whole))?;
-        placement::check_nodes(&next.app, names)?;
+        let mut next = NextApp::try_parse_from(words).map_err(|error| misuse(&error, whole))?;
+        next.app.num_procs = next.app.num_procs.or(here.slots(&next.app)?);
         let own = mca::exports_of_app(&next.mca)?;
         apps.push(app(next.app, &[all, &own].concat())?);
     }
@@ -471,6 +569,12 @@ fn misuse(error: &clap::Error, whole: &clap::Command) -> Failure {
         .map(str::trim)
         .take_while(|line| !line.is_empty());
     let text = lines.collect::<Vec<_>>().join(" ");
+    let mut text = text;
+    if let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
+        && let Some(typed) = habits::typed(option)
+    {
+        text = text.replace(option, &typed);
+    }
     let failure = Failure::usage(format!("after `:`: {}", text.trim_start_matches("error: ")));
     let cure = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(option))) => {

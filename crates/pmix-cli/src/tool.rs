@@ -62,6 +62,10 @@ fn find(args: &Attach) -> Result<FoundServer, Failure> {
     find_for(args, None)
 }
 
+/// The advice if no server was found.
+const NO_SERVER: &str = "start a job, for example with `pmix run -n 2 PROGRAM`, and run this command as the same user, on the \
+    same node and with the same TMPDIR; `pmix doctor` checks the directories";
+
 /// Finds the server that the options select, for a job.
 fn find_for(args: &Attach, nspace: Option<&str>) -> Result<FoundServer, Failure> {
     let target = target(args).unwrap_or_default();
@@ -72,8 +76,9 @@ fn find_for(args: &Attach, nspace: Option<&str>) -> Result<FoundServer, Failure>
         (status @ Status::ERR_UNREACH, Some(nspace)) => {
             let message =
                 format!("no server has a job {nspace:?}; it may have ended: {error} ({status})");
-            Failure::new(Exit::Negative, status, message)
+            Failure::new(Exit::Negative, status, message).cure(NO_SERVER)
         }
+        (Status::ERR_UNREACH, None) => Failure::from(error).cure(NO_SERVER),
         _ => error.into(),
     })
 }

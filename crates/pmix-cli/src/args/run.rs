@@ -5,13 +5,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, ValueEnum};
-use pmix_launch::{Interfaces, MapBy, ProcessSet};
-use pmix_topology::{Cpuset, Level};
+use clap::{Args, Parser};
+use pmix_launch::{Interfaces, ProcessSet};
+use pmix_topology::Cpuset;
 use pmix_types::Nspace;
 
 use super::Ranks;
 use super::map::LayoutArgs;
+use super::placement::{BindTo, BindToParser, MapByArg};
 
 /// Arguments of `run`.
 #[derive(Args)]
@@ -37,15 +38,14 @@ pub(crate) struct Run {
     pub(crate) node_name: Option<String>,
     /// Mapping of processes to the parts of the node: `PART` round-robin, `PART:pe=N` with N cores for
     /// each process, or `ppr:N:PART` with N processes on each part. PART is slot, node, package, numa,
-    /// l3cache, l2cache, l1cache, core or hwthread.
+    /// l3cache, l2cache, l1cache, core or hwthread; the default is slot.
     #[arg(
         long,
-        default_value = "slot",
         value_name = "PART",
         value_parser = MapByArg::parse,
         help_heading = "Placement"
     )]
-    pub(crate) map_by: MapByArg,
+    pub(crate) map_by: Option<MapByArg>,
     /// The number of cores for the threads of each process.
     #[arg(
         long,
@@ -64,7 +64,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) habits: Habits,
     /// The part of the node that each process is bound to; by default the part of --map-by.
-    #[arg(long, value_enum, value_name = "PART", help_heading = "Placement")]
+    #[arg(long, value_parser = BindToParser, value_name = "PART", help_heading = "Placement")]
     pub(crate) bind_to: Option<BindTo>,
     /// Prefix each line of output with the job, the rank and the stream.
     #[arg(short = 'l', long, visible_alias = "label", help_heading = "Output")]
@@ -196,7 +196,7 @@ pub(crate) struct AppArgs {
     #[arg(
         short,
         long = "num-procs",
-        aliases = ["np", "ntasks"],
+        aliases = ["np", "ntasks", "n", "pes"],
         value_name = "N",
         value_parser = count
     )]
@@ -242,86 +242,6 @@ pub(crate) struct NextApp {
     /// Set an MCA parameter for the processes of this application.
     #[arg(long, num_args = 2, value_names = ["NAME", "VALUE"], allow_hyphen_values = true)]
     pub(crate) mca: Vec<String>,
-}
-
-/// A part of the node, for `--map-by`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Part {
-    /// Cores in sequence.
-    Slot,
-    /// The whole node.
-    Node,
-    /// Packages, round-robin.
-    #[value(alias = "socket")]
-    Package,
-    /// NUMA nodes, round-robin.
-    Numa,
-    /// Level 3 caches, round-robin.
-    L3cache,
-    /// Level 2 caches, round-robin.
-    L2cache,
-    /// Level 1 caches, round-robin.
-    L1cache,
-    /// Cores, round-robin.
-    Core,
-    /// Hardware threads, round-robin.
-    Hwthread,
-}
-
-/// The part of the node that a process is bound to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BindTo {
-    /// No binding.
-    None,
-    /// A package.
-    #[value(alias = "socket")]
-    Package,
-    /// A NUMA node.
-    Numa,
-    /// The processors that share a level 3 cache.
-    L3cache,
-    /// The processors that share a level 2 cache.
-    L2cache,
-    /// The processors that share a level 1 cache.
-    L1cache,
-    /// A core.
-    Core,
-    /// A hardware thread.
-    Hwthread,
-}
-
-impl Part {
-    /// Returns the corresponding value of `pmix-launch`.
-    pub(crate) fn map_by(self) -> MapBy {
-        let level = match self {
-            Self::Slot => return MapBy::Slot,
-            Self::Node => Level::Node,
-            Self::Package => Level::Package,
-            Self::Numa => Level::Numa,
-            Self::L3cache => Level::L3Cache,
-            Self::L2cache => Level::L2Cache,
-            Self::L1cache => Level::L1Cache,
-            Self::Core => Level::Core,
-            Self::Hwthread => Level::HwThread,
-        };
-        MapBy::Level(level)
-    }
-}
-
-impl BindTo {
-    /// Returns the corresponding value of `pmix-launch`.
-    pub(crate) fn level(self) -> Option<Level> {
-        match self {
-            Self::None => None,
-            Self::Package => Some(Level::Package),
-            Self::Numa => Some(Level::Numa),
-            Self::L3cache => Some(Level::L3Cache),
-            Self::L2cache => Some(Level::L2Cache),
-            Self::L1cache => Some(Level::L1Cache),
-            Self::Core => Some(Level::Core),
-            Self::Hwthread => Some(Level::HwThread),
-        }
-    }
 }
 
 /// Parses a process set: a name, and ranks such as `0,2-4`.
@@ -391,8 +311,15 @@ fn rank_by(word: &str) -> Result<String, String> {
 
 fn display(word: &str) -> Result<String, String> {
     match word {
-        "map" | "map-devel" | "bind" | "bindings" | "allocation" | "topo" => Ok(word.to_owned()),
-        _ => Err("expected map, map-devel, bind, bindings, allocation or topo".to_owned()),
+        "map" | "map-devel" | "bind" | "bindings" => Ok(word.to_owned()),
+        "allocation" | "alloc" => Err(
+            "all processes start on this node, so no allocation is shown; use map for the binding of each process"
+                .to_owned(),
+        ),
+        "topo" | "cpus" => Err(format!(
+            "{word} is not shown; use `lstopo`, or `lscpu -e`, for the processors of this node"
+        )),
+        _ => Err("expected map, map-devel, bind or bindings".to_owned()),
     }
 }
 
@@ -434,66 +361,6 @@ impl PmiArg {
             "pmi2" => Interfaces::Pmi2,
             _ => return Err("expected auto, pmix, pmi1 or pmi2".to_owned()),
         }))
-    }
-}
-
-/// The argument of `--map-by`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MapByArg {
-    pub(crate) part: Part,
-    /// Number of cores of each process (`pe=N`).
-    pub(crate) cores_each: Option<u32>,
-    /// Number of processes on each part (`ppr:N:PART`).
-    pub(crate) procs_each: Option<u32>,
-    /// `true` if parts can have more processes than that (`oversubscribe`).
-    pub(crate) oversubscribe: bool,
-}
-
-impl MapByArg {
-    fn parse(word: &str) -> Result<Self, String> {
-        let known = |word: &str| {
-            let part = Part::from_str(word, true);
-            part.map_err(|_| {
-                format!(
-                    "unknown part of a node {word:?}, expected for example slot, core or package"
-                )
-            })
-        };
-        let number = |word: &str| {
-            let number = word.parse::<u32>().ok().filter(|number| *number > 0);
-            number.ok_or_else(|| format!("expected a number above 0, not {word:?}"))
-        };
-        let mut words = word.split(':');
-        let first = words.next().unwrap_or_default();
-        let mut found = Self {
-            part: Part::Slot,
-            cores_each: None,
-            procs_each: None,
-            oversubscribe: false,
-        };
-        if first.eq_ignore_ascii_case("ppr") {
-            let (Some(count), Some(part)) = (words.next(), words.next()) else {
-                return Err("expected ppr:N:PART, as in ppr:2:package".to_owned());
-            };
-            found.procs_each = Some(number(count)?);
-            found.part = known(part)?;
-        } else {
-            found.part = known(first)?;
-        }
-        for word in words {
-            match word.split_once('=') {
-                Some((name, count)) if name.eq_ignore_ascii_case("pe") => {
-                    found.cores_each = Some(number(count)?);
-                }
-                _ if word.eq_ignore_ascii_case("oversubscribe") => found.oversubscribe = true,
-                _ => {
-                    return Err(format!(
-                        "unknown modifier {word:?}, expected pe=N or oversubscribe"
-                    ));
-                }
-            }
-        }
-        Ok(found)
     }
 }
 

@@ -56,7 +56,7 @@ pub(super) fn read_slots(
 }
 
 /// Reads nodes with slots.
-fn allocation(source: &Source, limits: &Limits) -> Result<Allocation, Failure> {
+pub(crate) fn allocation(source: &Source, limits: &Limits) -> Result<Allocation, Failure> {
     let text = &source.bytes;
     match &source.form {
         Form::Slurm(None) => {
@@ -66,6 +66,7 @@ fn allocation(source: &Source, limits: &Limits) -> Result<Allocation, Failure> {
         }
         Form::Slurm(tasks) => pmix_hostlist::parse_slurm(text, tasks.as_deref(), limits),
         Form::FluxResources => return read_flux(source, limits),
+        Form::Hosts => pmix_hostlist::parse_hosts(text, limits),
         Form::McpuHosts => pmix_hostlist::parse_mcpu_hosts(text, limits),
         Form::Hostfile | Form::Map => pmix_hostlist::parse_hostfile(text, source.comments, limits),
     }

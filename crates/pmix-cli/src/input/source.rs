@@ -35,6 +35,8 @@ pub(crate) enum Form {
     Map,
     /// Nodes with slots, a line each.
     Hostfile,
+    /// Nodes with slots, as the value of --host.
+    Hosts,
     /// A node list as Slurm writes it, and the tasks on each node.
     Slurm(Option<Vec<u8>>),
     /// Names and slots in turns, as LSF has them.

@@ -1,148 +1,102 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Support for command lines of other launchers: long options with one dash (`-np 4`, `-wdir DIR`).
+//! Support for command lines of other launchers: long options with one dash (`-np 4`, `-wdir DIR`), and the options that
+//! `pmix run` does not have.
+
+pub(crate) mod page;
+mod places;
+mod row;
+mod scheduler;
+mod streams;
+mod table;
 
 use std::ffi::{OsStr, OsString};
 
 use clap::Command;
+use pmix_launch::App;
 
-/// Options of other launchers that `pmix run` does not have, and their replacements.
-const ELSEWHERE: &[(&[&str], &str)] = &[
-    (
-        &["-o", "--output", "-e", "--error", "--output-proctable"],
-        "use `--output-dir DIR` to write the output of each process to files in DIR, `--output-name out.%r` \
-        for their names, `--tag-output` to prefix each line with its process, and `--merge-output` to \
-        join both streams",
-    ),
-    (
-        &["-i", "--input"],
-        "standard input goes to rank 0; use `--stdin RANK` for another rank",
-    ),
-    (
-        &["-q", "-Q"],
-        "use `--quiet` to omit the messages about ranks that others wait for",
-    ),
-    (
-        &["-K", "--kill-on-bad-exit"],
-        "omit it: a process that fails ends the job unless `--keep-going` is given",
-    ),
-    (
-        &[
-            "--npernode",
-            "--pernode",
-            "--ntasks-per-node",
-            "--tasks-per-node",
-            "--perhost",
-        ],
-        "use `-n N` for the number of processes on this node",
-    ),
-    (
-        &["-t", "--time"],
-        "use `--timeout SECONDS` to limit the run time of the job",
-    ),
-    (
-        &["-w", "-H", "--nodelist", "--hosts"],
-        "use `--host NODE` with the name of this node; processes start on this node only",
-    ),
-    (
-        &["-J", "--job-name"],
-        "use `--nspace NAME` for the name of the job",
-    ),
-    (
-        &["--mpi"],
-        "omit it: processes find the PMIx server automatically",
-    ),
-    (
-        &["--cpu-bind", "--cpus-binding"],
-        "use `--bind-to PART` to bind processes, for example to `core`",
-    ),
-    (
-        &["-m", "--distribution", "--rankfile", "--rf"],
-        "use `--map-by PART` to place processes, and `--cpu-set LIST` to select processors",
-    ),
-    (
-        &["--gmca", "--pmixmca", "--prtemca", "--omca"],
-        "use `--mca NAME VALUE` to set a parameter",
-    ),
-    (
-        &["-f", "--machine"],
-        "use `--hostfile FILE` with a file of nodes that includes this node",
-    ),
-    (
-        &[
-            "--display-map",
-            "--display-devel-map",
-            "--display-allocation",
-            "--show-progress",
-        ],
-        "use `--report-bindings` to print bindings before processes start, or `--report` to also print how they ended",
-    ),
-    (
-        &["--nooversubscribe", "--no-oversubscribe"],
-        "`--cpus-per-rank N` and `--map-by ppr:N:PART` fail if there are too few processors",
-    ),
-    (
-        &["--use-hwthread-cpus", "--hint", "--threads-per-core"],
-        "use `--bind-to hwthread` or `--bind-to core` to select one of the two; `--map-by` accepts both",
-    ),
-    (
-        &["--enable-recovery", "--continuous"],
-        "use `--keep-going` to continue when a process fails, and `--max-restarts N` to restart it",
-    ),
-    (
-        &["-W", "--wait"],
-        "use `--grace SECONDS` for the time that processes have to terminate when the job ends",
-    ),
-    (
-        &["--report-uri"],
-        "tools find the server automatically, also by its process ID; `-v` shows its address",
-    ),
-    (
-        &[
-            "--personality",
-            "--prefix",
-            "--noprefix",
-            "--launch-agent",
-            "--nolocal",
-        ],
-        "omit it: processes start on this node only, with any MPI library",
-    ),
-    (
-        &[
-            "-A",
-            "--account",
-            "-p",
-            "--partition",
-            "--qos",
-            "--reservation",
-            "-C",
-            "--constraint",
-            "--exclusive",
-            "--overlap",
-            "--mem",
-            "--mem-per-cpu",
-            "-G",
-            "--gpus",
-            "--gpus-per-task",
-            "--gpus-per-node",
-            "--gres",
-        ],
-        "this is an option of a scheduler: pass it to Slurm's `salloc`, and start `pmix run` in the allocation",
-    ),
-    (
-        &["--env", "--envlist", "--genvlist", "--envall", "--genvall"],
-        "processes inherit the environment of the launcher; use `-x VAR=VALUE` to set more variables",
-    ),
-];
+use crate::failure::Failure;
+use row::Handling;
+use table::SECTIONS;
 
 /// The help for an option of the whole job after a `:`.
 pub(super) const WHOLE: &str = "options of the whole job must precede the first program";
 
-/// Returns the replacement for an option of another launcher, if it is known.
+/// Returns the replacement for an option of another launcher, if it is known. A long option may have one dash.
 pub(crate) fn elsewhere(option: &str) -> Option<&'static str> {
+    let name = name_of(option);
+    let mut rows = SECTIONS.iter().flat_map(|(_, rows)| *rows);
+    rows.find_map(|row| match row.handling {
+        Handling::Refused(cure) => {
+            let mut names = row.names.iter();
+            names.any(|known| name_of(known) == name).then_some(cure)
+        }
+        Handling::Accepted(_) => None,
+    })
+}
+
+/// Returns the name of an option without its dashes and its value.
+fn name_of(option: &str) -> &str {
     let (option, _) = option.split_once('=').unwrap_or((option, ""));
-    let mut known = ELSEWHERE.iter();
-    let found = known.find(|(options, _)| options.contains(&option))?;
-    Some(found.1)
+    option.trim_start_matches('-')
+}
+
+/// Returns an unknown option as it was typed, if the parser got it with a second dash.
+pub(crate) fn typed(option: &str) -> Option<String> {
+    let one_dash = option
+        .strip_prefix('-')
+        .filter(|word| word.starts_with('-'))?;
+    let is_typed = |word: OsString| {
+        let word = word.to_string_lossy();
+        word.split('=').next() == Some(one_dash)
+    };
+    std::env::args_os()
+        .any(is_typed)
+        .then(|| one_dash.to_owned())
+}
+
+/// Adds advice to the failure of a program that was not found, if its name looks like a part of a command line.
+pub(super) fn misread(failure: Failure, apps: &[App]) -> Failure {
+    let message = failure.message().to_owned();
+    let cure = apps.iter().find_map(|app| {
+        let name = app.program.to_string_lossy();
+        message.contains(&*name).then(|| advice(&name, &app.args))?
+    });
+    match cure {
+        Some(cure) => failure.cure(cure),
+        None => failure,
+    }
+}
+
+/// Returns advice about a program with this name.
+fn advice(name: &str, args: &[OsString]) -> Option<String> {
+    let is_variable = |name: &str| {
+        let begins = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
+        name.starts_with(begins)
+            && name
+                .chars()
+                .all(|letter| begins(letter) || letter.is_ascii_digit())
+    };
+    if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()) {
+        let program = args
+            .first()
+            .map_or_else(|| "PROGRAM".into(), |word| word.to_string_lossy());
+        return Some(format!(
+            "use -n for the number of processes: `pmix run -n {name} {program}`"
+        ));
+    }
+    if let Some((variable, _)) = name.split_once('=')
+        && is_variable(variable)
+    {
+        return Some(format!(
+            "use -x to set a variable: `pmix run -x {name} PROGRAM`"
+        ));
+    }
+    if name.contains(|letter: char| letter.is_whitespace() || "|&;<>".contains(letter)) {
+        return Some(format!(
+            "a shell runs a command line: `pmix run sh -c '{name}'`; without quotes, the words are a program and its arguments"
+        ));
+    }
+    None
 }
 
 /// Returns `true` if a word may be a long option with one dash.
@@ -151,10 +105,18 @@ pub(super) fn has_one_dash(word: &OsStr) -> bool {
     bytes.len() > 2 && bytes[0] == b'-' && bytes[1] != b'-'
 }
 
-/// Returns the words of a command line, with a second dash added to long options that have one dash.
-/// Arguments of the program are not changed.
+/// Returns `true` if a word is `--export`, which may name several variables.
+pub(super) fn is_export(word: &OsStr) -> bool {
+    name_of(&word.to_string_lossy()) == "export"
+}
+
+/// Returns the words of a command line, with a second dash added to long options that have one dash, and with one
+/// option for each variable of `--export`. Arguments of the program are not changed.
 pub(super) fn with_two_dashes(command: &Command, words: Vec<OsString>) -> Vec<OsString> {
-    if !words.iter().any(|word| has_one_dash(word)) {
+    if !words
+        .iter()
+        .any(|word| has_one_dash(word) || is_export(word))
+    {
         return words;
     }
     let mut made = Vec::with_capacity(words.len());
@@ -165,10 +127,19 @@ pub(super) fn with_two_dashes(command: &Command, words: Vec<OsString>) -> Vec<Os
             made.push(word);
             break;
         }
-        let name = text.trim_start_matches('-');
-        let name = name.split_once('=').map_or(name, |(name, _)| name);
-        let is_known = named(command, name).is_some() || elsewhere(&format!("--{name}")).is_some();
-        let is_long = text.starts_with("--") || (name.len() > 1 && is_known);
+        let name = name_of(&text);
+        let is_known = named(command, name).is_some() || elsewhere(&text).is_some();
+        // An option that is neither known nor a group of short ones is reported whole.
+        let is_long =
+            text.starts_with("--") || (name.len() > 1 && (is_known || !is_group(command, &text)));
+        if is_export(&word) {
+            let value = match text.split_once('=') {
+                Some((_, value)) => Some(OsString::from(value)),
+                None => rest.next(),
+            };
+            made.extend(exports(value));
+            continue;
+        }
         let num_values = num_values(command, &text, is_long);
         match is_long && !text.starts_with("--") {
             true => made.push([OsStr::new("-"), &word].into_iter().collect()),
@@ -178,6 +149,47 @@ pub(super) fn with_two_dashes(command: &Command, words: Vec<OsString>) -> Vec<Os
     }
     made.extend(rest);
     made
+}
+
+/// Returns `-x` for each variable of the value of `--export`. As srun does, the value separates variables by commas; a
+/// comma in a value of one variable is kept if no name follows it.
+fn exports(value: Option<OsString>) -> Vec<OsString> {
+    let Some(value) = value else {
+        return vec!["--export".into()];
+    };
+    let text = value.to_string_lossy();
+    let is_name = |part: &str| {
+        let name = part.split('=').next().unwrap_or_default();
+        let name = name.strip_suffix('*').unwrap_or(name);
+        let begins = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
+        name.starts_with(begins)
+            && name
+                .chars()
+                .all(|letter| begins(letter) || letter.is_ascii_digit())
+    };
+    // `NONE` and `ALL` have their meaning only in the value as a whole.
+    if !text.contains(',') || text.starts_with("ALL") || !text.split(',').all(is_name) {
+        return vec!["--export".into(), value];
+    }
+    text.split(',')
+        .flat_map(|part| ["--export".into(), part.into()])
+        .collect()
+}
+
+/// Returns `true` if a word with one dash is a group of short options, of which the last may have a value.
+fn is_group(command: &Command, text: &str) -> bool {
+    let mut letters = text.trim_start_matches('-').chars();
+    while let Some(letter) = letters.next() {
+        let Some(option) = short(command, letter.encode_utf8(&mut [0; 4])) else {
+            return false;
+        };
+        if option.get_action().takes_values() {
+            let value = letters.as_str().trim_start_matches('=');
+            let is_number = matches!(letter, 'n' | 'c' | 'N');
+            return !is_number || value.starts_with(|letter: char| letter.is_ascii_digit());
+        }
+    }
+    true
 }
 
 /// Returns the position of the command's name in a command line, after the program and the global options.
@@ -214,9 +226,9 @@ fn num_values(command: &Command, word: &str, is_long: bool) -> usize {
 
 /// Returns `true` if a command has an option, which includes its dashes.
 pub(super) fn has_option(command: &Command, option: &str) -> bool {
-    match option.strip_prefix("--") {
-        Some(name) => named(command, name).is_some(),
-        None => short(command, option.trim_start_matches('-')).is_some(),
+    match name_of(option) {
+        name if name.chars().count() > 1 => named(command, name).is_some(),
+        name => short(command, name).is_some(),
     }
 }
 
@@ -270,11 +282,30 @@ mod tests {
     }
 
     #[test]
-    fn options_of_other_launchers_do_not_exist_here() {
+    fn every_option_of_other_launchers_is_accepted_or_refused_with_a_replacement() {
         let command = Run::augment_args(Global::augment_args(Command::new("run")));
-        for option in ELSEWHERE.iter().flat_map(|(options, _)| *options) {
-            assert!(!has_option(&command, option), "{option}");
+        let rows = || SECTIONS.iter().flat_map(|(_, rows)| *rows);
+        let mut names = Vec::new();
+        for row in rows() {
+            assert!(!row.names.is_empty() && !row.from.is_empty());
+            for name in row.names {
+                let accepts = matches!(row.handling, Handling::Accepted(_));
+                // These two options exist only to be refused with their own messages.
+                let is_ambiguous = ["-c", "-N"].contains(name);
+                assert_eq!(
+                    has_option(&command, name),
+                    accepts || is_ambiguous,
+                    "{name}"
+                );
+                assert_eq!(elsewhere(name).is_some(), !accepts, "{name}");
+                names.push(*name);
+            }
         }
+        let number = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), number, "an option has two rows");
+        assert!(number > 230, "{number}");
         assert_eq!(elsewhere("--output=tag"), elsewhere("-o"));
         assert_eq!(elsewhere("--outptu"), None);
     }
@@ -290,6 +321,14 @@ mod tests {
             ("--timeout=5 -np 2 prog", "--timeout=5 --np 2 prog"),
             ("-vv -np 2 -- -np", "-vv --np 2 -- -np"),
             ("-npernode 2 prog", "--npernode 2 prog"),
+            ("-launcher fork prog", "--launcher fork prog"),
+            ("-prepend-rank prog", "--prepend-rank prog"),
+            ("-nosuch prog -nosuch", "--nosuch prog -nosuch"),
+            ("-lvn4 -xA=1 prog", "-lvn4 -xA=1 prog"),
+            ("--export=A,B=1 prog", "--export A --export B=1 prog"),
+            ("--export A,B -n 2 prog", "--export A --export B -n 2 prog"),
+            ("--export=A=1,2 prog", "--export A=1,2 prog"),
+            ("--export=ALL,B=2 prog", "--export ALL,B=2 prog"),
         ] {
             assert_eq!(rewritten(typed), meant);
         }

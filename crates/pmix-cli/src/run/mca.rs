@@ -5,6 +5,7 @@
 use pmix_launch::Export;
 
 use super::habits::WHOLE;
+use super::launcher_mca::is_of_launcher;
 use crate::args::Command;
 use crate::failure::Failure;
 
@@ -79,26 +80,6 @@ const KNOWN: &[&str] = &[
     "timer",
     "topo",
     "vprotocol",
-    // The daemons of Open MPI up to 4.1.
-    "dfs",
-    "errmgr",
-    "ess",
-    "filem",
-    "grpcomm",
-    "iof",
-    "odls",
-    "oob",
-    "orte",
-    "plm",
-    "ras",
-    "rmaps",
-    "rml",
-    "routed",
-    "rtc",
-    "schizo",
-    "snapc",
-    "sstore",
-    "state",
 ];
 
 /// Returns the variables for the MCA parameters of a command line. Each parameter that is not for
@@ -111,7 +92,7 @@ pub(super) fn exports(pairs: &[String]) -> Vec<Export> {
         if OWN.contains(&framework) {
             continue;
         }
-        if !KNOWN.contains(&framework) {
+        if !KNOWN.contains(&framework) && !is_of_launcher(framework) {
             tracing::warn!(
                 "--mca {name}: unknown framework {framework:?} in PMIx and Open MPI; the parameter is still \
                 passed to the processes"

@@ -2,24 +2,24 @@
 //! The number and placement of processes, from the options and Slurm's environment.
 
 use std::ffi::OsString;
-use std::path::Path;
 
 use pmix_launch::{MapBy, Policy, this_machine};
 use pmix_topology::{Cpuset, Level, Topology};
 
-use crate::args::{AppArgs, Run};
-use crate::failure::Failure;
+use crate::args::Run;
 
 /// Variables of the environment.
 type Variables = [(OsString, OsString)];
 
 /// Returns the policy for mapping and binding that the options select.
 pub(super) fn policy(args: &Run, vars: &Variables) -> Policy {
-    let map_by = args.map_by.part.map_by();
-    let threads = args.cpus_per_rank.or(args.map_by.cores_each);
+    let mapping = args.map_by.unwrap_or_default();
+    let map_by = mapping.part.map_by();
+    let threads = args.cpus_per_rank.or(mapping.cores_each);
     let bind_to = match (args.bind_to, map_by) {
         (Some(named), _) => named.level(),
         // A number of cores or an explicit CPU list implies binding.
+        (None, _) if threads.is_some() && mapping.counts_threads => Some(Level::HwThread),
         (None, _) if threads.is_some() => Some(Level::Core),
         (None, MapBy::Slot | MapBy::Level(Level::Node)) => {
             args.cpu_set.as_ref().map(|_| Level::Node)
@@ -33,30 +33,34 @@ pub(super) fn policy(args: &Run, vars: &Variables) -> Policy {
         _ => None,
     };
     // Slurm's numbers are about all threads of its allocation, even if fewer may be used here.
-    let oversubscribe = args.habits.oversubscribe || args.map_by.oversubscribe;
+    let oversubscribe = args.habits.oversubscribe || mapping.oversubscribe;
     let asked = args.cpus_per_rank.is_some()
-        || args.map_by.cores_each.is_some()
-        || args.map_by.procs_each.is_some();
+        || mapping.cores_each.is_some()
+        || mapping.procs_each.is_some();
     let strict = asked && !oversubscribe;
     let count = |number: Option<u32>| usize::try_from(number.unwrap_or(1)).unwrap_or(1);
     Policy {
         map_by,
         bind_to,
         parts_each: count(threads),
-        procs_each: count(args.map_by.procs_each),
+        procs_each: count(mapping.procs_each),
         strict,
     }
 }
 
 /// Returns the number of processes without an explicit option: from the number on each hardware
-/// object, or from the Slurm allocation.
-pub(super) fn num_procs(args: &Run, vars: &Variables) -> Option<u64> {
-    if let Some(each) = args.map_by.procs_each {
-        let parts = match args.map_by.part.map_by() {
+/// object, or from the allocation: `slots` of other resource managers, the tasks of Slurm.
+pub(super) fn num_procs(args: &Run, vars: &Variables, slots: Option<u32>) -> Option<u64> {
+    let mapping = args.map_by.unwrap_or_default();
+    if let Some(each) = mapping.procs_each {
+        let parts = match mapping.part.map_by() {
             MapBy::Slot | MapBy::Level(Level::Node) => 1,
             MapBy::Level(level) => this_machine(vars).parts(level).len().max(1),
         };
         return Some(u64::from(each) * u64::try_from(parts).ok()?);
+    }
+    if let Some(slots) = slots {
+        return Some(slots.into());
     }
     let nodes = number(vars, "SLURM_JOB_NUM_NODES")?;
     if nodes > 1 {
@@ -88,63 +92,10 @@ fn threads_of_a_core(topology: &Topology) -> u32 {
     cores.map(Cpuset::len).max().unwrap_or(1).max(1)
 }
 
-fn number(vars: &Variables, name: &str) -> Option<u32> {
+/// Returns the number above 0 in a variable.
+pub(super) fn number(vars: &Variables, name: &str) -> Option<u32> {
     let (_, value) = vars.iter().find(|(known, _)| known == name)?;
     value.to_str()?.parse().ok().filter(|number| *number > 0)
-}
-
-/// Checks that this node, which has these names, is among those of `--host` or `--hostfile`.
-///
-/// # Errors
-/// This node is not among them, or the file cannot be read.
-pub(super) fn check_nodes(args: &AppArgs, names: &[String]) -> Result<(), Failure> {
-    if let Some(file) = &args.hostfile {
-        let text = read(file)?;
-        let lines = text
-            .lines()
-            .map(|line| line.split('#').next().unwrap_or_default());
-        let named = lines.filter_map(|line| line.split_whitespace().next());
-        among(&format!("--hostfile {}", file.display()), named, names)?;
-    }
-    match &args.host {
-        Some(hosts) => among(&format!("--host {hosts}"), hosts.split(','), names),
-        None => Ok(()),
-    }
-}
-
-/// The maximum size of a hostfile in bytes.
-const MOST: u64 = 16 << 20;
-
-fn read(file: &Path) -> Result<String, Failure> {
-    let bytes = pmix_files::read_regular(file, MOST);
-    let bytes =
-        bytes.map_err(|e| Failure::usage(format!("cannot read {}: {e}", file.display())))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn among<'a>(
-    option: &str,
-    nodes: impl IntoIterator<Item = &'a str>,
-    names: &[String],
-) -> Result<(), Failure> {
-    let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
-    let is_here = |node: &str| {
-        let node = node.split(':').next().unwrap_or_default();
-        node == "localhost"
-            || node == "127.0.0.1"
-            || names.iter().any(|name| short(node) == short(name))
-    };
-    if nodes.into_iter().any(is_here) {
-        return Ok(());
-    }
-    let here = names.join(" or ");
-    let message = format!(
-        "{option}: pmix run starts processes on this node only, and {here} is not in the list"
-    );
-    Err(Failure::usage(message).cure(
-        "use --node-name NAME if the list has another name of this node; use srun, prterun or mpirun to \
-        start processes on other nodes",
-    ))
 }
 
 #[cfg(test)]
@@ -190,18 +141,5 @@ mod tests {
             assert_eq!(each("hwthread", &vars), threads, "{vars:?}");
             assert_eq!(each("package", &vars), 1, "{vars:?}");
         }
-    }
-
-    #[test]
-    fn this_node_may_be_named_as_it_is_called_and_others_are_refused() {
-        let allowed = |nodes: &str, names: &[&str]| {
-            let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-            among("--host", nodes.split(','), &names).is_ok()
-        };
-        for nodes in ["n1:4", "a,n1.cluster:2", "localhost", "127.0.0.1:8,b"] {
-            assert!(allowed(nodes, &["n1.cluster"]), "{nodes}");
-        }
-        assert!(!allowed("n2,n11", &["n1"]));
-        assert!(allowed("n2,n11", &["n1", "n2"]));
     }
 }

@@ -163,11 +163,18 @@ pub(crate) fn kill(global: &Global, args: &Kill) -> Result<Exit, Failure> {
     let control = control(args);
     let targets = Ranks::procs(args.ranks.as_ref(), &args.nspace);
     let tool = attach(&find_job(&args.attach, Some(&args.nspace))?, &args.attach)?;
-    let done = tool.control(targets, control);
-    let status = match done {
-        Ok(()) => Status::SUCCESS,
-        Err(error) if is_answer(error.status()) => error.status(),
-        Err(error) => return Err(error.into()),
+    // The server signals the ranks that it has and does not name the others, so missing ranks are checked first.
+    let listed = args.ranks.as_ref().map(|_| ps::procs(&tool, &args.nspace));
+    let listed = listed.and_then(|procs| procs.ok()?.ok());
+    let missing =
+        listed.and_then(|procs| ps::missing_rank(&args.nspace, &procs, args.ranks.as_ref()));
+    let status = match &missing {
+        Some(_) => Status::ERR_NOT_FOUND,
+        None => match tool.control(targets, control) {
+            Ok(()) => Status::SUCCESS,
+            Err(error) if is_answer(error.status()) => error.status(),
+            Err(error) => return Err(error.into()),
+        },
     };
     leave(tool);
     if global.json {
@@ -187,12 +194,23 @@ pub(crate) fn kill(global: &Global, args: &Kill) -> Result<Exit, Failure> {
     }
     let nspace = &args.nspace;
     let message = match status {
-        Status::ERR_NOT_FOUND => format!("job {nspace:?} has no such running process ({status})"),
+        Status::ERR_NOT_FOUND => match &missing {
+            Some(missing) => format!("{missing} ({status})"),
+            None => format!("job {nspace:?} has no such running process ({status})"),
+        },
         _ => format!("the server rejected the request for job {nspace:?} ({status})"),
     };
     Err(match global.json {
         true => Failure::answer(status, message),
-        false => Failure::new(Exit::Negative, status, message),
+        false => {
+            let failure = Failure::new(Exit::Negative, status, message);
+            match missing {
+                Some(_) => failure.cure(format!(
+                    "`pmix ps {nspace}` lists the ranks; no process was signaled"
+                )),
+                None => failure,
+            }
+        }
     })
 }
 

@@ -183,7 +183,8 @@ fn options_of_other_launchers_are_rejected_with_their_replacement() {
 fn an_application_after_a_colon_has_its_own_options() {
     let show = "echo $PMIX_RANK:$A:$OMPI_MCA_btl:$PMIX_MCA_btl";
     let first = ["-x", "A=1", "sh", "-c", show, ":"];
-    let second = ["-x", "A=2", "-mca", "btl", "self", "--host", "localhost:4"];
+    let host = ["--host", "localhost:4", "-n", "1"];
+    let second = [&["-x", "A=2", "-mca", "btl", "self"][..], &host].concat();
     let words = [&first[..], &second, &["sh", "-c", show]].concat();
     assert_eq!(lines(&words), ["0:1::", "1:2:self:self"]);
     // Options before the first program apply to all applications unless an application overrides them.
@@ -226,7 +227,7 @@ fn options_of_the_whole_job_are_rejected_after_a_colon() {
 fn a_node_to_start_on_is_no_name_of_this_node() {
     let dir = tempfile::tempdir().unwrap();
     let hostfile = dir.path().join("hosts");
-    std::fs::write(&hostfile, "elsewhere slots=4 # of the cluster\n").unwrap();
+    std::fs::write(&hostfile, "elsewhere slots=1 # of the cluster\n").unwrap();
     let hostfile = hostfile.to_str().unwrap();
     let maps = ["--nodes", "elsewhere,n2", "--procs", "0;1"];
     for options in [
@@ -243,7 +244,7 @@ fn a_node_to_start_on_is_no_name_of_this_node() {
             "{options:?}"
         );
         for said in [
-            ": pmix run starts processes on this node only, and ",
+            ": pmix run starts processes on this node only, and elsewhere is another node than ",
             "use --node-name NAME if the list",
             "srun, prterun or mpirun",
         ] {

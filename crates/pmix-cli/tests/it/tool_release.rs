@@ -342,17 +342,16 @@ fn a_tool_stops_continues_signals_and_ends_all_of_a_session() {
 fn signals_to_missing_processes_are_errors() {
     let running = job();
     let pid = running.child.id().to_string();
-    for args in [
-        &["kill", "--pid", &pid, "no-such-job"][..],
-        &["kill", "--ranks", "7", CONTROLLED],
+    for (args, said) in [
+        (
+            &["kill", "--pid", &pid, "no-such-job"][..],
+            "no such running process",
+        ),
+        (&["kill", "--ranks", "7", CONTROLLED], "has no rank 7"),
     ] {
         let outcome = running.tool(args);
         assert_eq!(outcome.code, 1, "{args:?}: {}", outcome.stderr);
-        assert!(
-            outcome.stderr.contains("no such running process"),
-            "{}",
-            outcome.stderr
-        );
+        assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
         let json = running.tool(&[&["--json"], args].concat());
         assert_eq!((json.code, &json.json()["status"]), (1, &(-46).into()));
     }
