@@ -144,6 +144,7 @@ fn wide(plan: &Plan, bound: &Bound, places: &Places<'_>) -> Vec<Info<'static>> {
     let bind_to = bind_to.map_or_else(|| "NONE".to_owned(), |l| l.name().to_ascii_uppercase());
     let mut infos = vec![
         Info::new(keys::JOBID, text(plan.nspace.as_bytes())),
+        Info::new(keys::CMD_LINE, text(&command_line(plan))),
         Info::new(keys::TMPDIR, path(places.session.path())),
         Info::new(keys::NSDIR, path(places.job.path())),
         // The launcher removes the session directory with its content, so processes need not clean up in it.
@@ -201,6 +202,13 @@ fn of_node(plan: &Plan, bound: &Bound) -> Info<'static> {
     if let Ok(num_here) = u32::try_from(plan.layout.here().len()) {
         about.push(Info::new(keys::NODE_SIZE, num_here));
     }
+    let aliases = aliases(plan);
+    if !aliases.is_empty() {
+        about.push(Info::new(keys::HOSTNAME_ALIASES, text(&aliases)));
+    }
+    if let Some(memory) = crate::topology::memory_kb() {
+        about.push(Info::new(keys::AVAIL_PHYS_MEMORY, memory));
+    }
     // In the order of ranks, as `PMIX_LOCAL_PEERS` is.
     if !bound.cpus.is_empty() {
         let all: Vec<_> = bound.cpus.iter().map(ToString::to_string).collect();
@@ -242,6 +250,22 @@ fn of_process(rank: Rank, bound: &Bound, places: &Places<'_>, index: usize) -> I
         }
     }
     Info::new(keys::PROC_INFO_ARRAY, array(about))
+}
+
+/// Returns the other names of this node, separated by commas: its name up to the first dot, and `localhost`. A name that
+/// another node of the job has is omitted.
+fn aliases(plan: &Plan) -> Vec<u8> {
+    let host = plan.layout.host();
+    let short = host.split(|byte| *byte == b'.').next().unwrap_or_default();
+    let is_free = |name: &&[u8]| !name.is_empty() && plan.layout.nodes().position(name).is_none();
+    let names = [short, b"localhost"].into_iter().filter(is_free);
+    names.collect::<Vec<_>>().join(&b',')
+}
+
+/// Returns the command lines of all applications with ` : ` between them.
+fn command_line(plan: &Plan) -> Vec<u8> {
+    let apps: Vec<_> = plan.apps.iter().map(argv).collect();
+    apps.join(&b" : "[..])
 }
 
 /// Returns the command line, its words separated by spaces as clients expect it.

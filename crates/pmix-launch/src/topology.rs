@@ -33,6 +33,18 @@ pub fn this_machine(environment: &[(OsString, OsString)]) -> Topology {
     by_hwloc(environment).unwrap_or_else(Topology::of_system)
 }
 
+/// Returns the memory of the node in kB. The kernel reports it without disk access.
+pub(crate) fn memory_kb() -> Option<u64> {
+    number_behind("/proc/meminfo", "MemTotal:")
+}
+
+/// Returns the number after a word at the start of a line of a file.
+fn number_behind(path: &str, word: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(word))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
 /// Returns the topology from hwloc, or `None` if hwloc is not installed or fails.
 fn by_hwloc(environment: &[(OsString, OsString)]) -> Option<Topology> {
     let var = |wanted: &str| {

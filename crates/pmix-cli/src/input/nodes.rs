@@ -103,6 +103,7 @@ pub(crate) fn of_text(mut source: Source, limits: &Limits) -> Result<Nodes, Fail
     if source.form != Form::Map {
         return allocation(&source, limits).map(|found| Nodes::folded(found.nodes));
     }
+    warn_of_operators(&source);
     if memchr::memchr2(b'[', b']', &source.bytes).is_some() {
         let read = match source.comments {
             true => pmix_hostlist::parse_file(&source.bytes, limits),
@@ -114,6 +115,53 @@ pub(crate) fn of_text(mut source: Source, limits: &Limits) -> Result<Nodes, Fail
     }
     pmix_hostlist::normalise(&mut source.bytes, source.comments);
     Ok(Nodes::Text(source.bytes))
+}
+
+/// Warns if an argument has an operator of nodeset or pdsh, which is a part of a name here.
+fn warn_of_operators(source: &Source) {
+    // Only a user types operators. Files and requests of programs contain names.
+    let is_typed = ["argument ", "--"]
+        .iter()
+        .any(|begin| source.origin.starts_with(begin));
+    if source.comments || !is_typed {
+        return;
+    }
+    let origin = &source.origin;
+    let words = source.bytes.split(|byte| *byte == b',' || is_blank(*byte));
+    for word in words {
+        let (operator, meaning, command) =
+            match (word.first(), memchr::memchr3(b'!', b'&', b'^', word)) {
+                (Some(b'-'), _) if word.len() > 1 => (
+                    "-",
+                    "pdsh for the nodes to leave out",
+                    "`pmix map minus LIST LIST`",
+                ),
+                (Some(b'^'), _) => ("^", "pdsh for a file of nodes", "@FILE"),
+                (_, Some(at)) => match word.get(at) {
+                    Some(b'!') => (
+                        "!",
+                        "nodeset for a difference",
+                        "`pmix map minus LIST LIST`",
+                    ),
+                    Some(b'&') => (
+                        "&",
+                        "nodeset for an intersection",
+                        "`pmix map intersection LIST LIST`",
+                    ),
+                    _ => (
+                        "^",
+                        "nodeset for a symmetric difference",
+                        "`pmix map xor LIST LIST`",
+                    ),
+                },
+                _ => continue,
+            };
+        tracing::warn!(
+            "{origin}: {operator} in `{}` is an operator of {meaning}, but a part of the name here; use {command}",
+            word.escape_ascii()
+        );
+        return;
+    }
 }
 
 impl Nodes {

@@ -353,3 +353,30 @@ fn a_tool_without_a_server_says_what_to_start() {
         }
     }
 }
+
+#[test]
+fn job_info_has_the_keys_that_prterun_gives() {
+    let asked = |words: &[&str]| {
+        let job = [
+            "--nspace",
+            "j",
+            "--node-name",
+            "n1.cluster",
+            "pmix",
+            "query",
+            "--nspace",
+            "j",
+        ];
+        let outcome = run(&[&job[..], words].concat());
+        assert_eq!(outcome.code, 0, "{words:?}: {}", outcome.stderr);
+        outcome.text()
+    };
+    let line = asked(&["CMD_LINE"]);
+    assert!(line.ends_with("pmix query --nspace j CMD_LINE"), "{line}");
+    let of_node = ["--with", "NODEID=0", "--with", "NODE_INFO"];
+    let aliases = asked(&[&of_node[..], &["HOSTNAME_ALIASES"]].concat());
+    assert!(aliases.ends_with(": n1,localhost"), "{aliases}");
+    let memory = asked(&[&of_node[..], &["AVAIL_PHYS_MEMORY"]].concat());
+    let memory = memory.rsplit(": ").next().unwrap().parse::<u64>().unwrap();
+    assert!(memory > 1024);
+}

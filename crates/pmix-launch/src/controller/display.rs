@@ -66,7 +66,10 @@ impl Display {
     }
 
     fn allocation(self, lines: &mut String, host: &str) {
-        let (processors, memory) = (node::num_processors(), node::memory_kb().unwrap_or(0));
+        let (processors, memory) = (
+            node::num_processors(),
+            crate::topology::memory_kb().unwrap_or(0),
+        );
         line(
             lines,
             match self.is_parseable {

@@ -5,6 +5,7 @@ use pmix_topology::Cpuset;
 use pmix_types::{DataArray, Info, Text, Value, keys};
 
 use crate::process;
+use crate::topology::memory_kb;
 
 /// Returns the nodes on which jobs are started: this one, with its name, the processors that processes may use and
 /// its memory in kB.
@@ -36,18 +37,6 @@ pub(crate) fn processors(of: Option<&Cpuset>) -> String {
         (None, Some(of)) => of.to_string(),
         (None, None) => format!("0-{}", num_processors().saturating_sub(1)),
     }
-}
-
-/// Returns the memory of the node in kB. The kernel reports it without disk access.
-pub(crate) fn memory_kb() -> Option<u64> {
-    number_behind("/proc/meminfo", "MemTotal:")
-}
-
-/// Returns the number after a word at the start of a line of a file.
-fn number_behind(path: &str, word: &str) -> Option<u64> {
-    let text = std::fs::read_to_string(path).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(word))?;
-    line.split_whitespace().next()?.parse().ok()
 }
 
 fn text(bytes: &[u8]) -> Value<'static> {
