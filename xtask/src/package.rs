@@ -286,6 +286,10 @@ fn staged(folder: &Path, profile: &str) -> Result<(), String> {
     };
     moved("bin/pmix", "usr/bin/pmix")?;
     moved("share", "usr/share")?;
+    // Debian's zsh reads the completions of packages from this directory.
+    let zsh = stage.join("usr/share/zsh");
+    fs::rename(zsh.join("site-functions"), zsh.join("vendor-completions"))
+        .map_err(|e| format!("{}: {e}", zsh.display()))?;
     let _ = fs::remove_dir_all(home.join("bin"));
     files::directory(&home.join("bin"))?;
     let command = home.join("bin/pmix");
@@ -372,6 +376,7 @@ fn works(top: &Path) -> Result<(), String> {
         "usr/share/man/man3/PMIx_Get.3",
         "usr/share/man/man7/pmix-maps.7",
         "usr/share/bash-completion/completions/pmix",
+        "usr/share/zsh/vendor-completions/_pmix",
         "usr/share/doc/pmix-rs/copyright",
         "usr/share/doc/pmix-rs/docs/cli.md",
     ] {
