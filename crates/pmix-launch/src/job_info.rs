@@ -58,7 +58,8 @@ pub(crate) fn bind(
         Some(cpus) if !cpus.is_endless() && !cpus.is_subset(&allowed) => {
             let missing: Cpuset = cpus.iter().filter(|cpu| !allowed.contains(*cpu)).collect();
             return Err(Error::unmapped(format!(
-                "the processors {missing} of the list {cpus} are not available: this process is restricted to {allowed}"
+                "the processors {missing} of the list {cpus} are not available: name only processors in {allowed}, to which this \
+                process is restricted"
             )));
         }
         Some(cpus) => allowed.and(cpus),

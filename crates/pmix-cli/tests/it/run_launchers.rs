@@ -244,7 +244,10 @@ fn a_misread_command_line_is_explained() {
         ),
         (
             &["--cpu-set", "0,4000-4095", "true"],
-            &["processors 4000-4095 of the list", "restricted to"],
+            &[
+                "processors 4000-4095 of the list",
+                "name only processors in",
+            ],
         ),
     ] {
         refused(args, hints);
