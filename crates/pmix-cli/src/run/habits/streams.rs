@@ -73,7 +73,7 @@ pub(super) const STREAMS: &[Row] = &[
     row(
         &["-u", "--unbuffered"],
         &[SRUN, FLUX],
-        Refused("use `--no-whole-lines` to let processes write directly to the launcher's streams"),
+        Accepted("each process prints to a pseudo terminal, so each line appears at once"),
     ),
     row(
         &[
@@ -91,8 +91,8 @@ pub(super) const STREAMS: &[Row] = &[
     row(
         &["--pty"],
         &[SRUN],
-        Refused(
-            "a single process that may use the terminal gets it; `script -qc PROGRAM /dev/null` makes another one",
+        Accepted(
+            "the standard output of each process is a pseudo terminal; standard input is none",
         ),
     ),
     row(
@@ -108,13 +108,25 @@ pub(super) const STREAMS: &[Row] = &[
         ),
     ),
     row(
-        &["-q", "-Q", "--quiet"],
-        &[MPIRUN4, SRUN, APRUN, FLUX],
-        Refused("omit it: `pmix run` prints nothing unless something fails"),
+        &["--quiet"],
+        &[MPIRUN4, SRUN, FLUX],
+        Accepted("omits the messages about ranks that others wait for"),
     ),
     row(
-        &["-print-all-exitcodes", "--report-state-on-timeout"],
-        &[HYDRA, MPIRUN4, MPIRUN5],
+        &["-q", "-Q"],
+        &[MPIRUN4, SRUN, APRUN, FLUX],
+        Refused("use `--quiet` to omit the messages about ranks that others wait for"),
+    ),
+    row(
+        &["--report-state-on-timeout"],
+        &[MPIRUN4, MPIRUN5],
+        Refused(
+            "omit it: `--timeout` prints what the ranks wait for, and the state of the missing ones",
+        ),
+    ),
+    row(
+        &["-print-all-exitcodes"],
+        &[HYDRA],
         Refused("use `--report` to print how each process ended"),
     ),
 ];
@@ -293,7 +305,7 @@ pub(super) const ENDING: &[Row] = &[
         &["--get-stack-traces"],
         &[MPIRUN4, MPIRUN5],
         Refused(
-            "use `pmix ps` for the process ids, and `gdb -p PID -batch -ex bt` or `eu-stack -p PID`",
+            "use `--stacks` with `--timeout` to print the stacks of the processes that others wait for",
         ),
     ),
     row(
