@@ -174,8 +174,10 @@ impl<'a> Agent<'a> {
         let protected = ProtectedPaths::new(kept(plan));
         // Before any process registers paths, because the watcher removes them without asking the launcher.
         watcher.keep(protected.paths());
+        let examinations = Examinations::new(wake.clone());
         // Every other child of the launcher belongs to a job or is an orphan of one.
-        let children = Children::new(plan.adopt, watcher.pid(), wake.clone());
+        let stack_programs = examinations.stack_programs();
+        let children = Children::new(plan.adopt, watcher.pid(), stack_programs, wake.clone());
         let agent = Self {
             plan: Arc::clone(plan),
             jobs: LocalJobs::default(),
@@ -188,7 +190,7 @@ impl<'a> Agent<'a> {
             cleanup: Cleanup::new(dir, watcher, protected, wake.clone()),
             streams: Streams::new(plan, standard, own, FORWARD, output_helpers),
             monitors: Monitors::new(wake.clone()),
-            examinations: Examinations::new(wake.clone()),
+            examinations,
             figures: Figures::new(plan.diagnosis.measures, wake.clone()),
             oom_kills: OomKills::of_launcher(),
             open_helpers: Helpers::new("pmix-open", MOST_OPENING, wake.clone()),
@@ -350,8 +352,8 @@ impl<'a> Agent<'a> {
         self.streams.close(nspace);
     }
 
-    /// Returns `true` if the standard output of the processes of a plan is a pseudo terminal, to which programs write each
-    /// line at once.
+    /// Returns `true` if the standard output of the processes of a plan is a pseudo terminal, to which programs write
+    /// each line at once.
     pub(crate) fn has_live_output(&self, plan: &Plan) -> bool {
         self.streams.are_live(plan)
     }

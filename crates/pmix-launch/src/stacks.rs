@@ -9,16 +9,19 @@
 //!
 //! The first program that is in `PATH` and succeeds is used; `py-spy` only for a process whose program is Python.
 
+mod programs;
+
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+pub(crate) use self::programs::StackPrograms;
 
 /// The time limit for one program. A process in an uninterruptible system call blocks a debugger.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -30,6 +33,18 @@ const MAX_BYTES: usize = 64 << 10;
 /// Returns the stack of a process as lines, or a line with the reason why there is none.
 #[must_use]
 pub fn stack_of_process(pid: i32) -> Vec<String> {
+    stack_within(pid, &StackPrograms::default(), LIMIT * 3, || false)
+}
+
+/// Returns the stack of a process like [`stack_of_process`]. No program starts after the time limit, or once
+/// `is_over` returns `true`.
+pub(crate) fn stack_within(
+    pid: i32,
+    running: &StackPrograms,
+    limit: Duration,
+    is_over: impl Fn() -> bool,
+) -> Vec<String> {
+    let began = Instant::now();
     let number = pid.to_string();
     let is_python = fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| is_python(&exe));
     let programs: [(&str, &[&str]); 3] = [
@@ -45,7 +60,11 @@ pub fn stack_of_process(pid: i32) -> Vec<String> {
         if name == "py-spy" && !is_python {
             continue;
         }
-        match run(name, args, LIMIT) {
+        let limit = limit.saturating_sub(began.elapsed()).min(LIMIT);
+        if limit.is_zero() || is_over() {
+            break;
+        }
+        match run(running, (name, args), limit) {
             Ok(text) if has_frame(&text) => {
                 let lines = text.lines().filter(|line| is_of_stack(name, line));
                 let lines = lines.take(MAX_LINES);
@@ -58,9 +77,12 @@ pub fn stack_of_process(pid: i32) -> Vec<String> {
             Ok(text) => failure = Some(no_stack(name, &text)),
             Err(Failure::NotInstalled) => {}
             Err(Failure::TimedOut) => {
-                failure = Some(format!("{name} did not end within {LIMIT:?}"))
+                failure = Some(format!("{name} did not end within {limit:.1?}"));
             }
         }
+    }
+    if failure.is_none() && is_over() {
+        return Vec::new();
     }
     let reason = failure.unwrap_or_else(|| "install gdb, elfutils (eu-stack) or py-spy".to_owned());
     vec![format!("  no stack of process {pid}: {reason}")]
@@ -97,10 +119,12 @@ fn no_stack(name: &str, text: &str) -> String {
     format!("{name}: {last}")
 }
 
-/// Runs a program and returns its output.
-///
-/// The launcher may reap the program as one of its children, so its exit code is not read.
-fn run(name: &str, args: &[&str], limit: Duration) -> Result<String, Failure> {
+/// Runs a program and returns its output. Its exit code does not matter.
+fn run(
+    running: &StackPrograms,
+    (name, args): (&str, &[&str]),
+    limit: Duration,
+) -> Result<String, Failure> {
     let (reader, writer) = std::io::pipe().map_err(|_| Failure::NotInstalled)?;
     let errors = writer.try_clone().map_err(|_| Failure::NotInstalled)?;
     let mut command = Command::new(name);
@@ -111,15 +135,14 @@ fn run(name: &str, args: &[&str], limit: Duration) -> Result<String, Failure> {
         .stderr(errors)
         // A signal of the terminal is for the launcher.
         .process_group(0);
-    let child = command.spawn().map_err(|_| Failure::NotInstalled)?;
+    let program = running.start(&mut command).ok_or(Failure::NotInstalled)?;
     // The command holds ends of the pipe.
     drop(command);
-    let guard = Guard::new(child);
     let text = read_within(reader, limit);
     if text.is_none() {
-        guard.kill();
+        program.kill();
     }
-    drop(guard);
+    drop(program);
     text.ok_or(Failure::TimedOut)
 }
 
@@ -153,44 +176,22 @@ fn read_within(mut reader: std::io::PipeReader, limit: Duration) -> Option<Strin
     Some(String::from_utf8_lossy(&kept).into_owned())
 }
 
-/// A started program. Its descriptor prevents a signal to another process with the same number.
-struct Guard {
-    child: Child,
-    fd: Option<rustix::fd::OwnedFd>,
-}
-
-impl Guard {
-    fn new(child: Child) -> Self {
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let fd = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-        Self { child, fd }
-    }
-
-    fn kill(&self) {
-        if let Some(fd) = &self.fd {
-            // The program may have ended in the meantime.
-            let _ = pidfd_send_signal(fd, Signal::KILL);
-        }
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        // The launcher may have reaped it already.
-        let _ = self.child.wait();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_program_is_run_within_its_time_limit() {
+        let running = StackPrograms::default();
+        let run = |name, args: &[&str], limit| run(&running, (name, args), limit);
         let done = run("sh", &["-c", "echo '#0  main'; echo b >&2"], LIMIT);
         assert!(done.is_ok_and(|text| has_frame(&text) && text.contains('b')));
         let begun = Instant::now();
         let late = run("sleep", &["100"], Duration::from_millis(50));
+        assert!(matches!(late, Err(Failure::TimedOut)));
+        // A descendant of the program does not delay its end.
+        let script = ["-c", "sleep 100 & exec sleep 100"];
+        let late = run("sh", &script, Duration::from_millis(50));
         assert!(matches!(late, Err(Failure::TimedOut)));
         assert!(begun.elapsed() < Duration::from_secs(60));
         let missing = run("no-such-program", &[], LIMIT);

@@ -9,6 +9,7 @@ use rustix::process::Pid;
 
 use super::local_job::{LocalJob, LocalJobs};
 use crate::process::{Orphans, Starters};
+use crate::stacks::StackPrograms;
 
 /// The children of the launcher.
 pub(super) struct Children {
@@ -25,9 +26,10 @@ impl Children {
     pub(super) fn new(
         adopts: bool,
         watcher: Option<Pid>,
+        stack_programs: StackPrograms,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Self {
-        let mut orphans = Orphans::adopt(adopts);
+        let mut orphans = Orphans::adopt(adopts, stack_programs);
         orphans.spare(watcher);
         Self {
             orphans,

@@ -174,6 +174,7 @@ impl Agent<'_> {
 
     /// Kills and reaps all processes and their orphans, at the end of the session.
     pub(crate) fn end_processes(&mut self) {
+        self.examinations.end();
         for job in self.jobs.iter_mut() {
             // The jobs stay: their output and paths are still handled when the server is shut down.
             drop(std::mem::take(&mut job.table));

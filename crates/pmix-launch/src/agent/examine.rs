@@ -5,14 +5,17 @@
 //! The kernel or a debugger determines how long an examination takes, so threads do it. The launcher is woken at the
 //! end of each.
 
+use std::os::fd::OwnedFd;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use pmix_host::helpers::{Helpers, Task, TaskState};
+use pmix_host::helpers::{Cancel, Helpers, Task, TaskState};
 use pmix_host::usage::{self, Detail};
 use pmix_types::{Nspace, ProcStats};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::stacks::stack_of_process;
+use crate::stacks::{StackPrograms, stack_within};
 
 /// The time between the two measurements that determine the use of processors.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -22,6 +25,9 @@ const MOST_AT_ONCE: usize = 2;
 
 /// The largest number of reports that wait for their examination. A user may repeat SIGQUIT at will.
 const MOST_PENDING: usize = 8;
+
+/// The time for all stacks of a report. The job whose time limit has passed waits for them.
+const STACKS: Duration = Duration::from_secs(20);
 
 /// A process to examine.
 pub(crate) struct Subject {
@@ -33,12 +39,10 @@ pub(crate) struct Subject {
     pub(crate) pid: Option<i32>,
 }
 
-/// A report that waits for the examination of processes.
+/// The part of a report that needs the examination of processes.
 pub(crate) struct Report {
     /// The job whose time limit has passed; `None` if the job continues after the report.
     pub(crate) ended_job: Option<Nspace<'static>>,
-    /// The lines before those of the processes.
-    pub(crate) lines: Vec<String>,
     /// The processes to examine.
     pub(crate) subjects: Vec<Subject>,
     /// `true` if the stacks of the processes are wanted.
@@ -49,6 +53,7 @@ pub(crate) struct Report {
 pub(crate) struct Examinations {
     helpers: Helpers,
     pending: Vec<(Option<Nspace<'static>>, Task<Vec<String>>)>,
+    stack_programs: StackPrograms,
 }
 
 impl Examinations {
@@ -56,16 +61,35 @@ impl Examinations {
         Self {
             helpers: Helpers::new("pmix-examine", MOST_AT_ONCE, wake),
             pending: Vec::new(),
+            stack_programs: StackPrograms::default(),
         }
     }
 
-    /// Begins the examination of the processes of a report. Returns `false` if too many have begun.
+    /// Returns the programs that print stacks.
+    pub(super) fn stack_programs(&self) -> StackPrograms {
+        self.stack_programs.clone()
+    }
+
+    /// Returns `true` if the report of a job that continues can be examined.
+    pub(crate) fn has_room(&self) -> bool {
+        self.pending.len() < MOST_PENDING
+    }
+
+    /// Begins the examination of the processes of a report. Returns `false` if too many have begun, or if there is no
+    /// thread for it.
     pub(crate) fn begin(&mut self, report: Report) -> bool {
-        if self.pending.len() >= MOST_PENDING && report.ended_job.is_none() {
+        let has_room = match (&report.ended_job, report.has_stacks) {
+            (None, _) => self.has_room(),
+            // The job waits for the report, and each examination before it can take as long as all stacks.
+            (Some(_), true) => self.pending.len() < MOST_AT_ONCE,
+            (Some(_), false) => true,
+        };
+        if !has_room {
             return false;
         }
         let ended_job = report.ended_job.clone();
-        match self.helpers.run(move |_| examine(report)) {
+        let examination = Examination::new(report, self.stack_programs());
+        match self.helpers.run(move |cancel| examination.lines(cancel)) {
             Ok(task) => {
                 self.pending.push((ended_job, task));
                 true
@@ -77,7 +101,7 @@ impl Examinations {
         }
     }
 
-    /// Returns the next complete report as lines, with the job whose time limit has passed.
+    /// Returns the lines of the next complete examination, with the job whose time limit has passed.
     pub(crate) fn next(&mut self) -> Option<(Option<Nspace<'static>>, Vec<String>)> {
         for place in 0..self.pending.len() {
             let state = self.pending.get_mut(place).map(|(_, task)| task.poll());
@@ -91,35 +115,130 @@ impl Examinations {
         }
         None
     }
+
+    /// Cancels all examinations and kills their programs, at the end of the session.
+    pub(super) fn end(&mut self) {
+        self.pending.clear();
+        self.stack_programs.close();
+    }
 }
 
-/// Returns the lines of a report with the state and the use of processors of each process.
-fn examine(report: Report) -> Vec<String> {
-    let Report {
-        mut lines,
-        subjects,
-        has_stacks,
-        ..
-    } = report;
-    let measure = |subject: &Subject| usage::process(subject.pid?, Detail::State).ok();
-    let before: Vec<_> = subjects.iter().map(measure).collect();
-    let began = Instant::now();
-    if before.iter().any(Option::is_some) {
-        sleep(INTERVAL);
+impl Drop for Examinations {
+    fn drop(&mut self) {
+        self.end();
     }
-    for (subject, before) in subjects.iter().zip(&before) {
-        let now = measure(subject);
-        let elapsed = began.elapsed();
-        let mut line = format!("{}: {}", subject.name, subject.state);
-        if let (Some(before), Some(now)) = (before, &now) {
-            line += &figures(before, now, elapsed);
-        }
-        lines.push(line);
-        if let Some(pid) = subject.pid.filter(|_| has_stacks) {
-            lines.extend(stack_of_process(pid));
+}
+
+/// The examination of the processes of a report.
+struct Examination {
+    subjects: Vec<Examined>,
+    has_stacks: bool,
+    stack_programs: StackPrograms,
+}
+
+/// A process that is examined.
+struct Examined {
+    subject: Subject,
+    /// The descriptor of the process. Another process may get its number during the examination.
+    fd: Option<OwnedFd>,
+}
+
+impl Examined {
+    /// Opens the process. The launcher has not reaped it, so its number is still its own.
+    fn new(subject: Subject) -> Self {
+        let pid = subject.pid.and_then(Pid::from_raw);
+        let fd = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        Self { subject, fd }
+    }
+
+    /// Returns the process id if the process has not exited.
+    fn pid(&self) -> Option<i32> {
+        let Some(fd) = &self.fd else {
+            // Without a descriptor, the state in the operating system has to do.
+            let stats = usage::process(self.subject.pid?, Detail::State).ok()?;
+            return self.subject.pid.filter(|_| !has_exited(&stats));
+        };
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let mut polled = [PollFd::new(fd, PollFlags::IN)];
+        let is_over = poll(&mut polled, Some(&now)).is_ok_and(|num| num > 0);
+        self.subject.pid.filter(|_| !is_over)
+    }
+
+    fn measure(&self) -> Option<ProcStats<'static>> {
+        let stats = usage::process(self.pid()?, Detail::State).ok()?;
+        // The measurement of another process with the same number is dropped.
+        self.pid().map(|_| stats)
+    }
+}
+
+impl Examination {
+    fn new(report: Report, stack_programs: StackPrograms) -> Self {
+        Self {
+            subjects: report.subjects.into_iter().map(Examined::new).collect(),
+            has_stacks: report.has_stacks,
+            stack_programs,
         }
     }
-    lines
+
+    /// Returns the lines with the state and the use of processors of each process, and its stack.
+    fn lines(self, cancel: &Cancel) -> Vec<String> {
+        let _thread = self.stack_programs.enter();
+        let before: Vec<_> = self.subjects.iter().map(Examined::measure).collect();
+        let began = Instant::now();
+        if before.iter().any(Option::is_some) {
+            sleep(INTERVAL);
+        }
+        let (mut lines, mut num_left_out) = (Vec::new(), 0);
+        // All measurements before the first stack: a debugger stops its process.
+        let measured: Vec<_> = { self.subjects.iter().zip(&before) }
+            .map(|(examined, before)| line(examined, before.as_ref(), began))
+            .collect();
+        let began = Instant::now();
+        for (examined, line) in self.subjects.iter().zip(measured) {
+            lines.push(line);
+            let limit = STACKS.saturating_sub(began.elapsed());
+            let is_over = || cancel.is_cancelled() || examined.pid().is_none();
+            match examined.pid().filter(|_| self.has_stacks) {
+                None => {}
+                Some(_) if limit.is_zero() => num_left_out += 1,
+                Some(pid) => {
+                    lines.extend(stack_within(pid, &self.stack_programs, limit, is_over));
+                }
+            }
+        }
+        if num_left_out > 0 {
+            let noun = if num_left_out == 1 {
+                "process"
+            } else {
+                "processes"
+            };
+            lines.push(format!(
+                "the stacks of {num_left_out} {noun} are left out: those before took {STACKS:?}"
+            ));
+        }
+        lines
+    }
+}
+
+/// Returns the line of a process with its use of processors since a measurement.
+fn line(examined: &Examined, before: Option<&ProcStats<'_>>, began: Instant) -> String {
+    let now = examined.measure();
+    let elapsed = began.elapsed();
+    let subject = &examined.subject;
+    let figures = match (before, &now) {
+        (Some(before), Some(now)) => figures(before, now, elapsed),
+        (Some(_), None) => ", has exited".to_owned(),
+        (None, _) => String::new(),
+    };
+    format!("{}: {}{figures}", subject.name, subject.state)
+}
+
+/// Returns `true` if a process has exited and is not reaped.
+fn has_exited(stats: &ProcStats<'_>) -> bool {
+    matches!(stats.state, b'Z' | b'X')
 }
 
 /// Returns the state and the use of processors between two measurements.
@@ -155,31 +274,49 @@ mod tests {
             pid,
         };
         let own = i32::try_from(std::process::id()).unwrap();
-        let lines = examine(Report {
+        // A child that has exited, like a rank that exits during the examination.
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let exited = i32::try_from(child.id()).unwrap();
+        let report = Report {
             ended_job: None,
-            lines: vec!["head".to_owned()],
-            subjects: vec![subject("rank 0", Some(own)), subject("rank 1", None)],
+            subjects: vec![
+                subject("rank 0", Some(own)),
+                subject("rank 1", None),
+                subject("rank 2", Some(exited)),
+            ],
             has_stacks: false,
-        });
-        assert_eq!((lines.len(), lines[0].as_str()), (3, "head"));
-        assert!(lines[1].starts_with("rank 0: connected, "), "{lines:?}");
-        assert!(lines[1].contains(" % of a processor, "), "{lines:?}");
-        assert_eq!(lines[2], "rank 1: connected");
+        };
+        let examination = Examination::new(report, StackPrograms::default());
+        child.wait().unwrap();
+        assert_eq!(examination.subjects[2].pid(), None);
+        let lines = examination.lines(&Cancel::never());
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        assert!(lines[0].starts_with("rank 0: connected, "), "{lines:?}");
+        assert!(lines[0].contains(" % of a processor, "), "{lines:?}");
+        assert_eq!(lines[1..], ["rank 1: connected", "rank 2: connected"]);
     }
 
     #[test]
     fn repeated_requests_are_bounded() {
         let mut examinations = Examinations::new(|| {});
-        let report = |ended_job| Report {
+        let report = |ended_job, has_stacks| Report {
             ended_job,
-            lines: Vec::new(),
             subjects: Vec::new(),
-            has_stacks: false,
+            has_stacks,
         };
         for _ in 0..MOST_PENDING {
-            assert!(examinations.begin(report(None)));
+            assert!(examinations.has_room());
+            assert!(examinations.begin(report(None, false)));
         }
-        assert!(!examinations.begin(report(None)));
-        assert!(examinations.begin(report(Some(Nspace::new("job")))));
+        assert!(!examinations.has_room());
+        assert!(!examinations.begin(report(None, false)));
+        let job = Some(Nspace::new("job"));
+        assert!(examinations.begin(report(job.clone(), false)));
+        // The job would wait too long for the stacks of others.
+        assert!(!examinations.begin(report(job.clone(), true)));
+        while examinations.pending.len() >= MOST_AT_ONCE {
+            examinations.next();
+        }
+        assert!(examinations.begin(report(job, true)));
     }
 }

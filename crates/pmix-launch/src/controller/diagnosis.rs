@@ -93,27 +93,50 @@ impl Controller {
         if self.tool_wait.is_some() {
             return cx.say("no job has started: the launcher waits for its release by a tool");
         }
-        for index in 0..self.jobs.len() {
+        let num_jobs = self.jobs.len();
+        for index in 0..num_jobs {
+            if !cx.agent.examinations().has_room() {
+                let (num_more, hint) = (num_jobs - index, "`pmix ps` shows more");
+                let noun = if num_more == 1 { "job is" } else { "jobs are" };
+                let line = "too many reports are not complete";
+                return cx.say(&format!("{num_more} {noun} not reported: {line} ({hint})"));
+            }
             self.begin_report(cx, index, false);
         }
     }
 
     /// Begins the report of a job whose time limit has passed. The job is terminated when the report is complete.
-    pub(crate) fn report_late(&mut self, cx: &mut Cx<'_>, index: usize) {
-        self.begin_report(cx, index, true);
-    }
-
-    fn begin_report(&self, cx: &mut Cx<'_>, index: usize, is_late: bool) {
-        let Some(job) = self.jobs.get(index) else {
+    pub(crate) fn report_late(&mut self, cx: &mut Cx<'_>, index: usize, now: Instant) {
+        if self.begin_report(cx, index, true) {
             return;
-        };
-        let report = report(cx, job, is_late);
-        if !cx.agent.examinations().begin(report) {
-            tracing::debug!("a report is omitted");
+        }
+        let order = self.jobs.get_mut(index);
+        if let Some(order) = order.and_then(|job| job.stop.diagnosed(now)) {
+            self.execute(cx, index, order);
         }
     }
 
-    /// Writes the reports that are complete.
+    /// Reports what is known about a job, and begins the examination of its processes. Returns `false` if they cannot
+    /// be examined.
+    fn begin_report(&self, cx: &mut Cx<'_>, index: usize, is_late: bool) -> bool {
+        let Some(job) = self.jobs.get(index) else {
+            return false;
+        };
+        let (lines, report) = report(cx, job, is_late);
+        // At once: the job may end before the examination, or the session may.
+        for line in lines {
+            cx.say(&line);
+        }
+        let has_begun = cx.agent.examinations().begin(report);
+        if !has_begun {
+            let nspace = &job.nspace;
+            let why = "too many others are being examined, or no thread can be started";
+            cx.say(&format!("{nspace}: its processes are not examined: {why}"));
+        }
+        has_begun
+    }
+
+    /// Writes the lines of the examinations that are complete.
     pub(crate) fn finish_reports(&mut self, cx: &mut Cx<'_>, now: Instant) {
         while let Some((ended_job, lines)) = cx.agent.examinations().next() {
             for line in lines {
@@ -129,9 +152,9 @@ impl Controller {
     }
 }
 
-/// Returns the report of a job: its pending operations, and the processes to examine. These are the missing ones, or
-/// the running ones if no operation is pending.
-fn report(cx: &Cx<'_>, job: &Job, is_late: bool) -> Report {
+/// Returns the report of a job: lines with its pending operations, and the processes to examine. These are the missing
+/// ones, or the running ones if no operation is pending.
+fn report(cx: &Cx<'_>, job: &Job, is_late: bool) -> (Vec<String>, Report) {
     let nspace = &job.nspace;
     let pending = cx.agent.pending(Some(nspace));
     let local = cx.agent.job(nspace);
@@ -170,12 +193,12 @@ fn report(cx: &Cx<'_>, job: &Job, is_late: bool) -> Report {
             .filter_map(|proc| Some(subject(cx, proc, cx.agent.jobs().process(proc)?)))
             .collect(),
     };
-    Report {
+    let report = Report {
         ended_job: is_late.then(|| Nspace::clone(nspace)),
-        lines,
         subjects,
         has_stacks: cx.plan.diagnosis.stacks,
-    }
+    };
+    (lines, report)
 }
 
 fn subject(cx: &Cx<'_>, proc: &Proc<'static>, process: &Process) -> Subject {

@@ -31,7 +31,7 @@ impl Controller {
         };
         let nspace = job.nspace.clone();
         match order {
-            Order::Diagnose => self.report_late(cx, index),
+            Order::Diagnose => self.report_late(cx, index, Instant::now()),
             Order::Report(unheeded) => job.warn_unheeded(&cx.agent, &unheeded),
             Order::Ask => {
                 tracing::info!("terminating the processes of {nspace} (SIGTERM)");

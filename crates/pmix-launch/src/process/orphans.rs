@@ -10,33 +10,39 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, getpgid, getpid, kill_process, set_child_subreaper, waitid,
 };
 
+use crate::stacks::StackPrograms;
+
 /// The orphans of the jobs of a launcher. Dropping it kills those that are left.
 ///
 /// Drop it after the tables of processes: every child of the launcher then counts as an orphan, except the
-/// [spared](Self::spare) one. The predicates of its methods tell the processes of jobs from orphans.
+/// [spared](Self::spare) one and programs that print stacks. The predicates of its methods tell the processes of jobs from orphans.
 pub(crate) struct Orphans {
     adopts: bool,
     /// `true` after the session stopped waiting for orphans.
     abandoned: bool,
     /// The child that is not part of a job.
     spared: Option<Pid>,
+    /// The programs that print stacks, which are not part of a job either.
+    stack_programs: StackPrograms,
 }
 
 impl Orphans {
-    /// Starts adopting orphans if `adopts` is `true`. All children of the launcher must belong to jobs.
-    pub(crate) fn adopt(adopts: bool) -> Self {
+    /// Starts adopting orphans if `adopts` is `true`. All children of the launcher must belong to jobs, except the
+    /// programs that print stacks.
+    pub(crate) fn adopt(adopts: bool, stack_programs: StackPrograms) -> Self {
         if adopts && let Err(e) = set_child_subreaper(Some(getpid())) {
             tracing::debug!("cannot adopt processes that leave their process group: {e}");
-            return Self::new(false);
+            return Self::new(false, stack_programs);
         }
-        Self::new(adopts)
+        Self::new(adopts, stack_programs)
     }
 
-    fn new(adopts: bool) -> Self {
+    fn new(adopts: bool, stack_programs: StackPrograms) -> Self {
         Self {
             adopts,
             abandoned: false,
             spared: None,
+            stack_programs,
         }
     }
 
@@ -87,15 +93,36 @@ impl Orphans {
         if !self.adopts {
             return Vec::new();
         }
-        let mut children = children();
-        children.retain(|&pid| self.spared != Some(pid) && !is_process(pid));
+        let mut children = self.children();
+        children.retain(|&pid| !is_process(pid));
+        children
+    }
+
+    /// Returns the children of all threads of this process that may be part of a job.
+    fn children(&self) -> Vec<Pid> {
+        // `/proc` lists them without disk access, and the number of threads and children is bounded.
+        let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
+        let mut children = Vec::new();
+        for thread in threads.flatten() {
+            let number = thread.file_name().to_str().and_then(to_pid);
+            let is_spared = || number.is_some_and(|number| self.stack_programs.has_thread(number));
+            if is_spared() {
+                continue;
+            }
+            let list = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            // Asked again, because the thread may have started a program in the meantime.
+            if !is_spared() {
+                children.extend(list.split_ascii_whitespace().filter_map(to_pid));
+            }
+        }
+        children.retain(|&pid| self.spared != Some(pid) && !self.stack_programs.has(pid));
         children
     }
 }
 
 impl Orphans {
-    /// Kills the remaining orphans and stops adopting. Every other child, except the spared one, must have been
-    /// reaped before.
+    /// Kills the remaining orphans and stops adopting. Every other child, except the spared ones, must have
+    /// been reaped before.
     pub(crate) fn end(&mut self) {
         if !std::mem::take(&mut self.adopts) {
             return;
@@ -103,8 +130,7 @@ impl Orphans {
         // Killing one generation makes its children orphans, so the list is read again. The number of rounds is
         // bounded because a process can fork faster than its children are killed.
         for _ in 0..100 {
-            let mut children = children();
-            children.retain(|&pid| self.spared != Some(pid));
+            let children = self.children();
             if children.is_empty() {
                 break;
             }
@@ -132,17 +158,6 @@ fn kill(pid: Pid) {
     }
 }
 
-/// Returns the children of all threads of this process.
-fn children() -> Vec<Pid> {
-    // `/proc` lists them without disk access, and the number of threads and children is bounded.
-    let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
-    let lists = threads
-        .flatten()
-        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    let mut children = Vec::new();
-    for list in lists {
-        let numbers = list.split_ascii_whitespace();
-        children.extend(numbers.filter_map(|pid| Pid::from_raw(pid.parse().ok()?)));
-    }
-    children
+fn to_pid(number: &str) -> Option<Pid> {
+    Pid::from_raw(number.parse().ok()?)
 }
