@@ -118,8 +118,10 @@ impl Controller {
     /// Returns a job whose failure was not yet handled: it failed now, or it continued after its first failure and is
     /// being terminated now.
     fn next_failure(&self, cx: &Cx<'_>) -> Option<usize> {
+        // The processes of a job may all exit between its time limit and its termination.
         let is_ended_now = |job: &Job| {
-            !job.has_spread && job.stop.is_ending() && cx.agent.num_running(&job.nspace) > 0
+            let is_lost = job.stop.is_late() || cx.agent.num_running(&job.nspace) > 0;
+            !job.has_spread && job.stop.is_ending() && is_lost
         };
         let mut jobs = self.jobs.iter();
         jobs.position(|job| job.stop.cause().is_some() && (!job.has_failed || is_ended_now(job)))

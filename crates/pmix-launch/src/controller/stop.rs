@@ -30,7 +30,8 @@ const DUPLICATE: Duration = Duration::from_millis(50);
 /// exit sooner, so that no message is needed.
 const REPORT_DELAY: Duration = Duration::from_millis(500);
 
-/// The time for the report of a job whose time limit has passed. With stacks, debuggers need longer.
+/// The time for the report of a job whose time limit has passed. With stacks, debuggers need longer. An examination
+/// has a shorter limit of its own, so its result is complete before.
 const DIAGNOSIS: Duration = Duration::from_secs(2);
 const DIAGNOSIS_WITH_STACKS: Duration = Duration::from_secs(60);
 
@@ -98,6 +99,8 @@ pub(crate) struct Stop {
     limit: Option<Duration>,
     /// The longest time for the report of a passed time limit.
     diagnosis: Duration,
+    /// `true` after the time limit.
+    is_late: bool,
     /// The next step, and its time.
     next: Option<(Instant, Step)>,
     cause: Option<Cause>,
@@ -130,6 +133,7 @@ impl Stop {
                 true => DIAGNOSIS_WITH_STACKS,
                 false => DIAGNOSIS,
             },
+            is_late: false,
             next: plan
                 .timeout
                 .and_then(|t| Some((now.checked_add(t)?, Step::TimeUp))),
@@ -197,6 +201,12 @@ impl Stop {
     /// Returns `true` if the processes were requested to terminate or were killed.
     pub(crate) fn is_ending(&self) -> bool {
         self.state != JobState::Running
+    }
+
+    /// Returns `true` if the time limit has passed. The job ends other jobs then, even if its last process exits
+    /// during the report.
+    pub(crate) fn is_late(&self) -> bool {
+        self.is_late
     }
 
     /// Returns `true` if the processes were killed.
@@ -289,6 +299,7 @@ impl Stop {
                 // The first failure counts, even if all processes end during the report.
                 let limit = self.limit.unwrap_or_default();
                 self.cause.get_or_insert(Cause::TimedOut(limit));
+                self.is_late = true;
                 self.next = Some((now + self.diagnosis, Step::Diagnosed));
                 Some(Order::Diagnose)
             }
@@ -367,6 +378,7 @@ mod tests {
             spares_exit_codes: false,
             limit,
             diagnosis: DIAGNOSIS,
+            is_late: false,
             next: limit.map(|limit| (now + limit, Step::TimeUp)),
             cause: None,
             impatient: false,

@@ -89,6 +89,7 @@ fn actor() {
         "no_daemon" => logs::no_daemon(connected(settings)),
         "alike" => logs::alike(connected(settings)),
         "late" => crate::waits::late(connected(settings)),
+        "ends_late" => crate::waits::ends_late(connected(settings)),
         "watch" => monitors::watch(connected(settings)),
         "used" => monitors::used(connected(settings)),
         "pmi_exchange" => crate::pmi::exchange(settings),
