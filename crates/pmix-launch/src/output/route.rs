@@ -72,13 +72,16 @@ impl<'a> OwnStreams<'a> {
         }
     }
 
-    /// Returns `true` if the standard output of the processes of a plan is a pseudo terminal.
+    /// Returns `true` if the standard output of the processes of a plan is a pseudo terminal. It is a file if the
+    /// output goes only to files.
     pub(crate) fn has_terminals(&self, plan: &Plan) -> bool {
-        match plan.output.pseudo_terminals {
+        let is_wanted = match plan.output.pseudo_terminals {
             PseudoTerminals::Inherited => self.output.is_terminal,
             PseudoTerminals::All => true,
             PseudoTerminals::None => false,
-        }
+        };
+        // Lines that are kept apart do not matter: the output for a terminal passes through the launcher either way.
+        is_wanted && passes(plan, self.output, false, true)
     }
 
     /// Returns the streams for standard output and error of processes.
@@ -260,8 +263,9 @@ impl Streams {
 
 /// Returns `true` if output for a stream of the launcher has to pass through the launcher.
 ///
-/// Standard output (`is_output`) also does so if it is to be a pseudo terminal. Processes do not inherit a terminal. They are in a background process group there, so the kernel would stop them
-/// when they change its settings, or when they write to it after `stty tostop`.
+/// Standard output (`is_output`) also does so if it is to be a pseudo terminal. Processes do not inherit a terminal.
+/// They are in a background process group there, so the kernel would stop them when they change its settings, or when
+/// they write to it after `stty tostop`.
 fn passes(plan: &Plan, stream: OwnStream<'_>, is_unmixed: bool, is_output: bool) -> bool {
     let output = &plan.output;
     let form = match output.form {
@@ -293,4 +297,41 @@ fn is_unmixed(plan: &Plan, num_started: usize) -> bool {
 fn is_null(about: &Stat) -> bool {
     FileType::from_raw_mode(about.st_mode) == FileType::CharacterDevice
         && (major(about.st_rdev), minor(about.st_rdev)) == NULL_DEVICE
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd as _;
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::{FilePattern, OutputFiles};
+
+    #[test]
+    fn output_that_goes_only_to_files_has_no_terminal() {
+        let terminal = OutputTerminal::open(None).unwrap();
+        let own = OwnStreams::examine(terminal.process.as_fd(), terminal.process.as_fd());
+        let mut plan = Plan::of_test(&[2]);
+        let has_terminals = |plan: &Plan| {
+            let found = own.has_terminals(plan);
+            let route = Route::new(plan, 2, own);
+            assert_eq!(found, route.terminal.is_some());
+            found
+        };
+        assert!(has_terminals(&plan));
+        let files = |is_copied| OutputFiles {
+            dir: PathBuf::from("d"),
+            name: FilePattern::default(),
+            is_copied,
+        };
+        plan.output.files = Some(files(false));
+        assert!(!has_terminals(&plan));
+        plan.output.pseudo_terminals = PseudoTerminals::All;
+        assert!(has_terminals(&plan));
+        plan.output.pseudo_terminals = PseudoTerminals::Inherited;
+        plan.output.files = Some(files(true));
+        assert!(has_terminals(&plan));
+        plan.output.pseudo_terminals = PseudoTerminals::None;
+        assert!(!has_terminals(&plan));
+    }
 }
