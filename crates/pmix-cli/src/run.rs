@@ -154,10 +154,15 @@ fn others(ranks: &[RankOutcome], first: Rank) -> String {
     let failed = ranks
         .iter()
         .filter(|other| other.rank != first && !other.ending.is_success());
-    let named = failed.clone().take(NAMED);
-    let mut text: String = named
-        .map(|other| format!(", rank {} with {}", other.rank, other.ending))
-        .collect();
+    let have_exited = { ranks.iter() }
+        .filter(|rank| !rank.ending.is_success())
+        .all(|rank| matches!(rank.ending, Ending::Exited(_)));
+    let named = failed.clone().take(NAMED).map(|other| match have_exited {
+        // The sentence began with "rank N ended".
+        true => format!(", rank {} with {}", other.rank, other.ending),
+        false => format!(", rank {} {}", other.rank, other.ending.to_predicate()),
+    });
+    let mut text: String = named.collect();
     if let Some(more @ 1..) = failed.count().checked_sub(NAMED) {
         text.push_str(&format!(", and {more} more ranks failed"));
     }

@@ -52,25 +52,25 @@ impl OomKills {
         }
     }
 
-    /// Returns the reason for a SIGKILL that the launcher did not send, if it is one more kill by the kernel.
+    /// Returns the probable reason for a SIGKILL that the launcher did not send, if the kernel has killed a process
+    /// since the last call. The control group may contain processes that are not of the session.
     pub(super) fn explain(&mut self) -> Option<String> {
         let group = self.group.as_ref()?;
-        if group.num_kills()? <= self.num_known {
+        let num_kills = group.num_kills()?;
+        // A kill of another process must not explain the end of a later one.
+        if num_kills <= std::mem::replace(&mut self.num_known, num_kills) {
             return None;
         }
-        // Each kill explains the end of one process.
-        self.num_known += 1;
-        Some(match group.limit() {
-            Some(bytes) => format!(
-                "out of memory: the limit of control group {} is {} MiB",
-                group.name,
-                bytes >> 20
-            ),
+        let name = &group.name;
+        let reason = match group.limit() {
+            Some(bytes) => format!("whose limit is {} MiB", bytes >> 20),
             None => {
-                "out of memory: the limit of a control group above it, or the memory of the node"
-                    .to_owned()
+                "because of the limit of a group above it, or of the memory of the node".to_owned()
             }
-        })
+        };
+        Some(format!(
+            "probably out of memory: the kernel has killed a process of control group {name}, {reason}"
+        ))
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kill_of_version_2_explains_the_end_of_one_process() {
+    fn kills_of_version_2_explain_the_end_of_one_process() {
         let mount = tempfile::tempdir().unwrap();
         let dir = mount.path().join("job/4711");
         let events = |num: u32| format!("low 0\nmax 12\noom 3\noom_kill {num}\noom_group_kill 0\n");
@@ -139,7 +139,12 @@ mod tests {
         let mut kills = OomKills::new("1:name=systemd:/\n0::/job/4711\n", mount.path());
         assert_eq!(kills.explain(), None);
         write(&dir.join("memory.events"), &events(3));
-        let expected = "out of memory: the limit of control group /job/4711 is 100 MiB";
+        let expected = "probably out of memory: the kernel has killed a process of control group /job/4711, \
+            whose limit is 100 MiB";
+        assert_eq!(kills.explain().as_deref(), Some(expected));
+        assert_eq!(kills.explain(), None);
+        // One explanation covers all kills so far: the others may be of processes that are not of the session.
+        write(&dir.join("memory.events"), &events(7));
         assert_eq!(kills.explain().as_deref(), Some(expected));
         assert_eq!(kills.explain(), None);
     }
@@ -154,7 +159,7 @@ mod tests {
         let mut kills = OomKills::new(groups, mount.path());
         write(&dir.join("memory.oom_control"), "under_oom 0\noom_kill 1\n");
         let reason = kills.explain().unwrap();
-        assert!(reason.contains("above it"), "{reason}");
+        assert!(reason.contains("a group above it"), "{reason}");
         assert_eq!(OomKills::new("garbage", mount.path()).explain(), None);
     }
 }
