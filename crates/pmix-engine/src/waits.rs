@@ -2,7 +2,8 @@
 //! The description of the operations that processes wait in, for users who want to know why a job makes no progress.
 //!
 //! Each subsystem describes its own operations. The description is bounded: it has [`MAX_WAITS`] collectives and as
-//! many gets, each with [`MAX_RUNS`] runs of ranks. The rest is counted.
+//! many gets, each with [`MAX_RUNS`] runs of ranks, and all lists together are made from [`MAX_VISITED`] processes. The
+//! rest is counted.
 //!
 //! Source: this project.
 
@@ -15,6 +16,13 @@ use crate::Collective;
 /// The largest number of described collectives, and of described gets.
 pub(crate) const MAX_WAITS: usize = 64;
 
+/// The largest number of processes from which all lists of a description are made. A list of 64 Ki processes takes some
+/// milliseconds to sort.
+const MAX_VISITED: usize = 16 << 10;
+
+/// The largest number of gets that are examined for a description.
+pub(crate) const MAX_GETS: usize = 16 << 10;
+
 /// The largest number of runs of ranks in a list.
 const MAX_RUNS: usize = 64;
 
@@ -26,6 +34,8 @@ pub struct Waits {
     pub listed: Vec<Wait>,
     /// The number of further operations.
     pub num_more: usize,
+    /// The number of processes that were taken from lists so far.
+    num_visited: usize,
 }
 
 /// An operation that has not completed, and the processes of this node that it concerns.
@@ -90,11 +100,27 @@ pub struct RankRun {
 
 impl Waits {
     /// Adds an operation, or counts it if `num_listed` operations of its kind are described.
-    pub(crate) fn add(&mut self, num_listed: usize, describe: impl FnOnce() -> Wait) {
+    pub(crate) fn add(&mut self, num_listed: usize, describe: impl FnOnce(&mut Self) -> Wait) {
         match num_listed < MAX_WAITS {
-            true => self.listed.push(describe()),
+            true => {
+                let wait = describe(self);
+                self.listed.push(wait);
+            }
             false => self.num_more += 1,
         }
+    }
+
+    /// Folds processes into runs, as far as the limits allow. All are counted.
+    pub(crate) fn runs<'p>(
+        &mut self,
+        mut procs: impl Iterator<Item = &'p Proc<'static>>,
+    ) -> RankRuns {
+        let left = MAX_VISITED.saturating_sub(self.num_visited);
+        let visited: Vec<_> = procs.by_ref().take(left).collect();
+        self.num_visited += visited.len();
+        let mut runs = RankRuns::of(visited);
+        runs.num_procs += procs.count();
+        runs
     }
 }
 
@@ -166,6 +192,19 @@ mod tests {
         let expected = [("a", 1, 2), ("a", 7, 7), ("b", 0, 1)];
         assert_eq!(found, expected.map(|(job, a, b)| (job.to_owned(), a, b)));
         assert_eq!((runs.num_procs, runs.procs().count()), (5, 5));
+    }
+
+    #[test]
+    fn all_lists_together_are_bounded_and_their_processes_counted() {
+        let procs: Vec<_> = (0..10_000)
+            .map(|rank| Proc::new("job", Rank::new(rank)))
+            .collect();
+        let mut waits = Waits::default();
+        let lists: Vec<_> = (0..3).map(|_| waits.runs(procs.iter())).collect();
+        let lens = lists.iter().map(|list| list.procs().count());
+        let expected = [10_000, MAX_VISITED - 10_000, 0];
+        assert_eq!(lens.collect::<Vec<_>>(), expected);
+        assert!(lists.iter().all(|list| list.num_procs == 10_000));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! | key of an operation | value |
 //! | --- | --- |
 //! | `pmixrs.pending.operation` | `fence`, `connect`, `disconnect`, `group construct`, `group destruct` or `get` |
+//! | `pmixrs.pending.id` | the identifier, `uint64_t`: no other operation of this kind has it; 0 if the collective waits for the registration of a job |
 //! | `pmixrs.pending.group` | the name of the group of a construct or destruct |
 //! | `pmixrs.pending.key` | the key of a get; absent if the get is of all data |
 //! | `pmix.procid` | the process whose data a get requests |
@@ -30,6 +31,7 @@ pub const QUERY_PENDING: &str = "pmixrs.query.pending";
 const PENDING: &str = "pmixrs.pending";
 const MORE: &str = "pmixrs.pending.more";
 const OPERATION: &str = "pmixrs.pending.operation";
+const ID: &str = "pmixrs.pending.id";
 const GROUP: &str = "pmixrs.pending.group";
 const KEY: &str = "pmixrs.pending.key";
 const AGE: &str = "pmixrs.pending.ms";
@@ -39,7 +41,10 @@ const MISSING: &str = "pmixrs.pending.missing";
 const NUM_MISSING: &str = "pmixrs.pending.num_missing";
 
 /// The largest number of operations that are read from a result.
-const MAX_READ: usize = 1024;
+const MAX_READ: usize = 256;
+
+/// The largest number of runs of ranks that are read from a list.
+const MAX_RUNS_READ: usize = 64;
 
 /// The pending operations of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,7 +58,7 @@ pub struct PendingOperations {
 /// An operation in which processes wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PendingOperation {
-    /// The identifier of the operation at the server; 0 if it is not known.
+    /// The identifier of the operation at the server; 0 before the registration of its job.
     pub(crate) id: u64,
     /// The word for the operation, such as `fence`.
     pub operation: String,
@@ -112,9 +117,14 @@ impl PendingOperations {
     }
 
     /// Returns the processes that an operation waits for, each once, at most `limit`.
+    pub(crate) fn missing(&self, limit: usize) -> Vec<Proc<'static>> {
+        self.missing_of(None, limit)
+    }
+
+    /// Returns the processes of a job, or of all, that an operation waits for, each once, at most `limit`.
     #[must_use]
-    pub fn missing(&self, limit: usize) -> Vec<Proc<'static>> {
-        let procs = self.listed.iter().flat_map(|one| one.missing.procs());
+    pub fn missing_of(&self, job: Option<&[u8]>, limit: usize) -> Vec<Proc<'static>> {
+        let procs = self.listed.iter().flat_map(|one| one.missing.procs_of(job));
         let mut missing: Vec<Proc<'static>> = Vec::new();
         for proc in procs {
             if missing.len() >= limit {
@@ -157,6 +167,7 @@ impl PendingOperation {
         let text = |key, text: &Text<'static>| Info::new(key, Value::String(Some(text.clone())));
         let ms = u64::try_from(self.age.as_millis()).unwrap_or(u64::MAX);
         let mut about = vec![Info::new(OPERATION, self.operation.clone())];
+        about.push(Info::new(ID, self.id));
         about.extend(self.group.as_ref().map(|group| text(GROUP, group)));
         about.extend(self.key.as_ref().map(|key| text(KEY, key)));
         about.extend({ self.proc.as_ref() }.map(|proc| Info::new(keys::PROCID, proc.clone())));
@@ -173,7 +184,7 @@ impl PendingOperation {
             _ => None,
         };
         Some(Self {
-            id: 0,
+            id: number(about, ID),
             operation: text(OPERATION)?.to_str_lossy().into_owned(),
             group: text(GROUP),
             proc: match find(about, keys::PROCID) {
@@ -207,6 +218,9 @@ impl PendingOperation {
         match (self.missing.num_procs, &self.proc) {
             (0, Some(_)) => {
                 line.push_str("waits for the registration of the process or for its node")
+            }
+            (0, None) if self.id == 0 => {
+                line.push_str("waits for the registration of a job");
             }
             (0, None) => line.push_str("all ranks of this node have called"),
             (_, Some(_)) => {
@@ -268,14 +282,21 @@ impl ProcRuns {
             _ => None,
         };
         Self {
-            runs: pairs.chunks_exact(2).filter_map(run).collect(),
+            runs: { pairs.chunks_exact(2) }
+                .take(MAX_RUNS_READ)
+                .filter_map(run)
+                .collect(),
             num_procs: number(about, num),
         }
     }
 
-    /// Returns the listed processes one by one. The ranks come from a server, so there may be many.
-    pub fn procs(&self) -> impl Iterator<Item = Proc<'static>> {
-        self.runs.iter().flat_map(|(first, last)| {
+    /// Returns the listed processes one by one, those of a job or all. The ranks come from a server, so there may be many.
+    pub fn procs_of(&self, job: Option<&[u8]>) -> impl Iterator<Item = Proc<'static>> {
+        let runs = self
+            .runs
+            .iter()
+            .filter(move |(first, _)| job.is_none_or(|job| first.nspace.as_bytes() == job));
+        runs.flat_map(|(first, last)| {
             let ranks = first.rank.as_raw()..=last.as_raw();
             ranks.map(|rank| Proc::new(first.nspace.clone(), Rank::new(rank)))
         })

@@ -222,7 +222,11 @@ fn known() -> Result<BTreeMap<String, Known>, String> {
     let lines = text.lines().skip(1);
     lines
         .map(|line| match line.split('\t').collect::<Vec<_>>()[..] {
-            [name, side @ ("theirs" | "open" | "varies"), reason] => {
+            [
+                name,
+                side @ ("theirs" | "open" | "varies" | "races"),
+                reason,
+            ] => {
                 let known = Known {
                     side: side.to_owned(),
                     reason: reason.to_owned(),

@@ -18,23 +18,37 @@ pub(super) fn check(name: &Path, args: &Doctor) -> Option<Vec<Finding>> {
     let JobDiagnosis {
         num_procs,
         operations,
+        num_more,
         missing,
         stacks,
-    } = tool::diagnose(name, args.timeout, args.stacks)?;
-    let mut findings = vec![Finding::ok("job", format!("{name}: {num_procs} processes"))];
-    let help = match missing.is_empty() {
-        true => {
-            "no rank of this node is missing: the operation waits for the launcher or another node"
-                .to_owned()
+    } = match tool::diagnose(name, args.timeout, args.stacks)? {
+        Ok(diagnosis) => diagnosis,
+        Err(reason) => {
+            let help = "`pmix ps` shows the state of its ranks".to_owned();
+            return Some(vec![Finding::warning(
+                "job",
+                format!("{name}: {reason}"),
+                help,
+            )]);
         }
-        false => missing.join("; "),
     };
-    for (age, line) in operations {
+    let mut findings = vec![Finding::ok("job", format!("{name}: {num_procs} processes"))];
+    for (age, line, is_missing) in operations {
         let is_long = age >= LONG;
+        let help = match is_missing && !missing.is_empty() {
+            true => missing.join("; "),
+            false => "no rank of this job and node is missing: the operation waits for the launcher, another job or \
+                another node"
+                .to_owned(),
+        };
         findings.push(match is_long {
-            true => Finding::warning("waits", line, help.clone()),
+            true => Finding::warning("waits", line, help),
             false => Finding::ok("waits", line),
         });
+    }
+    if num_more > 0 {
+        let line = format!("{num_more} more operations are pending");
+        findings.push(Finding::ok("waits", line));
     }
     if findings.len() == 1 {
         let line = format!("no rank of {name} waits for others in a PMIx operation");

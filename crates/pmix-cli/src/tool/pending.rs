@@ -26,6 +26,17 @@ pub(super) fn ask(tool: &Tool, nspace: &str) -> Result<Option<PendingOperations>
     Ok(value.map(|value| PendingOperations::of_value(&value)))
 }
 
+/// Returns the approximate bytes of memory of the operations.
+pub(super) fn num_bytes(pending: &PendingOperations) -> usize {
+    let of_one = |one: &PendingOperation| {
+        let text = |text: &Option<pmix_types::Text<'_>>| text.as_ref().map_or(0, |text| text.len());
+        let runs = one.callers.runs.len() + one.missing.runs.len();
+        // A name of a job has at most 255 bytes.
+        size_of::<PendingOperation>() + text(&one.group) + text(&one.key) + runs * 512
+    };
+    pending.listed.iter().map(of_one).sum()
+}
+
 /// Returns the operations that users want to see.
 pub(super) fn shown(pending: &PendingOperations) -> PendingOperations {
     let mut shown = pending.clone();
@@ -45,13 +56,15 @@ pub(super) fn lines(pending: &PendingOperations, nspace: &str) -> Vec<String> {
     lines
 }
 
-/// Returns the processes of a job for which operations wait.
+/// Returns the processes of a job for which operations wait. `procs` is the table of the job.
 pub(super) fn missing<'p, 'i>(
     pending: &PendingOperations,
     procs: &'p [ProcInfo<'i>],
 ) -> Vec<&'p ProcInfo<'i>> {
-    let missing = pending.missing(MAX_SHOWN);
-    // The processes of another job are in the table of that job.
+    let Some(first) = procs.first() else {
+        return Vec::new();
+    };
+    let missing = pending.missing_of(Some(first.proc.nspace.as_bytes()), MAX_SHOWN);
     let find = |missing: &pmix_types::Proc<'_>| procs.iter().find(|proc| proc.proc == *missing);
     missing.iter().filter_map(find).collect()
 }

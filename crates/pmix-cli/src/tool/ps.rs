@@ -182,6 +182,7 @@ pub(super) fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure>
         let waiting = waiting(&tool, &nspace)?.unwrap_or_default();
         let usage = usage(&tool, &nspace)?.ok();
         let pending = pending::ask(&tool, &nspace)?;
+        bytes += pending.as_ref().map_or(0, pending::num_bytes);
         Ok(Job {
             nspace,
             procs,

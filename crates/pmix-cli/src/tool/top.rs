@@ -89,7 +89,12 @@ fn show(
             break;
         }
         rows.next(measured, Instant::now());
-        rows.set_pending(pending(tool, args.nspace.as_deref())?);
+        match pending(tool, args.nspace.as_deref()) {
+            Ok(pending) => rows.set_pending(pending),
+            Err(failure) if is_first => return Err(failure),
+            // The server has ended since the measurement.
+            Err(_) => break,
+        }
         rows.sort(args.sort);
         match global.json {
             true => out.json(&rows.to_json(server))?,

@@ -368,7 +368,7 @@ fn a_second_sigterm_kills_processes_that_ignore_the_first() {
 // Planted: processes get pipes, and pseudo terminals keep their first size.
 #[test]
 fn processes_write_to_a_pseudo_terminal_of_the_size_of_the_terminal() {
-    let script = "test -t 1 && echo tty; read line; stty size <&1; read line; stty size <&1";
+    let script = "test -t 1 && echo tty; while read line; do stty size <&1; done";
     let mut terminal = Terminal::start(&["-n", "1", "sh", "-c", script]);
     let size = |columns| Winsize {
         ws_row: 31,
@@ -379,10 +379,20 @@ fn processes_write_to_a_pseudo_terminal_of_the_size_of_the_terminal() {
     assert_eq!(terminal.line(), "tty");
     for columns in [77, 132] {
         tcsetwinsize(&terminal.keyboard, size(columns)).unwrap();
-        // The launcher handles the signal of the kernel before the input that follows it.
-        thread::sleep(Duration::from_millis(200));
-        terminal.press(b"go\n");
-        assert_eq!(terminal.line(), format!("31 {columns}"));
+        let begun = Instant::now();
+        // The launcher learns of the new size by a signal.
+        loop {
+            terminal.press(b"go\n");
+            if terminal.line() == format!("31 {columns}") {
+                break;
+            }
+            assert!(
+                begun.elapsed() < Duration::from_secs(30),
+                "the size is the old one"
+            );
+            thread::sleep(Duration::from_millis(50));
+        }
     }
+    terminal.press(CTRL_D);
     assert_eq!(terminal.end(), Some(0));
 }

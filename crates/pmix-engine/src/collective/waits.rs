@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use pmix_types::{Nspace, Proc};
+use pmix_types::Nspace;
 
 use super::table::{Collectives, EarlyCall, EarlyState};
 use super::tracker::{Key, Phase, Slot, Tracker};
@@ -20,8 +20,10 @@ impl Collectives {
             |tracker: &&Tracker| !matches!(tracker.phase, Phase::Failed(_)) && !tracker.is_own_call;
         let trackers = self.trackers.iter();
         let trackers = trackers.filter(|(_, tracker)| is_open(tracker) && concerns(&tracker.key));
-        for (num_listed, (id, tracker)) in trackers.enumerate() {
-            waits.add(num_listed, || describe(cx, id.0, tracker));
+        let mut num_listed = 0;
+        for (id, tracker) in trackers {
+            waits.add(num_listed, |waits| describe(cx, id.0, tracker, waits));
+            num_listed += 1;
         }
         let mut early: HashMap<&Key, Vec<&EarlyCall>> = HashMap::new();
         let calls = self.early.calls.values();
@@ -29,30 +31,35 @@ impl Collectives {
         for call in calls.filter(|call| is_waiting(call) && concerns(&call.key)) {
             early.entry(&call.key).or_default().push(call);
         }
-        for (num_listed, (key, calls)) in early.into_iter().enumerate() {
-            let began = calls.iter().filter_map(|call| call.began).min();
+        let began = |calls: &[&EarlyCall]| calls.iter().filter_map(|call| call.began).min();
+        let mut early: Vec<_> = early.into_iter().collect();
+        // The order of the table is random.
+        early.sort_by_key(|(_, calls)| began(calls));
+        for (key, calls) in early {
             let callers = calls.iter().map(|call| call.client);
-            waits.add(num_listed, || Wait {
+            waits.add(num_listed, |waits| Wait {
                 // The collective gets its identifier when its job is registered.
                 id: 0,
                 operation: operation(key),
-                age: age(cx.now, began),
-                callers: runs(cx, callers),
+                age: age(cx.now, began(&calls)),
+                callers: runs(cx, callers, waits),
                 missing: RankRuns::default(),
             });
+            num_listed += 1;
         }
     }
 }
 
-fn describe(cx: &Cx, id: u64, tracker: &Tracker) -> Wait {
+fn describe(cx: &Cx, id: u64, tracker: &Tracker, waits: &mut Waits) -> Wait {
     let has_arrived = |slot: &Slot| matches!(slot, Slot::Arrived(_));
     let callers = tracker.slots.iter().filter(|(_, slot)| has_arrived(slot));
     Wait {
         id,
         operation: operation(&tracker.key),
         age: age(cx.now, tracker.began),
-        callers: runs(cx, callers.map(|(client, _)| *client)),
-        missing: runs(cx, tracker.missing.iter().copied()),
+        // First, because users want to know them.
+        missing: runs(cx, tracker.missing.iter().copied(), waits),
+        callers: runs(cx, callers.map(|(client, _)| *client), waits),
     }
 }
 
@@ -63,7 +70,7 @@ fn operation((kind, _, group): &Key) -> WaitOperation {
     }
 }
 
-fn runs(cx: &Cx, clients: impl Iterator<Item = ClientId>) -> RankRuns {
+fn runs(cx: &Cx, clients: impl Iterator<Item = ClientId>, waits: &mut Waits) -> RankRuns {
     let procs = clients.filter_map(|id| cx.registry.client(id).map(|client| &client.proc));
-    RankRuns::of(procs.collect::<Vec<&Proc<'static>>>())
+    waits.runs(procs)
 }

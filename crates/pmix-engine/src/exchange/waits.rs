@@ -7,23 +7,29 @@ use pmix_types::{Key, Nspace, Proc};
 
 use super::state::{Exchange, PendingGet, WaitFor};
 use crate::cx::Cx;
-use crate::waits::{RankRuns, Wait, WaitOperation, Waits, age};
+use crate::waits::{MAX_GETS, Wait, WaitOperation, Waits, age};
 
 /// A process, and the key of its data; `None` for all data.
 type RequestedData<'g> = (&'g Proc<'static>, Option<&'g Key<'static>>);
 
 impl Exchange {
-    /// Adds the gets of data of a job, or of any job. Gets of the same data are one operation. A get whose data are
-    /// available and whose peer does not read is not described.
+    /// Adds the gets of data of a job or by its processes, or all gets. Gets of the same data are one operation. A get
+    /// whose data are available and whose peer does not read is not described.
     pub(crate) fn describe_waits(&self, cx: &Cx, job: Option<&Nspace<'_>>, waits: &mut Waits) {
         let mut same: BTreeMap<RequestedData<'_>, Vec<(u64, &PendingGet)>> = BTreeMap::new();
-        for (id, get) in self.gets.iter() {
-            let request = &get.request;
-            if job.is_none_or(|job| request.proc.nspace == *job) {
-                let data = (&request.proc, request.key.as_ref());
-                same.entry(data).or_default().push((id, get));
-            }
+        let concerns = |get: &PendingGet| {
+            let caller = || cx.member(&get.ticket).ok();
+            job.is_none_or(|job| {
+                get.request.proc.nspace == *job
+                    || caller().is_some_and(|caller| caller.proc.nspace == *job)
+            })
+        };
+        let mut gets = self.gets.iter().filter(|(_, get)| concerns(get));
+        for (id, get) in gets.by_ref().take(MAX_GETS) {
+            let data = (&get.request.proc, get.request.key.as_ref());
+            same.entry(data).or_default().push((id, get));
         }
+        waits.num_more += gets.count();
         let first = |gets: &[(u64, &PendingGet)]| gets.iter().map(|(id, _)| *id).min();
         let mut same: Vec<_> = { same.into_values() }
             .filter_map(|gets| Some((first(&gets)?, gets)))
@@ -34,12 +40,18 @@ impl Exchange {
             let Some((_, get)) = gets.first() else {
                 continue;
             };
-            waits.add(num_listed, || describe(cx, id, get, &gets));
+            waits.add(num_listed, |waits| describe(cx, id, get, &gets, waits));
         }
     }
 }
 
-fn describe(cx: &Cx, id: u64, get: &PendingGet, gets: &[(u64, &PendingGet)]) -> Wait {
+fn describe(
+    cx: &Cx,
+    id: u64,
+    get: &PendingGet,
+    gets: &[(u64, &PendingGet)],
+    waits: &mut Waits,
+) -> Wait {
     let request = &get.request;
     let began = gets.iter().filter_map(|(_, get)| get.began).min();
     let callers = gets
@@ -55,7 +67,7 @@ fn describe(cx: &Cx, id: u64, get: &PendingGet, gets: &[(u64, &PendingGet)]) -> 
             key: request.key.clone(),
         },
         age: age(cx.now, began),
-        callers: RankRuns::of(callers.collect()),
-        missing: RankRuns::of(missing.into_iter().collect()),
+        callers: waits.runs(callers),
+        missing: waits.runs(missing.into_iter()),
     }
 }

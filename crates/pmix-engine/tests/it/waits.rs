@@ -109,6 +109,22 @@ fn gets_of_the_same_key_are_one_operation() {
 }
 
 #[test]
+fn a_get_of_data_of_another_job_is_an_operation_of_both_jobs() {
+    let mut world = World::new(1);
+    world.job("parent", &[1]);
+    world.job("child", &[1]);
+    world.job("other", &[1]);
+    world.join_all("parent", &[1]);
+    let child = world.join_all("child", &[1]);
+    ask_all(&mut world, &child, &get("parent", 0, "site.port"));
+    let num_waits = |job| {
+        let waits = world.nodes[0].engine.waits(Some(&Nspace::new(job)));
+        waits.listed.len()
+    };
+    assert_eq!(["parent", "child", "other"].map(num_waits), [1, 1, 0]);
+}
+
+#[test]
 fn the_description_is_bounded() {
     let mut world = World::new(1);
     world.job("job", &[2]);

@@ -380,7 +380,7 @@ impl<'a> OutputForwarder<'a> {
             if stream.is_held() {
                 // The holder may write for ever, so only the bytes that are in the pipe now are awaited.
                 let num_bytes = stream.num_unread();
-                stream.left = Some(num_bytes);
+                stream.left = Some(stream.most_left(num_bytes));
                 held.push(HeldStream {
                     source: stream.source.clone(),
                     kind: stream.kind,

@@ -53,6 +53,9 @@ const REFUSED: &[&str] = &[
 /// The largest number of queries for supported attributes in one request: each returns all attributes.
 const MOST_ABOUT_SUPPORT: usize = 64;
 
+/// The largest number of values of [`QUERY_PENDING`] in one reply: each may take milliseconds and some hundred KiB.
+const MOST_PENDING: usize = 8;
+
 /// The jobs and the process that a query concerns.
 struct Subject<'s> {
     /// The named job, else that of the requester, else all jobs (a tool has no job of its own).
@@ -82,6 +85,7 @@ impl Controller {
         }
         // The table of all processes is long, so a repeated key is answered once.
         let mut seen = HashSet::new();
+        let mut num_pending = 0;
         for query in &call.queries {
             if is_about_support(query) {
                 num_asked += 1;
@@ -108,6 +112,10 @@ impl Controller {
                     continue;
                 }
                 num_asked += 1;
+                num_pending += usize::from(key == QUERY_PENDING);
+                if key == QUERY_PENDING && num_pending > MOST_PENDING {
+                    continue;
+                }
                 match self.value_of(cx, &meant, key, &query.qualifiers) {
                     Some(value) => found.push(Info::new(key.to_owned(), value)),
                     None => refused.extend(REFUSED.iter().copied().filter(|one| *one == key)),

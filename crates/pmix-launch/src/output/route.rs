@@ -114,6 +114,8 @@ pub(crate) struct Route<'a> {
 pub(crate) struct Streams {
     /// The standard output and standard error that the process gets; `None` for a file that is not open yet.
     stdio: [Option<Stdio>; 2],
+    /// `true` if standard output is a pseudo terminal.
+    is_terminal: bool,
     /// The reading end of the pipe that both streams share, or of the pseudo terminal.
     output: Option<Receiver>,
     /// The files to which output from the pipes is copied.
@@ -144,12 +146,15 @@ impl<'a> Route<'a> {
             (!passes(plan, own, is_unmixed, is_output)).then_some(own.fd)
         });
         let is_terminal = own.has_terminals(plan);
+        let insists = output_of_job.pseudo_terminals == PseudoTerminals::All;
+        // Other programs of the node need pseudo terminals, too, for example remote shells.
+        let has_room = || insists || num_started <= limits::num_free_terminals() / 2;
         Self {
             num_files,
             shared,
             is_merged,
-            terminal: (is_terminal && shared[0].is_none()).then_some(own.output.fd),
-            insists: output_of_job.pseudo_terminals == PseudoTerminals::All,
+            terminal: (is_terminal && shared[0].is_none() && has_room()).then_some(own.output.fd),
+            insists,
         }
     }
 
@@ -166,6 +171,18 @@ impl<'a> Route<'a> {
     /// Returns the number of descriptors that the launcher holds for each process.
     pub(crate) fn num_descriptors(&self) -> usize {
         (1 + usize::from(self.has_files())) * self.num_pipes()
+    }
+
+    /// Checks that the system has enough pseudo terminals for a number of processes.
+    pub(crate) fn check_terminals(&self, num_procs: usize) -> Result<(), Error> {
+        let num_free = limits::num_free_terminals();
+        match self.terminal {
+            Some(_) if num_procs > num_free => Err(Error::no_room(format!(
+                "{num_procs} processes need as many pseudo terminals (--pty), and the system has {num_free} left: omit \
+                --pty, start fewer processes, or raise the limit (sysctl kernel.pty.max)"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the number of pipes of each process.
@@ -195,8 +212,13 @@ impl<'a> Route<'a> {
     /// Returns standard output and standard error of a process. Its files are added by [`Streams::add`].
     pub(crate) fn streams(&self) -> Result<Streams, Error> {
         let cannot = |e| Error::system("cannot forward output", e);
-        let opened = match self.terminal {
+        let terminal = match self.terminal {
             Some(own) => self.open_terminal(own)?,
+            None => None,
+        };
+        let is_terminal = terminal.is_some();
+        let opened = match terminal {
+            Some(terminal) => Some(terminal),
             None if self.is_merged && self.shared[0].is_none() => {
                 let (reader, writer) = std::io::pipe().map_err(cannot)?;
                 let reader = Receiver::from(OwnedFd::from(reader));
@@ -216,6 +238,7 @@ impl<'a> Route<'a> {
         };
         Ok(Streams {
             stdio: [stdio(0).map_err(cannot)?, stdio(1).map_err(cannot)?],
+            is_terminal,
             output,
             files: [None, None],
         })
@@ -237,6 +260,11 @@ impl<'a> Route<'a> {
 }
 
 impl Streams {
+    /// Returns `true` if standard output is a pseudo terminal.
+    pub(crate) const fn has_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
     /// Adds the files of the process: it writes to them itself, or the launcher copies its output to them.
     pub(crate) fn add(&mut self, files: RankFiles) -> Result<(), Error> {
         let cannot = |e| Error::system("cannot forward output", e);
@@ -255,6 +283,7 @@ impl Streams {
             stdio,
             output,
             files,
+            ..
         } = self;
         let stdio = stdio.map(|stdio| stdio.unwrap_or_else(Stdio::null));
         (stdio, KeptStreams { output, files })

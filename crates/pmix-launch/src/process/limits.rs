@@ -45,6 +45,16 @@ fn descriptors(num_procs: usize, for_output: usize, limit: u64) -> Result<(), Er
     )))
 }
 
+/// Returns the number of pseudo terminals that the system still has.
+pub(crate) fn num_free_terminals() -> usize {
+    let of = |name| number(&Path::new("/proc/sys/kernel/pty").join(name));
+    // A container may hide the figures; opening a pseudo terminal then shows if there is one.
+    let (Some(most), Some(used)) = (of("max"), of("nr")) else {
+        return usize::MAX;
+    };
+    usize::try_from(most.saturating_sub(used)).unwrap_or(usize::MAX)
+}
+
 /// The number of further processes that one limit allows.
 struct Limit {
     most: u64,

@@ -143,6 +143,7 @@ impl Spawner {
         if let Some(files) = Files::of_plan(&self.plan).filter(|_| opens_files) {
             streams.add(files.open(rank, true, &mut CreatedPaths::default())?)?;
         }
+        let has_terminal = streams.has_terminal();
         let ([output, errors], kept) = streams.split();
         // A child inherits the binding of the thread that starts it. The thread is bound only meanwhile, because it
         // starts processes of other jobs, too.
@@ -150,7 +151,7 @@ impl Spawner {
         if let (Some(affinity), Some(cpus)) = (&affinity, &cpus) {
             affinity.confine(cpus)?;
         }
-        let mut command = self.command(app, rank, &vars);
+        let mut command = self.command(app, rank, &vars, has_terminal);
         command.stdin(input).stdout(output).stderr(errors);
         let started = Instant::now();
         // The spawn waits until the kernel has executed the program, which may be on a file system that hangs.
@@ -192,7 +193,13 @@ impl Spawner {
         all.into_iter().flatten().chain(of_mpich)
     }
 
-    fn command(&self, app: usize, rank: Rank, vars: &[(OsString, OsString)]) -> Command {
+    fn command(
+        &self,
+        app: usize,
+        rank: Rank,
+        vars: &[(OsString, OsString)],
+        has_terminal: bool,
+    ) -> Command {
         let (prepared, app) = (&self.programs.0[app], &self.plan.apps[app]);
         // The application is the last argument of an agent.
         let agent = self.form.agent.split_first();
@@ -227,6 +234,7 @@ impl Spawner {
             // Later variables override earlier ones: exports override `compat`, and those of PMIx override both.
             .env_clear()
             .envs(self.compat(rank))
+            .envs(NO_PAGER.iter().filter(|_| has_terminal).copied())
             .envs(prepared.vars.iter())
             .envs(vars.iter().map(|(name, value)| (name, value)))
             // In a process group of its own its descendants can be signaled together with it.
@@ -245,6 +253,10 @@ impl Spawner {
         command
     }
 }
+
+/// The variables by which programs such as `git` start no pager for a pseudo terminal. A pager reads the keyboard, which no
+/// process of a job may, so the process would stop.
+const NO_PAGER: [(&str, &str); 2] = [("PAGER", "cat"), ("GIT_PAGER", "cat")];
 
 /// Returns the variable that selects an interface for MPICH, unless only PMIx is offered.
 fn selection(interfaces: Interfaces) -> Option<(&'static str, OsString)> {

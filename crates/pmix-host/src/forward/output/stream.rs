@@ -15,6 +15,9 @@ use crate::forward::files::{Failure, FileId, Files};
 use crate::forward::lines::Lines;
 use crate::forward::sink::Sink;
 
+/// The largest number of bytes on their way through a pseudo terminal.
+const MAX_IN_TERMINAL: usize = 64 << 10;
+
 /// A stream of a process.
 pub(super) struct Stream {
     pub(super) source: Proc<'static>,
@@ -89,6 +92,15 @@ impl Stream {
         let mut fds = [PollFd::new(&self.pipe, PollFlags::IN)];
         let now = Timespec::default();
         poll(&mut fds, Some(&now)).is_ok() && !fds[0].revents().contains(PollFlags::HUP)
+    }
+
+    /// Returns the number of bytes to read before a stream is closed whose pipe has `num_unread` bytes.
+    pub(super) fn most_left(&self, num_unread: usize) -> usize {
+        // The kernel counts only a part of the bytes on their way through a pseudo terminal.
+        match rustix::termios::isatty(&self.pipe) {
+            true => num_unread.max(MAX_IN_TERMINAL),
+            false => num_unread,
+        }
     }
 
     /// Returns the number of bytes in the pipe.
