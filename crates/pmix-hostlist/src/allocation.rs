@@ -191,11 +191,14 @@ fn read_line(
         }
         match key {
             b"slots" | b"cpus" | b"count" => {
-                let given = number(value.strip_prefix(b"=").unwrap_or(value));
-                count =
-                    Some(given.ok_or_else(|| {
-                        fault(format!("`{}` has no number", word.escape_ascii()))
-                    })?);
+                let digits = value.strip_prefix(b"=").unwrap_or(value);
+                count = Some(number(digits).ok_or_else(|| {
+                    let word = word.escape_ascii();
+                    fault(match is_number(digits) {
+                        true => format!("`{word}` has a number that exceeds {}", u32::MAX),
+                        false => format!("`{word}` has no number"),
+                    })
+                })?);
             }
             // These words do not affect the map.
             b"max_slots" | b"max-slots" | b"user" | b"username" | b"port" | b"ifhn"
@@ -222,7 +225,12 @@ fn read_host(word: &[u8], limits: &Limits, nodes: &mut Counted) -> Result<(), Er
         return Err(Error::syntax(0, message, HINT));
     }
     if count.is_none() && memchr::memchr_iter(b':', name).count() == 1 {
-        let message = format!("`{}` has no number of slots after `:`", word.escape_ascii());
+        let digits = name.rsplit(|byte| *byte == b':').next().unwrap_or_default();
+        let fault = match is_number(digits) {
+            true => format!("a number of slots after `:` that exceeds {}", u32::MAX),
+            false => "no number of slots after `:`".to_owned(),
+        };
+        let message = format!("`{}` has {fault}", word.escape_ascii());
         return Err(Error::syntax(0, message, HINT));
     }
     add_all(name, count.unwrap_or(1), limits, nodes)
@@ -258,6 +266,11 @@ fn name_and_count(word: &[u8]) -> (&[u8], Option<u32>) {
     let colon = memchr::memchr(b':', word).filter(|at| memchr::memrchr(b':', word) == Some(*at));
     let split = colon.and_then(|at| Some((word.get(..at)?, number(word.get(at + 1..)?)?)));
     split.map_or((word, None), |(name, count)| (name, Some(count)))
+}
+
+/// Returns `true` for a number of any size.
+fn is_number(digits: &[u8]) -> bool {
+    !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
 fn number(digits: &[u8]) -> Option<u32> {
@@ -352,6 +365,10 @@ mod tests {
             let error = parse_hosts(text.as_bytes(), &limits).unwrap_err();
             assert!(error.offset() >= Some(at), "{text:?}: {error}");
         }
+        let error = parse_hosts(b"a:99999999999", &limits).unwrap_err();
+        assert!(error.to_string().contains("exceeds 4294967295"), "{error}");
+        let error = parse_hostfile(b"a slots=99999999999", true, &limits).unwrap_err();
+        assert!(error.to_string().contains("exceeds 4294967295"), "{error}");
     }
 
     #[test]
