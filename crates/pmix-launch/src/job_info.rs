@@ -2,6 +2,7 @@
 //! The job info that the launcher registers with its server and that does not follow from the two maps.
 
 use std::ffi::{OsStr, OsString};
+use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -51,15 +52,15 @@ pub(crate) fn bind(
     let allowed = match cpus {
         Some(cpus) if !cpus.intersects(&allowed) => {
             return Err(Error::unmapped(format!(
-                "none of the processors {cpus} is available: this process is restricted to {allowed}"
+                "none of the processors {cpus} of the list for --cpu-set is available: this process is restricted to {allowed}"
             )));
         }
         // A list without an end names all processors from a number on.
         Some(cpus) if !cpus.is_endless() && !cpus.is_subset(&allowed) => {
             let missing: Cpuset = cpus.iter().filter(|cpu| !allowed.contains(*cpu)).collect();
             return Err(Error::unmapped(format!(
-                "the processors {missing} of the list {cpus} are not available: name only processors in {allowed}, to which this \
-                process is restricted"
+                "the processors {missing} of the list {cpus} for --cpu-set are not available: name only processors in \
+                {allowed}, to which this process is restricted"
             )));
         }
         Some(cpus) => allowed.and(cpus),
@@ -208,7 +209,9 @@ fn of_node(plan: &Plan, bound: &Bound) -> Info<'static> {
         about.push(Info::new(keys::HOSTNAME_ALIASES, text(&aliases)));
     }
     if let Some(memory) = crate::topology::memory_kb() {
-        about.push(Info::new(keys::AVAIL_PHYS_MEMORY, memory));
+        // In bytes, as prterun registers it.
+        let bytes = memory.saturating_mul(1024);
+        about.push(Info::new(keys::AVAIL_PHYS_MEMORY, bytes));
     }
     // In the order of ranks, as `PMIX_LOCAL_PEERS` is.
     if !bound.cpus.is_empty() {
@@ -253,11 +256,15 @@ fn of_process(rank: Rank, bound: &Bound, places: &Places<'_>, index: usize) -> I
     Info::new(keys::PROC_INFO_ARRAY, array(about))
 }
 
-/// Returns the other names of this node, separated by commas: its name up to the first dot, and `localhost`. A name that
-/// another node of the job has is omitted.
+/// Returns the other names of this node, separated by commas: its name up to the first dot unless it is an address, and
+/// `localhost`. A name that another node of the job has is omitted.
 fn aliases(plan: &Plan) -> Vec<u8> {
     let host = plan.layout.host();
-    let short = host.split(|byte| *byte == b'.').next().unwrap_or_default();
+    let text = std::str::from_utf8(host).unwrap_or_default();
+    let short = match text.parse::<IpAddr>() {
+        Ok(_) => host,
+        Err(_) => host.split(|byte| *byte == b'.').next().unwrap_or_default(),
+    };
     let is_free = |name: &&[u8]| !name.is_empty() && plan.layout.nodes().position(name).is_none();
     let names = [short, b"localhost"].into_iter().filter(is_free);
     names.collect::<Vec<_>>().join(&b',')
