@@ -2,6 +2,7 @@
 //! `pmix run`: starts a job on this node.
 
 mod allocation;
+mod exports;
 pub(crate) mod habits;
 mod initiator;
 pub(crate) mod launcher_mca;
@@ -9,7 +10,9 @@ pub(crate) mod mca;
 mod nodes;
 mod placement;
 mod report;
+mod variables;
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
@@ -26,7 +29,7 @@ use pmix_launch::{
 use pmix_mca::Environment;
 use pmix_server::WireObserver;
 use pmix_types::Rank;
-use preg_core::{Limits, Status};
+use preg_core::Status;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
@@ -36,9 +39,10 @@ use crate::failure::{Exit, Failure};
 use crate::get::host_name;
 use crate::input::read_job;
 use crate::wire::Trace;
+use exports::export;
 use habits::{WHOLE, elsewhere, has_option, with_two_dashes};
 use initiator::Initiator;
-use nodes::ThisNode;
+use nodes::{Here, ThisNode};
 
 /// The name of this command.
 pub(crate) const NAME: &str = "run";
@@ -206,7 +210,8 @@ fn refused(error: pmix_launch::Error) -> Failure {
 
 fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failure> {
     let environment = Environment::of_process();
-    launcher_mca::apply(&mut args, mca, &environment.vars)?;
+    let default = launcher_mca::apply(&mut args, mca, &environment.vars)?;
+    let default = default.filter(|_| !variables::have_allocation(&environment.vars));
     let system = host_name().unwrap_or_else(|| "localhost".to_owned());
     // The names of this node: those of the system and of Slurm, and the one from the command line.
     let of_slurm = environment.first_of(&["SLURMD_NODENAME"]);
@@ -216,12 +221,15 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         node: ThisNode::new(names.into_iter().flatten().collect()),
         limits: context.limits(),
         is_part: args.nodes.is_some(),
+        default,
+        of_default: OnceCell::new(),
     };
     let of_hosts = here.slots(&args.app)?;
     let has_hosts = of_hosts.is_some() || here.is_part;
+    let is_open = args.app.num_procs.is_none();
     let allocated = match has_hosts {
         true => None,
-        false => allocation::slots(&environment.vars, &here.node, here.limits)?,
+        false => allocation::slots(&environment.vars, &here.node, here.limits, is_open)?,
     };
     let host = args.node_name.clone().unwrap_or(system);
     let maps = match &args.nodes {
@@ -246,10 +254,13 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         .is_some_and(|map_by| map_by.procs_each.is_some());
     let placed = match args.app.num_procs {
         None if !has_ppr && of_hosts.is_some() => placed.or_else(|| of_hosts.map(u64::from)),
-        None => placed.or_else(|| placement::num_procs(&args, &environment.vars, allocated)),
+        None => placed.or_else(|| {
+            let slots = allocated.or_else(|| here.default_slots());
+            placement::num_procs(&args, &environment.vars, slots)
+        }),
         Some(_) => placed,
     };
-    let apps = read(args.app, placed, &mca::exports(mca), &here)?;
+    let apps = read(args.app, placed, of_hosts, &mca::exports(mca), &here)?;
     let num_procs = apps
         .iter()
         .try_fold(0u32, |sum, app| sum.checked_add(app.num_procs));
@@ -378,6 +389,10 @@ pub(crate) fn watch() -> ! {
 }
 
 fn larger_job(context: &Context, host: &str, nodes: &OsStr, args: &Run) -> Result<Layout, Failure> {
+    if nodes.is_empty() {
+        let failure = Failure::usage("--nodes is empty: it names the nodes of a larger job");
+        return Err(failure.cure("use -n N for the number of processes on this node"));
+    }
     if args.procs.is_none()
         && nodes
             .to_string_lossy()
@@ -456,26 +471,13 @@ fn named_dir(vars: &[(OsString, OsString)], variable: &str) -> Option<PathBuf> {
     found.map(|(_, dir)| PathBuf::from(dir))
 }
 
-/// This node, for the options that name nodes.
-struct Here<'a> {
-    node: ThisNode,
-    limits: &'a Limits,
-    /// `true` if this node is a part of a larger job.
-    is_part: bool,
-}
-
-impl Here<'_> {
-    /// Returns the slots of this node that the options of an application give.
-    fn slots(&self, app: &AppArgs) -> Result<Option<u32>, Failure> {
-        nodes::slots(app, &self.node, self.limits, self.is_part)
-    }
-}
-
 /// Reads the applications for this node. All their processes get these variables.
-/// With maps, a single application without `-n` has all processes of the maps.
+/// With maps, a single application without `-n` has all processes of the maps. `of_hosts` is the number of slots that
+/// the options of the first application give.
 fn read(
     mut first: AppArgs,
     placed: Option<u64>,
+    of_hosts: Option<u32>,
     all: &[Export],
     here: &Here<'_>,
 ) -> Result<Vec<App>, Failure> {
@@ -489,7 +491,7 @@ fn read(
             .map_err(|_| Failure::usage("the number of processes exceeds the largest rank"))?;
     }
     if first.num_procs.is_none() && !rest.is_empty() {
-        first.num_procs = here.slots(&first)?;
+        first.num_procs = of_hosts.or_else(|| here.default_slots());
     }
     let mut apps = vec![app(first, all)?];
     if rest.is_empty() {
@@ -503,7 +505,9 @@ fn read(
     for words in rest {
         let words = with_two_dashes(whole, words.to_vec());
         let mut next = NextApp::try_parse_from(words).map_err(|error| misuse(&error, whole))?;
-        next.app.num_procs = next.app.num_procs.or(here.slots(&next.app)?);
+        let of_hosts = here.slots(&next.app)?;
+        let own = next.app.num_procs.or(of_hosts);
+        next.app.num_procs = own.or_else(|| here.default_slots());
         let own = mca::exports_of_app(&next.mca)?;
         apps.push(app(next.app, &[all, &own].concat())?);
     }
@@ -538,31 +542,6 @@ fn own(program: OsString) -> OsString {
         return program;
     }
     std::env::current_exe().map_or(program, PathBuf::into_os_string)
-}
-
-/// Parses an argument of `-x`. Ignores `ALL`, an argument of srun, because the environment is
-/// always passed.
-fn export(word: &OsStr) -> Result<Vec<Export>, Failure> {
-    let text = word.to_string_lossy();
-    if text == "NONE" {
-        let failure = Failure::usage(
-            "--export NONE is not supported: processes inherit the environment of the launcher",
-        );
-        return Err(failure.cure("`env -i pmix run` starts the launcher with an empty environment"));
-    }
-    let words = match text.strip_prefix("ALL") {
-        Some("") => return Ok(Vec::new()),
-        Some(rest) if rest.starts_with(',') => rest[1..].split(',').map(OsString::from).collect(),
-        _ => vec![word.to_owned()],
-    };
-    let read = |word: &OsString| {
-        Export::parse(word).ok_or_else(|| {
-            let failure =
-                Failure::usage(format!("-x {}: missing name of a variable", word.display()));
-            failure.cure("use -x NAME, -x NAME=VALUE or -x 'PREFIX*'")
-        })
-    };
-    words.iter().map(read).collect()
 }
 
 /// Converts an error of clap about the words after a `:`, without its usage. Adds the replacement for an

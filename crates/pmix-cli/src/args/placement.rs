@@ -288,11 +288,9 @@ impl TypedValueParser for BindToParser {
         let text = value.to_string_lossy();
         let mut words = text.split(':');
         let part = words.next().unwrap_or_default();
-        for word in words {
-            if let Err(why) = bind_modifier(word) {
-                let message = format!("invalid value '{text}' for '--bind-to <PART>': {why}\n");
-                return Err(clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command));
-            }
+        if let Err(why) = words.try_for_each(bind_modifier) {
+            let message = format!("invalid value '{text}' for '--bind-to <PART>': {why}\n");
+            return Err(clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command));
         }
         let part = part.to_ascii_lowercase();
         EnumValueParser::<BindTo>::new().parse_ref(command, arg, OsStr::new(&part))
@@ -301,6 +299,21 @@ impl TypedValueParser for BindToParser {
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         let parts = BindTo::value_variants().iter();
         Some(Box::new(parts.filter_map(BindTo::to_possible_value)))
+    }
+}
+
+impl BindTo {
+    /// Parses a part with the modifiers of `--bind-to`.
+    ///
+    /// # Errors
+    /// A message if the part or a modifier is unknown or not supported.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let mut words = text.split(':');
+        let part = words.next().unwrap_or_default();
+        words.try_for_each(bind_modifier)?;
+        Self::from_str(part, true).map_err(|_| {
+            format!("unknown part of a node {part:?}, expected for example core, package or none")
+        })
     }
 }
 

@@ -9,52 +9,83 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use pmix_map::Limits;
 
-use super::nodes::ThisNode;
+use super::nodes::{ThisNode, read};
+use super::variables::{Variables, is_rank, number};
 use crate::failure::Failure;
-use crate::input::{Form, Source, allocation, read_path};
+use crate::input::{Form, Source, allocation};
 
 /// The nodes of an allocation.
 struct Allocated {
     /// The variable that names them.
     variable: &'static str,
-    source: Source,
+    description: Description,
     /// The command that starts processes on all of them.
     launcher: &'static str,
     /// The command line that starts `pmix run` on one of them.
     instead: &'static str,
 }
 
+/// The nodes of an allocation, in a variable or in the file that it names.
+enum Description {
+    Text(Source),
+    File(OsString),
+}
+
 /// Returns the number of processes for which an allocation has slots on this node, if a resource manager other than
-/// Slurm made one. For Slurm, only the node is checked.
+/// Slurm made one. For Slurm, only the node is checked. In a process of a job, nothing is checked.
 ///
 /// # Errors
-/// This node is not part of the allocation, or its description cannot be read.
+/// This node is not part of the allocation, or its description cannot be read and is needed (`is_needed`).
 pub(super) fn slots(
-    vars: &[(OsString, OsString)],
+    vars: &Variables,
     here: &ThisNode,
     limits: &Limits,
+    is_needed: bool,
 ) -> Result<Option<u32>, Failure> {
-    let Some(allocated) = of_environment(vars)? else {
+    if is_rank(vars) {
+        return Ok(None);
+    }
+    let Some(allocated) = of_environment(vars) else {
         return Ok(of_flux(vars));
     };
     let Allocated {
         variable,
-        source,
+        description,
         launcher,
         instead,
     } = allocated;
-    let found = allocation(&source, limits)?;
-    let is_slurm = found.slots.is_none();
-    let slots = found.slots.unwrap_or_default();
-    let mut per_node = slots.per_node();
-    let mut own = None;
-    for name in found.nodes.iter() {
-        let slots = per_node.next();
-        if here.is_named(&String::from_utf8_lossy(&name)) {
-            own = Some(slots.unwrap_or(1));
-            break;
+    let found = match description {
+        Description::Text(source) => allocation(&source, limits)?,
+        Description::File(path) => {
+            let found = read(path.as_ref()).and_then(|source| allocation(&source, limits));
+            match found {
+                Ok(found) => found,
+                Err(failure) if is_needed => {
+                    let message = format!("the allocation in ${variable}: {}", failure.message());
+                    return Err(failure.saying(&message).cure(format!(
+                        "use -n N for the number of processes on this node, or `env -u {variable} pmix run`"
+                    )));
+                }
+                Err(failure) => {
+                    tracing::warn!(
+                        "the allocation in ${variable} is not checked: {}",
+                        failure.message()
+                    );
+                    return Ok(None);
+                }
+            }
         }
-    }
+    };
+    let is_slurm = found.slots.is_none();
+    let names: Vec<_> = found.nodes.iter().collect();
+    let names: Vec<_> = names
+        .iter()
+        .map(|name| String::from_utf8_lossy(name))
+        .collect();
+    let are_here = here.find(names.iter().map(|name| &**name));
+    let at = are_here.iter().position(|is_here| *is_here);
+    let slots = found.slots.unwrap_or_default();
+    let own = at.map(|at| slots.per_node().nth(at).unwrap_or(1));
     let Some(own) = own else {
         let here = here.named();
         let first = found.nodes.nth(0).unwrap_or_default();
@@ -86,7 +117,7 @@ pub(super) fn slots(
 }
 
 /// Returns the allocation that the environment describes.
-fn of_environment(vars: &[(OsString, OsString)]) -> Result<Option<Allocated>, Failure> {
+fn of_environment(vars: &Variables) -> Option<Allocated> {
     let var = |name: &str| {
         let mut vars = vars.iter();
         let found = vars.find(|(known, value)| known == name && !value.is_empty());
@@ -98,73 +129,60 @@ fn of_environment(vars: &[(OsString, OsString)]) -> Result<Option<Allocated>, Fa
         comments: false,
         form,
     };
-    let of_file = |path: &OsStr| -> Result<Source, Failure> {
-        let source = read_path(Some(path))?;
-        Ok(Source {
-            form: Form::Hostfile,
-            ..source
-        })
-    };
     if let Some(nodes) = var("SLURM_JOB_NODELIST") {
-        return Ok(Some(Allocated {
+        let source = of_text("SLURM_JOB_NODELIST", nodes, Form::Slurm(None));
+        return Some(Allocated {
             variable: "SLURM_JOB_NODELIST",
-            source: of_text("SLURM_JOB_NODELIST", nodes, Form::Slurm(None)),
+            description: Description::Text(source),
             launcher: "srun",
             instead: "srun -N 1 -n 1 pmix run -n N PROGRAM",
-        }));
+        });
     }
     if let Some(file) = var("PBS_NODEFILE") {
-        return Ok(Some(Allocated {
+        return Some(Allocated {
             variable: "PBS_NODEFILE",
-            source: of_file(file)?,
+            description: Description::File(file.to_owned()),
             launcher: "prterun or mpirun",
             instead: "pbsdsh -n 0 -- pmix run -n N PROGRAM",
-        }));
+        });
     }
-    let lsf = |variable, source| Allocated {
-        variable,
-        source,
-        launcher: "prterun or mpirun",
-        instead: "blaunch NODE pmix run -n N PROGRAM",
+    let lsf = |variable, description| {
+        Some(Allocated {
+            variable,
+            description,
+            launcher: "prterun or mpirun",
+            instead: "blaunch NODE pmix run -n N PROGRAM",
+        })
     };
-    Ok(
-        match (
-            var("LSB_MCPU_HOSTS"),
-            var("LSB_DJOB_HOSTFILE"),
-            var("LSB_HOSTS"),
-        ) {
-            (Some(hosts), ..) => {
-                let source = of_text("LSB_MCPU_HOSTS", hosts, Form::McpuHosts);
-                Some(lsf("LSB_MCPU_HOSTS", source))
-            }
-            (None, Some(file), _) => Some(lsf("LSB_DJOB_HOSTFILE", of_file(file)?)),
-            (None, None, Some(hosts)) => {
-                let mut source = of_text("LSB_HOSTS", hosts, Form::Hostfile);
-                // A name for each slot, with blanks between them.
-                for byte in &mut source.bytes {
-                    if *byte == b' ' {
-                        *byte = b'\n';
-                    }
-                }
-                Some(lsf("LSB_HOSTS", source))
-            }
-            (None, None, None) => None,
-        },
-    )
+    if let Some(hosts) = var("LSB_MCPU_HOSTS") {
+        let source = of_text("LSB_MCPU_HOSTS", hosts, Form::McpuHosts);
+        return lsf("LSB_MCPU_HOSTS", Description::Text(source));
+    }
+    if let Some(file) = var("LSB_DJOB_HOSTFILE") {
+        return lsf("LSB_DJOB_HOSTFILE", Description::File(file.to_owned()));
+    }
+    let mut source = of_text("LSB_HOSTS", var("LSB_HOSTS")?, Form::Hostfile);
+    // A name for each slot, with blanks between them.
+    for byte in &mut source.bytes {
+        if *byte == b' ' {
+            *byte = b'\n';
+        }
+    }
+    lsf("LSB_HOSTS", Description::Text(source))
 }
 
-/// Returns the number of tasks of a Flux job. Its variables exist only in its tasks, which run on its nodes.
-fn of_flux(vars: &[(OsString, OsString)]) -> Option<u32> {
-    let number = |name: &str| super::placement::number(vars, name);
-    let (nodes, tasks) = (number("FLUX_JOB_NNODES")?, number("FLUX_JOB_SIZE")?);
-    if nodes == 1 {
-        return Some(tasks);
+/// Returns 1 in the only task of a Flux job. The variables of Flux exist only in tasks, and each of several tasks starts
+/// its own `pmix run`.
+fn of_flux(vars: &Variables) -> Option<u32> {
+    let nodes = number(vars, "FLUX_JOB_NNODES")?;
+    let tasks = number(vars, "FLUX_JOB_SIZE")?;
+    if nodes > 1 {
+        tracing::warn!(
+            "this allocation has {nodes} nodes, but processes start on this node only: use flux run to start processes on \
+            all nodes"
+        );
     }
-    tracing::warn!(
-        "this allocation has {nodes} nodes, but processes start on this node only: use flux run to start processes on \
-        all nodes"
-    );
-    None
+    (tasks == 1).then_some(1)
 }
 
 #[cfg(test)]
@@ -177,7 +195,7 @@ mod tests {
             .map(|(name, value)| (OsString::from(*name), OsString::from(*value)))
             .collect();
         let here = ThisNode::new(vec!["n1".to_owned()]);
-        slots(&vars, &here, &Limits::default())
+        slots(&vars, &here, &Limits::default(), true)
     }
 
     #[test]
@@ -190,9 +208,16 @@ mod tests {
             (&[("LSB_DJOB_HOSTFILE", path)], Some(2)),
             (&[("LSB_MCPU_HOSTS", "n0 1 n1 4")], Some(4)),
             (&[("LSB_HOSTS", "n1 n1 n1")], Some(3)),
-            (&[("FLUX_JOB_NNODES", "1"), ("FLUX_JOB_SIZE", "5")], Some(5)),
+            (&[("FLUX_JOB_NNODES", "1"), ("FLUX_JOB_SIZE", "1")], Some(1)),
+            (&[("FLUX_JOB_NNODES", "1"), ("FLUX_JOB_SIZE", "5")], None),
             (&[("FLUX_JOB_NNODES", "2"), ("FLUX_JOB_SIZE", "5")], None),
             (&[("SLURM_JOB_NODELIST", "n[1-3]")], None),
+            // A rank inherits the variables.
+            (&[("PBS_NODEFILE", path), ("PMIX_RANK", "0")], None),
+            (
+                &[("LSB_HOSTS", "n2 n2"), ("OMPI_COMM_WORLD_RANK", "1")],
+                None,
+            ),
             (&[], None),
         ] {
             assert_eq!(of(vars).unwrap(), slots, "{vars:?}");
@@ -202,17 +227,41 @@ mod tests {
     #[test]
     fn an_allocation_without_this_node_is_refused_with_the_command_to_use() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
-        std::io::Write::write_all(&mut file, b"n2\nn2\n").unwrap();
+        std::io::Write::write_all(&mut file, b"n2.invalid\nn2.invalid\n").unwrap();
         let path = file.path().to_str().unwrap();
         for (name, value, hint) in [
-            ("SLURM_JOB_NODELIST", "n[2-4]", "srun -N 1 -n 1 pmix run"),
+            (
+                "SLURM_JOB_NODELIST",
+                "n[2-4].invalid",
+                "srun -N 1 -n 1 pmix run",
+            ),
             ("PBS_NODEFILE", path, "pbsdsh -n 0"),
-            ("LSB_MCPU_HOSTS", "n2 4", "blaunch n2 pmix run"),
+            (
+                "LSB_MCPU_HOSTS",
+                "n2.invalid 4",
+                "blaunch n2.invalid pmix run",
+            ),
         ] {
             let message = format!("{:?}", of(&[(name, value)]).unwrap_err());
             for said in [hint, name, "n2", "not this node, n1", "--host localhost"] {
                 assert!(message.contains(said), "{name}: {message}");
             }
+        }
+    }
+
+    #[test]
+    fn an_allocation_in_an_unreadable_file_is_named_and_not_needed_with_a_number() {
+        for path in ["/no/such/file", "/dev/zero", "-"] {
+            let message = format!("{:?}", of(&[("PBS_NODEFILE", path)]).unwrap_err());
+            for said in ["$PBS_NODEFILE", path, "use -n N", "env -u PBS_NODEFILE"] {
+                assert!(message.contains(said), "{message}");
+            }
+            let vars = [("PBS_NODEFILE".into(), path.into())];
+            let here = ThisNode::new(vec!["n1".to_owned()]);
+            assert_eq!(
+                slots(&vars, &here, &Limits::default(), false).unwrap(),
+                None
+            );
         }
     }
 }

@@ -10,6 +10,7 @@ mod streams;
 mod table;
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 
 use clap::Command;
 use pmix_launch::App;
@@ -133,8 +134,10 @@ pub(super) fn with_two_dashes(command: &Command, words: Vec<OsString>) -> Vec<Os
         let is_long =
             text.starts_with("--") || (name.len() > 1 && (is_known || !is_group(command, &text)));
         if is_export(&word) {
-            let value = match text.split_once('=') {
-                Some((_, value)) => Some(OsString::from(value)),
+            // The value may be other bytes than UTF-8.
+            let bytes = word.as_bytes();
+            let value = match bytes.iter().position(|byte| *byte == b'=') {
+                Some(at) => bytes.get(at + 1..).map(of_bytes),
                 None => rest.next(),
             };
             made.extend(exports(value));
@@ -157,23 +160,31 @@ fn exports(value: Option<OsString>) -> Vec<OsString> {
     let Some(value) = value else {
         return vec!["--export".into()];
     };
-    let text = value.to_string_lossy();
-    let is_name = |part: &str| {
-        let name = part.split('=').next().unwrap_or_default();
-        let name = name.strip_suffix('*').unwrap_or(name);
-        let begins = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
-        name.starts_with(begins)
+    let bytes = value.as_bytes();
+    let is_name = |part: &[u8]| {
+        let name = part.split(|byte| *byte == b'=').next().unwrap_or_default();
+        let name = name.strip_suffix(b"*").unwrap_or(name);
+        let begins = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
+        name.first().is_some_and(begins)
             && name
-                .chars()
-                .all(|letter| begins(letter) || letter.is_ascii_digit())
+                .iter()
+                .all(|byte| begins(byte) || byte.is_ascii_digit())
     };
-    // `NONE` and `ALL` have their meaning only in the value as a whole.
-    if !text.contains(',') || text.starts_with("ALL") || !text.split(',').all(is_name) {
+    let mut parts = bytes.split(|byte| *byte == b',');
+    // `ALL` has its meaning only in the value as a whole.
+    if !bytes.contains(&b',') || bytes.starts_with(b"ALL,") || !parts.clone().all(is_name) {
         return vec!["--export".into(), value];
     }
-    text.split(',')
-        .flat_map(|part| ["--export".into(), part.into()])
-        .collect()
+    let mut made = Vec::new();
+    for part in &mut parts {
+        made.extend(["--export".into(), of_bytes(part)]);
+    }
+    made
+}
+
+/// Returns bytes as a word.
+pub(super) fn of_bytes(bytes: &[u8]) -> OsString {
+    OsStr::from_bytes(bytes).to_owned()
 }
 
 /// Returns `true` if a word with one dash is a group of short options, of which the last may have a value.
@@ -329,8 +340,22 @@ mod tests {
             ("--export A,B -n 2 prog", "--export A --export B -n 2 prog"),
             ("--export=A=1,2 prog", "--export A=1,2 prog"),
             ("--export=ALL,B=2 prog", "--export ALL,B=2 prog"),
+            (
+                "--export=ALL_PROXY,A prog",
+                "--export ALL_PROXY --export A prog",
+            ),
+            (
+                "--export=ALLOW=1,B=2 prog",
+                "--export ALLOW=1 --export B=2 prog",
+            ),
         ] {
             assert_eq!(rewritten(typed), meant);
         }
+        let command = Run::augment_args(Global::augment_args(Command::new("run")));
+        let words = vec![of_bytes(b"--export=A=\xff,B"), "prog".into()];
+        let expected = ["--export", "A=", "--export", "B", "prog"].map(OsString::from);
+        let mut expected = expected.to_vec();
+        expected[1] = of_bytes(b"A=\xff");
+        assert_eq!(with_two_dashes(&command, words), expected);
     }
 }

@@ -6,11 +6,12 @@
 
 use std::ffi::OsString;
 
-use clap::ValueEnum as _;
 use pmix_topology::Cpuset;
 
 use crate::args::{BindTo, MapByArg, Run};
 use crate::failure::Failure;
+use crate::run::nodes::DefaultHostfile;
+use crate::run::variables::is_rank;
 
 /// The effect of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,7 +164,13 @@ pub(super) fn is_of_launcher(framework: &str) -> bool {
     FRAMEWORKS.contains(&framework)
 }
 
-/// Applies the parameters of a command line, then those of the environment, to options that are not given.
+/// Returns `true` if a parameter is one of the launchers.
+pub(super) fn is_parameter(name: &str) -> bool {
+    meaning(name).is_some() || is_of_launcher(name.split('_').next().unwrap_or_default())
+}
+
+/// Applies the parameters of a command line, then those of the environment, to options that are not given. Returns the
+/// default hostfile in the environment, which has a lower priority than an allocation.
 ///
 /// # Errors
 /// A usage error if a value on the command line is invalid. In the environment, it causes a warning.
@@ -171,7 +178,8 @@ pub(super) fn apply(
     args: &mut Run,
     pairs: &[String],
     vars: &[(OsString, OsString)],
-) -> Result<(), Failure> {
+) -> Result<Option<DefaultHostfile>, Failure> {
+    let mut given = Vec::new();
     for pair in pairs.chunks_exact(2) {
         let (name, value) = (&*pair[0], &*pair[1]);
         let Some(meaning) = meaning(name) else {
@@ -190,21 +198,37 @@ pub(super) fn apply(
             })
         })?;
         warn_if_unused(&format!("--mca {name}"), meaning);
+        given.push(meaning);
     }
     // A process of another launcher has the parameters of its daemons.
-    let is_inside = |name: &OsString| name == "OMPI_COMM_WORLD_RANK" || name == "PMIX_RANK";
-    if vars.iter().any(|(name, _)| is_inside(name)) {
-        return Ok(());
+    if is_rank(vars) {
+        return Ok(None);
     }
-    for (variable, value) in vars {
-        let (variable, value) = (variable.to_string_lossy(), value.to_string_lossy());
+    let mut hostfile = None;
+    for (variable, raw) in vars {
+        let (variable, value) = (variable.to_string_lossy(), raw.to_string_lossy());
         let name = ["OMPI_MCA_", "PRTE_MCA_"]
             .iter()
             .find_map(|prefix| variable.strip_prefix(prefix));
         let Some(name) = name else { continue };
         match meaning(name) {
+            // The command line has priority, also with a false value.
+            Some(meaning) if given.contains(&meaning) => {}
+            Some(Meaning::Hostfile) => {
+                hostfile = hostfile.or_else(|| {
+                    let variable = variable.into_owned();
+                    let path = Some(raw.clone()).filter(|path| !path.is_empty());
+                    path.map(|path| DefaultHostfile { variable, path })
+                });
+            }
+            Some(Meaning::CpuSet) if args.cpu_set.is_some() => {}
             Some(meaning) => {
-                if let Err(why) = set(args, meaning, &value) {
+                let named = format!("{variable}={value}");
+                let result = match meaning {
+                    Meaning::CpuSet => available(&named, &value).map(|cpus| args.cpu_set = cpus),
+                    _ => set(args, meaning, &value),
+                };
+                if let Err(why) = result {
                     tracing::warn!("environment variable {variable}={value} has no effect: {why}");
                 }
                 warn_if_unused(&format!("environment variable {variable}"), meaning);
@@ -215,7 +239,40 @@ pub(super) fn apply(
             None => {}
         }
     }
-    Ok(())
+    Ok(hostfile)
+}
+
+/// Returns the processors of a list in the environment that are available. A site may set the list for all its nodes.
+///
+/// # Errors
+/// A message if the list is invalid or none of its processors is available.
+fn available(variable: &str, value: &str) -> Result<Option<Cpuset>, String> {
+    let cpus = cpus(value)?;
+    let Ok(allowed) = Cpuset::of_thread() else {
+        return Ok(Some(cpus));
+    };
+    let both = cpus.and(&allowed);
+    if both.is_empty() {
+        return Err(format!(
+            "none of these processors is available: this process is restricted to {allowed}"
+        ));
+    }
+    if !cpus.is_endless() && !cpus.is_subset(&allowed) {
+        tracing::warn!(
+            "environment variable {variable}: only the processors {both} of the list are used, because this process is \
+            restricted to {allowed}"
+        );
+    }
+    Ok(Some(both))
+}
+
+/// Parses a list of processors.
+///
+/// # Errors
+/// A message if the list is invalid or empty.
+fn cpus(value: &str) -> Result<Cpuset, String> {
+    let cpus = Cpuset::parse(value).ok().filter(|cpus| !cpus.is_empty());
+    cpus.ok_or_else(|| "expected processor numbers and ranges, such as 0-3,8".to_owned())
 }
 
 fn meaning(name: &str) -> Option<Meaning> {
@@ -240,12 +297,7 @@ fn set(args: &mut Run, meaning: Meaning, value: &str) -> Result<(), String> {
             args.map_by.get_or_insert(map_by);
         }
         Meaning::BindTo => {
-            let part = value.split(':').next().unwrap_or_default();
-            let part = BindTo::from_str(part, true).map_err(|_| {
-                format!(
-                    "unknown part of a node {part:?}, expected for example core, package or none"
-                )
-            })?;
+            let part = BindTo::parse(value)?;
             args.bind_to.get_or_insert(part);
         }
         Meaning::CpusPerRank => {
@@ -254,8 +306,7 @@ fn set(args: &mut Run, meaning: Meaning, value: &str) -> Result<(), String> {
             args.cpus_per_rank.get_or_insert(cpus);
         }
         Meaning::CpuSet => {
-            let cpus = Cpuset::parse(value).ok().filter(|cpus| !cpus.is_empty());
-            let cpus = cpus.ok_or("expected processor numbers and ranges, such as 0-3,8")?;
+            let cpus = cpus(value)?;
             args.cpu_set.get_or_insert(cpus);
         }
         Meaning::Oversubscribe => args.habits.oversubscribe |= truth(value)?,
@@ -301,7 +352,35 @@ mod tests {
             .iter()
             .map(|(name, value)| (OsString::from(*name), OsString::from(*value)))
             .collect();
-        apply(&mut run, &pairs, &vars).map(|()| *run)
+        apply(&mut run, &pairs, &vars).map(|_| *run)
+    }
+
+    #[test]
+    fn a_value_on_the_command_line_has_priority_over_a_variable() {
+        let vars = [
+            ("OMPI_MCA_orte_tag_output", "1"),
+            ("PRTE_MCA_prte_enable_recovery", "1"),
+            ("OMPI_MCA_hwloc_base_binding_policy", "core:no-overload"),
+        ];
+        let run = applied("true", &["orte_tag_output", "0"], &vars).unwrap();
+        assert!(!run.tag_output && run.keep_going);
+        assert_eq!(run.bind_to, None);
+        for value in ["core:no-overload", "core:x", "nowhere"] {
+            let pairs = ["hwloc_base_binding_policy", value];
+            assert!(applied("true", &pairs, &[]).is_err(), "{value}");
+        }
+        let pairs = ["hwloc_base_binding_policy", "core:if-supported"];
+        let run = applied("true", &pairs, &[]).unwrap();
+        assert_eq!(run.bind_to, Some(BindTo::Core));
+    }
+
+    #[test]
+    fn processors_in_a_variable_are_limited_to_those_available() {
+        let allowed = Cpuset::of_thread().unwrap();
+        let all = [("OMPI_MCA_hwloc_base_cpu_set", "0-4095")];
+        assert_eq!(applied("true", &[], &all).unwrap().cpu_set, Some(allowed));
+        let none = [("OMPI_MCA_hwloc_base_cpu_set", "4000-4095")];
+        assert_eq!(applied("true", &[], &none).unwrap().cpu_set, None);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use pmix_launch::Export;
 
 use super::habits::WHOLE;
-use super::launcher_mca::is_of_launcher;
+use super::launcher_mca::{is_of_launcher, is_parameter};
 use crate::args::Command;
 use crate::failure::Failure;
 
@@ -113,7 +113,7 @@ pub(super) fn exports(pairs: &[String]) -> Vec<Export> {
 /// A usage error if a parameter is for the launcher.
 pub(super) fn exports_of_app(pairs: &[String]) -> Result<Vec<Export>, Failure> {
     let mut names = pairs.iter().step_by(2);
-    if let Some(name) = names.find(|name| OWN.contains(&framework(name))) {
+    if let Some(name) = names.find(|name| OWN.contains(&framework(name)) || is_parameter(name)) {
         let failure = Failure::usage(format!(
             "--mca {name} after `:`: this parameter is for the launcher and \
         must precede the first program"
@@ -160,5 +160,13 @@ mod tests {
         let expected = [set("OMPI_MCA_btl"), set("PMIX_MCA_btl")];
         assert_eq!(exports(&words("btl self,sm")), expected);
         assert_eq!(exports(&words("nobody_knows 1")).len(), 2);
+        for line in [
+            "btl self rmaps_base_mapping_policy core",
+            "hwloc_base_binding_policy core",
+            "preg ^raw",
+        ] {
+            assert!(exports_of_app(&words(line)).is_err(), "{line}");
+        }
+        assert_eq!(exports_of_app(&words("btl self")).unwrap().len(), 2);
     }
 }

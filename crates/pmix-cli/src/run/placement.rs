@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The number and placement of processes, from the options and Slurm's environment.
 
-use std::ffi::OsString;
-
 use pmix_launch::{MapBy, Policy, this_machine};
 use pmix_topology::{Cpuset, Level, Topology};
 
+use super::variables::{Variables, is_rank, number};
 use crate::args::Run;
-
-/// Variables of the environment.
-type Variables = [(OsString, OsString)];
 
 /// Returns the policy for mapping and binding that the options select.
 pub(super) fn policy(args: &Run, vars: &Variables) -> Policy {
@@ -62,6 +58,10 @@ pub(super) fn num_procs(args: &Run, vars: &Variables, slots: Option<u32>) -> Opt
     if let Some(slots) = slots {
         return Some(slots.into());
     }
+    // A process of a job inherits the variables, but its own jobs do not have all tasks.
+    if is_rank(vars) {
+        return None;
+    }
     let nodes = number(vars, "SLURM_JOB_NUM_NODES")?;
     if nodes > 1 {
         tracing::warn!(
@@ -92,14 +92,10 @@ fn threads_of_a_core(topology: &Topology) -> u32 {
     cores.map(Cpuset::len).max().unwrap_or(1).max(1)
 }
 
-/// Returns the number above 0 in a variable.
-pub(super) fn number(vars: &Variables, name: &str) -> Option<u32> {
-    let (_, value) = vars.iter().find(|(known, _)| known == name)?;
-    value.to_str()?.parse().ok().filter(|number| *number > 0)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use super::*;
     use crate::args::{Cli, Command};
     use clap::Parser as _;

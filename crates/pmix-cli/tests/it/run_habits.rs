@@ -64,7 +64,10 @@ fn ambiguous_options_are_rejected_with_their_replacement() {
             "--cpus-per-rank N for the number of cores",
         ),
         (&["--rank-by", "node"], "follow the order of --map-by"),
-        (&["--host", "elsewhere:2,other"], "srun, prterun or mpirun"),
+        (
+            &["--host", "elsewhere.invalid:2,other.invalid"],
+            "srun, prterun or mpirun",
+        ),
         (&["--hostfile", "/no/such"], "cannot read /no/such"),
         (
             &["--stdin", "all"],
@@ -211,7 +214,7 @@ fn options_of_the_whole_job_are_rejected_after_a_colon() {
         (&["-npernode", "2"], "on this node"),
         (&["-c", "2"], "--cpus-per-rank N for the number of cores"),
         (&["-N", "2"], "use -n N for the number of processes"),
-        (&["--host", "elsewhere"], "srun, prterun or mpirun"),
+        (&["--host", "elsewhere.invalid"], "srun, prterun or mpirun"),
         (&["--hostfile", "/no/such"], "cannot read /no/such"),
         (&["--mapby", "core"], "expected after `:`: [-n N]"),
     ] {
@@ -227,13 +230,13 @@ fn options_of_the_whole_job_are_rejected_after_a_colon() {
 fn a_node_to_start_on_is_no_name_of_this_node() {
     let dir = tempfile::tempdir().unwrap();
     let hostfile = dir.path().join("hosts");
-    std::fs::write(&hostfile, "elsewhere slots=1 # of the cluster\n").unwrap();
+    std::fs::write(&hostfile, "elsewhere.invalid slots=1 # of the cluster\n").unwrap();
     let hostfile = hostfile.to_str().unwrap();
-    let maps = ["--nodes", "elsewhere,n2", "--procs", "0;1"];
+    let maps = ["--nodes", "elsewhere.invalid,n2.invalid", "--procs", "0;1"];
     for options in [
-        &["--host", "elsewhere"][..],
-        &["--host", "elsewhere:2"],
-        &[&maps[..], &["--host", "elsewhere"]].concat(),
+        &["--host", "elsewhere.invalid"][..],
+        &["--host", "elsewhere.invalid:2"],
+        &[&maps[..], &["--host", "elsewhere.invalid"]].concat(),
         &["--hostfile", hostfile],
         &["--hostfile", hostfile, "--host", "localhost"],
     ] {
@@ -244,7 +247,7 @@ fn a_node_to_start_on_is_no_name_of_this_node() {
             "{options:?}"
         );
         for said in [
-            ": pmix run starts processes on this node only, and elsewhere is another node than ",
+            ": pmix run starts processes on this node only, and elsewhere.invalid is another node than ",
             "use --node-name NAME if the list",
             "srun, prterun or mpirun",
         ] {
@@ -258,12 +261,17 @@ fn a_node_to_start_on_is_no_name_of_this_node() {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     let host = host.trim();
     for options in [
-        &["--node-name", "elsewhere"][..],
+        &["--node-name", "elsewhere.invalid"][..],
         &["--host", "localhost"],
         &["--host", "127.0.0.1"],
         &["--host", host],
-        &["--host", "elsewhere", "--node-name", "elsewhere"],
-        &["--hostfile", hostfile, "--node-name", "elsewhere"],
+        &[
+            "--host",
+            "elsewhere.invalid",
+            "--node-name",
+            "elsewhere.invalid",
+        ],
+        &["--hostfile", hostfile, "--node-name", "elsewhere.invalid"],
     ] {
         let outcome = run(&[options, &["echo", "x"]].concat());
         assert_eq!(

@@ -107,12 +107,26 @@ fn an_unknown_option_is_reported_as_it_was_typed() {
         (&["--nrs", "2"], "'--nrs'", "a resource set is one process"),
         (&["--depth", "2"], "'--depth'", "--cpus-per-rank N"),
         (&["--nodes=2"], "--nodes 2 is a number", "use -n N"),
+        (&["--nodes", ""], "--nodes is empty", "use -n N"),
+        (
+            &["--host", "a:99999999999"],
+            "exceeds 4294967295",
+            "name this node",
+        ),
     ] {
         refused(&[args, &["true"]].concat(), &[option, hint]);
     }
     refused(
         &["true", ":", "-launcher", "fork", "true"],
         &["'-launcher'", "no daemon"],
+    );
+    let mca = ["--mca", "rmaps_base_mapping_policy", "core"];
+    refused(
+        &[&["true", ":"], &mca[..], &["true"]].concat(),
+        &[
+            "--mca rmaps_base_mapping_policy after `:`",
+            "must precede the first program",
+        ],
     );
 }
 
@@ -144,6 +158,19 @@ fn parameters_of_launchers_have_the_effect_of_options() {
             ("[j,0]<stdout>: x", "")
         );
     }
+    let off = [&["--mca", "orte_tag_output", "0"], &tagged[..]].concat();
+    let outcome = run_in(&[("OMPI_MCA_orte_tag_output", "1")], &off);
+    assert_eq!((&*outcome.text(), &*outcome.stderr), ("x", ""));
+    let vars = [("OMPI_MCA_hwloc_base_cpu_set", "0-4095")];
+    let outcome = run_in(&vars, &["--bind-to", "core", "echo", "x"]);
+    assert_eq!(outcome.text(), "x", "{}", outcome.stderr);
+    assert!(
+        outcome
+            .stderr
+            .contains("OMPI_MCA_hwloc_base_cpu_set=0-4095: only the processors"),
+        "{}",
+        outcome.stderr
+    );
     let vars = [("PRTE_MCA_rmaps_default_mapping_policy", "core")];
     let outcome = run_in(&vars, &["--report-bindings", "true"]);
     assert!(
@@ -245,7 +272,7 @@ fn a_misread_command_line_is_explained() {
         (
             &["--cpu-set", "0,4000-4095", "true"],
             &[
-                "processors 4000-4095 of the list",
+                "processors 4000-4095 of the list 0,4000-4095 for --cpu-set",
                 "name only processors in",
             ],
         ),
@@ -269,6 +296,8 @@ fn a_misread_command_line_is_explained() {
         &[("A", "1"), ("B", "2")],
         &["--export=A,B", "sh", "-c", "echo $A$B"],
     );
+    assert_eq!((&*exported.text(), &*exported.stderr), ("12", ""));
+    let exported = run(&["--export=ALLOW=1,B=2", "sh", "-c", "echo $ALLOW$B"]);
     assert_eq!((&*exported.text(), &*exported.stderr), ("12", ""));
     let exported = run(&["--export=A=1,B=2", "sh", "-c", "echo $A$B"]);
     assert_eq!((&*exported.text(), &*exported.stderr), ("12", ""));
@@ -381,5 +410,28 @@ fn job_info_has_the_keys_that_prterun_gives() {
     assert!(aliases.ends_with(": n1,localhost"), "{aliases}");
     let memory = asked(&[&of_node[..], &["AVAIL_PHYS_MEMORY"]].concat());
     let memory = memory.rsplit(": ").next().unwrap().parse::<u64>().unwrap();
-    assert!(memory > 1024);
+    // In bytes; /proc/meminfo has kB.
+    let about = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let total = about
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"));
+    let total: u64 = total
+        .and_then(|line| line.trim().trim_end_matches(" kB").parse().ok())
+        .unwrap();
+    assert_eq!(memory, total * 1024);
+    let job = [
+        "--nspace",
+        "j",
+        "--node-name",
+        "192.168.1.5",
+        "pmix",
+        "query",
+    ];
+    let query = ["--nspace", "j", "HOSTNAME_ALIASES"];
+    let outcome = run(&[&job[..], &of_node, &query].concat());
+    assert!(
+        outcome.text().ends_with(": localhost"),
+        "{}",
+        outcome.text()
+    );
 }

@@ -19,7 +19,8 @@ fn slots_of_this_node_are_the_number_of_processes() {
     };
     let four = file("four", "localhost slots=4 max_slots=8\n");
     let blanks = file("blanks", "# mine\n127.0.1.1 slots = 3\n");
-    let two = file("two", "localhost:2\nelsewhere:2\n");
+    let two = file("two", "localhost:2\nelsewhere.invalid:2\n");
+    let second = file("second", "elsewhere.invalid slots=2\nlocalhost slots=3\n");
     let user = file("user", "me@localhost slots=2 # me\n");
     for (options, num_procs) in [
         (&["--hostfile", &*four][..], 4),
@@ -31,6 +32,8 @@ fn slots_of_this_node_are_the_number_of_processes() {
         (&["--host", "localhost:2", "-n", "5"], 5),
         (&["--hostfile", &four, "--host", "localhost"], 4),
         (&["--hostfile", &four, "--host", "localhost:2"], 2),
+        (&["--hostfile", &four, "--host", "localhost:1"], 1),
+        (&["--hostfile", &second, "--host", "localhost"], 3),
         (&["--hostfile", &two, "-n", "2"], 2),
         (&["--host", "localhost:4", "--map-by", "ppr:2:node"], 2),
     ] {
@@ -53,7 +56,9 @@ fn slots_of_this_node_are_the_number_of_processes() {
         let outcome = run(&[options, &["true"]].concat());
         assert_eq!(outcome.code, 2, "{}", outcome.stderr);
         assert!(
-            outcome.stderr.contains("and elsewhere is another node"),
+            outcome
+                .stderr
+                .contains("and elsewhere.invalid is another node"),
             "{}",
             outcome.stderr
         );
@@ -82,6 +87,7 @@ fn slots_of_this_node_are_the_number_of_processes() {
 fn every_address_of_this_node_names_it() {
     for host in ["::1", "ip6-localhost", "127.0.1.1", "localhost.localdomain"] {
         let outcome = run(&["--host", host, "echo", "x"]);
+        // A loopback address is one of this node, even if the system has no IPv6.
         assert_eq!(
             (outcome.text().as_str(), outcome.stderr.as_str()),
             ("x", ""),
@@ -98,10 +104,79 @@ fn every_address_of_this_node_names_it() {
 }
 
 #[test]
+fn a_user_before_a_node_causes_one_warning() {
+    let outcome = run(&["--host", "me@localhost", "true", ":", "true"]);
+    let warnings = outcome.stderr.matches("the user in `me@localhost`").count();
+    assert_eq!((outcome.code, warnings), (0, 1), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_default_hostfile_in_a_variable_has_the_lowest_priority() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let three = file("three", "localhost slots=3\n");
+    let comments = file("comments", "# Add nodes here.\n");
+    let others = file("others", "elsewhere.invalid slots=2\n");
+    let variable = "OMPI_MCA_orte_default_hostfile";
+    let of = |path: &str, more: &[(&str, &str)], options: &[&str]| {
+        let (mut command, tmp) = launcher(&[options, &["echo", "x"]].concat());
+        command.env(variable, path).envs(more.iter().copied());
+        let outcome = finish(command, b"");
+        assert_nothing_left(&tmp);
+        assert_eq!(outcome.code, 0, "{path}: {}", outcome.stderr);
+        (outcome.text().lines().count(), outcome.stderr)
+    };
+    let silent = |num_procs| (num_procs, String::new());
+    assert_eq!(of(&three, &[], &[]), silent(3));
+    assert_eq!(of(&three, &[], &["true", ":"]), silent(3));
+    assert_eq!(of(&three, &[], &["-n", "2"]), silent(2));
+    assert_eq!(of(&three, &[], &["--host", "localhost"]), silent(1));
+    assert_eq!(of(&comments, &[], &[]), silent(1));
+    let slurm = [
+        ("SLURM_JOB_NODELIST", "localhost"),
+        ("SLURM_JOB_NUM_NODES", "1"),
+        ("SLURM_NTASKS", "2"),
+    ];
+    for path in [&*three, &others, "/no/such/file"] {
+        assert_eq!(of(path, &slurm, &[]), silent(2));
+    }
+    for (path, why) in [
+        (&*others, "no entry for this node"),
+        ("/no/such/file", "cannot read"),
+    ] {
+        let (num_procs, stderr) = of(path, &[], &[]);
+        assert_eq!(num_procs, 1);
+        assert!(
+            stderr.contains(&format!("{variable}={path} is not used: ")),
+            "{stderr}"
+        );
+        assert!(stderr.contains(why), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    }
+}
+
+#[test]
+fn a_rank_does_not_start_a_process_for_each_slot() {
+    for vars in [
+        &[("LSB_HOSTS", "localhost localhost localhost")][..],
+        &[("SLURM_JOB_NUM_NODES", "1"), ("SLURM_NTASKS", "3")],
+    ] {
+        let (mut command, _tmp) = launcher(&["-n", "1", "pmix", "run", "echo", "x"]);
+        command.envs(vars.iter().copied());
+        let outcome = finish(command, b"");
+        assert_eq!(outcome.text(), "x", "{}", outcome.stderr);
+    }
+}
+
+#[test]
 fn an_allocation_without_this_node_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let nodes = dir.path().join("nodes");
-    std::fs::write(&nodes, "elsewhere\nelsewhere\n").unwrap();
+    std::fs::write(&nodes, "elsewhere.invalid\nelsewhere.invalid\n").unwrap();
     let here = dir.path().join("here");
     std::fs::write(&here, "localhost\nlocalhost\n").unwrap();
     let in_allocation = |name: &str, value: &str, options: &[&str]| {
@@ -115,7 +190,7 @@ fn an_allocation_without_this_node_is_refused() {
     for (name, value, hint) in [
         (
             "SLURM_JOB_NODELIST",
-            "elsewhere[1-2]",
+            "elsewhere[1-2].invalid",
             "`srun -N 1 -n 1 pmix run -n N PROGRAM`",
         ),
         (
@@ -125,8 +200,8 @@ fn an_allocation_without_this_node_is_refused() {
         ),
         (
             "LSB_MCPU_HOSTS",
-            "elsewhere 4",
-            "`blaunch elsewhere pmix run",
+            "elsewhere.invalid 4",
+            "`blaunch elsewhere.invalid pmix run",
         ),
     ] {
         for options in [&[][..], &["-n", "2"]] {
@@ -154,6 +229,17 @@ fn an_allocation_without_this_node_is_refused() {
         "{}",
         outcome.stderr
     );
+    for path in ["/no/such/file", "/dev/zero", "-"] {
+        let outcome = in_allocation("PBS_NODEFILE", path, &[]);
+        assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+        for said in ["the allocation in $PBS_NODEFILE", path, "use -n N"] {
+            assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+        }
+        let outcome = in_allocation("PBS_NODEFILE", path, &["-n", "2"]);
+        assert_eq!(outcome.text(), "x\nx", "{}", outcome.stderr);
+        let warning = "the allocation in $PBS_NODEFILE is not checked";
+        assert!(outcome.stderr.contains(warning), "{}", outcome.stderr);
+    }
     let outcome = in_allocation("LSB_MCPU_HOSTS", "localhost 3", &[]);
     assert_eq!(outcome.text(), "x\nx\nx");
     let outcome = in_allocation("SLURM_JOB_NODELIST", "localhost", &["-n", "2"]);

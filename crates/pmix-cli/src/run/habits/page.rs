@@ -43,14 +43,18 @@ pub(crate) fn page() -> String {
         text += &format!("| `{name}` | refused: {} |\n", escaped(cure));
     }
     for (name, cure) in MODIFIERS {
-        let handling =
-            cure.map_or_else(|| "accepted".to_owned(), |cure| format!("refused: {cure}"));
+        let accepted = match *name {
+            "hwtcpus" => "accepted; acts only with `pe=N` or `--cpus-per-rank N`",
+            _ => "accepted",
+        };
+        let handling = cure.map_or_else(|| accepted.to_owned(), |cure| format!("refused: {cure}"));
         text += &format!("| `:{name}` | {} |\n", escaped(&handling));
     }
     text += "\n## MCA parameters of launchers\n\n\
         These parameters of the launcher of Open MPI 4 and 5 have the effect of an option if the option is not given. They \
         count in\n`--mca NAME VALUE` and in the variables `OMPI_MCA_NAME` and `PRTE_MCA_NAME`. A warning names other \
-        parameters of the launcher.\n\n| parameters | `pmix run` |\n| --- | --- |\n";
+        parameters\nof the launcher in `--mca`, and other variables with `rmaps_`. A hostfile in a variable is used only \
+        without an allocation and\nif it has an entry for this node.\n\n| parameters | `pmix run` |\n| --- | --- |\n";
     for (names, meaning) in launcher_mca::PARAMETERS {
         let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
         let effect = match meaning {
