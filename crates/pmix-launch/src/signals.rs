@@ -18,15 +18,18 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 
 use crate::Error;
 
-/// The terminating signals, and SIGQUIT, which asks for a report. They are not handled if they were ignored at the start: `nohup` ignores SIGHUP, a shell
+/// The terminating signals. They are not handled if they were ignored at the start: `nohup` ignores SIGHUP, a shell
 /// without job control the others.
-const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+const ENDING: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
 /// The signal for a file that became too large (`ulimit -f`). The failed write is reported by an error, and death by
 /// the signal would leave processes behind. It is handled and not ignored: children inherit ignored signals, while
 /// handled ones are reset to their default in them.
 const TOO_LARGE: i32 = SIGXFSZ;
-/// The signals that are always handled.
-const OTHERS: [i32; 6] = [SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH];
+/// The signals that are always handled. A shell without job control ignores SIGQUIT for a command in the background, and
+/// the report is wanted there, too.
+const OTHERS: [i32; 7] = [
+    SIGCHLD, SIGCONT, SIGQUIT, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH,
+];
 
 /// The signals of the launcher.
 pub(crate) struct Signals {
