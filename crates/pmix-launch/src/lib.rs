@@ -72,6 +72,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod control_group;
 mod controller;
 mod environment;
 mod error;

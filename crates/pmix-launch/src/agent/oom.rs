@@ -14,8 +14,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The mount point of control groups.
-const MOUNT: &str = "/sys/fs/cgroup";
+use crate::control_group::{ControlGroup, MOUNT};
 
 /// A limit of this size or more is none: version 1 has no word for it.
 const NO_LIMIT: u64 = 1 << 60;
@@ -23,14 +22,14 @@ const NO_LIMIT: u64 = 1 << 60;
 /// The counter of kills in the control group of the launcher.
 #[derive(Debug, Default)]
 pub(super) struct OomKills {
-    group: Option<ControlGroup>,
+    group: Option<Accounts>,
     /// The number of kills that are known or were not of this session.
     num_known: u64,
 }
 
-/// The files of a control group.
+/// The files of a control group that accounts for memory.
 #[derive(Debug)]
-struct ControlGroup {
+struct Accounts {
     name: String,
     events: PathBuf,
     limit: PathBuf,
@@ -44,8 +43,8 @@ impl OomKills {
     }
 
     fn new(groups: &str, mount: &Path) -> Self {
-        let group = ControlGroup::find(groups, mount);
-        let num_known = group.as_ref().and_then(ControlGroup::num_kills);
+        let group = Accounts::find(groups, mount);
+        let num_known = group.as_ref().and_then(Accounts::num_kills);
         Self {
             group,
             num_known: num_known.unwrap_or(0),
@@ -74,33 +73,26 @@ impl OomKills {
     }
 }
 
-impl ControlGroup {
-    /// Finds the control group that accounts for memory in the lines of `/proc/self/cgroup`.
+impl Accounts {
+    /// Finds the files in the lines of `/proc/self/cgroup`.
     fn find(groups: &str, mount: &Path) -> Option<Self> {
-        let mut lines = groups.lines().filter_map(|line| {
-            let mut parts = line.splitn(3, ':');
-            let (_, controllers, name) = (parts.next()?, parts.next()?, parts.next()?);
-            match controllers {
-                "" => Some(Self::of(mount, name, ["memory.events", "memory.max"])),
-                list if list.split(',').any(|one| one == "memory") => {
-                    let files = ["memory.oom_control", "memory.limit_in_bytes"];
-                    Some(Self::of(&mount.join("memory"), name, files))
-                }
-                _ => None,
-            }
-        });
-        lines.find(|group| group.num_kills().is_some())
+        let mut all = ControlGroup::all(groups, mount, "memory").map(Self::of);
+        all.find(|accounts| accounts.num_kills().is_some())
     }
 
-    fn of(mount: &Path, name: &str, [events, limit]: [&str; 2]) -> Self {
-        let inside = mount.join(name.trim_start_matches('/'));
+    fn of(group: ControlGroup) -> Self {
+        let [events, limit] = match group.is_unified {
+            true => ["memory.events", "memory.max"],
+            false => ["memory.oom_control", "memory.limit_in_bytes"],
+        };
+        let inside = group.dir();
         // In a container, the mount point can be the control group itself.
         let dir = match inside.join(events).exists() {
             true => inside,
-            false => mount.to_owned(),
+            false => group.root,
         };
         Self {
-            name: name.to_owned(),
+            name: group.name,
             events: dir.join(events),
             limit: dir.join(limit),
         }
