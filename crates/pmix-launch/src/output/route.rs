@@ -173,16 +173,9 @@ impl<'a> Route<'a> {
         (1 + usize::from(self.has_files())) * self.num_pipes()
     }
 
-    /// Checks that the system has enough pseudo terminals for a number of processes.
-    pub(crate) fn check_terminals(&self, num_procs: usize) -> Result<(), Error> {
-        let num_free = limits::num_free_terminals();
-        match self.terminal {
-            Some(_) if num_procs > num_free => Err(Error::no_room(format!(
-                "{num_procs} processes need as many pseudo terminals (--pty), and the system has {num_free} left: omit \
-                --pty, start fewer processes, or raise the limit (sysctl kernel.pty.max)"
-            ))),
-            _ => Ok(()),
-        }
+    /// Returns `true` if standard output of processes is a pseudo terminal.
+    pub(crate) const fn has_terminals(&self) -> bool {
+        self.terminal.is_some()
     }
 
     /// Returns the number of pipes of each process.

@@ -5,11 +5,12 @@
 //! cannot be started or connected.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::process::{Resource, geteuid, getrlimit};
 
 use crate::Error;
+use crate::control_group::{ControlGroup, MOUNT};
 
 /// The descriptors that starting a process takes for a moment: its three streams, and the pair by which the system
 /// reports that the program runs.
@@ -53,6 +54,21 @@ pub(crate) fn num_free_terminals() -> usize {
         return usize::MAX;
     };
     usize::try_from(most.saturating_sub(used)).unwrap_or(usize::MAX)
+}
+
+/// Returns an error if the system has fewer pseudo terminals left than the job needs.
+pub(crate) fn check_terminals(num_procs: usize) -> Result<(), Error> {
+    terminals(num_procs, num_free_terminals())
+}
+
+fn terminals(num_procs: usize, num_free: usize) -> Result<(), Error> {
+    match num_procs > num_free {
+        false => Ok(()),
+        true => Err(Error::no_room(format!(
+            "{num_procs} processes need as many pseudo terminals (--pty), and the system has {num_free} left: omit \
+            --pty, start fewer processes, or raise the limit (sysctl kernel.pty.max)"
+        ))),
+    }
 }
 
 /// The number of further processes that one limit allows.
@@ -100,18 +116,11 @@ fn of_system(name: &str) -> Option<Limit> {
 /// Returns the number of processes that the control group of the launcher and its ancestors still allow.
 fn of_group() -> Option<Limit> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let (root, path) = groups.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':');
-        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-        // In version 2 of control groups the line names no controllers; in version 1 `pids` has a line of its own.
-        match controllers {
-            "" => Some(("/sys/fs/cgroup", path)),
-            "pids" => Some(("/sys/fs/cgroup/pids", path)),
-            _ => None,
-        }
-    })?;
-    let dir = PathBuf::from(format!("{root}{path}"));
-    let within = dir.ancestors().take_while(|dir| dir.starts_with(root));
+    let group = ControlGroup::all(&groups, Path::new(MOUNT), "pids").next()?;
+    let dir = group.dir();
+    let within = dir
+        .ancestors()
+        .take_while(|dir| dir.starts_with(&group.root));
     let limits = within.filter_map(|dir| {
         let most = number(&dir.join("pids.max"))?;
         let now = number(&dir.join("pids.current")).unwrap_or(0);
@@ -143,6 +152,15 @@ mod tests {
             assert!(error.contains(&part), "{part:?} in {error:?}");
         }
         assert!(descriptors(1, 2, 1 << 40).is_ok());
+    }
+
+    #[test]
+    fn a_job_with_more_processes_than_pseudo_terminals_is_refused_with_its_numbers() {
+        assert!(terminals(4, 4).is_ok());
+        let error = terminals(5, 4).unwrap_err().to_string();
+        for part in ["5 processes", "has 4 left", "--pty", "kernel.pty.max"] {
+            assert!(error.contains(part), "{part:?} in {error:?}");
+        }
     }
 
     #[test]
