@@ -108,14 +108,15 @@ impl<'a> Cx<'a> {
         format!("{name} ({program}, pid {} on {host})", process.pid)
     }
 
-    /// Writes a message of the launcher to its standard error.
+    /// Writes a message of the launcher to its standard error, or counts it if too much output waits for a reader.
     fn say(&mut self, line: &str) {
+        if !self.agent.has_room_for_errors() {
+            return self.warnings.count_unwritten(Instant::now());
+        }
         // Parts of the line are from processes, and a terminal would execute control characters.
         let shown = |c: char| if c.is_control() { '?' } else { c };
         let line: String = line.chars().map(shown).collect();
-        if self.agent.has_room_for_errors() {
-            self.agent.write_error(&format!("pmix run: {line}\n"));
-        }
+        self.agent.write_error(&format!("pmix run: {line}\n"));
     }
 
     /// Writes a warning, or counts it if it was written before.

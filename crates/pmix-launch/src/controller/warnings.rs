@@ -24,6 +24,8 @@ pub(crate) struct Warnings {
     repeated: BTreeMap<String, u64>,
     /// The number of warnings beyond the limit of kinds.
     others: u64,
+    /// The number of lines of reports for which standard error had no room.
+    unwritten: u64,
     /// The end of the period that the first warning began.
     until: Option<Instant>,
 }
@@ -58,6 +60,12 @@ impl Warnings {
         }
     }
 
+    /// Counts a line of a report for which standard error had no room.
+    pub(crate) fn count_unwritten(&mut self, now: Instant) {
+        self.until.get_or_insert_with(|| now + PERIOD);
+        self.unwritten += 1;
+    }
+
     /// Returns the time for the next [`Self::tick`].
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.until
@@ -81,6 +89,12 @@ impl Warnings {
         let others = std::mem::take(&mut self.others);
         if others > 0 {
             tracing::warn!("{others} more fences and other collectives failed");
+        }
+        let unwritten = std::mem::take(&mut self.unwritten);
+        if unwritten > 0 {
+            tracing::warn!(
+                "{unwritten} lines of reports are left out, because standard error was not read"
+            );
         }
     }
 }
@@ -142,6 +156,19 @@ mod tests {
         }
         assert_eq!(warnings.repeated.len(), MAX_KINDS);
         assert_eq!(warnings.others, 10_000 - MAX_KINDS as u64);
+    }
+
+    #[test]
+    fn lines_without_room_are_counted_and_reported_once() {
+        let mut warnings = Warnings::default();
+        let now = Instant::now();
+        (0..3).for_each(|_| warnings.count_unwritten(now));
+        assert_eq!(
+            (warnings.unwritten, warnings.deadline()),
+            (3, Some(now + PERIOD))
+        );
+        warnings.tick(now + PERIOD);
+        assert_eq!((warnings.unwritten, warnings.deadline()), (0, None));
     }
 
     #[test]
