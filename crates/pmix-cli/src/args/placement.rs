@@ -286,12 +286,10 @@ impl TypedValueParser for BindToParser {
         value: &OsStr,
     ) -> Result<BindTo, clap::Error> {
         let text = value.to_string_lossy();
-        let mut words = text.split(':');
-        let part = words.next().unwrap_or_default();
-        if let Err(why) = words.try_for_each(bind_modifier) {
+        let part = part_to_bind(&text).map_err(|why| {
             let message = format!("invalid value '{text}' for '--bind-to <PART>': {why}\n");
-            return Err(clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command));
-        }
+            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+        })?;
         let part = part.to_ascii_lowercase();
         EnumValueParser::<BindTo>::new().parse_ref(command, arg, OsStr::new(&part))
     }
@@ -308,13 +306,22 @@ impl BindTo {
     /// # Errors
     /// A message if the part or a modifier is unknown or not supported.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let mut words = text.split(':');
-        let part = words.next().unwrap_or_default();
-        words.try_for_each(bind_modifier)?;
+        let part = part_to_bind(text)?;
         Self::from_str(part, true).map_err(|_| {
             format!("unknown part of a node {part:?}, expected for example core, package or none")
         })
     }
+}
+
+/// Returns the word for the part in a value of `--bind-to`.
+///
+/// # Errors
+/// A message if a modifier is unknown or not supported.
+fn part_to_bind(text: &str) -> Result<&str, String> {
+    let mut words = text.split(':');
+    let part = words.next().unwrap_or_default();
+    words.try_for_each(bind_modifier)?;
+    Ok(part)
 }
 
 /// Checks a modifier of `--bind-to`.
