@@ -16,8 +16,7 @@ use crate::Collective;
 /// The largest number of described collectives, and of described gets.
 pub(crate) const MAX_WAITS: usize = 64;
 
-/// The largest number of processes from which all lists of a description are made. A list of 64 Ki processes takes some
-/// milliseconds to sort.
+/// The largest number of processes from which all lists of a description are made, because lists are sorted.
 const MAX_VISITED: usize = 16 << 10;
 
 /// The largest number of gets that are examined for a description.

@@ -268,10 +268,17 @@ fn clients_of_seven_learn_of_removed_keys_and_get_them_no_more() {
 #[test]
 fn clients_of_other_jobs_learn_of_removed_keys_only_if_they_may_have_read_them() {
     let mut world = World::new(1);
-    for (nspace, size) in [("job", 1), ("other", 3)] {
+    for (nspace, size) in [("job", 1), ("other", 4)] {
         world.job(nspace, &[size]);
     }
-    let all: Vec<_> = [("job", 0), ("other", 0), ("other", 1), ("other", 2)]
+    let names = [
+        ("job", 0),
+        ("other", 0),
+        ("other", 1),
+        ("other", 2),
+        ("other", 3),
+    ];
+    let all: Vec<_> = names
         .into_iter()
         .map(|(nspace, rank)| {
             let mut greeting = hello(nspace, rank);
@@ -293,11 +300,17 @@ fn clients_of_other_jobs_learn_of_removed_keys_only_if_they_may_have_read_them()
     let by_any = get_with("job", Rank::UNDEF, "key", vec![]);
     assert_eq!(world.status_of(all[1], &by_rank), Some(Status::SUCCESS));
     assert_eq!(world.status_of(all[2], &by_any), Some(Status::SUCCESS));
+    let refresh = Request::RefreshCache(request::RefreshCache {
+        nspace: "job".into(),
+        rank: Rank::new(0),
+    });
+    assert_eq!(world.status_of(all[3], &refresh), Some(Status::SUCCESS));
     change(&mut world, Scope::DEL_GLOBAL, Value::Undef);
     let expected = [(0, Scope::DEL_LOCAL, "key".to_owned())];
     assert_eq!(removed_keys(&mut world, all[1]), expected);
     assert_eq!(removed_keys(&mut world, all[2]), expected);
-    assert_eq!(removed_keys(&mut world, all[3]), []);
+    assert_eq!(removed_keys(&mut world, all[3]), expected);
+    assert_eq!(removed_keys(&mut world, all[4]), []);
 }
 
 #[test]

@@ -122,6 +122,23 @@ mod tests {
     }
 
     #[test]
+    fn the_last_of_many_keys_that_are_removed_together_are_recorded() {
+        let mut removed = RemovedKeys::default();
+        removed.add("before".into());
+        let keys: Vec<Key<'_>> = (0..3 * MAX_KEYS)
+            .map(|step| format!("step.{step:07}").into())
+            .collect();
+        removed.add_all(&keys.iter().collect::<Vec<_>>());
+        let names = names(&removed);
+        let last: Vec<_> = keys[2 * MAX_KEYS..]
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert!(names.ends_with(&last));
+        assert!(names.len() <= 2 * MAX_KEYS, "{}", names.len());
+    }
+
+    #[test]
     fn a_key_removed_again_becomes_the_last() {
         let mut removed = RemovedKeys::default();
         for key in ["a", "b", "a"] {
