@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Jobs that make no progress: what `pmix ps` and the launcher report about them.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -107,6 +107,15 @@ fn at_the_time_limit_of_a_job_without_waits_the_running_ranks_are_named() {
     );
 }
 
+/// Terminates a job, and checks that nothing else decided its exit code.
+fn terminate(mut running: Running, mut errors: impl Read) {
+    running.signal("TERM");
+    let mut rest = String::new();
+    errors.read_to_string(&mut rest).unwrap();
+    let code = running.child.wait().unwrap().code();
+    assert_eq!(code, Some(128 + 15), "{rest}");
+}
+
 #[test]
 fn after_sigquit_the_launcher_reports_and_the_job_continues() {
     let mut running = hung(&[]);
@@ -126,14 +135,7 @@ fn after_sigquit_the_launcher_reports_and_the_job_continues() {
     }
     let text = running.tool(&["ps"]).text();
     assert_eq!(text.matches(" connected ").count(), 3, "{text}");
-    running.signal("TERM");
-    let mut rest = String::new();
-    errors.read_to_string(&mut rest).unwrap();
-    assert_eq!(
-        running.child.wait().unwrap().code(),
-        Some(128 + 15),
-        "{rest}"
-    );
+    terminate(running, errors);
 }
 
 #[test]
@@ -277,14 +279,7 @@ fn the_stacks_of_missing_ranks_are_shown_on_request() {
         lines.lines().all(|line| line.starts_with("pmix run: ")),
         "{lines}"
     );
-    running.signal("TERM");
-    let mut rest = String::new();
-    errors.read_to_string(&mut rest).unwrap();
-    assert_eq!(
-        running.child.wait().unwrap().code(),
-        Some(128 + 15),
-        "{rest}"
-    );
+    terminate(running, errors);
 }
 
 #[test]

@@ -153,7 +153,7 @@ impl Controller {
 }
 
 /// Returns the report of a job: lines with its pending operations, and the processes to examine. These are the missing
-/// ones, or the running ones if no operation is pending.
+/// ones, or the running ones if none is missing.
 fn report(cx: &Cx<'_>, job: &Job, is_late: bool) -> (Vec<String>, Report) {
     let nspace = &job.nspace;
     let pending = cx.agent.pending(Some(nspace));

@@ -15,7 +15,8 @@ use crate::stacks::StackPrograms;
 /// The orphans of the jobs of a launcher. Dropping it kills those that are left.
 ///
 /// Drop it after the tables of processes: every child of the launcher then counts as an orphan, except the
-/// [spared](Self::spare) one and programs that print stacks. The predicates of its methods tell the processes of jobs from orphans.
+/// [spared](Self::spare) one and programs that print stacks. The predicates of its methods tell the processes of jobs
+/// from orphans.
 pub(crate) struct Orphans {
     adopts: bool,
     /// `true` after the session stopped waiting for orphans.
