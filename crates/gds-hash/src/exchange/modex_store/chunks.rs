@@ -4,8 +4,10 @@
 //! A process may put millions of keys, and commit another key after each snapshot. Such a change
 //! copies only one chunk and the list of chunks instead of all keys.
 
+use std::iter::Peekable;
 use std::ops::Range;
 use std::sync::Arc;
+use std::vec;
 
 use pmix_types::Key;
 
@@ -109,6 +111,49 @@ impl<T: Keyed + Clone> SortedChunks<T> {
         self.tail.retain(|chunk| !chunk.is_empty());
     }
 
+    /// Inserts the items, which are sorted and have different keys, whose keys the list does not have, in one pass.
+    /// Passes each of the others to `is_settled`, with the first item of its key and those behind it. Returns the ones for
+    /// which the closure returns `false`. The chunks without new items are not copied.
+    pub(super) fn insert_new(
+        &mut self,
+        items: Vec<T>,
+        mut is_settled: impl FnMut(&[T], &T) -> bool,
+    ) -> Vec<T> {
+        let mut items = items.into_iter().peekable();
+        let mut known = Vec::new();
+        let mut note = |behind: &[T], item: T| {
+            if !is_settled(behind, &item) {
+                known.push(item);
+            }
+        };
+        let old = std::mem::take(&mut self.tail);
+        self.tail
+            .reserve(old.len() + items.len() / (Self::MAX_LEN / 2));
+        let mut old = old.into_iter().peekable();
+        let new = new_in(&self.head, &mut items, old.peek(), &mut note);
+        if !new.is_empty() {
+            let mut pieces = pieces(merged(std::mem::take(&mut self.head), new), Self::MAX_LEN);
+            self.head = pieces.next().unwrap_or_default();
+            self.tail.extend(pieces.map(Arc::new));
+        }
+        while let Some(chunk) = old.next() {
+            let new = new_in(&chunk, &mut items, old.peek(), &mut note);
+            if new.is_empty() {
+                self.tail.push(chunk);
+                continue;
+            }
+            let merged = merged(Arc::unwrap_or_clone(chunk), new);
+            self.tail
+                .extend(pieces(merged, Self::MAX_LEN).map(Arc::new));
+        }
+        known
+    }
+
+    /// Returns `true` if a pass over all chunks costs no more than a search for each of `count` items.
+    pub(super) fn is_worth_a_pass(&self, count: usize) -> bool {
+        count.saturating_mul(8) > self.tail.len()
+    }
+
     /// Returns the bytes of heap memory of the list, without data to which its items refer.
     pub(super) fn memory_bytes(&self) -> usize {
         let chunk =
@@ -132,6 +177,75 @@ impl<T: Keyed + Clone> SortedChunks<T> {
         let tail = number.checked_sub(1).and_then(|at| self.tail.get(at));
         tail.map_or(&self.head, |chunk| chunk)
     }
+}
+
+/// Takes the items that belong to a chunk, before the first item of the next chunk. Returns those whose keys the chunk does
+/// not have, and passes the others to `known`, with the items of the chunk from that key on.
+fn new_in<T: Keyed>(
+    chunk: &[T],
+    items: &mut Peekable<vec::IntoIter<T>>,
+    next: Option<&Arc<Vec<T>>>,
+    known: &mut impl FnMut(&[T], T),
+) -> Vec<T> {
+    let end = next.and_then(|next| next.first()).map(T::sort_key);
+    let is_inside = |item: &T| end.is_none_or(|end| item.sort_key() < end);
+    let mut new = Vec::new();
+    let mut rest = chunk;
+    while let Some(item) = items.next_if(is_inside) {
+        let key = item.sort_key();
+        // Items of a commit are often neighbors, so the first of the rest is tried before a search.
+        if rest.first().is_some_and(|first| first.sort_key() < key) {
+            let smaller = rest.partition_point(|other| other.sort_key() < key);
+            rest = rest.get(smaller..).unwrap_or_default();
+        }
+        match rest.first() {
+            Some(first) if first.sort_key() == key => known(rest, item),
+            _ => new.push(item),
+        }
+    }
+    new
+}
+
+/// Merges two sorted lists.
+fn merged<T: Keyed>(old: Vec<T>, new: Vec<T>) -> Vec<T> {
+    if old.is_empty() {
+        return new;
+    }
+    let mut all = Vec::with_capacity(old.len() + new.len());
+    let mut old = old.into_iter().peekable();
+    for item in new {
+        while let Some(smaller) = old.next_if(|old| old.sort_key() < item.sort_key()) {
+            all.push(smaller);
+        }
+        all.push(item);
+    }
+    all.extend(old);
+    all
+}
+
+/// Cuts a sorted list into pieces of at most `most` items, except that items with the same key stay together.
+fn pieces<T: Keyed>(items: Vec<T>, most: usize) -> impl Iterator<Item = Vec<T>> {
+    let mut rest = items.into_iter().peekable();
+    std::iter::from_fn(move || {
+        // A piece of a longer list has room for later items, as after a split.
+        let count = match rest.len() {
+            0 => return None,
+            len if len <= most => len,
+            _ => most * 3 / 4,
+        };
+        let mut piece = Vec::with_capacity(count);
+        piece.extend(rest.by_ref().take(count));
+        while let Some(next) = rest.next_if(|next| has_key_of_last(&piece, next)) {
+            piece.push(next);
+        }
+        Some(piece)
+    })
+}
+
+fn has_key_of_last<T: Keyed>(items: &[T], next: &T) -> bool {
+    items
+        .last()
+        .is_some_and(|last| last.sort_key() == next.sort_key())
 }
 
 /// Returns the range of the sorted keys that lie between the first and the last item of a chunk.
@@ -255,6 +369,50 @@ mod tests {
         list.retain_of(&all, |_, _| false);
         assert_eq!(list.iter().count(), 0);
         assert!(list.tail.is_empty());
+    }
+
+    #[test]
+    fn new_items_are_inserted_in_one_pass_and_known_ones_are_returned() {
+        let item = |key: u32, value| (key.to_be_bytes().to_vec(), value);
+        for (known, items) in [
+            (0..0, 0..1),
+            (0..0, 0..1_000),
+            (100..101, 0..200),
+            (0..300, 300..310),
+            (1_000..2_000, 0..3_000),
+            (0..2_000, 500..600),
+        ] {
+            let (mut list, step) = (List::default(), if items.len() > 1_000 { 7 } else { 1 });
+            known
+                .clone()
+                .step_by(2)
+                .for_each(|key| insert(&mut list, key, 0));
+            let before = list.clone();
+            let new = items.clone().step_by(step).map(|key| item(key, 1));
+            let given: Vec<_> = new.collect();
+            let returned = list.insert_new(given.clone(), |behind, item| {
+                assert!(behind[0].0 == item.0, "{known:?} {items:?}");
+                false
+            });
+            let is_known = |item: &(Vec<u8>, u32)| !before.of_key(&item.0).is_empty();
+            let (old, new): (Vec<_>, Vec<_>) = given.clone().into_iter().partition(is_known);
+            assert_eq!(returned, old, "{known:?} {items:?}");
+            let mut expected: Vec<_> = before.iter().cloned().chain(new).collect();
+            expected.sort();
+            assert!(list.iter().eq(&expected), "{known:?} {items:?}");
+            for item in &expected {
+                assert_eq!(list.of_key(&item.0), std::slice::from_ref(item));
+            }
+            assert!(list.insert_new(given, |_, _| true).is_empty());
+            assert!(list.iter().eq(&expected), "{known:?} {items:?}");
+            let longest = list.tail.iter().map(|chunk| chunk.len()).max();
+            assert!(longest.unwrap_or_default().max(list.head.len()) <= List::MAX_LEN);
+            let is_shared =
+                |chunk: &&Arc<Vec<_>>| before.tail.iter().any(|old| Arc::ptr_eq(old, chunk));
+            if known.len() == 2_000 {
+                assert!(list.tail.iter().filter(is_shared).count() > before.tail.len() / 2);
+            }
+        }
     }
 
     #[test]

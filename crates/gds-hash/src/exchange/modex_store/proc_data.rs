@@ -9,6 +9,45 @@ use super::packed::Packed;
 use super::removed_keys::RemovedKeys;
 use crate::qualifiers::Qualifiers;
 
+/// The number of entries up to which each is stored by a search of its own.
+const FEW: usize = 16;
+
+/// Returns the sum of the bytes of entries.
+fn num_bytes(entries: &[Entry]) -> usize {
+    let bytes = entries.iter().map(Entry::bytes);
+    bytes.fold(0, usize::saturating_add)
+}
+
+/// Sorts entries by key, and keeps the order of those with the same key.
+fn sort(batch: &mut Vec<Entry>) {
+    if batch.is_sorted_by_key(Entry::key) {
+        return;
+    }
+    // Keys are in memory of their own, so most comparisons use a copy of the eight bytes behind the common prefix.
+    let first = batch.first().map(|entry| entry.key().clone());
+    let first = first.as_ref().map_or(&[][..], |key| key.as_bytes());
+    let common = |key: &[u8]| key.iter().zip(first).take_while(|(a, b)| a == b).count();
+    let skipped = { batch.iter() }.map(|entry| common(entry.key().as_bytes()));
+    let skipped = skipped.min().unwrap_or(0);
+    let mut sorted: Vec<_> = batch
+        .drain(..)
+        .map(|entry| (eight_bytes(entry.key().as_bytes(), skipped), entry))
+        .collect();
+    sorted.sort_by(|(a, first), (b, second)| a.cmp(b).then_with(|| first.key().cmp(second.key())));
+    batch.extend(sorted.into_iter().map(|(_, entry)| entry));
+}
+
+/// Returns eight bytes of a key as a number that sorts as they do. Bytes behind the end of the key are zero.
+fn eight_bytes(key: &[u8], at: usize) -> u64 {
+    let rest = key.get(at..).unwrap_or_default();
+    let mut bytes = [0; 8];
+    bytes
+        .iter_mut()
+        .zip(rest)
+        .for_each(|(to, from)| *to = *from);
+    u64::from_be_bytes(bytes)
+}
+
 /// The data of one process.
 ///
 /// A scope has at most one entry with the same key and equal qualifiers.
@@ -41,14 +80,51 @@ impl ProcData {
     /// the last one is stored; a value of no type removes the key. Returns `true` if other values
     /// were replaced or removed.
     pub(super) fn merge(&mut self, mut batch: Vec<Entry>, scopes: ScopeSet) -> bool {
-        // Sorts the entries, so that those of one chunk are consecutive.
-        batch.sort_by(|a, b| a.key().cmp(b.key()));
+        // Entries of one chunk are consecutive then.
+        sort(&mut batch);
         self.entries.expect(batch.len());
         let mut lost = ScopeSet::NONE;
+        let batch = match batch.len() > FEW && self.entries.is_worth_a_pass(batch.len()) {
+            true => self.insert_new(batch, scopes),
+            false => batch,
+        };
         for entry in batch {
             lost = lost | self.merge_one(entry, scopes);
         }
         lost != ScopeSet::NONE
+    }
+
+    /// Stores the values whose keys the process does not have, in one pass. Returns the other entries of the batch, which is
+    /// sorted.
+    fn insert_new(&mut self, batch: Vec<Entry>, scopes: ScopeSet) -> Vec<Entry> {
+        let mut single = Vec::with_capacity(batch.len());
+        let mut others = Vec::new();
+        let mut batch = batch.into_iter().peekable();
+        while let Some(entry) = batch.next() {
+            let is_same = |next: &Entry| next.key() == entry.key();
+            if entry.is_deletion() || batch.peek().is_some_and(is_same) {
+                let key = entry.key().clone();
+                others.push(entry);
+                while let Some(next) = batch.next_if(|next| *next.key() == key) {
+                    others.push(next);
+                }
+            } else {
+                single.push(entry.for_scopes(scopes));
+            }
+        }
+        let (mut count, mut bytes) = (single.len(), num_bytes(&single));
+        let known = self.entries.insert_new(single, |behind, entry| {
+            count -= 1;
+            bytes = bytes.saturating_sub(entry.bytes());
+            // Clients up to 5.0 repeat all data in each commit, so most values are those that the process has.
+            let first = behind.first();
+            first.is_some_and(|old| old.scopes & scopes == scopes && old.is_twin(entry))
+                && behind.get(1).is_none_or(|next| next.key() != entry.key())
+        });
+        self.num_entries += count;
+        self.bytes = self.bytes.saturating_add(bytes);
+        others.extend(known);
+        others
     }
 
     /// Stores a value, and returns the scopes that had another value before.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use data_encoding::HEXLOWER_PERMISSIVE;
-use pmix_types::{Info, QualifiedValue, Rank, Scope, Status, Value, keys};
+use pmix_types::{Info, Kval, QualifiedValue, Rank, Scope, Status, Value, keys};
 use proptest::prelude::*;
 
 use super::{Entry, ModexStore, ScopeSet};
@@ -139,6 +139,54 @@ fn any_process_may_answer_for_an_undefined_rank() {
     }
     let found = puts.get(Rank::UNDEF, Scope::REMOTE, "k", &[]).unwrap();
     assert_eq!(*found, Value::Uint32(9));
+}
+
+#[test]
+fn a_batch_is_stored_as_its_entries_one_by_one() {
+    let mut random = 7_u32;
+    let mut next = |most: u32| {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (random >> 8) % most
+    };
+    let (mut batches, mut singles) = (ModexStore::default(), ModexStore::default());
+    for round in 0..60 {
+        let scopes = [
+            ScopeSet::LOCAL,
+            ScopeSet::REMOTE,
+            ScopeSet::LOCAL | ScopeSet::REMOTE,
+        ];
+        let scopes = scopes[next(3) as usize];
+        let keys = [40, 2_000, 2_000_000][next(3) as usize];
+        let entries = (0..next(400)).map(|_| {
+            let key = format!("k{}", next(keys));
+            let value = match next(8) {
+                0 => Value::Undef,
+                value => Value::from(value),
+            };
+            let kval = Kval {
+                key: key.into(),
+                value,
+            };
+            Entry::travelling(kval, 10).unwrap()
+        });
+        let entries: Vec<_> = entries.collect();
+        for entry in &entries {
+            singles.merge(R, scopes, vec![entry.clone()]);
+        }
+        batches.merge(R, scopes, entries);
+        assert_eq!(batches.num_keys(R), singles.num_keys(R), "round {round}");
+        assert_eq!(batches.num_bytes(R), singles.num_bytes(R), "round {round}");
+        for scope in [Scope::LOCAL, Scope::REMOTE] {
+            let of = |puts: &ModexStore| -> Vec<_> {
+                puts.all(R, scope)
+                    .unwrap()
+                    .map(std::borrow::Cow::into_owned)
+                    .collect()
+            };
+            assert_eq!(of(&batches), of(&singles), "round {round}");
+        }
+    }
+    assert!(batches.num_keys(R) > 1_000);
 }
 
 #[test]
