@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use foldhash::fast::RandomState;
 use pmix_types::{IntoOwned, Nspace, Proc, Rank};
 
 /// A set of processes, possibly with whole jobs. A lookup takes constant time, since a peer may send a long list.
@@ -13,7 +14,13 @@ pub struct Procs(HashMap<Nspace<'static>, Ranks>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Ranks {
     All,
-    Some(HashSet<Rank>),
+    Some(HashSet<Rank, RandomState>),
+}
+
+impl Default for Ranks {
+    fn default() -> Self {
+        Self::Some(HashSet::default())
+    }
 }
 
 impl Ranks {
@@ -26,6 +33,13 @@ impl Ranks {
                 true
             }
             Self::Some(ranks) => ranks.insert(rank),
+        }
+    }
+
+    /// Makes room for more ranks, so that the table does not grow in steps.
+    fn reserve(&mut self, more: usize) {
+        if let Self::Some(ranks) = self {
+            ranks.reserve(more);
         }
     }
 
@@ -48,7 +62,7 @@ impl Procs {
             // The name is copied once: a list has few jobs and many ranks.
             if !self.0.contains_key(first.nspace.as_bytes()) {
                 let nspace = first.nspace.clone().into_owned();
-                self.0.insert(nspace, Ranks::Some(HashSet::new()));
+                self.0.insert(nspace, Ranks::default());
             }
             if let Some(ranks) = self.0.get_mut(first.nspace.as_bytes()) {
                 ranks.extend(run);
@@ -74,8 +88,8 @@ impl Procs {
             if wanted.peek().is_none() {
                 continue;
             }
-            let ranks = self.0.entry(nspace.clone());
-            let ranks = ranks.or_insert_with(|| Ranks::Some(HashSet::new()));
+            let ranks = self.0.entry(nspace.clone()).or_default();
+            ranks.reserve(run.len());
             for rank in wanted {
                 if ranks.insert(rank) {
                     added.push(Proc::new(nspace.clone(), rank));

@@ -4,6 +4,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
+use foldhash::fast::RandomState;
 use pmix_types::{Nspace, Proc, Rank};
 
 /// The numbers of groups or invitations by the processes that they list.
@@ -16,7 +17,7 @@ pub(super) struct ByProc {
 #[derive(Debug, Default)]
 struct OfJob {
     all: BTreeSet<u64>,
-    by_rank: HashMap<Rank, Ids>,
+    by_rank: HashMap<Rank, Ids, RandomState>,
 }
 
 /// The numbers that list one name. Most names are listed once, and a list may have many names, so one number takes no
@@ -24,15 +25,21 @@ struct OfJob {
 #[derive(Debug)]
 enum Ids {
     One(u64),
-    Many(BTreeSet<u64>),
+    /// In ascending order.
+    Many(Vec<u64>),
 }
 
 impl Ids {
     fn insert(&mut self, id: u64) {
         match self {
             Self::One(own) if *own == id => {}
-            Self::One(own) => *self = Self::Many(BTreeSet::from([*own, id])),
-            Self::Many(ids) => _ = ids.insert(id),
+            Self::One(own) => *self = Self::Many(vec![(*own).min(id), (*own).max(id)]),
+            // Numbers ascend, so a new one is nearly always the last.
+            Self::Many(ids) => {
+                if let Err(place) = ids.binary_search(&id) {
+                    ids.insert(place, id);
+                }
+            }
         }
     }
 
@@ -40,7 +47,13 @@ impl Ids {
     fn remove(&mut self, id: u64) -> bool {
         match self {
             Self::One(own) => *own == id,
-            Self::Many(ids) => ids.remove(&id) && ids.is_empty(),
+            Self::Many(ids) => {
+                let found = ids.binary_search(&id);
+                found.is_ok_and(|place| {
+                    ids.remove(place);
+                    ids.is_empty()
+                })
+            }
         }
     }
 
