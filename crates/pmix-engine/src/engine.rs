@@ -164,6 +164,12 @@ impl Engine {
         Some(peer)
     }
 
+    /// Returns the peer whose message [`handle_queued`](Self::handle_queued) would handle.
+    #[must_use]
+    pub fn next_queued(&self) -> Option<PeerId> {
+        self.cx.peers.first_ready()
+    }
+
     /// Adds the time that handling the last message took to the service time of its peer. Other peers with messages are
     /// served for the same time before its next message is handled. The driver measures the time, as the engine has no
     /// clock.

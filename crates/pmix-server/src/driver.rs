@@ -53,8 +53,10 @@ pub(crate) struct Driver {
     connections: Connections,
     /// Connections to be read in this turn or the next.
     readable: Vec<Token>,
-    /// `true` if messages were read that the next turn must handle.
-    is_behind: bool,
+    /// The time from which the messages that were read can be handled; `None` if there are none.
+    messages_from: Option<Instant>,
+    /// The peers whose next message waits after one that took long, each until a time.
+    resting: Vec<(PeerId, Instant)>,
     /// Connections to be written in this turn or the next.
     writable: Vec<Token>,
     /// Connections that the other end closed in this turn. They are kept until its end, since the log needs their
@@ -115,7 +117,8 @@ impl Driver {
             host_news: false,
             connections: Connections::new(),
             readable: Vec::new(),
-            is_behind: false,
+            messages_from: None,
+            resting: Vec::new(),
             writable: Vec::new(),
             ended: Vec::new(),
             dropped: VecDeque::new(),
@@ -237,8 +240,8 @@ impl Driver {
     fn own_deadline(&self, now: Instant) -> Option<Instant> {
         let is_reported = self.written.is_empty() && self.broken.is_empty();
         let is_written = self.writable.is_empty() && self.dropped.is_empty();
-        let is_left = self.is_behind || !is_reported || !is_written || !self.readable.is_empty();
-        let unread = is_left.then_some(now);
+        let is_left = !is_reported || !is_written || !self.readable.is_empty();
+        let unread = earliest(is_left.then_some(now), self.messages_from);
         earliest(
             earliest(unread, self.acceptor.due(now)),
             self.refusals.due(),

@@ -179,9 +179,14 @@ impl Peers {
         self.ready.push(id, &mut peer.account, peer.is_closed);
     }
 
+    /// Returns the next peer with a message to be handled.
+    pub(crate) fn first_ready(&self) -> Option<PeerId> {
+        self.ready.first()
+    }
+
     /// Removes and returns the next peer with a message to be handled.
     pub(crate) fn next_ready(&mut self) -> Option<PeerId> {
-        let id = self.ready.first()?;
+        let id = self.first_ready()?;
         if let Some(peer) = self.peers.get_mut(&id) {
             self.ready.take(&mut peer.account);
         }

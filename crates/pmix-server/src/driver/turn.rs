@@ -20,6 +20,10 @@ use crate::host::{self, ServerEvent};
 /// The time for which peers are read, and for which their messages are handled, in one turn.
 const SHARE: Duration = Duration::from_millis(5);
 
+/// The time after a message that took longer than [`SHARE`] in which no further message of its peer is handled. A fence
+/// is several messages, each sent after a reply, so without a rest it would wait for one long message after another.
+const REST: Duration = SHARE;
+
 /// Maximum number of messages handled in one turn after one of each peer. Peers that send a message only
 /// after each reply wait meanwhile.
 const MORE: usize = 64;
@@ -96,7 +100,21 @@ impl Driver {
         // A connection is idle only after its written bytes were reported.
         self.give_up(engine, now);
         self.resume_all(engine);
-        self.is_behind = engine.has_queued();
+        self.plan_messages(engine, now);
+    }
+
+    /// Sets the time from which the next message can be handled.
+    fn plan_messages(&mut self, engine: &Engine, now: Instant) {
+        let next = engine.next_queued();
+        self.messages_from =
+            next.map(|peer| self.rest_of(peer).map_or(now, |until| until.max(now)));
+    }
+
+    /// Returns the time until which a peer rests after a message that took long.
+    fn rest_of(&self, peer: PeerId) -> Option<Instant> {
+        // A peer rests for as long as its message took at least, so the list is short.
+        let found = { self.resting.iter().rev() }.find(|(resting, _)| *resting == peer);
+        found.map(|(_, until)| *until)
     }
 
     fn open(&mut self, engine: &mut Engine, arrivals: Vec<Arrival>, now: Instant) {
@@ -192,21 +210,31 @@ impl Driver {
 
     /// Lets the engine handle messages for a bounded time, each from the peer that was served least. So the caller of
     /// the driver gets control in time regardless of the peers. A peer with costly messages waits until the others were
-    /// served for as long. Once as many messages were handled as peers had one, only a few more follow before the peers
-    /// get their replies and are read again.
+    /// served for as long, and rests after each that took long. Once as many messages were handled as peers had one, only
+    /// a few more follow before the peers get their replies and are read again.
     fn handle_messages(&mut self, engine: &mut Engine, now: Instant) {
         let began = Instant::now();
+        self.resting.retain(|(_, until)| *until > began);
         let mut last = began;
         let mut num_first = engine.num_to_handle();
         let mut num_more = 0;
         let mut until = began + SHARE;
-        while let Some(peer) = engine.handle_queued(now) {
+        while let Some(next) = engine.next_queued() {
+            if self.rest_of(next).is_some_and(|until| until > last) {
+                break;
+            }
+            let Some(peer) = engine.handle_queued(now) else {
+                break;
+            };
             let done = Instant::now();
             let took = done.saturating_duration_since(last);
             if took > LONG {
                 tracing::debug!(%peer, "a message kept the server busy for {} ms", took.as_millis());
             }
             engine.charge(peer, took.min(MOST_CHARGED));
+            if took > SHARE {
+                self.resting.push((peer, done + REST));
+            }
             // The end of a message is the beginning of the next one, so each costs one look at the clock.
             last = done;
             if engine.wants_input(peer) {
@@ -223,7 +251,7 @@ impl Driver {
             }
         }
         self.resume_all(engine);
-        self.is_behind = engine.has_queued();
+        self.plan_messages(engine, last);
     }
 
     /// Resumes reading connections after the engine has room for their messages.
