@@ -17,7 +17,7 @@ use std::sync::Arc;
 use pmix_engine::Config;
 use pmix_mca::{Environment, Params};
 use pmix_topology::{Cpuset, Topology};
-use pmix_types::{Nspace, Rank};
+use pmix_types::{Nspace, Proc, Rank};
 use preg_core::Preg;
 
 use crate::host::{Host, NoHost};
@@ -50,6 +50,7 @@ pub struct Builder {
     topology: Option<Topology>,
     share_topology: bool,
     share_data: bool,
+    singleton: Option<Proc<'static>>,
     environment: Option<Environment>,
     params: Option<Params>,
     preg: Option<Arc<Preg>>,
@@ -80,6 +81,7 @@ impl Default for Builder {
             topology: None,
             share_topology: false,
             share_data: true,
+            singleton: None,
             environment: None,
             params: None,
             preg: None,
@@ -117,6 +119,15 @@ impl Builder {
     /// Sets the rank of the server (`PMIX_SERVER_RANK`). The default is 0.
     pub fn rank(mut self, rank: Rank) -> Self {
         self.config.server.rank = rank;
+        self
+    }
+
+    /// Registers a process that no host started, with its job of one process, under the user of this process
+    /// (`PMIX_SINGLETON`). The host may register the job again to describe it.
+    ///
+    /// Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIX_SINGLETON`.
+    pub fn singleton(mut self, proc: Proc<'static>) -> Self {
+        self.singleton = Some(proc);
         self
     }
 

@@ -4,7 +4,7 @@
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_init`.
 
 use pmix_topology::{Cpuset, Topology};
-use pmix_types::{Info, Nspace, Numeric, Rank, Status, Text, Value, keys};
+use pmix_types::{Info, Nspace, Numeric, Proc, Rank, Status, Text, Value, keys};
 
 use super::Builder;
 use crate::Error;
@@ -29,6 +29,7 @@ impl Builder {
         Ok(match key {
             keys::SERVER_NSPACE => self.nspace(nspace(value)?),
             keys::SERVER_RANK => self.rank(rank(value)?),
+            keys::SINGLETON => self.singleton(singleton(value)?),
             keys::HOSTNAME => self.hostname(text(value)?),
             keys::SERVER_TMPDIR => self.server_tmpdir(text(value)?),
             keys::SYSTEM_TMPDIR => self.system_tmpdir(text(value)?),
@@ -141,6 +142,19 @@ fn rank(value: &Value<'_>) -> Result<Rank, Error> {
     }
 }
 
+/// Parses the name of a singleton: nspace and rank with a dot between them.
+fn singleton(value: &Value<'_>) -> Result<Proc<'static>, Error> {
+    let name = text(value)?;
+    let parsed = name.rsplit_once('.').and_then(|(nspace, rank)| {
+        // `parse` would accept a sign.
+        let is_number = rank.bytes().all(|byte| byte.is_ascii_digit());
+        let rank = Rank::new(rank.parse().ok().filter(|_| is_number)?);
+        let is_name = !nspace.is_empty() && nspace.len() <= Nspace::MAX_LEN;
+        (is_name && rank.is_valid()).then(|| Proc::new(nspace.to_owned(), rank))
+    });
+    parsed.ok_or_else(|| wrong("an nspace, a dot and the rank of a process", value))
+}
+
 fn number<T: Numeric>(value: &Value<'_>) -> Result<T, Error> {
     let number = value.to_number();
     number.map_err(|_| wrong("a number in range", value))
@@ -204,6 +218,32 @@ mod tests {
                 error.to_string().starts_with(&info.key.to_string()),
                 "{error}"
             );
+        }
+    }
+
+    #[test]
+    fn a_singleton_is_named_by_nspace_and_rank() {
+        let take = |name: &str| take(&[Info::new(keys::SINGLETON, name.to_owned())]);
+        let builder = take("app.on.n1.3").unwrap();
+        let expected = Proc::new("app.on.n1", Rank::new(3));
+        assert_eq!(builder.singleton, Some(expected));
+        let long = format!("{}.0", "x".repeat(Nspace::MAX_LEN + 1));
+        let wrong = [
+            "",
+            "app",
+            ".0",
+            "app.",
+            "app.+1",
+            "app.-1",
+            "app.x",
+            "app.4294967295",
+            "app.99999999999999999999",
+            long.as_str(),
+        ];
+        for name in wrong {
+            let error = take(name).err().unwrap();
+            assert_eq!(error.status(), Status::ERR_BAD_PARAM, "{name:.20}");
+            assert!(error.to_string().contains(keys::SINGLETON), "{error}");
         }
     }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use gds_hash::Store;
-use pmix_engine::{Config, Engine, Psec};
+use pmix_engine::{Config, Credentials, Engine, HostObject, Psec};
 use pmix_mca::{Environment, Params};
 use pmix_topology::{Cpuset, Topology};
-use pmix_types::{Status, Text};
+use pmix_types::{Info, Proc, Status, Text, keys};
 
 use super::Builder;
 use super::limits::{limit_replies, shared_bytes};
@@ -65,8 +65,12 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
         is_gateway: settings.gateway,
         devices: Devices::new(node.hostname.clone(), topology),
     };
+    let mut engine = Engine::new(settings.config, store, psec);
+    if let Some(proc) = &settings.singleton {
+        register_singleton(&mut engine, proc)?;
+    }
     let driver = Driver::new(Parts {
-        engine: Engine::new(settings.config, store, psec),
+        engine,
         shared: Arc::clone(&fork.shared),
         host: settings.host,
         own,
@@ -85,6 +89,14 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
         shared_topology,
     };
     Server::new(driver, fork, server, preg, files, modes)
+}
+
+/// Registers a process that no host started, and its job. It is a process of this user, as no host names another.
+fn register_singleton(engine: &mut Engine, proc: &Proc<'_>) -> Result<(), Error> {
+    engine.register_nspace(&proc.nspace, 1, &[Info::new(keys::JOB_SIZE, 1_u32)])?;
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    let user = Credentials::new(uid.as_raw(), gid.as_raw());
+    Ok(engine.register_client(proc, user, HostObject(0))?)
 }
 
 /// Completes the configuration of the engine with the name and user of this process and with the parameters.
