@@ -77,6 +77,13 @@ static int values(void)
     free(text);
     PMIX_VALUE_DESTRUCT(&copy);
     PMIX_VALUE_DESTRUCT(&value);
+
+    /* A value without its array is copied as one with an empty array. */
+    value.type = PMIX_DATA_ARRAY;
+    value.data.darray = NULL;
+    CHECK(PMIx_Value_xfer(&copy, &value) == PMIX_SUCCESS);
+    CHECK(copy.type == PMIX_DATA_ARRAY && copy.data.darray != NULL && copy.data.darray->size == 0);
+    PMIX_VALUE_DESTRUCT(&copy);
     CHECK(PMIx_Value_load(&value, &number, 4711) == PMIX_ERR_UNKNOWN_DATA_TYPE);
     return 0;
 }

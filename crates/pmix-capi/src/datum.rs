@@ -371,8 +371,15 @@ pub(crate) fn duplicate_value(value: Valid<'_, pmix_value_t>) -> Result<pmix_val
     if value.r#type == DataType::UNDEF.as_raw() {
         return Ok(pmix_value_t::initial());
     }
-    let at = place_of(value)?;
-    // SAFETY: `place_of` returned NULL or the place of the datum, which has the type of the value.
+    let empty = pmix_data_array_t::initial();
+    let at = match place_of(value)? {
+        // As in OpenPMIx: programs read the array of a copy without a check for NULL.
+        at if at.is_null() && value.r#type == DataType::DATA_ARRAY.as_raw() => {
+            ptr::from_ref(&empty).cast_mut().cast()
+        }
+        at => at,
+    };
+    // SAFETY: `at` is NULL or the place of a datum that has the type of the value.
     unsafe { load_value(DataType::from_raw(value.r#type), at) }
 }
 
