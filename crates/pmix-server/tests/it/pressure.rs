@@ -146,6 +146,38 @@ fn new_requests_do_not_wait_for_many_earlier_replies() {
     assert!(before < 1_000, "all of {before} were answered before");
 }
 
+#[test]
+fn a_peer_rests_after_a_message_that_took_long() {
+    const KEYS: u32 = 30_000;
+    let (server, sent, mut busy, _good) = driven();
+    let mut puts = ModexStore::default();
+    for key in 0..KEYS {
+        let info = Info::new(Key::from(format!("k{key}")), key);
+        puts.put(Rank::new(0), Scope::LOCAL, info).unwrap();
+    }
+    let codec = Codec::new(busy.form().layout);
+    let blocks = puts.commit_message(&codec, Rank::new(0)).unwrap();
+    let commit = Request::Commit(request::Commit { blocks: &blocks });
+    let payload = commit.encode(busy.form(), None).unwrap();
+    let writer = std::thread::spawn(move || {
+        busy.send_many(&payload, 10).unwrap();
+        busy
+    });
+    let patience = Instant::now() + Duration::from_secs(60);
+    let mut rests = 0;
+    while sent.lock().unwrap().len() < 10 {
+        assert!(Instant::now() < patience, "it does not answer");
+        let next = server.drive(Instant::now()).unwrap();
+        let now = Instant::now();
+        // A time limit of the engine is further away.
+        let rests_now =
+            next.is_some_and(|next| next > now && next < now + Duration::from_millis(6));
+        rests += usize::from(rests_now && !sent.lock().unwrap().is_empty());
+    }
+    writer.join().unwrap();
+    assert!(rests > 0, "each message followed at once");
+}
+
 fn works(client: &mut Peer) -> bool {
     let status = client.ask_status(&Request::Unknown(pmix_proto::Command(99)));
     status.is_ok_and(|status| status == Status::ERR_NOT_SUPPORTED)
