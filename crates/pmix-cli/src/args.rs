@@ -16,8 +16,9 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use pmix_types::{Attribute, Rank};
 
 pub(crate) use map::{
-    Convert, Decode, DecodeOut, Diff, Draw, DrawAs, Encode, EncodeOut, Explain, FormArg,
-    LayoutArgs, Lists, MapCommand, MapInput, Nth, Pair, Parts, Position, Slice, Where, Who, Writer,
+    Convert, Decode, DecodeOut, Diff, Draw, DrawAs, Encode, EncodeOut, Explain, FormArg, GroupList,
+    LayoutArgs, Lists, MapCommand, MapInput, Nth, Pair, Parts, Position, Regroup, Shape, Slice,
+    Where, Who, Writer,
 };
 #[cfg(test)]
 pub(crate) use placement::Part;

@@ -108,6 +108,14 @@ impl Failure {
         self
     }
 
+    /// Adds the position of the failure, unless it already has one.
+    pub(crate) fn at_unless_placed(self, place: impl FnOnce() -> Excerpt) -> Self {
+        match self.place {
+            Some(_) => self,
+            None => self.at(place()),
+        }
+    }
+
     /// Adds advice.
     pub(crate) fn cure(mut self, cure: impl Into<String>) -> Self {
         self.cure = Some(cure.into());
@@ -135,6 +143,12 @@ impl Failure {
             Status::ERR_OUT_OF_RESOURCE => self,
             _ => self.cure(cure),
         }
+    }
+
+    /// Puts the message of another failure, which was found first, before this one.
+    pub(crate) fn after(mut self, first: &Self) -> Self {
+        self.message = format!("{}, and {}", first.message, self.message);
+        self
     }
 
     /// Marks the failure as already reported in JSON.

@@ -7,6 +7,8 @@
 //! expanded.
 
 mod detect;
+mod expression;
+mod groups;
 mod nodes;
 mod procs;
 mod source;
@@ -19,11 +21,13 @@ use preg_core::Preg;
 
 use crate::args::LayoutArgs;
 use crate::failure::Failure;
-use nodes::read_slots;
 use source::of_list;
 
 pub(crate) use detect::{Segment, Value, segments, tagged_values};
-pub(crate) use nodes::{allocation, decode_nodes, of_text as nodes_of_text, read_nodes, text_of};
+pub(crate) use expression::Expressions;
+pub(crate) use nodes::{
+    allocation, decode_nodes, of_text as nodes_of_text, read_nodes, read_slots, text_of,
+};
 pub(crate) use procs::{decode_procs, of_text as procs_of_text, read_procs, text_of_procs};
 pub(crate) use source::{
     Form, Source, answer_lines, longest_line, read as read_sources, read_option, read_path,

@@ -77,6 +77,9 @@ fn meant(mut error: clap::Error, command: &clap::Command, words: &[OsString]) ->
             ErrorKind::UnknownArgument if run::is_named(command, words) => {
                 meant_option(error, command)
             }
+            ErrorKind::UnknownArgument if words.get(1).is_some_and(|word| word == "map") => {
+                meant_map(error)
+            }
             _ => error,
         };
     };
@@ -102,6 +105,52 @@ fn meant(mut error: clap::Error, command: &clap::Command, words: &[OsString]) ->
         // clap would also suggest commands that do not belong to `pmix map`.
         error.remove(ContextKind::SuggestedSubcommand);
         let tips = vec![StyledStr::from(tip)];
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
+    error
+}
+
+/// Options of nodeset and pdsh, and the command under `pmix map` for each.
+const OF_NODESET: &[(&[&str], &str)] = &[
+    (&["-f", "--fold"], "pmix map fold LIST"),
+    (&["-e", "--expand"], "pmix map expand LIST"),
+    (&["-c", "--count"], "pmix map count LIST"),
+    (&["-r", "--regroup"], "pmix map regroup LIST"),
+    (
+        &["-l", "--list", "--list-all", "-L", "-G", "--groupbase"],
+        "pmix map groups",
+    ),
+    (&["-a", "--all"], "the group @*"),
+    (
+        &["-x", "--exclude"],
+        "pmix map minus LIST LIST, or LIST!LIST",
+    ),
+    (
+        &["-i", "--intersection"],
+        "pmix map intersection LIST LIST, or LIST&LIST",
+    ),
+    (&["-X", "--xor"], "pmix map xor LIST LIST, or LIST^LIST"),
+    (&["-I", "--slice"], "pmix map slice PLACES LIST"),
+    (&["--split"], "pmix map split N LIST"),
+    (&["--pick"], "pmix map pick N LIST"),
+    (&["-w"], "the list as an argument without an option"),
+    (&["-g"], "the group @genders:ATTRIBUTE"),
+];
+
+/// Adds the command for an option of nodeset or pdsh to an error about an unknown option of `pmix map`.
+fn meant_map(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let name = option.split('=').next().unwrap_or_default().to_owned();
+    let known = OF_NODESET
+        .iter()
+        .find(|(options, _)| options.contains(&&*name));
+    if let Some((_, command)) = known {
+        error.remove(ContextKind::SuggestedArg);
+        let tips = vec![StyledStr::from(format!(
+            "for {name} of nodeset or pdsh, use {command}"
+        ))];
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
     error

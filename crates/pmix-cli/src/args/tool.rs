@@ -323,6 +323,10 @@ pub(crate) enum Target {
     Pmix,
     /// A JSON array.
     Json,
+    /// One name or node on each line.
+    Lines,
+    /// A hostfile: one node on each line, with `slots=N` if the input has slots or repeats a name.
+    Hostfile,
 }
 
 /// Arguments of `publish`.

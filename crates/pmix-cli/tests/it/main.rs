@@ -16,6 +16,7 @@ mod doctor;
 mod framework;
 mod get;
 mod input;
+mod list_tasks;
 mod map;
 mod map_slots;
 mod planted;
