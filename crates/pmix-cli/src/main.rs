@@ -241,7 +241,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
     run::mca::warn_of_unused(&global.mca, &cli.command);
     match cli.command {
         // These commands must work with a broken configuration, so they do not read it.
-        Command::Completions { shell } => shell::completions(shell),
+        Command::Completions { shell, list } => shell::completions(shell, list),
         Command::Man { dir } => shell::man(dir.as_deref()),
         Command::Info(args) => info::run(global, &args),
         Command::Attr(args) => dictionary::attr(global, &args),

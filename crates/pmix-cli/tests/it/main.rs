@@ -9,6 +9,7 @@ mod faults;
 
 mod batch;
 mod command;
+mod completion;
 mod console;
 mod dictionary;
 mod docs;
