@@ -14,6 +14,7 @@ mod console;
 mod dictionary;
 mod docs;
 mod doctor;
+mod doctor_planted;
 mod framework;
 mod get;
 mod input;
