@@ -77,6 +77,7 @@ fn meant(mut error: clap::Error, command: &clap::Command, words: &[OsString]) ->
             ErrorKind::UnknownArgument if run::is_named(command, words) => {
                 meant_option(error, command)
             }
+            ErrorKind::ValueValidation => plain_number(error, command),
             ErrorKind::UnknownArgument if words.get(1).is_some_and(|word| word == "map") => {
                 meant_map(error)
             }
@@ -108,6 +109,40 @@ fn meant(mut error: clap::Error, command: &clap::Command, words: &[OsString]) ->
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
     error
+}
+
+/// The errors of Rust's parser of numbers, and the text for a user.
+const OF_NUMBERS: &[(&str, &str)] = &[
+    ("invalid digit found in string", "expected a whole number"),
+    (
+        "cannot parse integer from empty string",
+        "expected a whole number",
+    ),
+    (
+        "number too large to fit in target type",
+        "the number is too large",
+    ),
+    (
+        "number too small to fit in target type",
+        "the number is too small",
+    ),
+];
+
+/// Replaces the text of Rust's parser of numbers in an error about a value.
+fn plain_number(error: clap::Error, command: &clap::Command) -> clap::Error {
+    let source = std::error::Error::source(&error).map(ToString::to_string);
+    let known = OF_NUMBERS
+        .iter()
+        .find(|(text, _)| source.as_deref() == Some(text));
+    let (Some((_, text)), Some(ContextValue::String(arg)), Some(ContextValue::String(value))) = (
+        known,
+        error.get(ContextKind::InvalidArg),
+        error.get(ContextKind::InvalidValue),
+    ) else {
+        return error;
+    };
+    let message = format!("invalid value '{value}' for '{arg}': {text}\n");
+    clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
 }
 
 /// Options of nodeset and pdsh, and the command under `pmix map` for each.

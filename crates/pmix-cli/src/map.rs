@@ -84,7 +84,7 @@ fn read_lists(context: &Context, words: &[OsString]) -> Result<Vec<NodeList>, Fa
         ]);
     }
     if words.iter().filter(|word| *word == "-").count() > 1 {
-        return Err(Failure::usage("standard input can be read only once"));
+        return Err(crate::input::twice());
     }
     let list = |(index, word): (usize, &OsString)| {
         let sources = read_option(&format!("list {}", index + 1), word)?;

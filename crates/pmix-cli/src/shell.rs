@@ -165,7 +165,9 @@ fn no_directory(dir: &Path, error: &io::Error) -> Failure {
     let dir = dir.display();
     Failure::usage(match error.kind() {
         io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
-            format!("{dir} is not a directory, and the manual pages need one: {error}")
+            format!(
+                "{dir} is not a directory, and the manual pages need one: {error}; name another directory"
+            )
         }
         _ => format!("cannot create the directory {dir}: {error}"),
     })

@@ -96,7 +96,10 @@ fn of_value(preg: &Preg, value: &Value) -> Result<NodeList, Failure> {
             bytes: &value.bytes,
         }),
     }
-    .map_err(|e| Failure::of(&e, &value.origin, &value.bytes))
+    .map_err(|e| {
+        Failure::of(&e, &value.origin, &value.bytes)
+            .or_cure("`pmix map explain VALUE` shows the value byte by byte, `pmix plugins list` the schemes")
+    })
 }
 
 /// Expands list text into names.

@@ -56,13 +56,19 @@ pub(crate) fn read(words: &[OsString]) -> Result<Vec<Source>, Failure> {
         return Ok(vec![stdin()?]);
     }
     if words.iter().filter(|w| *w == "-").count() > 1 {
-        return Err(Failure::usage("standard input can be read only once"));
+        return Err(twice());
     }
     let mut sources = Vec::with_capacity(words.len());
     for (index, word) in words.iter().enumerate() {
         sources.push(read_word(word, || format!("argument {}", index + 1))?);
     }
     Ok(sources)
+}
+
+/// Returns the failure for two arguments that are standard input.
+pub(crate) fn twice() -> Failure {
+    Failure::usage("standard input can be read only once")
+        .cure("write one input to a file, and use @FILE")
 }
 
 /// Reads the sources that the argument of an option names.
@@ -259,7 +265,17 @@ fn too_long(what: &str, most: u64) -> Failure {
 
 fn unreadable(what: &str, error: &std::io::Error) -> Failure {
     let message = format!("cannot read {what}: {error}");
-    Failure::new(Exit::Data, Status::ERR_NOT_FOUND, message)
+    let failure = Failure::new(Exit::Data, Status::ERR_NOT_FOUND, message);
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            failure.cure("check the path, which begins at the current directory")
+        }
+        io::ErrorKind::IsADirectory => failure.cure("name a file in the directory"),
+        io::ErrorKind::PermissionDenied => {
+            failure.cure("this user may not read it: check its mode and those of its directories")
+        }
+        _ => failure,
+    }
 }
 
 /// Converts an error in a list, with its position in the source.

@@ -126,16 +126,19 @@ fn finish(
     context.out.flush()?;
     match absent {
         [] => Ok(Exit::Ok),
-        [one] => Err(Failure::answer(
-            Status::ERR_NOT_FOUND,
-            format!("{what} {one} {why}"),
-        )),
+        [one] => {
+            let message = format!("{what} {one} {why}");
+            Err(Failure::answer(Status::ERR_NOT_FOUND, message).cure(SHOWN))
+        }
         [first, rest @ ..] => {
             let message = format!("{what} {first} and {} more: {why}", rest.len());
-            Err(Failure::answer(Status::ERR_NOT_FOUND, message))
+            Err(Failure::answer(Status::ERR_NOT_FOUND, message).cure(SHOWN))
         }
     }
 }
+
+/// The advice about ranks and nodes that are not in the maps.
+const SHOWN: &str = "`pmix map draw` with the same maps shows all ranks and nodes";
 
 pub(super) fn count(context: &mut Context, input: &MapInput) -> Result<Exit, Failure> {
     let map = read_map(context, input)?;

@@ -179,7 +179,8 @@ pub(super) fn slice(context: &mut Context, args: &Slice) -> Result<Exit, Failure
         None => Ok(Exit::Ok),
         Some(place) => {
             let message = format!("no element {place}: the list has {len}");
-            Err(Failure::answer(Status::ERR_NOT_FOUND, message))
+            let cure = "positions are counted from zero; `pmix map count` counts the names";
+            Err(Failure::answer(Status::ERR_NOT_FOUND, message).cure(cure))
         }
     }
 }
@@ -259,7 +260,7 @@ fn cut(
 /// Runs `position`: prints the positions of each name on one line.
 pub(super) fn position(context: &mut Context, args: &Position) -> Result<Exit, Failure> {
     if args.names == "-" && (args.words.is_empty() || args.words.iter().any(|word| word == "-")) {
-        return Err(Failure::usage("standard input can be read only once"));
+        return Err(crate::input::twice());
     }
     let (preg, limits) = (&context.preg, context.limits());
     let asked = read_nodes(preg, read_option("the names", &args.names)?)?.into_list(limits)?;

@@ -45,3 +45,4 @@ mod tool_terminal;
 mod tool_top;
 mod tool_unstarted;
 mod wire;
+mod wrong_inputs;
