@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask test`: format, lints, every test and tidy; it needs Rust, a C compiler, gdb and MUNGE only.
+//! `cargo xtask test`: format, lints, every test and tidy; it needs Rust, a C compiler, gdb, MUNGE,
+//! shells, and the programs with lists of nodes whose results tests compare.
 //!
 //! A test with further requirements is marked `#[ignore = "needs PROGRAM"]` or `#[ignore = "needs root"]`. This task
 //! runs it if the requirement is met, and counts it as skipped otherwise.
@@ -13,7 +14,18 @@ use xtask::{Outcome, install};
 use crate::tidy;
 
 /// The Debian packages that the tests need.
-const PACKAGES: &[&str] = &["gcc", "gdb", "libc6-dev", "munge"];
+const PACKAGES: &[&str] = &[
+    "clustershell",
+    "fish",
+    "gcc",
+    "gdb",
+    "genders",
+    "libc6-dev",
+    "munge",
+    "pdsh",
+    "slurm-client",
+    "zsh",
+];
 
 /// Runs every check. A failed check does not stop the run.
 pub(crate) fn run() -> Outcome {

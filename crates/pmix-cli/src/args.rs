@@ -16,12 +16,11 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use pmix_types::{Attribute, Rank};
 
 pub(crate) use map::{
-    Convert, Decode, DecodeOut, Diff, Draw, DrawAs, Encode, EncodeOut, Explain, FormArg,
-    LayoutArgs, Lists, MapCommand, MapInput, Nth, Pair, Parts, Position, Slice, Where, Who, Writer,
+    Convert, Decode, DecodeOut, Diff, Draw, DrawAs, Encode, EncodeOut, Explain, FormArg, GroupList,
+    LayoutArgs, Lists, MapCommand, MapInput, Nth, Pair, Parts, Position, Regroup, Shape, Slice,
+    Where, Who, Writer,
 };
-#[cfg(test)]
-pub(crate) use placement::Part;
-pub(crate) use placement::{BindTo, MODIFIERS, MapByArg, POLICIES};
+pub(crate) use placement::{BindTo, MODIFIERS, MapByArg, POLICIES, Part};
 pub(crate) use run::{AppArgs, NextApp, Run};
 pub(crate) use tool::{
     Attach, AttachTo, Events, KeepFor, Kill, Lookup, Ps, Publish, QueryArgs, Ranks, Release,
@@ -264,7 +263,11 @@ pub(crate) enum Command {
     #[command(after_help = "For example: pmix completions bash > /etc/bash_completion.d/pmix")]
     Completions {
         /// The shell.
-        shell: clap_complete::Shell,
+        #[arg(required_unless_present = "list")]
+        shell: Option<clap_complete::Shell>,
+        /// Print names for the scripts instead.
+        #[arg(long, value_enum, hide = true, conflicts_with = "shell")]
+        list: Option<Listing>,
     },
     /// Write the manual: one page to standard output, or all pages into a directory.
     Man {
@@ -272,6 +275,13 @@ pub(crate) enum Command {
         #[arg(value_name = "DIR")]
         dir: Option<PathBuf>,
     },
+}
+
+/// Names that completion scripts ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Listing {
+    /// The running jobs.
+    Jobs,
 }
 
 /// Arguments of `attr`.

@@ -2,11 +2,13 @@
 //! `pmix doctor`: a report of problems on this node that prevent PMIx servers, clients and tools
 //! from working.
 
+mod control_group;
 mod job;
 mod libraries;
 mod node;
 mod program;
 mod setup;
+mod system;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -109,6 +111,8 @@ pub(crate) fn run(global: &Global, args: &Doctor) -> Result<Exit, Failure> {
         shm: args.shm.clone(),
     };
     let mut findings = node::check(&subject);
+    findings.extend(control_group::check());
+    findings.extend(system::check(&subject, args.timeout));
     findings.extend(node::check_places(&subject));
     findings.extend(setup::check(global, &subject));
     findings.extend(libraries::check(&subject));
@@ -164,7 +168,12 @@ fn in_words(global: &Global, out: &mut Out, findings: &[Finding]) -> Result<(), 
 /// Attaches to every server, with a time limit for each.
 fn check_servers(limit: Duration) -> Vec<Finding> {
     let listing = Search::from_env().list();
-    let mut findings: Vec<_> = listing.passed_over.iter().map(passed_over).collect();
+    let (dead, others): (Vec<_>, Vec<_>) =
+        { listing.passed_over.iter() }.partition(|one| one.is_dead);
+    let mut findings: Vec<_> = passed_over(&dead)
+        .into_iter()
+        .chain(passed_over(&others))
+        .collect();
     if listing.servers.is_empty() {
         findings.push(Finding::ok(
             "servers",
@@ -175,27 +184,36 @@ fn check_servers(limit: Duration) -> Vec<Finding> {
     findings
 }
 
-/// Reports a rendezvous file that tools ignore. The file of an exited server can be removed. A file
-/// that another user could have written is suspicious.
-fn passed_over(passed: &PassedOver) -> Finding {
-    let found = format!("{}: {}", passed.path.display(), passed.reason);
-    match passed.is_dead {
-        true => {
-            let help = match passed.path.is_dir() {
-                true => format!(
-                    "remove the rendezvous files of ended servers below {}",
-                    passed.path.display()
-                ),
-                false => format!("the file is unused: rm {}", passed.path.display()),
-            };
-            Finding::warning("servers", found, help)
+/// Reports the rendezvous files that tools ignore for one reason, all in one line. The file of an exited server can be
+/// removed. A file that another user could have written is suspicious.
+fn passed_over(files: &[&PassedOver]) -> Option<Finding> {
+    let first = files.first()?;
+    let path = first.path.display();
+    let number: usize = files.iter().map(|file| file.num_files).sum();
+    Some(match (first.is_dead, number) {
+        (true, 1) => {
+            let found = format!("{path}: {}", first.reason);
+            Finding::warning("servers", found, format!("the file is unused: rm {path}"))
         }
-        false => Finding::fault(
+        (true, _) => Finding::warning(
             "servers",
-            found,
+            format!("{number} rendezvous files of servers that have exited, such as {path}"),
+            "the files are unused: remove them with their directories",
+        ),
+        (false, 1) => Finding::fault(
+            "servers",
+            format!("{path}: {}", first.reason),
             "tools ignore the file: check the owner of the file and of its directory",
         ),
-    }
+        (false, _) => Finding::fault(
+            "servers",
+            format!(
+                "{number} rendezvous files are rejected, such as {path}: {}",
+                first.reason
+            ),
+            "tools ignore the files: check their owners, or set TMPDIR to a directory of this user",
+        ),
+    })
 }
 
 fn attach(server: &FoundServer, limit: Duration) -> Finding {

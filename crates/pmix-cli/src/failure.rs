@@ -96,6 +96,9 @@ impl Failure {
         if error.status() == Status::ERR_OUT_OF_RESOURCE {
             failure = failure.cure("the limits are parameters: see `pmix info --param preg`");
         }
+        if error.scheme().is_some() {
+            failure = failure.or_cure("`pmix map explain VALUE` shows the value byte by byte");
+        }
         match error.offset() {
             Some(offset) => failure.at(Excerpt::new(origin, bytes, offset)),
             None => failure,
@@ -106,6 +109,14 @@ impl Failure {
     pub(crate) fn at(mut self, place: Excerpt) -> Self {
         self.place = Some(Box::new(place));
         self
+    }
+
+    /// Adds the position of the failure, unless it already has one.
+    pub(crate) fn at_unless_placed(self, place: impl FnOnce() -> Excerpt) -> Self {
+        match self.place {
+            Some(_) => self,
+            None => self.at(place()),
+        }
     }
 
     /// Adds advice.
@@ -135,6 +146,18 @@ impl Failure {
             Status::ERR_OUT_OF_RESOURCE => self,
             _ => self.cure(cure),
         }
+    }
+
+    /// Puts the message of another failure, which was found first, before this one.
+    pub(crate) fn after(mut self, first: &Self) -> Self {
+        self.message = format!("{}, and {}", first.message, self.message);
+        self
+    }
+
+    /// Returns the failure as a usage error with its own advice.
+    pub(crate) fn into_usage(mut self) -> Self {
+        self.exit = Exit::Usage;
+        self
     }
 
     /// Marks the failure as already reported in JSON.

@@ -112,7 +112,10 @@ fn print_all(context: &mut Context, args: &Get, jobs: &[Job]) -> Result<Exit, Fa
     context.out.flush()?;
     match any {
         true => Ok(Exit::Ok),
-        false => Err(Failure::answer(Status::ERR_NOT_FOUND, "no values")),
+        false => {
+            let cure = "`pmix get --all` without --rank, --node and --app prints the values of the whole job";
+            Err(Failure::answer(Status::ERR_NOT_FOUND, "no values").cure(cure))
+        }
     }
 }
 

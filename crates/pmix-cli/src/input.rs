@@ -7,6 +7,8 @@
 //! expanded.
 
 mod detect;
+mod expression;
+mod groups;
 mod nodes;
 mod procs;
 mod source;
@@ -19,14 +21,16 @@ use preg_core::Preg;
 
 use crate::args::LayoutArgs;
 use crate::failure::Failure;
-use nodes::read_slots;
 use source::of_list;
 
 pub(crate) use detect::{Segment, Value, segments, tagged_values};
-pub(crate) use nodes::{allocation, decode_nodes, of_text as nodes_of_text, read_nodes, text_of};
+pub(crate) use expression::Expressions;
+pub(crate) use nodes::{
+    allocation, decode_nodes, of_text as nodes_of_text, read_nodes, read_slots, text_of,
+};
 pub(crate) use procs::{decode_procs, of_text as procs_of_text, read_procs, text_of_procs};
 pub(crate) use source::{
-    Form, Source, answer_lines, longest_line, read as read_sources, read_option, read_path,
+    Form, Source, answer_lines, longest_line, read as read_sources, read_option, read_path, twice,
 };
 
 /// Reads the node map of a job, and its process map: `procs`, or the map that follows from `--ppn`
@@ -41,7 +45,7 @@ pub(crate) fn read_job(
     let mut sources = read_option("--nodes", nodes)?;
     if let Some(procs) = procs {
         if nodes == "-" && procs == "-" {
-            return Err(Failure::usage("standard input can be read only once"));
+            return Err(twice());
         }
         let list = read_nodes(preg, sources)?.into_list(limits)?;
         let map = read_procs(preg, read_option("--procs", procs)?)?.into_map(limits)?;
@@ -87,7 +91,9 @@ fn ppn(text: &str, num_nodes: u64) -> Result<Slots, Failure> {
     if slots.num_nodes() != num_nodes {
         let counted = slots.num_nodes();
         let message = format!("--ppn describes {counted} nodes, but the node map has {num_nodes}");
-        return Err(Failure::usage(message));
+        return Err(
+            Failure::usage(message).cure("give one number for all nodes, or one for each node")
+        );
     }
     Ok(slots)
 }

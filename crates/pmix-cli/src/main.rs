@@ -77,6 +77,10 @@ fn meant(mut error: clap::Error, command: &clap::Command, words: &[OsString]) ->
             ErrorKind::UnknownArgument if run::is_named(command, words) => {
                 meant_option(error, command)
             }
+            ErrorKind::ValueValidation => plain_number(error, command),
+            ErrorKind::UnknownArgument if words.get(1).is_some_and(|word| word == "map") => {
+                meant_map(error)
+            }
             _ => error,
         };
     };
@@ -102,6 +106,86 @@ fn meant(mut error: clap::Error, command: &clap::Command, words: &[OsString]) ->
         // clap would also suggest commands that do not belong to `pmix map`.
         error.remove(ContextKind::SuggestedSubcommand);
         let tips = vec![StyledStr::from(tip)];
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
+    error
+}
+
+/// The errors of Rust's parser of numbers, and the text for a user.
+const OF_NUMBERS: &[(&str, &str)] = &[
+    ("invalid digit found in string", "expected a whole number"),
+    (
+        "cannot parse integer from empty string",
+        "expected a whole number",
+    ),
+    (
+        "number too large to fit in target type",
+        "the number is too large",
+    ),
+    (
+        "number too small to fit in target type",
+        "the number is too small",
+    ),
+];
+
+/// Replaces the text of Rust's parser of numbers in an error about a value.
+fn plain_number(error: clap::Error, command: &clap::Command) -> clap::Error {
+    let source = std::error::Error::source(&error).map(ToString::to_string);
+    let known = OF_NUMBERS
+        .iter()
+        .find(|(text, _)| source.as_deref() == Some(text));
+    let (Some((_, text)), Some(ContextValue::String(arg)), Some(ContextValue::String(value))) = (
+        known,
+        error.get(ContextKind::InvalidArg),
+        error.get(ContextKind::InvalidValue),
+    ) else {
+        return error;
+    };
+    let message = format!("invalid value '{value}' for '{arg}': {text}\n");
+    clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+}
+
+/// Options of nodeset and pdsh, and the command under `pmix map` for each.
+const OF_NODESET: &[(&[&str], &str)] = &[
+    (&["-f", "--fold"], "pmix map fold LIST"),
+    (&["-e", "--expand"], "pmix map expand LIST"),
+    (&["-c", "--count"], "pmix map count LIST"),
+    (&["-r", "--regroup"], "pmix map regroup LIST"),
+    (
+        &["-l", "--list", "--list-all", "-L", "-G", "--groupbase"],
+        "pmix map groups",
+    ),
+    (&["-a", "--all"], "the group @*"),
+    (
+        &["-x", "--exclude"],
+        "pmix map minus LIST LIST, or LIST!LIST",
+    ),
+    (
+        &["-i", "--intersection"],
+        "pmix map intersection LIST LIST, or LIST&LIST",
+    ),
+    (&["-X", "--xor"], "pmix map xor LIST LIST, or LIST^LIST"),
+    (&["-I", "--slice"], "pmix map slice PLACES LIST"),
+    (&["--split"], "pmix map split N LIST"),
+    (&["--pick"], "pmix map pick N LIST"),
+    (&["-w"], "the list as an argument without an option"),
+    (&["-g"], "the group @genders:ATTRIBUTE"),
+];
+
+/// Adds the command for an option of nodeset or pdsh to an error about an unknown option of `pmix map`.
+fn meant_map(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let name = option.split('=').next().unwrap_or_default().to_owned();
+    let known = OF_NODESET
+        .iter()
+        .find(|(options, _)| options.contains(&&*name));
+    if let Some((_, command)) = known {
+        error.remove(ContextKind::SuggestedArg);
+        let tips = vec![StyledStr::from(format!(
+            "for {name} of nodeset or pdsh, use {command}"
+        ))];
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
     error
@@ -192,7 +276,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
     run::mca::warn_of_unused(&global.mca, &cli.command);
     match cli.command {
         // These commands must work with a broken configuration, so they do not read it.
-        Command::Completions { shell } => shell::completions(shell),
+        Command::Completions { shell, list } => shell::completions(shell, list),
         Command::Man { dir } => shell::man(dir.as_deref()),
         Command::Info(args) => info::run(global, &args),
         Command::Attr(args) => dictionary::attr(global, &args),

@@ -38,6 +38,7 @@ const CHAPTERS: &[(&str, &[&str])] = &[
     (
         "Set work",
         &[
+            "pmix-map-fold",
             "pmix-map-sort",
             "pmix-map-unique",
             "pmix-map-union",
@@ -47,7 +48,10 @@ const CHAPTERS: &[(&str, &[&str])] = &[
             "pmix-map-slice",
             "pmix-map-split",
             "pmix-map-chop",
+            "pmix-map-pick",
             "pmix-map-position",
+            "pmix-map-groups",
+            "pmix-map-regroup",
         ],
     ),
     ("diff", &["pmix-map-diff"]),

@@ -7,11 +7,15 @@ mod convert;
 mod diff;
 mod draw;
 mod explain;
+mod groups;
+mod hostfile;
 mod list;
 mod matrix;
+mod notation;
 mod pattern;
 mod places;
 mod sets;
+mod shape;
 mod svg;
 mod verify;
 
@@ -44,6 +48,10 @@ pub(crate) fn run(context: &mut Context, command: MapCommand) -> Result<Exit, Fa
         MapCommand::Slice(args) => sets::slice(context, &args),
         MapCommand::Split(args) => sets::split(context, &args),
         MapCommand::Chop(args) => sets::chop(context, &args),
+        MapCommand::Pick(args) => sets::pick(context, &args),
+        MapCommand::Fold(lists) => sets::fold(context, &lists),
+        MapCommand::Groups(args) => groups::list(context, &args),
+        MapCommand::Regroup(args) => groups::regroup(context, &args),
         MapCommand::Position(args) => sets::position(context, &args),
         MapCommand::Diff(args) => diff::run(context, &args),
         MapCommand::Explain(args) => explain::run(context, &args),
@@ -76,7 +84,7 @@ fn read_lists(context: &Context, words: &[OsString]) -> Result<Vec<NodeList>, Fa
         ]);
     }
     if words.iter().filter(|word| *word == "-").count() > 1 {
-        return Err(Failure::usage("standard input can be read only once"));
+        return Err(crate::input::twice());
     }
     let list = |(index, word): (usize, &OsString)| {
         let sources = read_option(&format!("list {}", index + 1), word)?;

@@ -153,7 +153,7 @@ pub(crate) fn check(global: &Global, file: &Path, lists: &[OsString]) -> Result<
 /// Returns the given lists as text in the library's form.
 fn read(words: &[OsString]) -> Result<Vec<(String, Vec<u8>)>, Failure> {
     if words.iter().filter(|word| *word == "-").count() > 1 {
-        return Err(Failure::usage("standard input can be read only once"));
+        return Err(crate::input::twice());
     }
     let limits = Limits::default();
     let mut lists = Vec::with_capacity(words.len());

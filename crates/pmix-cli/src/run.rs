@@ -115,7 +115,7 @@ pub(crate) fn run(context: &mut Context, args: Run, mca: &[String]) -> Result<Ex
     // not treat its exit as a failure.
     drop(initiator);
     let outcome = outcome.map_err(|error| match error.exit_code() {
-        NOT_FOUND => habits::misread(refused(error), &plan.apps),
+        NOT_FOUND | NOT_EXECUTABLE => habits::misread(refused(error), &plan.apps),
         _ => refused(error),
     })?;
     if report {
@@ -148,6 +148,8 @@ fn ending(outcome: &Outcome, keeps_going: bool, answered: bool) -> Result<Exit, 
 
 /// The exit code if a program does not exist.
 const NOT_FOUND: u8 = 127;
+/// The exit code for a program that cannot be executed.
+const NOT_EXECUTABLE: u8 = 126;
 
 /// The maximum number of failed ranks that a message names after the first one.
 const NAMED: usize = 8;
@@ -409,7 +411,8 @@ fn larger_job(context: &Context, host: &str, nodes: &OsStr, args: &Run) -> Resul
     }
     let (nodes, procs) = read_job(&context.preg, nodes, args.procs.as_deref(), &args.layout)?;
     Layout::of_maps(host.as_bytes(), nodes, procs).map_err(|error| {
-        refused(error).cure("use --node-name for the name of this node in the maps")
+        refused(error)
+            .cure("`pmix map verify` checks maps; --node-name gives the name of this node in them")
     })
 }
 

@@ -2,24 +2,37 @@
 //! Completions and manual pages, generated from the definition of the command line, and the names
 //! of OpenPMIx's tools.
 
+mod jobs;
+
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
 
 use bfrops::Module;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Command, CommandFactory as _};
+use clap::{Command, CommandFactory as _, ValueEnum};
 use pmix_mca::Params;
 use pmix_types::{Attribute, Constant, DataType};
 use preg_core::Status;
 
-use crate::args::Cli;
+use crate::args::{Cli, Listing, Part};
 use crate::failure::{Exit, Failure};
 use crate::manual;
 
 /// Prints a completion script, which also completes names of attributes, statuses, types, schemes
 /// and parameters.
-pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Exit, Failure> {
+pub(crate) fn completions(
+    shell: Option<clap_complete::Shell>,
+    list: Option<Listing>,
+) -> Result<Exit, Failure> {
+    let Some(shell) = shell else {
+        let names = match list {
+            Some(Listing::Jobs) | None => crate::tool::job_names(),
+        };
+        let mut out = io::stdout().lock();
+        names.iter().try_for_each(|name| writeln!(out, "{name}"))?;
+        return Ok(Exit::Ok);
+    };
     // The generator panics if it cannot write, so it writes into a buffer.
     let mut script = Vec::new();
     let mut command = with_names(Cli::command());
@@ -41,15 +54,23 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Exit, Failure> 
             }
         }
     }
-    io::stdout().write_all(&script)?;
+    let script = String::from_utf8_lossy(&script).into_owned();
+    let script = jobs::add(shell, &command, script);
+    io::stdout().write_all(script.as_bytes())?;
     Ok(Exit::Ok)
 }
+
+/// The names of signals that are completed. Names with `SIG` before them and numbers are also accepted.
+const SIGNALS: &[&str] = &[
+    "TERM", "INT", "HUP", "QUIT", "KILL", "USR1", "USR2", "STOP", "CONT", "TSTP", "ABRT", "ALRM",
+    "CHLD", "PIPE", "TTIN", "TTOU", "URG", "WINCH",
+];
 
 /// Sets the known names as values of arguments, only for completion: the arguments also accept
 /// patterns, keys and files.
 fn with_names(command: Command) -> Command {
     let attributes = || Attribute::all().iter().map(Attribute::name);
-    let statuses = pmix_types::Status::all().iter().map(Constant::name);
+    let statuses = || pmix_types::Status::all().iter().map(Constant::name);
     let types = DataType::all().iter().map(Constant::name);
     let (components, parameters) = of_encoders_and_servers();
     let schemes = components.into_iter().chain(["auto".to_owned()]);
@@ -64,9 +85,20 @@ fn with_names(command: Command) -> Command {
     };
     let command = offer(command, &[], "mca", values(parameters));
     let command = offer(command, &["attr"], "what", values(attributes()));
-    let command = offer(command, &["status"], "what", values(statuses));
+    let command = offer(command, &["status"], "what", values(statuses()));
     let command = offer(command, &["get"], "keys", values(attributes()));
     let command = offer(command, &["query"], "keys", values(attributes()));
+    let command = offer(command, &["events"], "codes", values(statuses()));
+    let command = offer(
+        command,
+        &["kill"],
+        "signal",
+        values(SIGNALS.iter().copied()),
+    );
+    let parts = Part::value_variants()
+        .iter()
+        .filter_map(ValueEnum::to_possible_value);
+    let command = offer(command, &["run"], "map_by", parts.collect());
     let command = offer(command, &["info"], "patterns", values(infos));
     let command = offer(command, &["info"], "param", values(all));
     let command = offer(command, &["map", "encode"], "scheme", values(schemes));
@@ -133,7 +165,9 @@ fn no_directory(dir: &Path, error: &io::Error) -> Failure {
     let dir = dir.display();
     Failure::usage(match error.kind() {
         io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
-            format!("{dir} is not a directory, and the manual pages need one: {error}")
+            format!(
+                "{dir} is not a directory, and the manual pages need one: {error}; name another directory"
+            )
         }
         _ => format!("cannot create the directory {dir}: {error}"),
     })
@@ -201,6 +235,13 @@ mod tests {
     fn other_program_names_select_no_command() {
         for line in ["pmix pps", "/usr/bin/pmix-1 ps", "", "pps2"] {
             assert_eq!(read(line), line);
+        }
+    }
+
+    #[test]
+    fn every_completed_signal_is_known() {
+        for name in SIGNALS {
+            assert!(pmix_launch::signal_number(name).is_some(), "{name}");
         }
     }
 

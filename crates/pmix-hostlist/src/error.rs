@@ -40,7 +40,8 @@ impl Error {
     }
 
     /// Adds `start` to the offset: the error is about a part of the input that begins at `start`.
-    pub(crate) fn shifted_by(self, start: usize) -> Self {
+    #[must_use]
+    pub fn shifted_by(self, start: usize) -> Self {
         Self {
             detail: Box::new(self.detail.shifted_by(start)),
             ..self

@@ -13,6 +13,8 @@
 //!
 //! Slurm orders the names of three and more brackets differently; [`parse_notation`] supports it.
 //!
+//! [`terms`] splits lists with operators, like `n[1-9]!n3`, and with groups, like `@compute`.
+//!
 //! [`parse_hostfile`], [`parse_hosts`], [`parse_mcpu_hosts`] and [`parse_slurm`] parse formats with nodes and their
 //! slots. [`lay_out`] assigns ranks to the slots.
 //!
@@ -40,9 +42,11 @@
 mod allocation;
 mod brackets;
 mod error;
+mod positions;
 mod range;
 mod separators;
 mod slots;
+mod terms;
 mod write;
 
 pub use allocation::{
@@ -51,8 +55,10 @@ pub use allocation::{
 pub use brackets::Notation;
 pub use error::Error;
 pub use pmix_map::{Limits, NodeList};
+pub use positions::{Positions, parse_positions};
 pub use separators::normalise;
 pub use slots::{Layout, Slots, lay_out};
+pub use terms::{Operator, Term, terms};
 pub use write::{write, write_procs, write_ranks};
 
 /// Returns `true` for a byte that separates names like a blank: ASCII white space or the vertical

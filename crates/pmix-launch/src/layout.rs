@@ -24,7 +24,9 @@ impl Layout {
         let limits = Limits::default();
         let refused = |error: pmix_map::Error| Error::request(error.to_string());
         let Some(last) = num_procs.checked_sub(1) else {
-            return Err(Error::request("there are no processes to start"));
+            return Err(Error::request(
+                "there are no processes to start: give -n N with a number above 0",
+            ));
         };
         let mut nodes = NodeListBuilder::new(&limits);
         nodes.name(host).map_err(refused)?;

@@ -42,6 +42,8 @@ pub struct PassedOver {
     pub reason: String,
     /// `true` if the server that wrote the file has exited.
     pub is_dead: bool,
+    /// The number of files: 1, or the number of further files below a directory.
+    pub num_files: usize,
 }
 
 impl FoundServer {
@@ -62,6 +64,7 @@ impl FoundServer {
     pub(crate) fn read(path: &Path, trust: Trust) -> Option<Result<Self, PassedOver>> {
         let passed_over = |reason: String| {
             Some(Err(PassedOver {
+                num_files: 1,
                 path: path.to_path_buf(),
                 reason,
                 is_dead: false,
@@ -78,6 +81,7 @@ impl FoundServer {
         match Self::parse(path, opened) {
             Ok(found) => Some(Ok(found)),
             Err((is_dead, reason)) => Some(Err(PassedOver {
+                num_files: 1,
                 path: path.to_path_buf(),
                 reason,
                 is_dead,

@@ -301,6 +301,7 @@ impl Search {
                     address is given explicitly"
                 );
                 passed_over.push(PassedOver {
+                    num_files: 1,
                     path: path.to_path_buf(),
                     reason,
                     is_dead: false,
@@ -393,6 +394,7 @@ impl Unused {
                 path: directory.to_path_buf(),
                 reason: format!("{number} more files below it {what}"),
                 is_dead,
+                num_files: number,
             })
             .collect()
     }

@@ -15,7 +15,8 @@ use super::tool::Target;
 pub(crate) enum MapCommand {
     /// Encode a list.
     Encode(Encode),
-    /// Decode a value and print its list.
+    /// Decode a value, or expand a bracket list, and print its names.
+    #[command(visible_alias = "expand")]
     Decode(Decode),
     /// Rewrite a map as a list, a Slurm bracket list, an encoded value or JSON.
     Convert(Convert),
@@ -23,6 +24,8 @@ pub(crate) enum MapCommand {
     Count(MapInput),
     /// Print one element.
     Nth(Nth),
+    /// Sort names, remove repeated names, and print a bracket list, as `nodeset --fold` does.
+    Fold(Lists),
     /// Sort names, comparing the numbers in them by value: n2 before n10.
     Sort(Lists),
     /// Remove repeated names.
@@ -41,6 +44,12 @@ pub(crate) enum MapCommand {
     Split(Parts),
     /// Split a list into parts of N names.
     Chop(Parts),
+    /// Select N names of a list at random.
+    Pick(Parts),
+    /// List the groups of nodes from the files of ClusterShell and genders.
+    Groups(GroupList),
+    /// Replace nodes by the groups that consist of them, as `nodeset --regroup` does.
+    Regroup(Regroup),
     /// Print the positions of names in a list.
     Position(Position),
     /// Compare two pairs of maps: nodes added and removed, ranks moved.
@@ -134,6 +143,49 @@ pub(crate) struct Convert {
     /// The output format.
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) to: Target,
+    #[command(flatten)]
+    pub(crate) shape: Shape,
+}
+
+/// The arrangement of the names of a result.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Shape {
+    /// Print each run of consecutive numbers on a line of its own.
+    #[arg(long)]
+    pub(crate) contiguous: bool,
+    /// Write this text instead of each name, with %s in the place of the name: %s-ib.
+    #[arg(short = 'O', long, value_name = "FORMAT", value_parser = name_format)]
+    pub(crate) output_format: Option<String>,
+    /// With --to list: the text between names, with \n for a new line and \t for a tabulator.
+    #[arg(short = 'S', long, value_name = "TEXT", value_parser = separator)]
+    pub(crate) separator: Option<String>,
+}
+
+/// Checks that a format has a place for the name.
+fn name_format(text: &str) -> Result<String, String> {
+    let mut left = text;
+    let mut names = 0;
+    while let Some(at) = left.find('%') {
+        names += match left.as_bytes().get(at + 1) {
+            Some(b's') => 1,
+            Some(b'%') => 0,
+            _ => {
+                return Err(
+                    "expected %s for the name, or %% for a percent sign, after `%`".to_owned(),
+                );
+            }
+        };
+        left = &left[at + 2..];
+    }
+    match names {
+        0 => Err("expected %s for the name, as in %s-ib".to_owned()),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+/// Replaces the escapes of a separator.
+fn separator(text: &str) -> Result<String, String> {
+    Ok(text.replace("\\n", "\n").replace("\\t", "\t"))
 }
 
 /// The writer of a bracket list; Slurm and ClusterShell expand it in different orders.
@@ -284,22 +336,46 @@ pub(crate) struct Lists {
     /// The output format.
     #[arg(long, value_enum, default_value_t = Target::Clustershell, value_name = "FORMAT")]
     pub(crate) to: Target,
+    #[command(flatten)]
+    pub(crate) shape: Shape,
+}
+
+/// Arguments of `groups`.
+#[derive(Args)]
+pub(crate) struct GroupList {
+    /// Only groups that have at least one of these nodes.
+    #[arg(value_name = "LIST")]
+    pub(crate) lists: Vec<OsString>,
+    /// Only the groups of this source.
+    #[arg(short, long, value_name = "SOURCE")]
+    pub(crate) source: Option<String>,
+}
+
+/// Arguments of `regroup`.
+#[derive(Args)]
+pub(crate) struct Regroup {
+    /// Names, bracket lists, groups, @FILE, or - for standard input (the default). Several are joined.
+    #[arg(value_name = "LIST")]
+    pub(crate) lists: Vec<OsString>,
+    /// Use the groups of this source.
+    #[arg(short, long, value_name = "SOURCE")]
+    pub(crate) source: Option<String>,
 }
 
 /// Arguments of `slice`.
 #[derive(Args)]
 pub(crate) struct Slice {
-    /// The positions of the names, counted from zero: 0, 4-7, 0-3,8.
+    /// The positions of the names, counted from zero: 0, 4-7, 0-3,8, 0-99/3.
     #[arg(value_name = "PLACES", allow_negative_numbers = true)]
     pub(crate) places: String,
     #[command(flatten)]
     pub(crate) lists: Lists,
 }
 
-/// Arguments of `split` and `chop`.
+/// Arguments of `split`, `chop` and `pick`.
 #[derive(Args)]
 pub(crate) struct Parts {
-    /// The number of parts (split), or of names in each part (chop).
+    /// The number of parts (split), of names in each part (chop), or of names (pick).
     #[arg(value_name = "N", value_parser = at_least_one)]
     pub(crate) number: NonZeroUsize,
     #[command(flatten)]

@@ -369,7 +369,10 @@ fn count(word: &str) -> Result<u32, String> {
     word.parse().map_err(|_| match word {
         // clap passes the rest of `-np 4` as the value of `-n`.
         "p" => "use -n instead of -np, as in -n 4".to_owned(),
-        _ => "expected a number of processes, as in -n 4".to_owned(),
+        _ => format!(
+            "expected a number of processes up to {}, as in -n 4",
+            u32::MAX
+        ),
     })
 }
 

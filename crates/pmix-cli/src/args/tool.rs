@@ -238,7 +238,9 @@ fn status(text: &str) -> Result<Status, String> {
 
 fn signal(text: &str) -> Result<i32, String> {
     let number = pmix_launch::signal_number(text);
-    number.ok_or_else(|| "expected the name or the number of a signal".to_owned())
+    number.ok_or_else(|| {
+        "expected the name or the number of a signal, such as TERM, USR1 or 10".to_owned()
+    })
 }
 
 /// Maximum number of processes in one request.
@@ -262,7 +264,9 @@ impl Ranks {
                 "{rank} is not a valid rank: the largest rank is {}",
                 Rank::MAX_VALID
             )),
-            Err(error) => Err(format!("{text:?} is not a rank: {error}")),
+            Err(_) => Err(format!(
+                "{text:?} is not a rank; expected numbers and ranges, such as 0,2-4"
+            )),
         };
         let range = |range: &str| match range.split_once('-') {
             Some((first, last)) => Ok((rank(first)?, rank(last)?)),
@@ -284,7 +288,7 @@ impl Ranks {
         let count = |(first, last): &(u32, u32)| u64::from(last.saturating_sub(*first)) + 1;
         if let Some((first, last)) = ranks.0.iter().find(|(first, last)| first > last) {
             return Err(format!(
-                "invalid range {first}-{last}: its start is above its end"
+                "invalid range {first}-{last}: its start is above its end, expected the smaller number first"
             ));
         }
         match ranks.0.iter().map(count).fold(0, u64::saturating_add) {
@@ -323,6 +327,10 @@ pub(crate) enum Target {
     Pmix,
     /// A JSON array.
     Json,
+    /// One name or node on each line.
+    Lines,
+    /// A hostfile: one node on each line, with `slots=N` if the input has slots or repeats a name.
+    Hostfile,
 }
 
 /// Arguments of `publish`.

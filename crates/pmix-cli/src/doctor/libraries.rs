@@ -143,6 +143,31 @@ fn candidates(subject: &Subject<'_>) -> Vec<PathBuf> {
     dirs.into_iter().map(|dir| dir.join(NAME)).collect()
 }
 
+/// Returns the class (32 or 64 bits), the byte order and the machine in the header of an ELF file. Returns `None` for a
+/// file without a whole header.
+fn machine(bytes: &[u8]) -> Option<([u8; 2], [u8; 2])> {
+    let class = bytes.get(4..6)?.try_into().ok()?;
+    let machine = bytes.get(18..20)?.try_into().ok()?;
+    // The header has 52 bytes or more.
+    (bytes.len() >= 52).then_some((class, machine))
+}
+
+/// Returns the same of this command.
+fn own_machine() -> Option<([u8; 2], [u8; 2])> {
+    let own = std::env::current_exe().ok()?;
+    let mut header = [0; 64];
+    let mut file = fs::File::open(own).ok()?;
+    std::io::Read::read_exact(&mut file, &mut header).ok()?;
+    machine(&header)
+}
+
+/// Returns the first library that programs load, with its version.
+pub(super) fn first(subject: &Subject<'_>) -> Option<(PathBuf, String)> {
+    let found = candidates(subject).into_iter().find(|path| path.exists())?;
+    let version = version(&found).ok()?;
+    Some((found, version))
+}
+
 /// The maximum length in bytes of a name with a version.
 const LONGEST_NAME: usize = 64;
 
@@ -154,6 +179,14 @@ pub(super) fn version(path: &Path) -> Result<String, String> {
     let bytes = pmix_files::read_regular(path, LARGEST).map_err(|error| error.to_string())?;
     if !bytes.starts_with(b"\x7fELF") {
         return Err("not a shared library".to_owned());
+    }
+    if let (Some(theirs), Some(own)) = (machine(&bytes), own_machine())
+        && theirs != own
+    {
+        return Err(
+            "it is for another kind of processor, or for another word size, than this command"
+                .to_owned(),
+        );
     }
     let Some(at) = memchr::memmem::find(&bytes, MARK) else {
         // Libraries before 4.2 have no text about the Standard.

@@ -2,13 +2,18 @@
 //! The checks of the node and of directories: name, limits, interfaces, owners, and free space.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::time::Duration;
 
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::process::{Resource, getrlimit};
 
 use super::{Finding, Subject};
+
+/// The time limit for a connection to this node.
+const CONNECT: Duration = Duration::from_secs(2);
 
 /// The number of free descriptors below which even a job of one process may fail.
 const FEWEST_DESCRIPTORS: u64 = 64;
@@ -107,11 +112,27 @@ fn processes() -> Finding {
 
 /// Checks the loopback interface, through which clients connect to their server.
 fn loopback() -> Finding {
-    if let Err(error) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
+    // A socket can listen at the address of an interface that is down, but no client reaches it.
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    let address = listener
+        .as_ref()
+        .map_err(|error| error.kind())
+        .and_then(|listener| listener.local_addr().map_err(|error| error.kind()));
+    let connected = match (&listener, address) {
+        (Ok(_), Ok(address)) => TcpStream::connect_timeout(&address, CONNECT).map(|_| ()),
+        (Ok(_), Err(kind)) => Err(kind.into()),
+        (Err(error), _) => Err(error.kind().into()),
+    };
+    if let Err(error) = connected {
+        let what = if listener.is_ok() {
+            "connect to"
+        } else {
+            "listen on"
+        };
         return Finding::fault(
             "interfaces",
-            format!("cannot listen on 127.0.0.1: {error}"),
-            "bring the loopback interface up: ip link set lo up",
+            format!("cannot {what} 127.0.0.1: {error}"),
+            "clients reach their server at this address; bring the loopback interface up: ip link set lo up",
         );
     }
     let mut names: Vec<_> = {
@@ -175,11 +196,61 @@ pub(super) fn check_places(subject: &Subject<'_>) -> Vec<Finding> {
     let session = subject.directory(&["PMIX_SERVER_TMPDIR", "TMPDIR", "TEMP", "TMP"]);
     let system = subject.directory(&["PMIX_SYSTEM_TMPDIR", "TMPDIR", "TEMP", "TMP"]);
     let mut findings = vec![directory("tmpdir", &session)];
+    findings.extend(left_over(&session));
     if system != session {
         findings.push(directory("system-tmpdir", &system));
     }
     findings.push(directory("shm", &subject.shm));
     findings
+}
+
+/// The number of entries of a directory that are searched for sessions, because any user can fill it.
+const MOST_ENTRIES: usize = 100_000;
+
+/// Reports session directories of launchers that have ended.
+fn left_over(dir: &Path) -> Option<Finding> {
+    let prefix = format!("pmix-run.{}.", rustix::process::getuid().as_raw());
+    let entries = fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .take(MOST_ENTRIES);
+    let mut left: Vec<_> = entries
+        .filter(|entry| {
+            entry
+                .file_name()
+                .as_encoded_bytes()
+                .starts_with(prefix.as_bytes())
+        })
+        .map(|entry| entry.path())
+        .filter(|path| is_left_over(path))
+        .collect();
+    left.sort();
+    let first = left.first()?;
+    let found = match left.len() {
+        1 => format!(
+            "{} is the session of a launcher that has ended",
+            first.display()
+        ),
+        number => format!(
+            "{number} sessions of launchers that have ended, such as {}",
+            first.display()
+        ),
+    };
+    Some(Finding::warning(
+        "sessions",
+        found,
+        "the next `pmix run` with this TMPDIR removes them",
+    ))
+}
+
+/// Returns `true` if no launcher holds the lock of its session directory.
+fn is_left_over(path: &Path) -> bool {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+    let Ok(dir) = rustix::fs::open(path, flags, Mode::empty()) else {
+        return false;
+    };
+    rustix::fs::flock(&dir, FlockOperation::NonBlockingLockShared).is_ok()
 }
 
 /// Checks a directory in which this user creates files that others must not replace.
@@ -217,8 +288,17 @@ fn directory(check: &'static str, path: &Path) -> Finding {
         let help = "this user cannot make files there: set TMPDIR to another directory";
         return Finding::fault(check, format!("{known}: {error}"), help);
     }
+    if check != "shm" && path.as_os_str().len() > LONGEST_PATH {
+        let found = format!("{known}, a path of {} bytes", path.as_os_str().len());
+        let help = "the path of a socket has at most 107 bytes, and MPI libraries and prterun make sockets below it: set \
+                    TMPDIR to a shorter path";
+        return Finding::warning(check, found, help);
+    }
     room(check, path, &known)
 }
+
+/// The length of a path in bytes that leaves room for the names of sockets below it.
+const LONGEST_PATH: usize = 64;
 
 fn room(check: &'static str, path: &Path, known: &str) -> Finding {
     let Ok(system) = rustix::fs::statvfs(path) else {

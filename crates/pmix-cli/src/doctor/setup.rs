@@ -233,7 +233,11 @@ fn slurm(subject: &Subject<'_>) -> Finding {
         .or_else(|| setting("MpiDefault"));
     let wants = asked.is_some_and(|name| name.starts_with("pmix"));
     match (plugins.is_empty(), wants) {
-        (false, _) => loaded(&format!("{shown}: {}", plugins.join(", ")), &plugins),
+        (false, _) => loaded(
+            subject,
+            &format!("{shown}: {}", plugins.join(", ")),
+            &plugins,
+        ),
         (true, true) => Finding::fault(
             "slurm",
             format!("{shown}: MpiDefault is pmix, but the plug-in mpi_pmix.so is not installed"),
@@ -248,14 +252,17 @@ fn slurm(subject: &Subject<'_>) -> Finding {
 }
 
 /// Reports the libraries that plug-ins open.
-fn loaded(found: &str, plugins: &[String]) -> Finding {
+fn loaded(subject: &Subject<'_>, found: &str, plugins: &[String]) -> Finding {
     let mut libraries: Vec<PathBuf> = plugins.iter().flat_map(opened).collect();
     libraries.sort();
     libraries.dedup();
-    let mut shown = Vec::new();
+    let (mut shown, mut versions) = (Vec::new(), Vec::new());
     for library in &libraries {
         match libraries::version(library) {
-            Ok(version) => shown.push(format!("{version} in {}", library.display())),
+            Ok(version) => {
+                shown.push(format!("{version} in {}", library.display()));
+                versions.push(version);
+            }
             Err(why) => {
                 return Finding::fault(
                     "slurm",
@@ -264,6 +271,21 @@ fn loaded(found: &str, plugins: &[String]) -> Finding {
                 );
             }
         }
+    }
+    if let Some((path, version)) = libraries::first(subject)
+        && !versions.is_empty()
+        && !versions.contains(&version)
+    {
+        return Finding::warning(
+            "slurm",
+            format!(
+                "{found}, which opens {}, but programs load {version} in {}",
+                shown.join(", "),
+                path.display()
+            ),
+            "srun --mpi=pmix serves programs with a library of another release: install one release for both (the plug-in \
+             opens an absolute path, so LD_LIBRARY_PATH of slurmd has no effect)",
+        );
     }
     match shown.is_empty() {
         true => Finding::ok("slurm", found),

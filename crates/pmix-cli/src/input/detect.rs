@@ -121,7 +121,11 @@ fn explicit(body: &[u8], source: &Source) -> Result<Option<Vec<u8>>, Failure> {
                     None => format!("the {what} text ends with an incomplete byte"),
                 };
                 let place = Excerpt::new(&source.origin, body, prefix.len() + at);
-                Failure::data(message).at(place)
+                let cure = match what {
+                    "hexadecimal" => "a byte has two digits of 0-9 and a-f",
+                    _ => "base64 has A-Z, a-z, 0-9, +, / and = at the end",
+                };
+                Failure::data(message).at(place).cure(cure)
             });
         }
     }

@@ -7,6 +7,7 @@ use preg_core::{Preg, Regex2Ref};
 use serde::Deserialize;
 
 use super::detect::{Segment, Value, segments};
+use super::expression::Expressions;
 use super::source::{Form, Source, of_limits, of_list};
 use crate::excerpt::Excerpt;
 use crate::failure::Failure;
@@ -38,7 +39,7 @@ pub(crate) fn read_nodes(preg: &Preg, sources: Vec<Source>) -> Result<Nodes, Fai
 }
 
 /// Reads one source as a node map, with the slots of the nodes if it has them.
-pub(super) fn read_slots(
+pub(crate) fn read_slots(
     preg: &Preg,
     source: Source,
 ) -> Result<(NodeList, Option<Slots>), Failure> {
@@ -95,7 +96,10 @@ fn of_value(preg: &Preg, value: &Value) -> Result<NodeList, Failure> {
             bytes: &value.bytes,
         }),
     }
-    .map_err(|e| Failure::of(&e, &value.origin, &value.bytes))
+    .map_err(|e| {
+        Failure::of(&e, &value.origin, &value.bytes)
+            .or_cure("`pmix map explain VALUE` shows the value byte by byte, `pmix plugins list` the schemes")
+    })
 }
 
 /// Expands list text into names.
@@ -103,7 +107,11 @@ pub(crate) fn of_text(mut source: Source, limits: &Limits) -> Result<Nodes, Fail
     if source.form != Form::Map {
         return allocation(&source, limits).map(|found| Nodes::folded(found.nodes));
     }
-    warn_of_operators(&source);
+    let typed = is_typed(&source);
+    if typed && let Some(list) = Expressions::new(limits).list(&source)? {
+        return Ok(Nodes::folded(list));
+    }
+    warn_of_notations(&source, typed);
     if memchr::memchr2(b'[', b']', &source.bytes).is_some() {
         let read = match source.comments {
             true => pmix_hostlist::parse_file(&source.bytes, limits),
@@ -117,50 +125,39 @@ pub(crate) fn of_text(mut source: Source, limits: &Limits) -> Result<Nodes, Fail
     Ok(Nodes::Text(source.bytes))
 }
 
-/// Warns if an argument has an operator of nodeset or pdsh, which is a part of a name here.
-fn warn_of_operators(source: &Source) {
-    // Only a user types operators. Files and requests of programs contain names.
-    let is_typed = ["argument ", "--"]
-        .iter()
-        .any(|begin| source.origin.starts_with(begin));
-    if source.comments || !is_typed {
+/// Returns `true` if a user typed the source as an argument. Only a user types operators and groups. Files and requests
+/// of programs contain names.
+fn is_typed(source: &Source) -> bool {
+    let begins = ["argument ", "list ", "--", "the names"];
+    !source.comments && begins.iter().any(|begin| source.origin.starts_with(begin))
+}
+
+/// Warns of notations of other programs that are parts of names here: operators and groups in files and on standard
+/// input, and patterns anywhere.
+fn warn_of_notations(source: &Source, is_typed: bool) {
+    let origin = &source.origin;
+    let is_rare = |byte: &u8| matches!(byte, b'!' | b'&' | b'^' | b'@' | b'*' | b'?' | b'{');
+    if !source.bytes.iter().any(is_rare) {
         return;
     }
-    let origin = &source.origin;
-    let words = source.bytes.split(|byte| *byte == b',' || is_blank(*byte));
-    for word in words {
-        let (operator, meaning, command) =
-            match (word.first(), memchr::memchr3(b'!', b'&', b'^', word)) {
-                (Some(b'-'), _) if word.len() > 1 => (
-                    "-",
-                    "pdsh for the nodes to leave out",
-                    "`pmix map minus LIST LIST`",
-                ),
-                (Some(b'^'), _) => ("^", "pdsh for a file of nodes", "@FILE"),
-                (_, Some(at)) => match word.get(at) {
-                    Some(b'!') => (
-                        "!",
-                        "nodeset for a difference",
-                        "`pmix map minus LIST LIST`",
-                    ),
-                    Some(b'&') => (
-                        "&",
-                        "nodeset for an intersection",
-                        "`pmix map intersection LIST LIST`",
-                    ),
-                    _ => (
-                        "^",
-                        "nodeset for a symmetric difference",
-                        "`pmix map xor LIST LIST`",
-                    ),
-                },
-                _ => continue,
-            };
-        tracing::warn!(
-            "{origin}: {operator} in `{}` is an operator of {meaning}, but a part of the name here; use {command}",
-            word.escape_ascii()
-        );
-        return;
+    for line in source.bytes.split(|byte| *byte == b'\n') {
+        let words = line.split(|byte| *byte == b',' || is_blank(*byte));
+        for word in words.take_while(|word| !(source.comments && word.starts_with(b"#"))) {
+            let is_group = word.len() > 1 && word.starts_with(b"@");
+            let shown = word.escape_ascii();
+            if !is_typed && (is_group || memchr::memchr3(b'!', b'&', b'^', word).is_some()) {
+                tracing::warn!(
+                    "{origin}: `{shown}` is a name here; only an argument can have groups and the operators of nodeset"
+                );
+                return;
+            }
+            if !is_group && memchr::memchr3(b'*', b'?', b'{', word).is_some() {
+                tracing::warn!(
+                    "{origin}: `{shown}` is a name here, not a pattern; `pmix map decode LIST | grep` selects names"
+                );
+                return;
+            }
+        }
     }
 }
 

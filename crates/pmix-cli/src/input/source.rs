@@ -8,6 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use pmix_mca::Environment;
 use preg_core::{Limits, Status};
 
+use super::groups::Groups;
 use crate::excerpt::Excerpt;
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
@@ -55,13 +56,19 @@ pub(crate) fn read(words: &[OsString]) -> Result<Vec<Source>, Failure> {
         return Ok(vec![stdin()?]);
     }
     if words.iter().filter(|w| *w == "-").count() > 1 {
-        return Err(Failure::usage("standard input can be read only once"));
+        return Err(twice());
     }
     let mut sources = Vec::with_capacity(words.len());
     for (index, word) in words.iter().enumerate() {
         sources.push(read_word(word, || format!("argument {}", index + 1))?);
     }
     Ok(sources)
+}
+
+/// Returns the failure for two arguments that are standard input.
+pub(crate) fn twice() -> Failure {
+    Failure::usage("standard input can be read only once")
+        .cure("write one input to a file, and use @FILE")
 }
 
 /// Reads the sources that the argument of an option names.
@@ -96,7 +103,7 @@ fn read_word(word: &OsStr, origin: impl FnOnce() -> String) -> Result<Source, Fa
         }
         b"pbs:" => hostfile(&variable("PBS_NODEFILE")?),
         b"-" => stdin(),
-        [b'@', path @ ..] if !path.is_empty() => file(OsStr::from_bytes(path)),
+        [b'@', path @ ..] if !path.is_empty() => file_or_group(word, path, origin),
         b"flux:" => {
             let message = "the resources of a Flux job are not in the environment";
             let cure = "flux job info $FLUX_JOB_ID R | pmix ... flux:-";
@@ -127,6 +134,62 @@ fn read_word(word: &OsStr, origin: impl FnOnce() -> String) -> Result<Source, Fa
                 form,
             })
         }
+    }
+}
+
+/// Reads `@FILE`, or returns `@GROUP` and an expression that begins with a group as a list.
+fn file_or_group(
+    word: &OsStr,
+    name: &[u8],
+    origin: impl FnOnce() -> String,
+) -> Result<Source, Failure> {
+    let path = OsStr::from_bytes(name);
+    let group = || {
+        std::str::from_utf8(name)
+            .ok()
+            .filter(|name| !name.contains('/'))
+    };
+    let error = match std::fs::metadata(path) {
+        Ok(_) => {
+            warn_of_group(group());
+            return file(path);
+        }
+        Err(_) if name.contains(&b'/') => return file(path),
+        Err(error) => error,
+    };
+    let is_expression = memchr::memchr3(b',', b'!', b'[', name).is_some()
+        || memchr::memchr3(b'&', b'^', b' ', name).is_some()
+        || memchr::memchr3(b'*', b'?', b':', name).is_some();
+    if !is_expression {
+        let known = match (Groups::read(&Environment::of_process()), group()) {
+            (Ok(groups), Some(name)) => groups.group(None, name).map(|_| ()),
+            (Ok(_), None) => Err(Failure::data("the name of a group is UTF-8")),
+            (Err(failure), _) => Err(failure),
+        };
+        known.map_err(|failure| {
+            let file = unreadable(&path.to_string_lossy(), &error);
+            failure.after(&file)
+        })?;
+    }
+    Ok(Source {
+        origin: origin(),
+        bytes: word.as_bytes().to_vec(),
+        comments: false,
+        form: Form::Map,
+    })
+}
+
+/// Warns if the name of a file is also that of a group.
+fn warn_of_group(name: Option<&str>) {
+    let Some(name) = name else {
+        return;
+    };
+    let groups = Groups::read(&Environment::of_process()).unwrap_or_default();
+    if groups.group(None, name).is_ok() {
+        let source = groups.default_name().unwrap_or_default();
+        tracing::warn!(
+            "@{name} is a file and a group; the file is read. @{source}:{name} is the group"
+        );
     }
 }
 
@@ -202,7 +265,17 @@ fn too_long(what: &str, most: u64) -> Failure {
 
 fn unreadable(what: &str, error: &std::io::Error) -> Failure {
     let message = format!("cannot read {what}: {error}");
-    Failure::new(Exit::Data, Status::ERR_NOT_FOUND, message)
+    let failure = Failure::new(Exit::Data, Status::ERR_NOT_FOUND, message);
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            failure.cure("check the path, which begins at the current directory")
+        }
+        io::ErrorKind::IsADirectory => failure.cure("name a file in the directory"),
+        io::ErrorKind::PermissionDenied => {
+            failure.cure("this user may not read it: check its mode and those of its directories")
+        }
+        _ => failure,
+    }
 }
 
 /// Converts an error in a list, with its position in the source.

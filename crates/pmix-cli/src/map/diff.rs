@@ -37,7 +37,7 @@ pub(super) fn run(context: &mut Context, args: &Diff) -> Result<Exit, Failure> {
         args.new_procs.as_ref(),
     ];
     if inputs.iter().flatten().filter(|word| **word == "-").count() > 1 {
-        return Err(Failure::usage("standard input can be read only once"));
+        return Err(crate::input::twice());
     }
     let changes = match (&args.procs, &args.new_procs) {
         (procs, new_procs) if procs.is_some() || args.layout.is_asked() => {

@@ -121,11 +121,12 @@ impl Map {
         })
     }
 
-    /// Writes the elements on one line, with the library's separators.
-    pub(super) fn write_list(&self, out: &mut Out) -> io::Result<()> {
-        let separator: &[u8] = match self {
-            Self::Nodes(_) => b",",
-            Self::Procs(_) => b";",
+    /// Writes the elements with a separator; the default is that of the library, on one line.
+    pub(super) fn write_list(&self, out: &mut Out, separator: Option<&[u8]>) -> io::Result<()> {
+        let separator: &[u8] = match (separator, self) {
+            (Some(separator), _) => separator,
+            (None, Self::Nodes(_)) => b",",
+            (None, Self::Procs(_)) => b";",
         };
         let mut between: &[u8] = b"";
         self.each(|element, part| {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `pmix map where` and `pmix map who`: from ranks to nodes and back; `pmix map count` and `pmix map nth`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 
 use pmix_map::NodeList;
@@ -16,6 +16,23 @@ use crate::failure::{Exit, Failure};
 use crate::input::{Form, Source, procs_of_text, read_nodes, read_sources};
 use crate::octets;
 use crate::style::size;
+
+/// The number of names up to which repeated names are searched. A longer list stays folded.
+const MOST_COMPARED: usize = 1 << 16;
+
+/// Warns if names are repeated, because nodeset counts each name once, and scontrol counts repetitions.
+fn warn_of_repetition(list: &NodeList) {
+    if list.len() > MOST_COMPARED {
+        return;
+    }
+    let different = list.iter().collect::<HashSet<_>>().len();
+    if different < list.len() {
+        tracing::warn!(
+            "{} names, of which {different} are different; `pmix map fold LIST | pmix map count` counts each name once",
+            list.len()
+        );
+    }
+}
 
 /// Runs `where RANK...`: prints one line per rank.
 pub(super) fn ranks(context: &mut Context, args: &Where) -> Result<Exit, Failure> {
@@ -109,19 +126,25 @@ fn finish(
     context.out.flush()?;
     match absent {
         [] => Ok(Exit::Ok),
-        [one] => Err(Failure::answer(
-            Status::ERR_NOT_FOUND,
-            format!("{what} {one} {why}"),
-        )),
+        [one] => {
+            let message = format!("{what} {one} {why}");
+            Err(Failure::answer(Status::ERR_NOT_FOUND, message).cure(SHOWN))
+        }
         [first, rest @ ..] => {
             let message = format!("{what} {first} and {} more: {why}", rest.len());
-            Err(Failure::answer(Status::ERR_NOT_FOUND, message))
+            Err(Failure::answer(Status::ERR_NOT_FOUND, message).cure(SHOWN))
         }
     }
 }
 
+/// The advice about ranks and nodes that are not in the maps.
+const SHOWN: &str = "`pmix map draw` with the same maps shows all ranks and nodes";
+
 pub(super) fn count(context: &mut Context, input: &MapInput) -> Result<Exit, Failure> {
     let map = read_map(context, input)?;
+    if let Map::Nodes(list) = &map {
+        warn_of_repetition(list);
+    }
     let out = &mut context.out;
     match (&map, context.json) {
         (Map::Nodes(list), true) => out.json(&json!({ "count": list.len() }))?,

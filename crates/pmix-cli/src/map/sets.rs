@@ -2,8 +2,9 @@
 //! Operations on lists: sorting, set operations, slices, splits, and positions of names.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::Write as _;
 
 use pmix_map::{Limits, NodeList, NodeListBuilder};
@@ -11,11 +12,12 @@ use preg_core::Status;
 use serde_json::json;
 
 use super::places::places_of;
-use super::{convert, read_lists};
+use super::{read_lists, shape};
 use crate::args::{Lists, Parts, Position, Slice};
 use crate::context::Context;
+use crate::excerpt::Excerpt;
 use crate::failure::{Exit, Failure};
-use crate::input::{Form, Source, procs_of_text, read_nodes, read_option, read_sources};
+use crate::input::{read_nodes, read_option, read_sources};
 
 /// The selection of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +38,7 @@ pub(super) fn sort(context: &mut Context, args: &Lists) -> Result<Exit, Failure>
     let mut names: Vec<_> = lists.iter().flat_map(NodeList::iter).collect();
     names.sort_by(|a, b| natural_order(a, b));
     let list = list_of(names.iter().map(Vec::as_slice), context.limits())?;
-    convert::write(context, &list.into(), args.to)?;
+    shape::write(context, &list.into(), args.to, &args.shape)?;
     Ok(Exit::Ok)
 }
 
@@ -44,7 +46,7 @@ pub(super) fn sort(context: &mut Context, args: &Lists) -> Result<Exit, Failure>
 pub(super) fn chosen(context: &mut Context, args: &Lists, rule: Rule) -> Result<Exit, Failure> {
     let lists = read_lists(context, &args.lists)?;
     let list = choose(&lists, rule, context.limits())?;
-    convert::write(context, &list.into(), args.to)?;
+    shape::write(context, &list.into(), args.to, &args.shape)?;
     Ok(Exit::Ok)
 }
 
@@ -144,43 +146,80 @@ fn digits(text: &[u8]) -> (&[u8], &[u8]) {
     (&number[zeros..], rest)
 }
 
+/// Runs `fold`: sorted names, each once.
+pub(super) fn fold(context: &mut Context, args: &Lists) -> Result<Exit, Failure> {
+    let lists = read_lists(context, &args.lists)?;
+    let mut names: Vec<_> = lists.iter().flat_map(NodeList::iter).collect();
+    names.sort_by(|a, b| natural_order(a, b));
+    names.dedup();
+    let list = list_of(names.iter().map(Vec::as_slice), context.limits())?;
+    shape::write(context, &list.into(), args.to, &args.shape)?;
+    Ok(Exit::Ok)
+}
+
 /// Runs `slice`.
 pub(super) fn slice(context: &mut Context, args: &Slice) -> Result<Exit, Failure> {
     let list = one(context, &args.lists)?;
-    let asked = procs_of_text(Source {
-        origin: "the positions".to_owned(),
-        bytes: args.places.as_bytes().to_vec(),
-        comments: false,
-        form: Form::Map,
-    })
-    .into_map(context.limits())
-    .map_err(|f| {
-        // The parser is that of ranks, so its message is replaced.
-        f.saying("not a position in a list")
-            .misuse("a position is a number or a range, counted from zero: 3, 8-15")
+    let places = pmix_hostlist::parse_positions(args.places.as_bytes()).map_err(|error| {
+        let place = Excerpt::new(
+            "the positions",
+            args.places.as_bytes(),
+            error.offset().unwrap_or(0),
+        );
+        let cure = "a position is a number or a range, counted from zero: 3, 8-15, 0-99/3";
+        Failure::usage("not a position in a list")
+            .at(place)
+            .cure(cure)
     })?;
-    let places = (0..asked.num_nodes()).flat_map(|n| asked.ranks_of(n).into_iter().flatten());
-    let mut builder = NodeListBuilder::new(context.limits());
-    let (mut name, mut absent) = (Vec::new(), None);
-    for place in places {
-        name.clear();
-        let index = usize::try_from(place.as_raw()).unwrap_or(usize::MAX);
-        if !list.write_nth(index, &mut name) {
-            absent.get_or_insert(place);
-            continue;
-        }
-        let fault = |e| Failure::of(&preg_core::Error::from(e), "the list", b"");
-        builder.name(&name).map_err(fault)?;
-    }
-    convert::write(context, &builder.finish().into(), args.lists.to)?;
+    let len = list.len() as u64;
+    let selected = nth_names(context, &list, places.below(len))?;
+    shape::write(context, &selected.into(), args.lists.to, &args.lists.shape)?;
     context.out.flush()?;
-    match absent {
+    match places.first_beyond(len) {
         None => Ok(Exit::Ok),
         Some(place) => {
-            let message = format!("no element {place}: the list has {}", list.len());
-            Err(Failure::answer(Status::ERR_NOT_FOUND, message))
+            let message = format!("no element {place}: the list has {len}");
+            let cure = "positions are counted from zero; `pmix map count` counts the names";
+            Err(Failure::answer(Status::ERR_NOT_FOUND, message).cure(cure))
         }
     }
+}
+
+/// Returns the names at positions that exist.
+fn nth_names(
+    context: &Context,
+    list: &NodeList,
+    places: impl Iterator<Item = u64>,
+) -> Result<NodeList, Failure> {
+    let mut builder = NodeListBuilder::new(context.limits());
+    let mut name = Vec::new();
+    for place in places {
+        name.clear();
+        if list.write_nth(usize::try_from(place).unwrap_or(usize::MAX), &mut name) {
+            let fault = |e| Failure::of(&preg_core::Error::from(e), "the list", b"");
+            builder.name(&name).map_err(fault)?;
+        }
+    }
+    Ok(builder.finish())
+}
+
+/// Runs `pick`: names at random positions, in the order of the list.
+pub(super) fn pick(context: &mut Context, args: &Parts) -> Result<Exit, Failure> {
+    let list = one(context, &args.lists)?;
+    let len = list.len() as u64;
+    let number = (args.number.get() as u64).min(len);
+    let mut places = BTreeSet::new();
+    let seed = RandomState::new();
+    // Robert Floyd's selection: one random number for each name, whatever the length of the list.
+    for last in len - number..len {
+        let place = seed.hash_one(last) % (last + 1);
+        if !places.insert(place) {
+            places.insert(last);
+        }
+    }
+    let picked = nth_names(context, &list, places.into_iter())?;
+    shape::write(context, &picked.into(), args.lists.to, &args.lists.shape)?;
+    Ok(Exit::Ok)
 }
 
 /// Runs `split`: parts whose lengths differ by at most one, the longer ones first.
@@ -213,7 +252,7 @@ fn cut(
     for length in lengths {
         let part: Vec<_> = names.by_ref().take(length).collect();
         let part = list_of(part.iter().map(Vec::as_slice), context.limits())?;
-        convert::write(context, &part.into(), args.lists.to)?;
+        shape::write(context, &part.into(), args.lists.to, &args.lists.shape)?;
     }
     Ok(Exit::Ok)
 }
@@ -221,7 +260,7 @@ fn cut(
 /// Runs `position`: prints the positions of each name on one line.
 pub(super) fn position(context: &mut Context, args: &Position) -> Result<Exit, Failure> {
     if args.names == "-" && (args.words.is_empty() || args.words.iter().any(|word| word == "-")) {
-        return Err(Failure::usage("standard input can be read only once"));
+        return Err(crate::input::twice());
     }
     let (preg, limits) = (&context.preg, context.limits());
     let asked = read_nodes(preg, read_option("the names", &args.names)?)?.into_list(limits)?;

@@ -62,9 +62,22 @@ pub(super) fn misread(failure: Failure, apps: &[App]) -> Failure {
         let name = app.program.to_string_lossy();
         message.contains(&*name).then(|| advice(&name, &app.args))?
     });
+    let usual = match () {
+        () if apps.iter().any(|app| app.program.as_os_str().is_empty()) => {
+            "the name of the program is empty: give a program after the options"
+        }
+        () if message.contains("No such file") => {
+            "give the path of the program, or add its directory to PATH"
+        }
+        () if message.contains("Permission denied") => {
+            "a program is a file, not a directory, whose mode allows this user to run it: chmod +x FILE"
+        }
+        () => "",
+    };
     match cure {
         Some(cure) => failure.cure(cure),
-        None => failure,
+        None if usual.is_empty() => failure,
+        None => failure.or_cure(usual),
     }
 }
 

@@ -195,7 +195,11 @@ fn slots(
     let nodes = |option: &str, source: &Source| -> Result<Allocation, Failure> {
         warn_of_users(option, source);
         allocation(source, limits).map_err(|failure| {
-            failure.misuse("name this node, for example --host localhost:4, or `localhost slots=4` in a hostfile")
+            // A hostfile has a position, and advice about its lines.
+            match option.starts_with("--hostfile") {
+                true => failure.into_usage(),
+                false => failure.misuse("name this node, for example --host localhost:4"),
+            }
         })
     };
     let of_file = match &args.hostfile {
@@ -249,8 +253,11 @@ const MOST: u64 = 16 << 20;
 /// The file cannot be read, is another kind of file or too large.
 pub(super) fn read(file: &Path) -> Result<Source, Failure> {
     let bytes = pmix_files::read_regular(file, MOST);
-    let bytes =
-        bytes.map_err(|e| Failure::usage(format!("cannot read {}: {e}", file.display())))?;
+    let bytes = bytes.map_err(|e| {
+        Failure::usage(format!("cannot read {}: {e}", file.display())).cure(
+            "give the path of a file with a node on each line, for example `localhost slots=4`",
+        )
+    })?;
     Ok(Source {
         origin: file.display().to_string(),
         bytes,

@@ -349,6 +349,21 @@ fn the_library_that_a_plug_in_of_slurm_opens_is_named() {
     node.has_fault("slurm", &opens);
     let library = b"\x7fELF\0pmix-rs 0.1.0 (PMIx Standard: 5.1)\0";
     node.file("pmix/lib/libpmix.so", library, 0o644);
+    // Programs load another library, so that the result does not depend on the libraries of this machine.
+    let other = node.dir("other", 0o755);
+    node.file(
+        "other/libpmix.so.2",
+        b"\x7fELF\0OpenPMIx 8.0.1 (PMIx Standard: 5.1)\0",
+        0o644,
+    );
+    let mut node = node;
+    node.set("LD_LIBRARY_PATH", other.display().to_string());
+    let different = format!(
+        "but programs load OpenPMIx 8.0.1 in {}/libpmix.so.2",
+        other.display()
+    );
+    node.has_warning("slurm", &different);
+    node.file("other/libpmix.so.2", library, 0o644);
     let (found, _) = node.look();
     let opens = format!("which opens pmix-rs 0.1.0 in {}/libpmix.so", dir.display());
     let is_named = found.iter().any(|one| is_it(one, "slurm", &opens));

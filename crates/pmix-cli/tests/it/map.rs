@@ -345,7 +345,14 @@ fn draw_shows_block_cyclic_and_holes() {
 #[test]
 fn pictures_are_balanced_xml_with_names_escaped() {
     let args = [
-        "map", "draw", "--of", "svg", "--nodes", "a<b,\"&c", "--procs", "0-3;5",
+        "map",
+        "draw",
+        "--of",
+        "svg",
+        "--nodes",
+        "raw:a<b,\"&c",
+        "--procs",
+        "0-3;5",
     ];
     let svg = pmix(&args).text();
     assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>"));

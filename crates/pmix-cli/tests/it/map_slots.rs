@@ -263,22 +263,3 @@ fn clustershell_products_have_any_number_of_columns() {
     let slurm = pmix(&["map", "convert", "--to", "slurm", "n[1-7/2]"]);
     assert_eq!(slurm.text(), "n[1,3,5,7]");
 }
-
-#[test]
-fn an_operator_of_other_programs_is_named_with_the_command_that_does_the_same() {
-    for (list, operator, command) in [
-        ("n[1-4]!n2", "! in `n[1-4]!n2`", "`pmix map minus"),
-        ("n[1-4]&n[2-9]", "& in", "`pmix map intersection"),
-        ("n1^n2", "^ in `n1^n2`", "`pmix map xor"),
-        ("n[1-9],-n5", "- in `-n5`", "`pmix map minus"),
-        ("^hosts", "^ in `^hosts`", "@FILE"),
-    ] {
-        let outcome = pmix(&["map", "count", list]);
-        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
-        for said in ["warning: argument 1", operator, command] {
-            assert!(outcome.stderr.contains(said), "{list}: {}", outcome.stderr);
-        }
-    }
-    let outcome = pmix(&["map", "count", "n[1-4],a-b"]);
-    assert_eq!((&*outcome.text(), &*outcome.stderr), ("5", ""));
-}

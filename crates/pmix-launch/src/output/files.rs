@@ -151,7 +151,15 @@ fn make(dir: &Path, created: &mut CreatedPaths) -> Result<(), Error> {
     let above = dir.ancestors().filter(|dir| !dir.as_os_str().is_empty());
     let missing: Vec<_> = above.take_while(|dir| is_missing(dir)).collect();
     let made = DirBuilder::new().recursive(true).mode(0o755).create(dir);
-    made.map_err(|e| Error::unusable(format!("cannot make {}", dir.display()), e))?;
+    made.map_err(|e| {
+        Error::unusable(
+            format!(
+                "cannot make the directory {} for output files (name a directory, not a file)",
+                dir.display()
+            ),
+            e,
+        )
+    })?;
     let missing = missing.into_iter().rev().map(Path::to_owned);
     created.dirs.extend(missing);
     Ok(())

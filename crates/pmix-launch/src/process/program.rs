@@ -61,7 +61,12 @@ impl<'c> Search<'c> {
             true => Ok(access(wdir, Access::EXEC_OK)?),
             false => Err(Errno::NOTDIR.into()),
         });
-        let cannot = || format!("cannot start in {}", wdir.display());
+        let cannot = || {
+            format!(
+                "cannot start in {} (--wdir needs a directory that this user can enter)",
+                wdir.display()
+            )
+        };
         entered.map_err(|e| Error::wdir(cannot(), e))?;
         self.entered.insert(wdir.to_owned());
         Ok(())
