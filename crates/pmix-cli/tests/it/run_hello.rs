@@ -46,6 +46,19 @@ fn many_processes_and_much_data_get_through() {
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
 }
 
+// Planted: a second connection of a rank is refused while the first lives.
+#[test]
+fn several_programs_of_a_rank_are_served_at_the_same_time() {
+    let script = format!(
+        "for number in 1 2 3; do {PMIX} hello --quiet --fences 50 & pids=\"$pids $!\"; done; \
+        for pid in $pids; do wait $pid || exit 1; done; {PMIX} hello"
+    );
+    let outcome = run(&["-n", "2", "--node-name", "n1", "sh", "-c", &script]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let expected = (0..2).map(|rank| format!("rank {rank} of 2 on n1: 2 peers replied"));
+    assert_eq!(sorted(&outcome), expected.collect::<Vec<_>>());
+}
+
 #[test]
 fn data_that_were_not_exchanged_are_fetched_when_they_are_wanted() {
     let outcome = run(&["-n", "4", PMIX, "hello", "--quiet", "--no-collect"]);
