@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use pmix_proto::{Hello, PeerForm, shared};
-use pmix_types::{IntoOwned, Status};
+use pmix_types::{Info, IntoOwned, Status, keys};
 
 use super::Admission;
 use super::identity::Identity;
@@ -43,6 +43,10 @@ impl Admission {
                 format!("rank {rank} of {nspace} is already connected"),
             ));
         }
+        // The process may ask for its process id before the host has recorded it.
+        let infos = || hello.infos.iter();
+        client.pid =
+            (client.pid).or_else(|| pid_of(infos().find(|info| info.key.is(keys::PROC_PID))?));
         // The process has returned, so collectives continue to wait for its calls.
         let until = client.until.take();
         let lost = client.connect(peer);
@@ -83,6 +87,11 @@ impl Admission {
             cx.refuse(peer, Error::new(status, "the host rejected the client"));
         }
     }
+}
+
+/// Returns the process id in an info.
+fn pid_of(info: &Info<'_>) -> Option<i32> {
+    i32::try_from(info.value.to_number::<i64>().ok()?).ok()
 }
 
 /// Returns `true` if a client reads the memory shared by this server.

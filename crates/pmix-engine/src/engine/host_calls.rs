@@ -218,6 +218,27 @@ impl Engine {
         Ok(())
     }
 
+    /// Records the process id of a registered local process that the host has started. Processes get it as
+    /// `PMIX_PROC_PID`, unless the job info has this key.
+    ///
+    /// # Errors
+    ///
+    /// Returns `PMIX_ERR_NOT_FOUND` if the process is not registered.
+    pub fn client_started(&mut self, proc: &Proc<'_>, pid: i32) -> Result<(), Error> {
+        let registry = &mut self.cx.registry;
+        let id = registry.find(&proc.nspace, proc.rank);
+        let client = id.and_then(|id| registry.client_mut(id));
+        let client = client.ok_or_else(|| {
+            let Proc { nspace, rank } = proc;
+            Error::new(
+                Status::ERR_NOT_FOUND,
+                format!("rank {rank} of job {nspace} is not registered"),
+            )
+        })?;
+        client.pid = Some(pid);
+        Ok(())
+    }
+
     /// Deregisters a local process and closes its connections. Its data remain until its job is deregistered.
     /// Collectives that wait for it end.
     ///

@@ -26,6 +26,8 @@ pub(crate) struct Client {
     /// The user and group that its credential must prove.
     pub(crate) user: (u32, u32),
     pub(crate) object: HostObject,
+    /// The process id, if the host has told it.
+    pub(crate) pid: Option<i32>,
     pub(crate) state: ClientState,
     /// The time until which collectives wait for the return of a finalized process.
     pub(crate) until: Option<Instant>,
@@ -65,6 +67,7 @@ impl Client {
             proc,
             user,
             object,
+            pid: None,
             state: ClientState::Expected,
             until: None,
             incarnation: 0,

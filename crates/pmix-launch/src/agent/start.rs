@@ -271,6 +271,13 @@ impl<'a> Agent<'a> {
         let (rank, pid) = (process.rank, process.pid);
         // First, so that the watcher knows the process if the launcher is killed from here on.
         self.cleanup.register_process(pid);
+        let proc = job.proc(rank);
+        let started_as = self
+            .server
+            .client_started(&proc, pid.as_raw_nonzero().get());
+        if let Err(e) = started_as {
+            tracing::debug!("processes do not learn the process id of rank {rank}: {e}");
+        }
         let app = job.plan.apps.get(process.app);
         if let Some(program) = app.map(|app| app.program.display()) {
             tracing::info!("rank {rank} of {nspace} runs {program} as process {pid}");
