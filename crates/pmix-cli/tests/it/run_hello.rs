@@ -46,6 +46,29 @@ fn many_processes_and_much_data_get_through() {
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
 }
 
+// Planted: the numbers that a process in a user namespace states are compared with those of the kernel.
+#[test]
+fn processes_in_a_user_namespace_are_accepted_as_the_user_outside() {
+    let has_namespaces = Command::new("unshare").args(["--user", "true"]).output();
+    if !has_namespaces.is_ok_and(|probe| probe.status.success()) {
+        eprintln!("this system has no user namespaces for this user");
+        return;
+    }
+    for words in [
+        &["unshare", "--user"][..],
+        &["unshare", "--user", "--map-root-user"],
+    ] {
+        let args = [&["-n", "2", "--node-name", "n1"], words, &[PMIX, "hello"]].concat();
+        let outcome = run(&args);
+        assert_eq!(
+            (outcome.code, outcome.stderr.as_str()),
+            (0, ""),
+            "{words:?}"
+        );
+        assert_eq!(sorted(&outcome).len(), 2);
+    }
+}
+
 // Planted: a second connection of a rank is refused while the first lives.
 #[test]
 fn several_programs_of_a_rank_are_served_at_the_same_time() {
