@@ -43,15 +43,18 @@ impl Admission {
                 format!("rank {rank} of {nspace} is already connected"),
             ));
         }
-        // The process may ask for its process id before the host has recorded it.
-        let infos = || hello.infos.iter();
-        client.pid =
-            (client.pid).or_else(|| pid_of(infos().find(|info| info.key.is(keys::PROC_PID))?));
         // The process has returned, so collectives continue to wait for its calls.
         let until = client.until.take();
         let lost = client.connect(peer);
         let member = member(client, id, hello, form);
         let (proc, object) = (client.proc.clone(), client.object);
+        // The process may ask for its process id before the host has recorded it.
+        let stated = hello.infos.iter().find(|info| info.key.is(keys::PROC_PID));
+        if let Some(pid) = stated.and_then(pid_of)
+            && let Some(job) = cx.registry.job_mut(&proc.nspace)
+        {
+            job.pids.entry(proc.rank).or_insert(pid);
+        }
         if let Some(until) = until {
             cx.timers.cancel(until, Timer::Return(id));
         }

@@ -225,17 +225,16 @@ impl Engine {
     ///
     /// Returns `PMIX_ERR_NOT_FOUND` if the process is not registered.
     pub fn client_started(&mut self, proc: &Proc<'_>, pid: i32) -> Result<(), Error> {
-        let registry = &mut self.cx.registry;
-        let id = registry.find(&proc.nspace, proc.rank);
-        let client = id.and_then(|id| registry.client_mut(id));
-        let client = client.ok_or_else(|| {
+        let job = self.cx.registry.job_mut(&proc.nspace);
+        let job = job.filter(|job| job.clients.contains_key(&proc.rank));
+        let job = job.ok_or_else(|| {
             let Proc { nspace, rank } = proc;
             Error::new(
                 Status::ERR_NOT_FOUND,
                 format!("rank {rank} of job {nspace} is not registered"),
             )
         })?;
-        client.pid = Some(pid);
+        job.pids.insert(proc.rank, pid);
         Ok(())
     }
 

@@ -79,9 +79,9 @@ impl Exchange {
             };
         }
         // The host learns the process id only after the job was registered and the process started.
-        let client = cx.registry.client_of(&request.proc);
+        let pids = cx.registry.job(&request.proc.nspace).map(|job| &job.pids);
         if key == keys::PROC_PID
-            && let Some(pid) = client.and_then(|client| client.pid)
+            && let Some(&pid) = pids.and_then(|pids| pids.get(&rank))
         {
             let form = cx.member(&pending.ticket)?.form;
             let whole = self.introduction(cx, pending, job)?.unwrap_or_default();

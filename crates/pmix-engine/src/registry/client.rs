@@ -26,8 +26,6 @@ pub(crate) struct Client {
     /// The user and group that its credential must prove.
     pub(crate) user: (u32, u32),
     pub(crate) object: HostObject,
-    /// The process id, if the host has told it.
-    pub(crate) pid: Option<i32>,
     pub(crate) state: ClientState,
     /// The time until which collectives wait for the return of a finalized process.
     pub(crate) until: Option<Instant>,
@@ -67,7 +65,6 @@ impl Client {
             proc,
             user,
             object,
-            pid: None,
             state: ClientState::Expected,
             until: None,
             incarnation: 0,
