@@ -45,9 +45,9 @@ fn main() {
     }
     if std::env::args_os()
         .nth(1)
-        .is_some_and(|word| word == run::STOPPER)
+        .is_some_and(|word| word == run::WRAPPER)
     {
-        run::stop_on_exec(std::env::args_os().skip(2));
+        run::exec_wrapped(std::env::args_os().skip(2));
     }
     let cli = parse(run::words(
         shell::command_words(std::env::args_os()).into_iter(),

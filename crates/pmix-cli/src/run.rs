@@ -51,9 +51,8 @@ pub(crate) const NAME: &str = "run";
 /// killed launcher.
 pub(crate) const WATCHER: &str = "run-watcher";
 
-/// The first argument with which this program runs another one that is stopped before its first
-/// instruction.
-pub(crate) const STOPPER: &str = "run-stopped";
+/// The first argument with which this program prepares its process and executes another program.
+pub(crate) const WRAPPER: &str = "run-wrapped";
 
 /// The beginning of each message, so that a log tells who wrote it.
 const PREFIX: &str = "pmix run:";
@@ -303,7 +302,7 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         max_spawn_depth: args.max_spawn_depth,
         max_restarts: args.max_restarts,
         watcher: Some(watcher()),
-        stopper: Some(vec!["/proc/self/exe".into(), STOPPER.into()]),
+        wrapper: Some(vec!["/proc/self/exe".into(), WRAPPER.into()]),
         cpus: args.cpu_set,
         compat_env: !args.no_compat_env,
         client_library: Some(client_library()),
@@ -374,12 +373,11 @@ fn watcher() -> Vec<OsString> {
     vec!["/proc/self/exe".into(), WATCHER.into()]
 }
 
-/// Replaces this process by a program that is stopped before its first instruction. Users do not
-/// run this command.
-pub(crate) fn stop_on_exec(words: impl Iterator<Item = OsString>) -> ! {
-    let error = pmix_launch::stop_on_exec(words);
+/// Prepares this process and replaces it by its program. Users do not run this command.
+pub(crate) fn exec_wrapped(words: impl Iterator<Item = OsString>) -> ! {
+    let error = pmix_launch::exec_wrapped(words);
     // The exit code is that of a shell that cannot execute a program.
-    crate::trace::say(format!("pmix run: cannot stop the program on exec: {error}\n").into_bytes());
+    crate::trace::say(format!("pmix run: cannot prepare the program: {error}\n").into_bytes());
     std::process::exit(126)
 }
 

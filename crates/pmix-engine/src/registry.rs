@@ -84,6 +84,7 @@ impl Registry {
         let nspace = proc.nspace.clone().into_owned();
         let job = self.jobs.entry(nspace).or_default();
         job.owner.get_or_insert(user.0);
+        job.pids.remove(&proc.rank);
         let was_here = job.deregistered.remove(&proc.rank);
         if let Some(id) = job.clients.get(&proc.rank).copied()
             && let Some(client) = self.clients.get_mut(&id)
@@ -209,6 +210,8 @@ pub(crate) struct LocalJob {
     num_procs: u64,
     /// The registered local processes.
     pub(crate) clients: BTreeMap<Rank, ClientId>,
+    /// The process ids of local processes that have started, also of those that were deregistered since.
+    pub(crate) pids: BTreeMap<Rank, i32>,
     /// The deregistered local processes.
     pub(crate) deregistered: BTreeSet<Rank>,
     /// The owner of the job: the user of the first registered process.

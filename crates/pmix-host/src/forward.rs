@@ -10,6 +10,7 @@
 mod delivery;
 mod files;
 mod kind;
+mod line_ends;
 mod lines;
 mod output;
 mod sink;

@@ -255,7 +255,26 @@ impl<'a> Agent<'a> {
     pub(crate) fn turn_input(&mut self, now: Instant) -> Option<PollEvent> {
         // The terminal reports its hang-up once, and the session decides what it means for the jobs.
         let has_hung_up = self.streams.turn_input(self.poll.registry(), now);
+        self.protect_terminal();
         has_hung_up.then_some(PollEvent::HangUp)
+    }
+
+    /// Lets the watcher restore the modes of the launcher's terminal if the launcher is killed.
+    fn protect_terminal(&mut self) {
+        if let Some(modes) = self.streams.take_modes() {
+            self.cleanup.register_terminal(&modes);
+        }
+    }
+
+    /// Restores the modes of the launcher's terminal before the launcher stops.
+    pub(crate) fn suspend_keyboard(&mut self) {
+        self.streams.suspend_keyboard();
+    }
+
+    /// Sets the modes of the launcher's terminal after the launcher was continued.
+    pub(crate) fn resume_keyboard(&mut self) {
+        self.streams.resume_keyboard();
+        self.protect_terminal();
     }
 
     /// Polls without waiting. Returns the number of events.

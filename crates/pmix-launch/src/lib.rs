@@ -47,7 +47,7 @@
 //!     max_restarts: 0,
 //!     system_server: None,
 //!     watcher: None,
-//!     stopper: None,
+//!     wrapper: None,
 //!     cpus: None,
 //!     compat_env: true,
 //!     interfaces: pmix_launch::Interfaces::default(),
@@ -109,7 +109,7 @@ pub use plan::{
     App, Diagnosis, Interfaces, Output, OutputFiles, OutputForm, Plan, ProcessSet, PseudoTerminals,
 };
 pub use pmix_mpir::is_being_debugged;
-pub use process::{Ending, end_with_launcher, signal_number, stop_on_exec};
+pub use process::{Ending, end_with_launcher, exec_wrapped, signal_number};
 pub use run::{launch, launch_for_tool};
 pub use stacks::stack_of_process;
 pub use stops::DebugStops;

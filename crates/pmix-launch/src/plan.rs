@@ -84,9 +84,9 @@ pub struct Plan {
     /// The command of a process that calls [`end_with_launcher`](crate::end_with_launcher) on its standard input. It
     /// terminates the processes if this one is killed. Without it they continue.
     pub watcher: Option<Vec<OsString>>,
-    /// The command of a process that calls [`stop_on_exec`](crate::stop_on_exec) with the words that are appended to
-    /// the command. Without it no process can be stopped on exec.
-    pub stopper: Option<Vec<OsString>>,
+    /// The command of a process that calls [`exec_wrapped`](crate::exec_wrapped) with the words that are appended to
+    /// the command. Without it no process can be stopped on exec, and none has a terminal as standard input.
+    pub wrapper: Option<Vec<OsString>>,
 }
 
 /// The reports about a job that makes no progress, and about its use of resources.
@@ -289,7 +289,7 @@ impl Plan {
                 asked.saturating_sub(1)
             )));
         }
-        if self.stopper.is_none() && !self.stops.on_exec.is_empty() {
+        if self.wrapper.is_none() && !self.stops.on_exec.is_empty() {
             return Err(Error::request(
                 "stopping processes on exec is not supported on this system",
             ));
@@ -342,7 +342,7 @@ impl Plan {
             max_restarts: 0,
             system_server: None,
             watcher: None,
-            stopper: None,
+            wrapper: None,
             cpus: None,
             compat_env: true,
             client_library: None,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pmix_server::{Server, WireObserver};
+use pmix_server::{ClonePolicy, Server, WireObserver};
 use pmix_types::{Nspace, Proc, Rank, Status};
 
 use crate::host::LocalHost;
@@ -44,6 +44,9 @@ pub(crate) fn start(
         .params(plan.params.clone())
         .preg(Arc::clone(&plan.preg))
         .external_progress(true)
+        // A process may start further programs that use PMIx, one after another or at the same time. Each has the user
+        // and the rank of the process, and a user can act for his own processes anyway.
+        .config(|config| config.clone_policy = ClonePolicy::Accept)
         .build()
         .map_err(cannot)
 }

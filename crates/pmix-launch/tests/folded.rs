@@ -73,7 +73,7 @@ fn plan(num_nodes: u32, tmpdir: &std::path::Path) -> Plan {
         max_restarts: 0,
         system_server: None,
         watcher: None,
-        stopper: None,
+        wrapper: None,
         cpus: None,
         compat_env: true,
         interfaces: pmix_launch::Interfaces::default(),

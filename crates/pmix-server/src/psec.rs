@@ -189,7 +189,22 @@ impl Psec for Native {
         credential: &[u8],
         claim: &Claim<'_>,
     ) -> Result<Verification, pmix_engine::Error> {
-        self.read(credential, claim.origin).map(Verification::Done)
+        let stated = self.read(credential, claim.origin)?;
+        Ok(proven(stated, claim.origin).into())
+    }
+}
+
+/// Returns the user and group that a credential proves for a connection of this origin.
+///
+/// In a user namespace (rootless containers, `unshare --user`), the system tells a process other numbers than it tells the
+/// server. The credential is only a statement, so the owner of the socket according to the kernel decides.
+fn proven(stated: Verified, origin: Origin) -> Verified {
+    match origin.uid {
+        Some(owner) if stated.uid != Some(owner) => Verified {
+            uid: Some(owner),
+            gid: origin.gid,
+        },
+        _ => stated,
     }
 }
 
@@ -284,6 +299,24 @@ mod tests {
             let documented = text.contains(&quoted) || text.contains(&bare);
             assert!(documented, "{} = {}", info.name, info.default);
         }
+    }
+
+    #[test]
+    fn the_owner_of_the_socket_decides_where_a_credential_states_another_user() {
+        let of = |uid, gid| Verified { uid, gid };
+        let from = |uid, gid| Origin {
+            uid,
+            gid,
+            loopback: true,
+        };
+        let stated = of(Some(65534), Some(65534));
+        let proven = |origin| super::proven(stated, origin);
+        assert_eq!(proven(from(Some(1000), None)), of(Some(1000), None));
+        let known = proven(from(Some(1000), Some(100)));
+        assert_eq!(known, of(Some(1000), Some(100)));
+        // Without the information of the kernel, and for the same user, the statement is compared as it is.
+        assert_eq!(proven(from(None, None)), stated);
+        assert_eq!(proven(from(Some(65534), None)), stated);
     }
 
     fn verify(

@@ -103,7 +103,8 @@ pub(crate) struct Run {
     #[arg(long, alias = "merge-stderr-to-stdout", help_heading = "Output")]
     pub(crate) merge_output: bool,
     /// Give each process a pseudo terminal as standard output, so that programs write each line at once. This is the
-    /// default if the standard output of the launcher is a terminal.
+    /// default if the standard output of the launcher is a terminal. If its standard input is a terminal, too, the rank
+    /// that reads it also has the pseudo terminal as standard input.
     #[arg(
         long,
         visible_alias = "unbuffered",

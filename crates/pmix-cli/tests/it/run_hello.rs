@@ -46,6 +46,42 @@ fn many_processes_and_much_data_get_through() {
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
 }
 
+// Planted: the numbers that a process in a user namespace states are compared with those of the kernel.
+#[test]
+fn processes_in_a_user_namespace_are_accepted_as_the_user_outside() {
+    let has_namespaces = Command::new("unshare").args(["--user", "true"]).output();
+    if !has_namespaces.is_ok_and(|probe| probe.status.success()) {
+        eprintln!("this system has no user namespaces for this user");
+        return;
+    }
+    for words in [
+        &["unshare", "--user"][..],
+        &["unshare", "--user", "--map-root-user"],
+    ] {
+        let args = [&["-n", "2", "--node-name", "n1"], words, &[PMIX, "hello"]].concat();
+        let outcome = run(&args);
+        assert_eq!(
+            (outcome.code, outcome.stderr.as_str()),
+            (0, ""),
+            "{words:?}"
+        );
+        assert_eq!(sorted(&outcome).len(), 2);
+    }
+}
+
+// Planted: a second connection of a rank is refused while the first lives.
+#[test]
+fn several_programs_of_a_rank_are_served_at_the_same_time() {
+    let script = format!(
+        "for number in 1 2 3; do {PMIX} hello --quiet --fences 50 & pids=\"$pids $!\"; done; \
+        for pid in $pids; do wait $pid || exit 1; done; {PMIX} hello"
+    );
+    let outcome = run(&["-n", "2", "--node-name", "n1", "sh", "-c", &script]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let expected = (0..2).map(|rank| format!("rank {rank} of 2 on n1: 2 peers replied"));
+    assert_eq!(sorted(&outcome), expected.collect::<Vec<_>>());
+}
+
 #[test]
 fn data_that_were_not_exchanged_are_fetched_when_they_are_wanted() {
     let outcome = run(&["-n", "4", PMIX, "hello", "--quiet", "--no-collect"]);

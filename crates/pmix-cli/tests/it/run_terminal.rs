@@ -8,23 +8,24 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::command::{self, Running};
+use crate::command::{self, Running, Watchdog};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 use tempfile::TempDir;
 
 /// A launcher in the foreground of its own terminal. The test has the other side of the terminal.
-struct Terminal {
+pub(crate) struct Terminal {
     child: Child,
-    keyboard: File,
-    screen: BufReader<File>,
-    tmp: TempDir,
+    pub(crate) keyboard: File,
+    pub(crate) screen: BufReader<File>,
+    pub(crate) tmp: TempDir,
+    _watchdog: Watchdog,
 }
 
 /// The session leader of the terminal, which the kernel signals on a hangup.
 #[derive(Clone, Copy)]
-enum Leader {
+pub(crate) enum Leader {
     Launcher,
     /// A shell that keeps running, so that the launcher gets no SIGHUP, and that runs the launcher in the
     /// foreground. It writes the exit code of the launcher to the file `code`.
@@ -55,15 +56,15 @@ impl Leader {
 }
 
 impl Terminal {
-    fn start(args: &[&str]) -> Self {
+    pub(crate) fn start(args: &[&str]) -> Self {
         Self::led_by(Leader::Launcher, args)
     }
 
-    fn led_by(leader: Leader, args: &[&str]) -> Self {
+    pub(crate) fn led_by(leader: Leader, args: &[&str]) -> Self {
         Self::started(leader, &[], args)
     }
 
-    fn started(leader: Leader, before: &[&str], args: &[&str]) -> Self {
+    pub(crate) fn started(leader: Leader, before: &[&str], args: &[&str]) -> Self {
         let tmp = tempfile::tempdir().unwrap();
         let side = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&side).unwrap();
@@ -102,6 +103,7 @@ impl Terminal {
             .unwrap();
         let screen = File::from(side);
         Self {
+            _watchdog: Watchdog::of(&child),
             child,
             keyboard: screen.try_clone().unwrap(),
             screen: BufReader::new(screen),
@@ -109,22 +111,22 @@ impl Terminal {
         }
     }
 
-    fn press(&mut self, keys: &[u8]) {
+    pub(crate) fn press(&mut self, keys: &[u8]) {
         self.keyboard.write_all(keys).unwrap();
     }
 
-    fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.screen.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
     }
 
-    fn pid(&self) -> Pid {
+    pub(crate) fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 
     /// Returns `true` if the launcher exits within this time.
-    fn ends_within(&mut self, limit: Duration) -> bool {
+    pub(crate) fn ends_within(&mut self, limit: Duration) -> bool {
         let begun = Instant::now();
         while self.child.try_wait().unwrap().is_none() {
             if begun.elapsed() >= limit {
@@ -137,7 +139,7 @@ impl Terminal {
 
     /// Closes the terminal, waits until the shell that leads its session exits, and returns the exit code of the
     /// launcher. `launcher` is the process ID that the job printed.
-    fn hang_up(mut self, launcher: &str) -> String {
+    pub(crate) fn hang_up(mut self, launcher: &str) -> String {
         let none = || File::open("/dev/null").unwrap();
         self.keyboard = none();
         self.screen = BufReader::new(none());
@@ -153,7 +155,7 @@ impl Terminal {
     }
 
     /// Waits for the end and returns the exit code.
-    fn end(mut self) -> Option<i32> {
+    pub(crate) fn end(mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
 }
@@ -165,9 +167,9 @@ impl Drop for Terminal {
     }
 }
 
-const CTRL_C: &[u8] = b"\x03";
-const CTRL_D: &[u8] = b"\x04";
-const CTRL_Z: &[u8] = b"\x1a";
+pub(crate) const CTRL_C: &[u8] = b"\x03";
+pub(crate) const CTRL_D: &[u8] = b"\x04";
+pub(crate) const CTRL_Z: &[u8] = b"\x1a";
 
 /// Returns the state of a process according to the system: `S` sleeps, `T` is stopped.
 fn state(pid: &str) -> Option<char> {
@@ -278,7 +280,7 @@ fn the_job_stops_and_goes_on_with_the_launcher() {
 }
 
 /// Returns the processor time of a process in ticks of a hundredth of a second.
-fn processor_ticks(pid: &str) -> u64 {
+pub(crate) fn processor_ticks(pid: &str) -> u64 {
     let about = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap();
     let (_, fields) = about.rsplit_once(") ").unwrap();
     let fields: Vec<_> = fields.split(' ').collect();

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use pmix_proto::{Hello, PeerForm, shared};
-use pmix_types::{IntoOwned, Status};
+use pmix_types::{Info, IntoOwned, Status, keys};
 
 use super::Admission;
 use super::identity::Identity;
@@ -48,6 +48,13 @@ impl Admission {
         let lost = client.connect(peer);
         let member = member(client, id, hello, form);
         let (proc, object) = (client.proc.clone(), client.object);
+        // The process may ask for its process id before the host has recorded it.
+        let stated = hello.infos.iter().find(|info| info.key.is(keys::PROC_PID));
+        if let Some(pid) = stated.and_then(pid_of)
+            && let Some(job) = cx.registry.job_mut(&proc.nspace)
+        {
+            job.pids.entry(proc.rank).or_insert(pid);
+        }
         if let Some(until) = until {
             cx.timers.cancel(until, Timer::Return(id));
         }
@@ -83,6 +90,11 @@ impl Admission {
             cx.refuse(peer, Error::new(status, "the host rejected the client"));
         }
     }
+}
+
+/// Returns the process id in an info.
+fn pid_of(info: &Info<'_>) -> Option<i32> {
+    i32::try_from(info.value.to_number::<i64>().ok()?).ok()
 }
 
 /// Returns `true` if a client reads the memory shared by this server.

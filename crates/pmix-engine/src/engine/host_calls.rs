@@ -218,6 +218,26 @@ impl Engine {
         Ok(())
     }
 
+    /// Records the process id of a registered local process that the host has started. Processes get it as
+    /// `PMIX_PROC_PID`, unless the job info has this key.
+    ///
+    /// # Errors
+    ///
+    /// Returns `PMIX_ERR_NOT_FOUND` if the process is not registered.
+    pub fn client_started(&mut self, proc: &Proc<'_>, pid: i32) -> Result<(), Error> {
+        let job = self.cx.registry.job_mut(&proc.nspace);
+        let job = job.filter(|job| job.clients.contains_key(&proc.rank));
+        let job = job.ok_or_else(|| {
+            let Proc { nspace, rank } = proc;
+            Error::new(
+                Status::ERR_NOT_FOUND,
+                format!("rank {rank} of job {nspace} is not registered"),
+            )
+        })?;
+        job.pids.insert(proc.rank, pid);
+        Ok(())
+    }
+
     /// Deregisters a local process and closes its connections. Its data remain until its job is deregistered.
     /// Collectives that wait for it end.
     ///

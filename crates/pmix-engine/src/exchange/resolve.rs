@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gds_hash::{ModexStore, Registered, Remote, Request};
 use pmix_proto::PeerForm;
 use pmix_proto::reply::{self, Object, pack_kvals};
-use pmix_types::{Kval, Proc, Rank, Scope, Status, keys, memory};
+use pmix_types::{Kval, Proc, Rank, Scope, Status, Value, keys, memory};
 
 use super::get_request::{Form, GetRequest};
 use super::state::Exchange;
@@ -77,6 +77,23 @@ impl Exchange {
                 Rank::UNDEF => self.put_by_any(cx, pending, job, scope),
                 _ => self.ready(cx, pending, job, scope),
             };
+        }
+        // The host learns the process id only after the job was registered and the process started.
+        let pids = cx.registry.job(&request.proc.nspace).map(|job| &job.pids);
+        if key == keys::PROC_PID
+            && let Some(&pid) = pids.and_then(|pids| pids.get(&rank))
+        {
+            let form = cx.member(&pending.ticket)?.form;
+            let whole = self.introduction(cx, pending, job)?.unwrap_or_default();
+            let proc = request.named.as_ref().unwrap_or(&request.proc);
+            let kval = Kval {
+                key: key.into(),
+                value: Value::Pid(pid),
+            };
+            let object = object_of_values(cx, &form, proc, &[kval])?;
+            return Ok(Resolution::Ready(
+                success(&form, &[&whole, &object])?.into(),
+            ));
         }
         // A client of 4.2 sends a request about the job when it needs a value of a process of another job.
         let of_any = Request::new(Rank::UNDEF, key);

@@ -15,6 +15,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use self::stream::{Read, Stream};
 use super::delivery::{Delivery, HeldStream, LineForm, OutputChunk, OutputStream};
 use super::files::{Failure, Files};
+use super::line_ends::LineEnds;
 use super::lines::lines;
 use super::sink::Sink;
 use crate::helpers::Helpers;
@@ -146,6 +147,7 @@ impl<'a> OutputForwarder<'a> {
                 Some(LineForm::WholeWithin(patience)) => Some(patience),
                 _ => None,
             },
+            line_ends: None,
             part_until: None,
             is_part_new: false,
             file: file.map(|file| self.files.add(file)),
@@ -162,6 +164,30 @@ impl<'a> OutputForwarder<'a> {
         }
         self.num_open += 1;
         Ok(())
+    }
+
+    /// Sets whether a pseudo terminal converts line ends (`OPOST` and `ONLCR`). While it does, the carriage returns that it
+    /// adds are removed, so that all destinations get the bytes that the process has written.
+    pub fn restore_line_ends(&mut self, source: &Proc<'_>, kind: OutputStream, is_converted: bool) {
+        if let Some(stream) = self.stream_mut(source, kind) {
+            let ends = stream.line_ends.get_or_insert_with(LineEnds::default);
+            ends.is_converted = is_converted;
+        }
+    }
+
+    /// Closes the pipe or pseudo terminal of one stream of a process, if it is open. Bytes in it are lost. A process with
+    /// a pseudo terminal sees that its terminal was hung up.
+    pub fn close_stream(&mut self, source: &Proc<'_>, kind: OutputStream) {
+        let mut streams = self.streams.iter();
+        let is_meant = |stream: &Stream| stream.kind == kind && stream.source == *source;
+        if let Some(index) = streams.position(|stream| stream.as_ref().is_some_and(is_meant)) {
+            self.close(index);
+        }
+    }
+
+    fn stream_mut(&mut self, source: &Proc<'_>, kind: OutputStream) -> Option<&mut Stream> {
+        let mut streams = self.streams.iter_mut().flatten();
+        streams.find(|stream| stream.kind == kind && stream.source == *source)
     }
 
     /// Changes the size of all pseudo terminals among the pipes.

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
-use std::process::ChildStdin;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 
 use mio::unix::pipe::Sender;
@@ -33,12 +33,13 @@ struct Piece {
 type PieceCompletion = Box<dyn FnOnce(Status) + Send>;
 
 impl StdinPipe {
-    /// Takes the pipe of a process, and registers it with a poll under a token.
+    /// Takes the pipe of a process, or the other side of its pseudo terminal, and registers it with a poll under a
+    /// token.
     ///
     /// # Errors
     /// Returns an error if the pipe cannot be made nonblocking or cannot be registered.
-    pub fn new(registry: &Registry, token: Token, pipe: ChildStdin) -> io::Result<Self> {
-        let mut pipe = Sender::from(pipe);
+    pub fn new(registry: &Registry, token: Token, pipe: impl Into<Sender>) -> io::Result<Self> {
+        let mut pipe = pipe.into();
         pipe.set_nonblocking(true)?;
         registry.register(&mut pipe, token, Interest::WRITABLE)?;
         Ok(Self {
@@ -58,6 +59,19 @@ impl StdinPipe {
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.waiting.is_empty()
+    }
+
+    /// Returns the number of pending bytes.
+    #[must_use]
+    pub fn num_waiting(&self) -> usize {
+        let waiting = self.waiting.iter();
+        waiting.map(|piece| piece.bytes.len() - piece.written).sum()
+    }
+
+    /// Returns the descriptor of the pipe until it is closed, for example to read the modes of a pseudo terminal.
+    #[must_use]
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.pipe.as_ref().map(|pipe| pipe.as_fd())
     }
 
     /// Writes bytes as soon as there is room. The completion succeeds when they are in the pipe, and fails with

@@ -14,6 +14,7 @@ use rustix::process::Pid;
 
 use super::begun_removals::BegunRemovals;
 use super::removals::Removals;
+use crate::input::SavedModes;
 use crate::preparation::Discarded;
 use crate::process::Watcher;
 use crate::session_dir::{JobDir, SessionDir};
@@ -64,6 +65,11 @@ impl Cleanup {
     /// Returns the sender for the places of jobs that are not started.
     pub(super) fn discarded(&self) -> Sender<Discarded> {
         self.discarded.0.clone()
+    }
+
+    /// Registers the modes of the launcher's terminal with the watcher.
+    pub(super) fn register_terminal(&mut self, modes: &SavedModes) {
+        self.watcher.restore_terminal_later(modes);
     }
 
     /// Registers a started process with the watcher.

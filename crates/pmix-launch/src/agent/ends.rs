@@ -16,8 +16,9 @@ impl Agent<'_> {
     pub(crate) fn collect(&mut self, now: Instant) {
         let num_before = self.children.ended().len();
         self.children.collect(&mut self.jobs, now);
-        self.pmi
-            .end_all(self.children.ended().get(num_before..), now);
+        let ended = self.children.ended().get(num_before..);
+        (self.streams).end_keyboard(self.poll.registry(), ended.unwrap_or_default());
+        self.pmi.end_all(ended, now);
     }
 
     /// Returns `true` if ended children are to be looked for without a signal, or if their ends are to be handled.
@@ -46,8 +47,9 @@ impl Agent<'_> {
     ) -> Vec<Proc<'static>> {
         let num_before = self.children.ended().len();
         self.children.record(&mut self.jobs, now, Some(proc));
-        self.pmi
-            .end_all(self.children.ended().get(num_before..), now);
+        let ended = self.children.ended().get(num_before..);
+        (self.streams).end_keyboard(self.poll.registry(), ended.unwrap_or_default());
+        self.pmi.end_all(ended, now);
         self.children.take_ended_except(proc)
     }
 

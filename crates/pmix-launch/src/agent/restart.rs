@@ -154,7 +154,7 @@ impl Agent<'_> {
             oversubscribed: is_oversubscribed(&plan),
             ..Bound::default()
         };
-        let mut streams = self.streams.route(&plan, 1).streams()?;
+        let mut streams = self.streams.route(&plan, 1).streams(None)?;
         if let Some(files) = files {
             streams.add(files)?;
         }

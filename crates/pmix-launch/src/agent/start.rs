@@ -222,7 +222,10 @@ impl<'a> Agent<'a> {
                     Some(reader) if reader.matches(rank) => Stdio::piped(),
                     _ => agent.streams.input_of(&plan, rank)?,
                 };
-                let mut streams = route.streams()?;
+                let is_first = reader.is_none();
+                let keyboard =
+                    { is_first.then(|| agent.streams.keyboard_of(&plan, rank)) }.flatten();
+                let mut streams = route.streams(keyboard.as_ref())?;
                 // Processes are prepared in the order of their indexes, as the files.
                 if let Some(files) = files.as_mut().and_then(Iterator::next) {
                     streams.add(files)?;
@@ -268,6 +271,13 @@ impl<'a> Agent<'a> {
         let (rank, pid) = (process.rank, process.pid);
         // First, so that the watcher knows the process if the launcher is killed from here on.
         self.cleanup.register_process(pid);
+        let proc = job.proc(rank);
+        let started_as = self
+            .server
+            .client_started(&proc, pid.as_raw_nonzero().get());
+        if let Err(e) = started_as {
+            tracing::debug!("processes do not learn the process id of rank {rank}: {e}");
+        }
         let app = job.plan.apps.get(process.app);
         if let Some(program) = app.map(|app| app.program.display()) {
             tracing::info!("rank {rank} of {nspace} runs {program} as process {pid}");
@@ -282,6 +292,10 @@ impl<'a> Agent<'a> {
         let is_shown = asked.is_none_or(|asked| asked.is_copied);
         let shown = is_shown.then(|| job.form(pid));
         let registry = self.poll.registry();
+        if let Some(keyboard) = started.keyboard {
+            let process = (source.clone(), pid);
+            (self.streams).attach_keyboard(registry, INPUT, process, keyboard)?;
+        }
         let pipes = [
             (OutputStream::Output, started.output),
             (OutputStream::Errors, started.errors),
@@ -292,6 +306,7 @@ impl<'a> Agent<'a> {
                 (self.streams).add_output(registry, source, (kind, pipe), shown, file)?;
             }
         }
+        self.streams.begin_conversion(&source);
         // Only spawned jobs read pushed input by rank. The first job has one reader, which may also read a terminal.
         if job.settings.number.is_some()
             && let Some(pipe) = started.input.take()
@@ -302,6 +317,7 @@ impl<'a> Agent<'a> {
         if let Some(rank0) = started.input {
             (self.streams).fill_input(&self.plan, registry, INPUT, rank0)?;
         }
+        self.protect_terminal();
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 //! The streams of the processes of a node: output on its way to the streams of the launcher and to files, log texts,
 //! and the input of the first job.
 
+use std::os::fd::OwnedFd;
 use std::process::{ChildStdin, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,9 +14,11 @@ use pmix_host::helpers::Helpers;
 use pmix_server::Completion;
 use pmix_server::upcall::{Log, PushStdin};
 use pmix_types::{Nspace, Proc, Rank};
+use rustix::process::Pid;
+use rustix::termios::{Termios, tcgetattr, tcgetwinsize};
 
 use super::log::{Logs, Outlets};
-use crate::input::{self, Input};
+use crate::input::{self, Input, SavedModes, TerminalInput};
 use crate::output::{OwnStreams, Route, Standard};
 use crate::{Error, Plan};
 
@@ -34,6 +37,8 @@ pub(crate) struct Streams<'a> {
     forward: OutputForwarder<'a>,
     logs: Logs,
     input: Input<'a>,
+    /// The process of the first job whose pseudo terminal is its standard input, while it runs.
+    at_keyboard: Option<Proc<'static>>,
     /// The number of output bytes that readers had taken at the last check during termination.
     written: u64,
 }
@@ -56,6 +61,7 @@ impl<'a> Streams<'a> {
             forward,
             logs: Logs::default(),
             input: Input::Own,
+            at_keyboard: None,
             written: 0,
         }
     }
@@ -70,6 +76,14 @@ impl<'a> Streams<'a> {
         input::of(plan, rank, self.standard.input)
     }
 
+    /// Returns the modes of the launcher's terminal if this process of the first job gets a pseudo terminal as standard
+    /// input.
+    pub(super) fn keyboard_of(&self, plan: &Plan, rank: Rank) -> Option<Termios> {
+        let reads = plan.stdin_rank == Some(rank);
+        let has = reads && self.own.has_keyboard(plan, self.standard.input);
+        has.then(|| tcgetattr(self.standard.input).ok()).flatten()
+    }
+
     /// Forwards a stream of a process.
     pub(super) fn add_output(
         &mut self,
@@ -81,6 +95,8 @@ impl<'a> Streams<'a> {
     ) -> Result<(), Error> {
         let rank = source.rank;
         let shown = shown.map(|form| match form {
+            // The user edits an incomplete line.
+            _ if self.at_keyboard.as_ref() == Some(&source) => LineForm::Plain,
             // On a terminal a prompt has to appear without much delay.
             LineForm::WholeWithin(_) if self.own.is_terminal(kind) => {
                 LineForm::WholeWithin(PATIENCE_OF_USER)
@@ -105,10 +121,78 @@ impl<'a> Streams<'a> {
         Ok(())
     }
 
+    /// Forwards the keyboard to the pseudo terminal of a process, which leads its session. Its output must be added after
+    /// this.
+    pub(super) fn attach_keyboard(
+        &mut self,
+        registry: &Registry,
+        token: usize,
+        process: (Proc<'static>, Pid),
+        keyboard: OwnedFd,
+    ) -> Result<(), Error> {
+        let (proc, pid) = process;
+        let made = Input::of_keyboard(registry, token, self.standard.input, keyboard, pid);
+        self.input = made.map_err(|e| Error::system("cannot read the keyboard", e))?;
+        self.at_keyboard = Some(proc);
+        Ok(())
+    }
+
+    /// Begins the conversion of line ends of a process that reads the keyboard.
+    pub(super) fn begin_conversion(&mut self, source: &Proc<'_>) {
+        if self.at_keyboard.as_ref() == Some(source) {
+            (self.forward).restore_line_ends(source, OutputStream::Output, true);
+        }
+    }
+
     /// Forwards available input. Returns `true` once after the terminal hung up.
     pub(super) fn turn_input(&mut self, registry: &Registry, now: Instant) -> bool {
         self.input.turn(registry, now);
-        self.input.take_hang_up()
+        let echo = self.input.typed().map(TerminalInput::take_echo);
+        if let (Some(echo), Some(proc)) = (echo, &self.at_keyboard) {
+            // The echo of a few keys is lost if the terminal is full.
+            let _ = (self.forward).write_as(proc, LineForm::Plain, OutputStream::Output, &echo);
+        }
+        let has_hung_up = self.input.take_hang_up();
+        if has_hung_up
+            && self.own.is_terminal(OutputStream::Output)
+            && let Some(proc) = self.at_keyboard.take()
+        {
+            // Its output has no destination any more. Without its terminal the program ends as it would in a shell.
+            self.forward.close_stream(&proc, OutputStream::Output);
+        }
+        has_hung_up
+    }
+
+    /// Returns the modes of the user's terminal, once, if the watcher does not know them.
+    pub(super) fn take_modes(&mut self) -> Option<SavedModes> {
+        self.input.typed()?.take_modes()
+    }
+
+    /// Restores the modes of the launcher's terminal before the launcher stops.
+    pub(super) fn suspend_keyboard(&mut self) {
+        if let Some(typed) = self.input.typed() {
+            typed.suspend();
+        }
+    }
+
+    /// Sets the modes of the launcher's terminal after the launcher was continued.
+    pub(super) fn resume_keyboard(&mut self) {
+        if let Some(typed) = self.input.typed() {
+            typed.resume();
+        }
+    }
+
+    /// Restores the modes of the launcher's terminal if the process that reads the keyboard is among those that have
+    /// ended.
+    pub(super) fn end_keyboard(&mut self, registry: &Registry, ended: &[Proc<'static>]) {
+        if self
+            .at_keyboard
+            .take_if(|proc| ended.contains(proc))
+            .is_some()
+            && let Some(typed) = self.input.typed()
+        {
+            typed.end(registry);
+        }
     }
 
     /// Returns `true` if input is to be forwarded even without an event of the poll.
@@ -123,6 +207,13 @@ impl<'a> Streams<'a> {
 
     /// Writes and forwards output and log texts. Returns the output for peers that pull it.
     pub(super) fn turn(&mut self, registry: &Registry) -> Vec<OutputChunk> {
+        if let (Some(typed), Some(proc)) = (self.input.typed(), &self.at_keyboard)
+            && let Some(is_converted) = typed.take_conversion()
+        {
+            // Before output is read that the program wrote after the change.
+            let kind = OutputStream::Output;
+            (self.forward).restore_line_ends(proc, kind, is_converted);
+        }
         self.logs.write(&mut self.forward);
         // Log texts first: a request waits for its text, while the writer of a pipe only waits when the pipe is full.
         self.forward.turn(registry);
@@ -146,7 +237,8 @@ impl<'a> Streams<'a> {
 
     /// Gives the pseudo terminals of processes the size of the launcher's terminal.
     pub(super) fn resize(&self) {
-        if let Ok(size) = rustix::termios::tcgetwinsize(self.standard.output) {
+        let size = tcgetwinsize(self.standard.output);
+        if let Ok(size) = size.or_else(|_| tcgetwinsize(self.standard.input)) {
             self.forward.resize(size);
         }
     }

@@ -29,6 +29,7 @@ impl Controller {
             SIGUSR2 => cx.agent.signal_all(Signal::USR2),
             SIGTSTP => {
                 cx.agent.signal_all(Signal::TSTP);
+                cx.agent.suspend_keyboard();
                 // The launcher stops as well, as the shell expects after Ctrl-Z.
                 let own = rustix::process::getpid();
                 if let Err(e) = rustix::process::kill_process(own, Signal::STOP) {
@@ -36,7 +37,10 @@ impl Controller {
                 }
             }
             SIGQUIT => self.report_all(cx),
-            SIGCONT => cx.agent.signal_all(Signal::CONT),
+            SIGCONT => {
+                cx.agent.signal_all(Signal::CONT);
+                cx.agent.resume_keyboard();
+            }
             SIGWINCH => cx.agent.resize_terminals(),
             // The failed write reports its own error.
             SIGXFSZ => {}

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The standard input of rank 0, or of another rank that the plan names. All other processes read `/dev/null`.
 
+mod modes;
 mod pushed;
+mod signal_keys;
 mod terminal;
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::process::{ChildStdin, Stdio};
 use std::time::Instant;
 
@@ -14,9 +16,11 @@ use pmix_host::forward::StdinPipe;
 use pmix_server::Completion;
 use pmix_server::upcall::PushStdin;
 use pmix_types::{Rank, Status, keys};
+use rustix::process::Pid;
 
+pub(crate) use self::modes::SavedModes;
 pub(crate) use self::pushed::{PushAnswer, PushedInput};
-use self::terminal::TerminalInput;
+pub(crate) use self::terminal::TerminalInput;
 use crate::{Error, Plan};
 
 /// The source of the input of rank 0.
@@ -24,7 +28,7 @@ pub(crate) enum Input<'a> {
     /// The launcher's own standard input, inherited: rank 0 reads it and takes no byte more than it needs.
     Own,
     /// The launcher's terminal.
-    Typed(TerminalInput<'a>),
+    Typed(Box<TerminalInput<'a>>),
     /// The peers that push input (`PMIx_IOF_push`).
     Pushed(StdinPipe),
 }
@@ -56,8 +60,33 @@ impl<'a> Input<'a> {
         let feed = StdinPipe::new(registry, Token(token + 1), rank0)?;
         Ok(match plan.forward_io {
             true => Self::Pushed(feed),
-            false => Self::Typed(TerminalInput::new(registry, Token(token), terminal, feed)?),
+            false => {
+                let typed = TerminalInput::new(registry, Token(token), terminal, feed)?;
+                Self::Typed(Box::new(typed))
+            }
         })
+    }
+
+    /// Creates the source for the pseudo terminal that is standard input of rank 0. Its process leads the session of the
+    /// terminal. It uses two tokens, `token` and the next.
+    pub(crate) fn of_keyboard(
+        registry: &Registry,
+        token: usize,
+        terminal: BorrowedFd<'a>,
+        rank0: OwnedFd,
+        leader: Pid,
+    ) -> io::Result<Self> {
+        let feed = StdinPipe::new(registry, Token(token + 1), rank0)?;
+        let typed = TerminalInput::new(registry, Token(token), terminal, feed)?;
+        Ok(Self::Typed(Box::new(typed.with_keyboard(leader))))
+    }
+
+    /// Returns the terminal that rank 0 reads.
+    pub(crate) fn typed(&mut self) -> Option<&mut TerminalInput<'a>> {
+        match self {
+            Self::Typed(typed) => Some(typed),
+            Self::Own | Self::Pushed(_) => None,
+        }
     }
 
     /// Forwards the available input. The session calls this when the poll reports one of the tokens, at the

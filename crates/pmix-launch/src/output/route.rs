@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The destinations of the two streams of each process.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::process::Stdio;
 
 use mio::unix::pipe::Receiver;
 use pmix_host::forward::{OutputFile, OutputStream};
 use rustix::fs::{FileType, Stat, major, minor};
+use rustix::termios::Termios;
 
 use super::files::{Files, RankFiles};
-use super::terminal::OutputTerminal;
+use super::terminal::ProcessTerminal;
 use crate::process::limits;
 use crate::{Error, OutputForm, Plan, PseudoTerminals};
 
@@ -84,6 +85,18 @@ impl<'a> OwnStreams<'a> {
         is_wanted && passes(plan, self.output, false, true)
     }
 
+    /// Returns `true` if the pseudo terminal of the process that reads this terminal is its standard input, too.
+    ///
+    /// Tags and whole lines would hide an incomplete line, which the user is editing, and files contain no echo.
+    pub(crate) fn has_keyboard(&self, plan: &Plan, input: BorrowedFd<'_>) -> bool {
+        self.has_terminals(plan)
+            && is_untagged(plan)
+            && plan.output.files.is_none()
+            && !plan.forward_io
+            && plan.wrapper.is_some()
+            && rustix::termios::isatty(input)
+    }
+
     /// Returns the streams for standard output and error of processes.
     fn for_processes(self, is_merged: bool) -> [OwnStream<'a>; 2] {
         match is_merged {
@@ -116,6 +129,8 @@ pub(crate) struct Streams {
     stdio: [Option<Stdio>; 2],
     /// `true` if standard output is a pseudo terminal.
     is_terminal: bool,
+    /// The standard input of the process and the launcher's end of it, if standard input is the pseudo terminal, too.
+    keyboard: Option<(OwnedFd, OwnedFd)>,
     /// The reading end of the pipe that both streams share, or of the pseudo terminal.
     output: Option<Receiver>,
     /// The files to which output from the pipes is copied.
@@ -127,6 +142,8 @@ pub(crate) struct Streams {
 pub(crate) struct KeptStreams {
     /// The reading end of the pipe that both streams share, or of the pseudo terminal.
     pub(crate) output: Option<Receiver>,
+    /// The end of standard input that the launcher writes, if that is the pseudo terminal.
+    pub(crate) keyboard: Option<OwnedFd>,
     /// The files to which output from the pipes is copied.
     pub(crate) files: [Option<OutputFile>; 2],
 }
@@ -137,15 +154,17 @@ impl<'a> Route<'a> {
         let output_of_job = &plan.output;
         let num_files = Files::of_plan(plan).as_ref().map(Files::num_each);
         let is_unmixed = is_unmixed(plan, num_started);
-        // With one pipe for both streams, the order in which a process wrote to them is kept.
+        let is_terminal = own.has_terminals(plan);
+        // With one pipe for both streams, the order in which a process wrote to them is kept. With a pseudo terminal,
+        // programs also find it as standard error.
+        let is_one_form = is_unmixed || is_terminal && is_untagged(plan);
         let is_merged = output_of_job.is_merged
-            || is_unmixed && !plan.forward_io && num_files.is_none() && own.are_one;
+            || is_one_form && !plan.forward_io && num_files.is_none() && own.are_one;
         let streams = own.for_processes(is_merged);
         let shared = [0, 1].map(|stream| {
             let (own, is_output) = (streams[stream], stream == 0 || is_merged);
             (!passes(plan, own, is_unmixed, is_output)).then_some(own.fd)
         });
-        let is_terminal = own.has_terminals(plan);
         let insists = output_of_job.pseudo_terminals == PseudoTerminals::All;
         // Other programs of the node need pseudo terminals, too, for example remote shells.
         let has_room = || insists || num_started <= limits::num_free_terminals() / 2;
@@ -202,14 +221,23 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// Returns standard output and standard error of a process. Its files are added by [`Streams::add`].
-    pub(crate) fn streams(&self) -> Result<Streams, Error> {
+    /// Returns standard output and standard error of a process. Its files are added by [`Streams::add`]. With the modes
+    /// of the launcher's terminal, a pseudo terminal is also its standard input.
+    pub(crate) fn streams(&self, keyboard: Option<&Termios>) -> Result<Streams, Error> {
         let cannot = |e| Error::system("cannot forward output", e);
         let terminal = match self.terminal {
-            Some(own) => self.open_terminal(own)?,
+            Some(own) => self.open_terminal(own, keyboard)?,
             None => None,
         };
         let is_terminal = terminal.is_some();
+        let keyboard = match &terminal {
+            Some((reader, process)) if keyboard.is_some() => {
+                let reader = reader.as_fd().try_clone_to_owned();
+                let both = process.try_clone().and_then(|own| Ok((own, reader?)));
+                Some(both.map_err(cannot)?)
+            }
+            _ => None,
+        };
         let opened = match terminal {
             Some(terminal) => Some(terminal),
             None if self.is_merged && self.shared[0].is_none() => {
@@ -232,6 +260,7 @@ impl<'a> Route<'a> {
         Ok(Streams {
             stdio: [stdio(0).map_err(cannot)?, stdio(1).map_err(cannot)?],
             is_terminal,
+            keyboard,
             output,
             files: [None, None],
         })
@@ -239,9 +268,17 @@ impl<'a> Route<'a> {
 
     /// Opens a pseudo terminal of the size of the launcher's own. Returns `None` if the system has no more, and the plan
     /// does not insist.
-    fn open_terminal(&self, own: BorrowedFd<'_>) -> Result<Option<(Receiver, OwnedFd)>, Error> {
+    fn open_terminal(
+        &self,
+        own: BorrowedFd<'_>,
+        keyboard: Option<&Termios>,
+    ) -> Result<Option<(Receiver, OwnedFd)>, Error> {
         let size = rustix::termios::tcgetwinsize(own).ok();
-        match OutputTerminal::open(size) {
+        let opened = match keyboard {
+            Some(modes) => ProcessTerminal::for_keyboard(size, modes),
+            None => ProcessTerminal::for_output(size),
+        };
+        match opened {
             Ok(terminal) => Ok(Some((terminal.reader, terminal.process))),
             Err(e) if self.insists => Err(Error::system("cannot open a pseudo terminal", e)),
             Err(e) => {
@@ -258,6 +295,11 @@ impl Streams {
         self.is_terminal
     }
 
+    /// Returns `true` if standard input is the pseudo terminal, too.
+    pub(crate) const fn has_keyboard(&self) -> bool {
+        self.keyboard.is_some()
+    }
+
     /// Adds the files of the process: it writes to them itself, or the launcher copies its output to them.
     pub(crate) fn add(&mut self, files: RankFiles) -> Result<(), Error> {
         let cannot = |e| Error::system("cannot forward output", e);
@@ -270,16 +312,24 @@ impl Streams {
         Ok(())
     }
 
-    /// Splits the streams into those of the process and those of the launcher.
-    pub(crate) fn split(self) -> ([Stdio; 2], KeptStreams) {
+    /// Splits the streams into those of the process and those of the launcher. The input is `None` unless it is the
+    /// pseudo terminal.
+    pub(crate) fn split(self) -> (Option<Stdio>, [Stdio; 2], KeptStreams) {
         let Self {
             stdio,
+            keyboard,
             output,
             files,
             ..
         } = self;
         let stdio = stdio.map(|stdio| stdio.unwrap_or_else(Stdio::null));
-        (stdio, KeptStreams { output, files })
+        let (input, keyboard) = keyboard.unzip();
+        let kept = KeptStreams {
+            output,
+            keyboard,
+            files,
+        };
+        (input.map(Stdio::from), stdio, kept)
     }
 }
 
@@ -315,6 +365,11 @@ fn is_unmixed(plan: &Plan, num_started: usize) -> bool {
     plan.output.form == OutputForm::Unmixed && plan.layout.here().len() > 1 && has_room()
 }
 
+/// Returns `true` if lines have neither tags nor a form that holds back a part of a line.
+fn is_untagged(plan: &Plan) -> bool {
+    matches!(plan.output.form, OutputForm::Unmixed | OutputForm::Plain)
+}
+
 /// Returns `true` if a stream is the null device.
 fn is_null(about: &Stat) -> bool {
     FileType::from_raw_mode(about.st_mode) == FileType::CharacterDevice
@@ -331,7 +386,7 @@ mod tests {
 
     #[test]
     fn output_that_goes_only_to_files_has_no_terminal() {
-        let terminal = OutputTerminal::open(None).unwrap();
+        let terminal = ProcessTerminal::for_output(None).unwrap();
         let own = OwnStreams::examine(terminal.process.as_fd(), terminal.process.as_fd());
         let mut plan = Plan::of_test(&[2]);
         let has_terminals = |plan: &Plan| {

@@ -2,7 +2,6 @@
 //! The processes of this node: start, supervision, signals and reaping.
 
 mod ending;
-mod exec_stop;
 pub(crate) mod limits;
 mod orphans;
 mod program;
@@ -10,10 +9,11 @@ mod spawn;
 mod starters;
 mod table;
 mod watcher;
+mod wrapper;
 
 pub use ending::{Ending, signal_number};
-pub use exec_stop::stop_on_exec;
 pub use watcher::end_with_launcher;
+pub use wrapper::exec_wrapped;
 
 pub(crate) use ending::{of_signal, signal_name};
 

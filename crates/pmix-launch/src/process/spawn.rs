@@ -2,6 +2,7 @@
 //! The start of processes.
 
 use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -16,9 +17,9 @@ use pmix_types::Rank;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use super::exec_stop::{hold, is_of_linker, linker_words};
 use super::program::Search;
 use super::table::Process;
+use super::wrapper::{Preparations, hold, is_of_linker, linker_words};
 use crate::environment::{Environments, Variables, compat};
 use crate::job_info::Bound;
 use crate::output::{CreatedPaths, Files, Streams};
@@ -66,6 +67,7 @@ pub(crate) struct Ready {
     pub(crate) cpus: Option<Cpuset>,
     /// Its variables, which override those of its application.
     pub(crate) vars: Vec<(OsString, OsString)>,
+    /// Its standard input, unless that is its pseudo terminal.
     pub(crate) input: Stdio,
     pub(crate) streams: Streams,
     /// `true` if its output files are not open yet.
@@ -76,6 +78,8 @@ pub(crate) struct Ready {
 pub(crate) struct Started {
     pub(crate) process: Process,
     pub(crate) input: Option<ChildStdin>,
+    /// The launcher's end of the pseudo terminal that is standard input.
+    pub(crate) keyboard: Option<OwnedFd>,
     pub(crate) output: Option<Receiver>,
     pub(crate) errors: Option<Receiver>,
     /// The files to which its output is copied.
@@ -143,15 +147,21 @@ impl Spawner {
         if let Some(files) = Files::of_plan(&self.plan).filter(|_| opens_files) {
             streams.add(files.open(rank, true, &mut CreatedPaths::default())?)?;
         }
-        let has_terminal = streams.has_terminal();
-        let ([output, errors], kept) = streams.split();
+        let preparations = Preparations {
+            stops: self.plan.stops.on_exec.contains(&rank),
+            leads_session: streams.has_keyboard(),
+        };
+        // A pager can read the keyboard of a session that the process leads.
+        let has_no_pager = streams.has_terminal() && !preparations.leads_session;
+        let (keyboard, [output, errors], kept) = streams.split();
         // A child inherits the binding of the thread that starts it. The thread is bound only meanwhile, because it
         // starts processes of other jobs, too.
         let affinity = self.is_bound.then(CpuAffinity::begin).transpose()?;
         if let (Some(affinity), Some(cpus)) = (&affinity, &cpus) {
             affinity.confine(cpus)?;
         }
-        let mut command = self.command(app, rank, &vars, has_terminal);
+        let mut command = self.command(app, rank, &vars, preparations, has_no_pager);
+        let input = keyboard.unwrap_or(input);
         command.stdin(input).stdout(output).stderr(errors);
         let started = Instant::now();
         // The spawn waits until the kernel has executed the program, which may be on a file system that hangs.
@@ -160,7 +170,8 @@ impl Spawner {
             Error::program(format!("cannot run {program} as rank {rank}"), e)
         })?;
         let mut process = Process::new(rank, app, Pid::from_child(&child), cpus, started);
-        if self.plan.stops.on_exec.contains(&rank) {
+        process.leads_session = preparations.leads_session;
+        if preparations.stops {
             // The tracer of a process is the thread that started it, so this thread has to wait for the stop.
             process.is_stopped_on_exec = hold(process.pid).map_err(|e| {
                 // The process is in no table yet, so it has to be reaped here.
@@ -173,6 +184,7 @@ impl Spawner {
         Ok(Started {
             process,
             input: child.stdin.take(),
+            keyboard: kept.keyboard,
             output: kept.output.or(output),
             errors,
             files: kept.files,
@@ -198,7 +210,8 @@ impl Spawner {
         app: usize,
         rank: Rank,
         vars: &[(OsString, OsString)],
-        has_terminal: bool,
+        preparations: Preparations,
+        has_no_pager: bool,
     ) -> Command {
         let (prepared, app) = (&self.programs.0[app], &self.plan.apps[app]);
         // The application is the last argument of an agent.
@@ -207,16 +220,14 @@ impl Spawner {
         if self.form.has_rank {
             name.push(format!("-{rank}"));
         }
-        let stopper = self
-            .plan
-            .stopper
-            .as_deref()
-            .and_then(<[OsString]>::split_first);
-        let stopper = stopper.filter(|_| self.plan.stops.on_exec.contains(&rank));
-        let mut command = match stopper {
-            Some((stopper, words)) => {
-                let mut command = Command::new(stopper);
-                command.args(words).arg(&prepared.program).arg(name);
+        let wrapper = self.plan.wrapper.as_deref();
+        let wrapper = wrapper.and_then(<[OsString]>::split_first);
+        let wrapper = wrapper.filter(|_| preparations.are_needed());
+        let mut command = match wrapper {
+            Some((wrapper, words)) => {
+                let mut command = Command::new(wrapper);
+                command.args(words).arg(preparations.word());
+                command.arg(&prepared.program).arg(name);
                 command.args(linker_words(prepared.vars.iter()));
                 command
             }
@@ -234,15 +245,18 @@ impl Spawner {
             // Later variables override earlier ones: exports override `compat`, and those of PMIx override both.
             .env_clear()
             .envs(self.compat(rank))
-            .envs(NO_PAGER.iter().filter(|_| has_terminal).copied())
+            .envs(NO_PAGER.iter().filter(|_| has_no_pager).copied())
             .envs(prepared.vars.iter())
-            .envs(vars.iter().map(|(name, value)| (name, value)))
-            // In a process group of its own its descendants can be signaled together with it.
-            .process_group(0);
-        if stopper.is_some() {
+            .envs(vars.iter().map(|(name, value)| (name, value)));
+        // In a process group of its own its descendants can be signaled together with it. The leader of a group cannot
+        // begin a session, and the leader of a session leads a group.
+        if !preparations.leads_session {
+            command.process_group(0);
+        }
+        if wrapper.is_some() {
             let given = prepared.vars.keys().filter(|name| is_of_linker(name));
             given.for_each(|name| _ = command.env_remove(name));
-            // The stopper is the same program as the launcher, so it gets the launcher's linker variables.
+            // The wrapper is the same program as the launcher, so it gets the launcher's linker variables.
             let own = self.plan.environment.iter();
             let own = own.filter(|(name, _)| is_of_linker(name));
             command.envs(own.map(|(name, value)| (name, value)));
@@ -254,8 +268,8 @@ impl Spawner {
     }
 }
 
-/// The variables by which programs such as `git` start no pager for a pseudo terminal. A pager reads the keyboard, which no
-/// process of a job may, so the process would stop.
+/// The variables by which programs such as `git` start no pager for a pseudo terminal. A pager reads the keyboard, which
+/// only the process may that has it as standard input, so the process would stop.
 const NO_PAGER: [(&str, &str); 2] = [("PAGER", "cat"), ("GIT_PAGER", "cat")];
 
 /// Returns the variable that selects an interface for MPICH, unless only PMIx is offered.

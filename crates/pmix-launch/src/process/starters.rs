@@ -233,7 +233,9 @@ mod tests {
             cpus: None,
             vars: Vec::new(),
             input: Stdio::null(),
-            streams: Route::new(&Plan::of_test(&[1]), 1, own).streams().unwrap(),
+            streams: Route::new(&Plan::of_test(&[1]), 1, own)
+                .streams(None)
+                .unwrap(),
             opens_files: false,
         }
     }

@@ -16,7 +16,9 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use pmix_types::Rank;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
+};
 
 use super::Ending;
 use pmix_topology::Cpuset;
@@ -56,6 +58,8 @@ pub(crate) struct Process {
     signals: u64,
     /// `true` while it is stopped because it executed its program.
     pub(crate) is_stopped_on_exec: bool,
+    /// `true` if it leads the session of its terminal.
+    pub(crate) leads_session: bool,
     pub(crate) started: Instant,
     /// The time of its first initialize.
     pub(crate) initialized: Option<Instant>,
@@ -101,6 +105,7 @@ impl Process {
             link: Link::None,
             signals: 0,
             is_stopped_on_exec: false,
+            leads_session: false,
             started,
             initialized: None,
             largest_memory: None,
@@ -156,8 +161,19 @@ impl Process {
         if self.restart == Restart::Awaited && ends(signal) {
             self.restart = Restart::GivenUp;
         }
+        let signal = match signal {
+            // The kernel ignores SIGTSTP in a process group without a parent in its session, which could continue it.
+            Signal::TSTP if self.leads_session => Signal::STOP,
+            signal => signal,
+        };
+        let sent = match kill_process_group(self.pid, signal) {
+            // The process has not begun its session yet, so its group does not exist. It is not reaped, so the signal
+            // reaches no other process.
+            Err(rustix::io::Errno::SRCH) if self.leads_session => kill_process(self.pid, signal),
+            sent => sent,
+        };
         // `SRCH`: the group has no process except its leader, which has exited.
-        if let Err(e) = kill_process_group(self.pid, signal)
+        if let Err(e) = sent
             && e != rustix::io::Errno::SRCH
         {
             tracing::debug!("cannot signal rank {}: {e}", self.rank);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A process that outlives a killed launcher, terminates the processes of its jobs, and removes their files.
+//! A process that outlives a killed launcher, terminates the processes of its jobs, removes their files, and restores the
+//! modes of the terminal.
 //!
 //! The launcher writes each started process and each path that is registered for removal to a pipe. The watcher sees
 //! the end of the pipe however the launcher ends. It finds processes that left their process group (`setsid`) by
@@ -27,6 +28,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use self::line::{Key, Line, Removal};
 pub use self::process::end_with_launcher;
+use crate::input::SavedModes;
 
 /// The number of lines per write. Each write wakes the watcher, which takes a noticeable part of a launch.
 const AT_ONCE: usize = 32;
@@ -120,6 +122,12 @@ impl Watcher {
         // is protected in any case.
         let useful = paths.iter().filter(|path| line::is_below_root(path));
         useful.for_each(|path| self.queue(&Line::Kept(path)));
+    }
+
+    /// Registers the modes of the launcher's terminal, which the launcher changes.
+    pub(crate) fn restore_terminal_later(&mut self, modes: &SavedModes) {
+        self.queue(&Line::Terminal(modes));
+        self.flush();
     }
 
     /// Registers a process that leads a process group.

@@ -129,7 +129,7 @@ fn plan_of(act: &str, num_procs: u32, vars: &[(&str, &Path)], tmp: &TempDir) -> 
         max_restarts: 0,
         system_server: None,
         watcher: None,
-        stopper: None,
+        wrapper: None,
         cpus: None,
         compat_env: true,
         interfaces: pmix_launch::Interfaces::default(),

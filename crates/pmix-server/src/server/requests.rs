@@ -136,6 +136,17 @@ impl Server {
         })
     }
 
+    /// Records the process id of a registered local process after its start. Processes get it as `PMIX_PROC_PID`, unless
+    /// the job info has this key.
+    ///
+    /// # Errors
+    /// Returns `PMIX_ERR_INIT` if the server is not running, and `PMIX_ERR_NOT_FOUND` if the process is not registered.
+    pub fn client_started(&self, proc: &Proc<'_>, pid: i32) -> Result<(), Error> {
+        self.0
+            .handle
+            .request(|engine, _| engine.client_started(proc, pid))
+    }
+
     /// Deregisters a local process (`PMIx_server_deregister_client`).
     ///
     /// # Errors

@@ -92,7 +92,7 @@ pub(super) const STREAMS: &[Row] = &[
         &["--pty"],
         &[SRUN],
         Accepted(
-            "the standard output of each process is a pseudo terminal; standard input is not a terminal",
+            "the standard output of each process is a pseudo terminal; for the rank that reads a terminal, standard input is, too",
         ),
     ),
     row(

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use crate::forward::delivery::{OutputChunk, OutputStream};
 use crate::forward::files::{Failure, FileId, Files};
+use crate::forward::line_ends::LineEnds;
 use crate::forward::lines::Lines;
 use crate::forward::sink::Sink;
 
@@ -28,6 +29,8 @@ pub(super) struct Stream {
     /// `true` if the output is only for pulls and is never shown.
     pub(super) is_for_pulls: bool,
     pub(super) lines: Option<Lines>,
+    /// The filter for a pseudo terminal that converts line ends.
+    pub(super) line_ends: Option<LineEnds>,
     /// The time for which an incomplete line is kept; `None` for no limit.
     pub(super) patience: Option<Duration>,
     /// The time at which the incomplete line is written.
@@ -122,39 +125,87 @@ impl Stream {
         }
         loop {
             return match self.pipe.read(&mut piece[..most]) {
-                Ok(0) => Read::End,
+                Ok(0) => self.end(out, files, chunks),
                 Ok(len) => {
                     if let Some(left) = &mut self.left {
                         *left -= len;
                     }
-                    if let Some(chunks) = chunks {
-                        chunks.push(self.chunk(&piece[..len]));
-                    }
-                    if let Some(file) = self.file {
-                        self.failure = files.push(file, &piece[..len]);
-                    }
-                    match (&mut self.lines, out) {
-                        (_, None) => {}
-                        (Some(lines), Some(out)) if lines.are_untagged() => {
-                            self.is_part_new |=
-                                lines.pass_untagged(&piece[..len], |part| out.push(part));
+                    match self.line_ends.take() {
+                        None => self.deliver(&piece[..len], out, files, chunks),
+                        Some(mut ends) => {
+                            self.deliver(ends.restore(&piece[..len]), out, files, chunks);
+                            self.line_ends = Some(ends);
                         }
-                        (Some(lines), Some(out)) => lines.push(&piece[..len], out.buffer()),
-                        (None, Some(out)) => out.push(&piece[..len]),
                     }
                     Read::More
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 // `left` counted these bytes, so another process has read them from the pipe.
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock && self.left.is_some() => Read::End,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => Read::Dry,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock && self.left.is_some() => {
+                    self.end(out, files, chunks)
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    self.deliver_held(out, files, chunks);
+                    Read::Dry
+                }
                 // No process has the other end of the pseudo terminal open, and everything was read.
-                Err(e) if e.raw_os_error() == Some(Errno::IO.raw_os_error()) => Read::End,
+                Err(e) if e.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
+                    self.end(out, files, chunks)
+                }
                 Err(e) => {
                     tracing::warn!("output of a process is lost: {e}");
-                    Read::End
+                    self.end(out, files, chunks)
                 }
             };
         }
+    }
+
+    /// Passes bytes of the process to their destinations.
+    fn deliver(
+        &mut self,
+        bytes: &[u8],
+        out: Option<&mut Sink<'_>>,
+        files: &mut Files,
+        chunks: Option<&mut Vec<OutputChunk>>,
+    ) {
+        if let Some(chunks) = chunks
+            && !bytes.is_empty()
+        {
+            chunks.push(self.chunk(bytes));
+        }
+        if let Some(file) = self.file {
+            self.failure = files.push(file, bytes);
+        }
+        match (&mut self.lines, out) {
+            (_, None) => {}
+            (Some(lines), Some(out)) if lines.are_untagged() => {
+                self.is_part_new |= lines.pass_untagged(bytes, |part| out.push(part));
+            }
+            (Some(lines), Some(out)) => lines.push(bytes, out.buffer()),
+            (None, Some(out)) => out.push(bytes),
+        }
+    }
+
+    /// Delivers a carriage return that was held back.
+    fn deliver_held(
+        &mut self,
+        out: Option<&mut Sink<'_>>,
+        files: &mut Files,
+        chunks: Option<&mut Vec<OutputChunk>>,
+    ) {
+        if self.line_ends.as_mut().is_some_and(LineEnds::take_held) {
+            self.deliver(b"\r", out, files, chunks);
+        }
+    }
+
+    /// Delivers the rest of a stream that has ended.
+    fn end(
+        &mut self,
+        out: Option<&mut Sink<'_>>,
+        files: &mut Files,
+        chunks: Option<&mut Vec<OutputChunk>>,
+    ) -> Read {
+        self.deliver_held(out, files, chunks);
+        Read::End
     }
 }

@@ -6,6 +6,7 @@
 //! | `over` | the launcher exits normally |
 //! | `rest` | no process of a job runs; the watcher removes the remaining files when the launcher exits |
 //! | `session PATH` | the directory of the session |
+//! | `terminal MODES PATH` | the modes of the launcher's terminal before the launcher changed them: five hexadecimal numbers |
 //! | `kept PATH` | a directory that is never removed |
 //! | `PID` | a process was started that leads a process group |
 //! | `gone PID` | the process and its group have exited |
@@ -23,6 +24,8 @@ use std::path::{Path, PathBuf};
 
 use pmix_server::CleanupDirectory;
 use pmix_types::{Proc, Text};
+
+use crate::input::SavedModes;
 
 /// The process or job at whose end a user wants paths removed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +74,7 @@ pub(super) enum Line<'a> {
     Over,
     Rest,
     Session(&'a Path),
+    Terminal(&'a SavedModes),
     Kept(&'a Path),
     Started(i32),
     Gone(i32),
@@ -85,6 +89,11 @@ impl Line<'_> {
             Self::Over => out.extend_from_slice(b"over"),
             Self::Rest => out.extend_from_slice(b"rest"),
             Self::Session(path) => word(out, "session", path.as_os_str().as_bytes()),
+            Self::Terminal(SavedModes { path, modes }) => {
+                let [input, output, local, min, time] = modes;
+                let modes = format!("terminal {input:x} {output:x} {local:x} {min:x} {time:x}");
+                word(out, &modes, path.as_os_str().as_bytes());
+            }
             Self::Kept(path) => word(out, "kept", path.as_os_str().as_bytes()),
             Self::Started(pid) => out.extend_from_slice(pid.to_string().as_bytes()),
             Self::Gone(pid) => out.extend_from_slice(format!("gone {pid}").as_bytes()),
@@ -148,6 +157,7 @@ pub(super) enum Received {
     Over,
     Rest,
     Session(PathBuf),
+    Terminal(SavedModes),
     Kept(PathBuf),
     Started(i32),
     Gone(i32),
@@ -170,6 +180,15 @@ impl Received {
             b"session" => path(words.next()?)?.map_or(Self::Unusable, Self::Session),
             b"kept" => path(words.next()?)?.map_or(Self::Unusable, Self::Kept),
             b"rest" => Self::Rest,
+            b"terminal" => {
+                let mut modes = [0; 5];
+                for mode in &mut modes {
+                    let digits = std::str::from_utf8(words.next()?).ok()?;
+                    *mode = u32::from_str_radix(digits, 16).ok()?;
+                }
+                let terminal = |path| Self::Terminal(SavedModes { path, modes });
+                path(words.next()?)?.map_or(Self::Unusable, terminal)
+            }
             b"gone" => Self::Gone(pid(words.next()?)?),
             b"removed" => Self::Removed(key(&mut words)?),
             b"file" => Self::File(key(&mut words)?, text(words.next()?)?),
@@ -274,6 +293,14 @@ mod tests {
             read_back(&Line::Kept(session)),
             Received::Kept(session.to_owned())
         );
+        let modes = SavedModes {
+            path: session.to_owned(),
+            modes: [0x4500, 5, 0x8a3b, 1, 0],
+        };
+        assert_eq!(
+            read_back(&Line::Terminal(&modes)),
+            Received::Terminal(modes.clone())
+        );
         assert_eq!(read_back(&Line::Started(7)), Received::Started(7));
         assert_eq!(read_back(&Line::Gone(7)), Received::Gone(7));
         assert_eq!(
@@ -332,6 +359,9 @@ mod tests {
             "session /a b",
             "session /%4",
             "kept",
+            "terminal 1 2 3 4 /dev/pts/0",
+            "terminal 1 2 3 4 5",
+            "terminal 1 2 3 4 x /dev/pts/0",
             "file 1 2 n",
             "file 1 2 n /a b",
             "file x 2 n /a",

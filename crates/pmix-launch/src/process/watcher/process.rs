@@ -7,11 +7,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use nix::sys::signal::SigSet;
 use pmix_host::cleanup::{self, ProtectedPaths};
 use pmix_server::{Cleanup, CleanupDirectory};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use super::line::{Key, Received};
+use crate::input::SavedModes;
 use crate::session_dir;
 
 /// The number of rounds in which the watcher kills processes. A killed process may have forked before, and the kernel
@@ -29,6 +31,8 @@ struct Left {
     /// `true` if no process of a job runs. None is killed then, since their process ids may be reused.
     is_rest: bool,
     session: Option<PathBuf>,
+    /// The modes of the terminal before the launcher changed them.
+    terminal: Option<SavedModes>,
     /// The paths that users registered for removal.
     cleanups: BTreeMap<Key, Cleanup>,
     /// The directories that are never removed.
@@ -36,7 +40,7 @@ struct Left {
 }
 
 /// Waits until the launcher that started this process as its [`watcher`](crate::Plan::watcher) has exited. If the
-/// launcher was killed, kills its process groups and every process that has the directory of its session in the
+/// launcher was killed, restores the modes of its terminal, and kills its process groups and every process that has the directory of its session in the
 /// environment. Then removes that directory and the paths that processes registered (`PMIX_REGISTER_CLEANUP`),
 /// without following links and only if they belong to the user. Returns the number of process groups that the
 /// launcher named.
@@ -62,6 +66,7 @@ pub fn end_with_launcher(input: impl Read) -> io::Result<usize> {
         }
         left.register(received);
     }
+    left.restore_terminal();
     if !left.is_rest {
         left.kill();
     }
@@ -75,6 +80,7 @@ impl Left {
             Received::Over | Received::Unusable => {}
             Received::Rest => self.is_rest = true,
             Received::Session(path) => self.session = Some(path),
+            Received::Terminal(modes) => self.terminal = Some(modes),
             Received::Kept(path) => self.kept.push(path),
             Received::Started(pid) => {
                 self.groups.insert(pid);
@@ -97,6 +103,18 @@ impl Left {
                 self.cleanups.remove(&key);
             }
         }
+    }
+
+    /// Restores the modes of the terminal of a killed launcher. This process is not in the foreground there, so the
+    /// signal for a change from the background is blocked, which allows the change.
+    fn restore_terminal(&self) {
+        let Some(modes) = &self.terminal else {
+            return;
+        };
+        let mut blocked = SigSet::empty();
+        blocked.add(nix::sys::signal::Signal::SIGTTOU);
+        // This process has no output for errors.
+        let _ = blocked.thread_block().map(|()| modes.restore());
     }
 
     fn kill(&self) {

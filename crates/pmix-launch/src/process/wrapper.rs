@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that are stopped after they have loaded their program and before its first instruction.
+//! The command that prepares a process from inside and then executes its program in its place.
 //!
-//! The kernel stops a traced process when it executes a program. Only the process itself can request that
-//! (`PTRACE_TRACEME`). The launcher therefore starts a small command that makes the request and then executes the
-//! program ([`stop_on_exec`]). The launcher detaches at once and leaves the process stopped by SIGSTOP, so that a
-//! debugger can attach. SIGCONT continues it.
+//! Some properties of a process can be set only by the process itself, after its start and before its program. The
+//! launcher therefore starts a small command that sets them and then executes the program ([`exec_wrapped`]), which keeps
+//! the process id.
+//!
+//! - A process is stopped after it has loaded its program and before its first instruction. The kernel stops a traced
+//!   process when it executes a program, and only the process itself can request that (`PTRACE_TRACEME`). The launcher
+//!   detaches at once and leaves the process stopped by SIGSTOP, so that a debugger can attach. SIGCONT continues it.
+//! - A process leads a session whose controlling terminal is its standard input. The keyboard of this terminal then
+//!   sends signals to it, shells have job control, and `/dev/tty` is this terminal.
 //!
 //! Variables of the dynamic linker are meant for the program alone, so the command receives them as arguments.
 //! Otherwise a library that cannot be loaded, or a pipe in its place, could block the command before its request, and
@@ -18,21 +23,70 @@ use std::process::Command;
 use std::sync::Arc;
 
 use nix::sys::ptrace;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, ioctl_tiocsctty, setsid, waitid,
+};
 
 /// The separator between the variables and the arguments of the program.
 const END: &str = "--";
 
-/// Executes a program so that its launcher can stop it before its first instruction. This is the entry point of the
-/// [`stopper`](crate::Plan::stopper) of a plan. The words after those of the command are the program, its `argv[0]`,
-/// variables of the dynamic linker as `NAME=VALUE`, `--`, and the arguments. Returns only on an error.
+/// The preparations of a process by the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Preparations {
+    /// `true` if the process stops on exec.
+    pub(crate) stops: bool,
+    /// `true` if the process leads the session of the terminal that is its standard input.
+    pub(crate) leads_session: bool,
+}
+
+impl Preparations {
+    /// Every combination with its word.
+    const ALL: [(&str, Self); 4] = [
+        ("none", Self::of(false, false)),
+        ("stop", Self::of(true, false)),
+        ("lead", Self::of(false, true)),
+        ("lead+stop", Self::of(true, true)),
+    ];
+
+    const fn of(stops: bool, leads_session: bool) -> Self {
+        Self {
+            stops,
+            leads_session,
+        }
+    }
+
+    /// Returns `true` if the process needs the command.
+    pub(crate) fn are_needed(self) -> bool {
+        self.stops || self.leads_session
+    }
+
+    /// Returns the word for the command.
+    pub(crate) fn word(self) -> &'static str {
+        let mut all = Self::ALL.into_iter();
+        let found = all.find(|(_, preparations)| *preparations == self);
+        found.map_or("none", |(word, _)| word)
+    }
+
+    fn read(word: &OsStr) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        let (_, preparations) = all.find(|(known, _)| word == *known)?;
+        Some(preparations)
+    }
+}
+
+/// Prepares this process and executes a program in its place. This is the entry point of the
+/// [`wrapper`](crate::Plan::wrapper) of a plan. The words after those of the command are the preparations, the program,
+/// its `argv[0]`, variables of the dynamic linker as `NAME=VALUE`, `--`, and the arguments. Returns only on an error.
 #[allow(
     clippy::disallowed_methods,
     reason = "it is handed on but for what is meant for this command alone"
 )]
-pub fn stop_on_exec(words: impl IntoIterator<Item = OsString>) -> io::Error {
+pub fn exec_wrapped(words: impl IntoIterator<Item = OsString>) -> io::Error {
     let mut words = words.into_iter();
-    let (Some(program), Some(name)) = (words.next(), words.next()) else {
+    let preparations = words.next().and_then(|word| Preparations::read(&word));
+    let (Some(preparations), Some(program), Some(name)) =
+        (preparations, words.next(), words.next())
+    else {
         return io::ErrorKind::InvalidInput.into();
     };
     let mut command = Command::new(program);
@@ -54,13 +108,24 @@ pub fn stop_on_exec(words: impl IntoIterator<Item = OsString>) -> io::Error {
         };
         command.env(OsStr::from_bytes(name), OsStr::from_bytes(value));
     }
-    match ptrace::traceme() {
+    match prepare(preparations) {
         Ok(()) => command.args(words).exec(),
-        Err(error) => error.into(),
+        Err(error) => error,
     }
 }
 
-/// Returns the words for [`stop_on_exec`] that follow the program and its `argv[0]`.
+fn prepare(preparations: Preparations) -> io::Result<()> {
+    if preparations.leads_session {
+        setsid()?;
+        ioctl_tiocsctty(io::stdin())?;
+    }
+    if preparations.stops {
+        ptrace::traceme()?;
+    }
+    Ok(())
+}
+
+/// Returns the words for [`exec_wrapped`] that follow the program and its `argv[0]`.
 pub(crate) fn linker_words<'v>(
     vars: impl Iterator<Item = (&'v Arc<OsStr>, &'v Arc<OsStr>)>,
 ) -> impl Iterator<Item = OsString> {
@@ -76,7 +141,7 @@ pub(crate) fn is_of_linker(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b"LD_") || name == "GLIBC_TUNABLES"
 }
 
-/// Waits until a process that was started through [`stop_on_exec`] stops, detaches from it, and leaves it stopped.
+/// Waits until a process that was started through [`exec_wrapped`] stops, detaches from it, and leaves it stopped.
 /// Returns `false` if the process ended before. Only the thread that started the process may call this: it is the
 /// tracer.
 pub(crate) fn hold(pid: Pid) -> io::Result<bool> {
@@ -115,5 +180,21 @@ fn wait(pid: Pid, options: WaitIdOptions) -> io::Result<Option<WaitIdStatus>> {
             Err(rustix::io::Errno::INTR) => {}
             result => return Ok(result?),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_combination_of_preparations_has_its_word() {
+        for (word, preparations) in Preparations::ALL {
+            assert_eq!(preparations.word(), word);
+            assert_eq!(Preparations::read(OsStr::new(word)), Some(preparations));
+        }
+        assert_eq!(Preparations::read(OsStr::new("stopped")), None);
+        let error = exec_wrapped(["stopped", "true", "true", "--"].map(OsString::from));
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 }
