@@ -52,7 +52,7 @@ pub use error::Error;
 pub use host::{
     Completion, Credential, Host, NoHost, Reply, ServerEvent, UntypedCompletion, WireObserver,
 };
-pub use net::socket_owner;
+pub use net::{Listeners, socket_owner};
 pub use pmix_engine::host as upcall;
 pub use pmix_engine::{
     Cleanup, CleanupDirectory, ClonePolicy, Collective, Config, ControlLimits, Credentials,

@@ -146,10 +146,10 @@ pub(crate) enum TopOrder {
 /// Arguments of `kill`.
 #[derive(Args)]
 pub(crate) struct Kill {
-    /// The job.
-    #[arg(value_name = "NSPACE")]
-    pub(crate) nspace: String,
-    /// Only these ranks of the job, for example 0,2-4.
+    /// The jobs.
+    #[arg(value_name = "NSPACE", required = true)]
+    pub(crate) nspaces: Vec<String>,
+    /// Only these ranks of each job, for example 0,2-4.
     #[arg(long, value_name = "RANKS", value_parser = Ranks::parse_few)]
     pub(crate) ranks: Option<Ranks>,
     /// Send this signal, a name or a number.

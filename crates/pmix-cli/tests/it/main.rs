@@ -36,6 +36,7 @@ mod tool_attach;
 mod tool_ends;
 mod tool_events;
 mod tool_indirect;
+mod tool_node;
 mod tool_release;
 mod tool_servers;
 mod tool_terminal;
