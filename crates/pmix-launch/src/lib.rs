@@ -81,6 +81,7 @@ mod input;
 mod job_info;
 mod layout;
 mod named;
+mod null;
 mod outcome;
 mod output;
 mod pending;

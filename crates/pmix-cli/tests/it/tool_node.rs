@@ -8,6 +8,7 @@ use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 use tempfile::TempDir;
@@ -174,6 +175,40 @@ fn events_of_servers_that_start_later_are_shown_until_the_last_server_ends() {
     assert_eq!(first.end().0, Some(128 + 15));
 }
 
+#[test]
+fn ps_shows_the_state_right_after_a_pause_and_a_resume() {
+    let script = "echo up; exec sleep 1000";
+    let args = [
+        "-n",
+        "1",
+        "--node-name",
+        "n1",
+        "--nspace",
+        "paused@1",
+        "sh",
+        "-c",
+        script,
+    ];
+    let mut running = Running::start(&args);
+    assert_eq!(running.line(), "up");
+    let stopped = || {
+        let procs = running.tool(&["--json", "ps", "paused@1"]).json();
+        procs["procs"][0]["stopped"].clone()
+    };
+    for (option, expected) in [("--pause", true), ("--resume", false)] {
+        // The measurement before the signal would still be shown for a quarter of a second.
+        assert_eq!(stopped(), !expected);
+        let began = Instant::now();
+        assert_eq!(running.tool(&["kill", option, "paused@1"]).code, 0);
+        // A busy processor may deliver the signal late.
+        while stopped() != expected {
+            assert!(began.elapsed() < Duration::from_secs(60), "{option}");
+        }
+    }
+    assert_eq!(running.tool(&["kill", "--kill", "paused@1"]).code, 0);
+    assert_eq!(running.end().0, Some(128 + 9));
+}
+
 /// Users that are neither root nor the user of the tests.
 const USERS: [u32; 2] = [54_321, 54_322];
 
@@ -328,4 +363,86 @@ fn jobs_of_other_users_do_not_replace_the_default_server_of_root() {
     assert_eq!(node.tool(0, &["kill", "other@1", "own@1"]).code, 0);
     assert_eq!(own.end().0, Some(128 + 15));
     assert_eq!(other.end().0, Some(128 + 15));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_process_of_another_user_is_refused_with_both_users_named() {
+    let node = Node::new();
+    let program = node.program();
+    let user = USERS[0].to_string();
+    let args = [
+        "run",
+        "--nspace",
+        "job@1",
+        "-n",
+        "1",
+        "setpriv",
+        "--reuid",
+        &user,
+        "--clear-groups",
+    ];
+    let outcome = node.tool(
+        0,
+        &[&args[..], &[program.to_str().unwrap(), "hello"]].concat(),
+    );
+    assert_eq!(outcome.code, 1);
+    let launcher = format!(
+        "pmix run: warning: a connection was rejected: rank 0 of job@1 is a process of user 0, but a process of user \
+         {user} connected as it\n"
+    );
+    assert!(outcome.stderr.contains(&launcher), "{}", outcome.stderr);
+    let client = format!("this process, which user {user} runs: it expects user 0, ");
+    assert!(outcome.stderr.contains(&client), "{}", outcome.stderr);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_job_runs_in_an_image_without_the_null_device() {
+    let node = Node::new();
+    let image = node.root.path();
+    let linked = Command::new("ldd").arg(node.program()).output().unwrap();
+    let linked = String::from_utf8(linked.stdout).unwrap();
+    let libraries = linked
+        .split_whitespace()
+        .filter(|word| word.starts_with('/'));
+    for library in libraries.chain(["/bin/true"]) {
+        let copy = image.join(library.trim_start_matches('/'));
+        fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        assert!(
+            Command::new("cp")
+                .arg(library)
+                .arg(copy)
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+    fs::create_dir(image.join("proc")).unwrap();
+    let mut chroot = Command::new("chroot");
+    chroot.arg(image).args([
+        "/pmix",
+        "run",
+        "-n",
+        "2",
+        "--node-name",
+        "n1",
+        "/pmix",
+        "hello",
+    ]);
+    chroot
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin")
+        .env("TMPDIR", "/tmp");
+    let outcome = finish(chroot, b"");
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let mut lines: Vec<_> = outcome.text().lines().map(str::to_owned).collect();
+    lines.sort();
+    assert_eq!(
+        lines,
+        [
+            "rank 0 of 2 on n1: 2 peers replied",
+            "rank 1 of 2 on n1: 2 peers replied"
+        ]
+    );
 }

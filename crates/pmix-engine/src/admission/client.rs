@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use pmix_proto::{Hello, PeerForm, shared};
-use pmix_types::{IntoOwned, Status};
+use pmix_types::{IntoOwned, Proc, Status};
 
 use super::Admission;
 use super::identity::Identity;
@@ -33,7 +33,8 @@ impl Admission {
             return Err(super::unregistered(hello));
         };
         let (uid, gid) = client.user;
-        identity.check("its registration", Some(uid), Some(gid))?;
+        check_user(&client.proc, &identity, uid)?;
+        identity.check("its registration", None, Some(gid))?;
         let is_first = client.state != ClientState::Connected;
         if !is_first && second == ClonePolicy::Refuse {
             let proc = &client.proc;
@@ -82,6 +83,19 @@ impl Admission {
         {
             cx.refuse(peer, Error::new(status, "the host rejected the client"));
         }
+    }
+}
+
+/// Checks that a process of the user for which the client was registered has connected.
+fn check_user(proc: &Proc<'_>, identity: &Identity, expected: u32) -> Result<(), Error> {
+    match identity.uid {
+        Some(came) if came != expected => {
+            let (rank, nspace) = (proc.rank, &proc.nspace);
+            Err(Error::denied(format!(
+                "rank {rank} of {nspace} is a process of user {expected}, but a process of user {came} connected as it"
+            )))
+        }
+        _ => Ok(()),
     }
 }
 
