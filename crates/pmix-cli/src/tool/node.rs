@@ -31,6 +31,14 @@ pub(super) fn all_servers(
     }
 }
 
+/// Returns every server of the node, or the one that the options select. There may be none.
+pub(super) fn selected_servers(args: &Attach) -> Result<Vec<FoundServer>, Failure> {
+    match target(args) {
+        Some(_) => Ok(vec![find_for(args, None)?]),
+        None => Ok(search().list().servers),
+    }
+}
+
 /// The name, process and owner of a server in words.
 pub(super) fn describe(server: &FoundServer) -> String {
     let mut text = printable(server.uri.server.nspace.as_bytes()).to_string();

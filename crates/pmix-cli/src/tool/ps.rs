@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use std::{iter, thread};
 
-use pmix_launch::PendingOperations;
+use pmix_launch::{PendingOperations, QUERY_FIGURES, ServerFigures};
 use pmix_tool::{FoundServer, Tool};
 use pmix_types::{DataArray, Info, Nspace, ProcInfo, ProcState, Rank, Status, Text, Value, keys};
 use serde_json::{Value as Json, json};
@@ -38,9 +38,9 @@ const OTHERS_AT_ONCE: usize = 8;
 const MAX_LIMITS: u32 = 4;
 
 /// The report of a server about its jobs.
-struct Report {
-    server: FoundServer,
-    jobs: Result<Vec<Job>, Failure>,
+pub(super) struct Report {
+    pub(super) server: FoundServer,
+    pub(super) jobs: Result<Vec<Job>, Failure>,
 }
 
 /// A job and its processes, or the status with which the server refuses to list them.
@@ -48,16 +48,18 @@ pub(super) struct Job {
     pub(super) nspace: String,
     pub(super) procs: Result<Vec<ProcInfo<'static>>, Status>,
     /// The breakpoints of the processes that wait for a debugger.
-    waiting: BTreeMap<Rank, Text<'static>>,
+    pub(super) waiting: BTreeMap<Rank, Text<'static>>,
     /// The states of the processes in the operating system and their processor use, if the server reports them.
     pub(super) usage: Option<BTreeMap<Rank, Row>>,
     /// The operations in which processes of the job wait, if the server reports them.
     pub(super) pending: Option<PendingOperations>,
+    /// The figures of the server, if they are wanted and the server reports them.
+    pub(super) figures: Option<ServerFigures>,
 }
 
 impl Job {
     /// Returns `true` if a signal has stopped a process; `None` if the server does not report it.
-    fn is_stopped(&self, rank: Rank) -> Option<bool> {
+    pub(super) fn is_stopped(&self, rank: Rank) -> Option<bool> {
         let usage = self.usage.as_ref()?;
         Some(usage.get(&rank).is_some_and(Row::is_stopped))
     }
@@ -118,7 +120,7 @@ pub(super) fn no_job(nspace: &str, silent: &str) -> Failure {
 
 /// Queries servers for their jobs concurrently, and returns each report as soon as it arrives. A
 /// server that does not reply thus does not delay the others.
-fn ask_each(
+pub(super) fn ask_each(
     servers: &[FoundServer],
     args: &Ps,
     take: impl FnMut(Report) -> Result<(), Failure>,
@@ -190,12 +192,17 @@ pub(super) fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure>
         let usage = usage(&tool, &nspace)?.ok();
         let pending = pending::ask(&tool, &nspace)?;
         bytes += pending.as_ref().map_or(0, pending::num_bytes);
+        let figures = match args.figures {
+            true => figures(&tool, &nspace)?,
+            false => None,
+        };
         Ok(Job {
             nspace,
             procs,
             waiting,
             usage,
             pending,
+            figures,
         })
     });
     let jobs = jobs.collect();
@@ -357,6 +364,14 @@ fn usage(tool: &Tool, nspace: &str) -> Result<Result<BTreeMap<Rank, Row>, Status
     };
     let rows = rows.iter().filter_map(Row::of);
     Ok(Ok(rows.map(|row| (row.rank(), row)).collect()))
+}
+
+/// Returns the figures of the server with the restarts of a job. Only servers of this project report them.
+fn figures(tool: &Tool, nspace: &str) -> Result<Option<ServerFigures>, Failure> {
+    let of_job = vec![Info::new(keys::NSPACE, nspace.to_owned())];
+    let value = ask(tool, QUERY_FIGURES, of_job)?;
+    let value = value.ok().flatten();
+    Ok(value.map(|value| ServerFigures::of_value(&value)))
 }
 
 /// Returns the first requested rank that a job does not have. `procs` are the processes of the job
@@ -532,7 +547,7 @@ pub(super) fn is_over(state: ProcState) -> bool {
 }
 
 /// Returns the Standard's name of a process state in words.
-fn state(state: ProcState) -> String {
+pub(super) fn state(state: ProcState) -> String {
     let name = state.to_string();
     let name = name.strip_prefix("PMIX_PROC_STATE_").unwrap_or(&name);
     name.to_ascii_lowercase().replace('_', " ")

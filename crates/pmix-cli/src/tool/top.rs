@@ -9,6 +9,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::Out;
 
 mod measure;
+mod metrics;
 pub(super) mod rows;
 mod view;
 mod watch;
@@ -19,6 +20,9 @@ use watch::Watch;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, args: &Top) -> Result<Exit, Failure> {
+    if args.openmetrics {
+        return metrics::run(global, args);
+    }
     let mut watch = Watch::start(args)?;
     let shown = show(global, args, &mut watch);
     watch.finish();
