@@ -22,7 +22,7 @@ pub(crate) use map::{
 #[cfg(test)]
 pub(crate) use placement::Part;
 pub(crate) use placement::{BindTo, MODIFIERS, MapByArg, POLICIES};
-pub(crate) use run::{AppArgs, NextApp, Run};
+pub(crate) use run::{AppArgs, NextApp, Report, Run};
 pub(crate) use tool::{
     Attach, AttachTo, Events, KeepFor, Kill, Lookup, Ps, Publish, QueryArgs, Ranks, Release,
     SeenBy, Stream, Target, Top, TopOrder,

@@ -104,7 +104,7 @@ pub use environment::Export;
 pub use error::Error;
 pub use figures::{QUERY_FIGURES, ServerFigures};
 pub use layout::Layout;
-pub use outcome::{Cause, Culprit, GroupOutcome, JobOutcome, Outcome, RankOutcome};
+pub use outcome::{Cause, Culprit, FenceOutcome, GroupOutcome, JobOutcome, Outcome, RankOutcome};
 pub use output::{FilePattern, Standard};
 pub use pending::{PendingOperation, PendingOperations, ProcRuns, QUERY_PENDING};
 pub use placement::{MapBy, Policy, place};

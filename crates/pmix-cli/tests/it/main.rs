@@ -27,6 +27,7 @@ mod run_launchers;
 mod run_lines;
 mod run_nodes;
 mod run_output;
+mod run_report;
 mod run_terminal;
 mod run_waits;
 mod tool;

@@ -8,6 +8,7 @@
 mod mailbox;
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
 
 use pmix_server::upcall::{
     Abort, Alloc, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DirectModex,
@@ -64,6 +65,8 @@ pub(crate) enum HostMessage {
     PushStdin(PushStdin, Completion<()>),
     /// An event by which a process waits for a debugger, or by which a debugger releases it.
     Debugger(NotifyEvent),
+    /// A fence that has completed: the times of its first call and of its end, and the number of its processes.
+    FenceCompleted(Instant, Instant, usize),
     /// A collective that failed, with the processes that did not call.
     Missing(Failed),
     /// A change of a group: constructed, destructed, or left by members.
@@ -350,6 +353,11 @@ impl Host for LocalHost {
                 status,
                 missing,
             })),
+            ServerEvent::FenceCompleted { began, num_procs } => {
+                let now = Instant::now();
+                let message = HostMessage::FenceCompleted(began.unwrap_or(now), now, num_procs);
+                self.messages.send(message);
+            }
             ServerEvent::ToolFinalized { proc }
             | ServerEvent::ProcessLost {
                 proc,
