@@ -25,6 +25,7 @@ mod run_habits;
 mod run_hello;
 mod run_launchers;
 mod run_lines;
+mod run_munge;
 mod run_nodes;
 mod run_output;
 mod run_report;

@@ -29,7 +29,7 @@ pub(super) fn connect(settings: Settings) -> Result<(Core, Socket, Box<[u8]>), E
         return Ok((Core::singleton(settings), socket, buffer));
     };
     let end = Deadline::after(settings.init_limit.or(settings.time_limit));
-    let credential = credential(settings.security);
+    let credential = credential(&settings)?;
     let shared = settings.shared_data.as_deref();
     let (nspace, most) = (&settings.proc.nspace, settings.max_reply_bytes);
     // The hello announces that this process reads the table, so the table is opened first.
