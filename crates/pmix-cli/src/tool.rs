@@ -5,6 +5,7 @@ mod ask;
 mod attach;
 mod diagnose;
 mod events;
+mod fleet;
 mod job;
 mod node;
 mod pending;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the server of a launcher holds, for monitoring.
+//! Counts of the server of a launcher, for monitoring.
 //!
 //! The query key is [`QUERY_FIGURES`], a private key of this project. Its value is an array of infos with `uint64_t`
 //! values:

@@ -14,7 +14,7 @@ pub(crate) fn input() -> io::Result<Stdio> {
     input_of(Path::new(DEVICE))
 }
 
-/// Returns an output that nobody reads. Without the device, writing fails with `EPIPE`, so this is for processes that
+/// Returns an output without a reader. Without the device, writing fails with `EPIPE`, so this is for processes that
 /// ignore SIGPIPE.
 pub(crate) fn output() -> io::Result<Stdio> {
     output_of(Path::new(DEVICE))
@@ -23,7 +23,7 @@ pub(crate) fn output() -> io::Result<Stdio> {
 fn input_of(device: &Path) -> io::Result<Stdio> {
     match File::open(device) {
         Ok(file) => Ok(file.into()),
-        // A minimal image may lack the device. A pipe that nobody can write to is at its end, too.
+        // A minimal image may lack the device. A pipe without a writer is at its end, too.
         Err(error) => {
             tracing::debug!("{}: {error}; using a pipe instead", device.display());
             let (reader, _) = io::pipe()?;

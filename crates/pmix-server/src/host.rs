@@ -215,8 +215,8 @@ pub enum ServerEvent {
         /// The status that the participants get.
         status: Status,
     },
-    /// A fence completed. The server reports this only if its builder was told to
-    /// ([`report_fences`](crate::Builder::report_fences)).
+    /// A fence completed. The server reports this only with
+    /// [`report_fences`](crate::Builder::report_fences).
     FenceCompleted {
         /// The time of the first call, if it is known.
         began: Option<Instant>,

@@ -30,7 +30,7 @@ pub struct FoundServer {
     pub user: Option<(u32, u32)>,
     /// The start of the server as the file states it; empty if it does not.
     pub started: String,
-    /// The other user to whom the server belongs, if root found it by [`Search::all_users`](crate::Search::all_users).
+    /// The other user that owns the server, if root found it by [`Search::all_users`](crate::Search::all_users).
     pub owner: Option<u32>,
 }
 

@@ -77,7 +77,7 @@ struct Walk<F> {
     num_of_others: usize,
 }
 
-/// What one other user owns.
+/// The files and directories of one other user.
 #[derive(Default)]
 struct OfUser {
     paths: Vec<PathBuf>,
@@ -143,8 +143,8 @@ impl<F: Fn(&str) -> bool> Walk<F> {
         self.others.entry(user).or_default()
     }
 
-    /// Keeps an entry that is a directory to enter or a wanted file. `inside` is the other user to whom the directory of
-    /// the entry belongs: only that user's entries count there.
+    /// Keeps an entry that is a directory to enter or a wanted file. `inside` is the other user that owns the directory of
+    /// the entry: only that user's entries count there.
     fn take(
         &mut self,
         entry: &fs::DirEntry,

@@ -12,8 +12,8 @@ use pmix_tool::{ClientEvent, FoundServer};
 use pmix_types::{DataArray, Info, Nspace, Proc, Rank, Status, Text, Value, keys};
 use serde_json::{Value as Json, json};
 
-use super::node::{self, Fleet};
-use super::{attach_with, leave, warn_of_lost};
+use super::fleet::Fleet;
+use super::{attach_with, leave, node, warn_of_lost};
 use crate::args::{Attach, Events, Global};
 use crate::failure::{Exit, Failure};
 use crate::get::typed_json;
@@ -391,7 +391,7 @@ impl<'e> EventView<'e> {
         })
     }
 
-    /// Writes the event as a line, with the process of its server if the servers must be told apart.
+    /// Writes the event as a line, with its server if the command follows several servers.
     fn write(
         &self,
         out: &mut Out,

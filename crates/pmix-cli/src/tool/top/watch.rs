@@ -12,7 +12,7 @@ use pmix_types::Status;
 use super::measure::{Measured, measure};
 use crate::args::Top;
 use crate::failure::Failure;
-use crate::tool::node::Fleet;
+use crate::tool::fleet::Fleet;
 use crate::tool::{attach_with, leave};
 
 /// The maximum number of servers that are measured. Each needs a thread and memory.
