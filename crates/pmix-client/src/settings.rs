@@ -523,7 +523,7 @@ mod tests {
             assert_eq!(selected, expected, "{psec}");
         }
         assert_eq!(mode(""), Ok(Security::Native));
-        let error = mode("munge").unwrap_err();
+        let error = mode("other").unwrap_err();
         assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED);
     }
 

@@ -434,7 +434,8 @@ impl Unused {
             (
                 self.others,
                 false,
-                "are ignored because another user could have written them, or because they do not name a server",
+                "are ignored because another user could have written them, because they do not name a server, or because \
+                there are too many",
             ),
         ];
         let lines = kinds.into_iter().filter(|(number, ..)| *number > 0);

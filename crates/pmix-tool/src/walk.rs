@@ -23,8 +23,11 @@ const MAX_OF_OTHERS: usize = 4;
 const MAX_DIRECTORIES_OF_USER: usize = 1_000;
 /// Maximum number of names to read in the directories of one other user.
 const MAX_NAMES_OF_USER: usize = 100_000;
-/// Maximum number of files of one other user to return, where the files of all users are wanted.
-const MAX_FILES_OF_USER: usize = 64;
+/// Maximum number of files of one other user to return, where the files of all users are wanted. A server has two.
+const MAX_FILES_OF_USER: usize = 256;
+
+/// Maximum number of files and directories of all other users to keep. One person may own those of many users.
+const MAX_KEPT_OF_OTHERS: usize = 50_000;
 
 /// The files that were found.
 pub(crate) struct Files {
@@ -56,6 +59,7 @@ pub(crate) fn files_below(top: &Path, owners: Owners, wanted: impl Fn(&str) -> b
         paths: Vec::new(),
         left: vec![(top.to_path_buf(), 0)],
         others: BTreeMap::new(),
+        num_kept_of_others: 0,
         num_of_others: 0,
     };
     walk.enter_own(top);
@@ -74,6 +78,7 @@ struct Walk<F> {
     left: Vec<Below>,
     /// The files and directories of each other user.
     others: BTreeMap<u32, OfUser>,
+    num_kept_of_others: usize,
     num_of_others: usize,
 }
 
@@ -177,16 +182,23 @@ impl<F: Fn(&str) -> bool> Walk<F> {
                 }
             }
             (false, Owners::All) if inside.is_some_and(|inside| inside != owner) => {}
+            (false, Owners::All) if self.num_kept_of_others >= MAX_KEPT_OF_OTHERS => {
+                self.num_of_others += usize::from(!is_dir);
+            }
             (false, Owners::All) if is_dir => {
                 let of = self.of(owner);
                 if of.directories.len() < MAX_DIRECTORIES_OF_USER {
                     of.directories.push((path, depth + 1));
+                    self.num_kept_of_others += 1;
                 }
             }
             (false, Owners::All) => {
                 let of = self.of(owner);
                 match of.paths.len() < MAX_FILES_OF_USER {
-                    true => of.paths.push(path),
+                    true => {
+                        of.paths.push(path);
+                        self.num_kept_of_others += 1;
+                    }
                     false => self.num_of_others += 1,
                 }
             }
