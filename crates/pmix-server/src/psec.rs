@@ -139,14 +139,18 @@ pub(crate) fn client_params(modules: &[Module], params: &Params) -> Vec<(&'stati
         return Vec::new();
     }
     let variables = [
-        ("PMIX_MCA_psec_munge_library", "psec_munge_library"),
-        ("PMIX_MCA_psec_munge_socket", "psec_munge_socket"),
+        (
+            "PMIX_MCA_psec_munge_library",
+            params.text("psec_munge_library", ""),
+        ),
+        (
+            "PMIX_MCA_psec_munge_socket",
+            params.text("psec_munge_socket", ""),
+        ),
     ];
-    let set = variables.into_iter().filter_map(|(variable, param)| {
-        let value = params.text(param, "");
-        (!value.is_empty()).then(|| (variable, value.to_owned()))
-    });
-    set.collect()
+    let set = { variables.into_iter() }.filter(|(_, value)| !value.is_empty());
+    set.map(|(variable, value)| (variable, value.to_owned()))
+        .collect()
 }
 
 /// The way of delayed results from a security module to the engine. Results before the server is opened and
