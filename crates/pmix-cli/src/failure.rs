@@ -187,6 +187,11 @@ impl Failure {
         self.answered
     }
 
+    /// Returns the status.
+    pub(crate) fn status(&self) -> Status {
+        self.status
+    }
+
     /// Returns the message without the help.
     pub(crate) fn message(&self) -> &str {
         &self.message

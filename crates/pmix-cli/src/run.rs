@@ -8,6 +8,7 @@ mod initiator;
 pub(crate) mod launcher_mca;
 pub(crate) mod mca;
 mod nodes;
+mod page;
 mod placement;
 mod report;
 mod variables;
@@ -33,7 +34,7 @@ use preg_core::Status;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
-use crate::args::{AppArgs, Cli, NextApp, Run};
+use crate::args::{AppArgs, Cli, NextApp, Report, Run};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::get::host_name;
@@ -91,7 +92,7 @@ pub(crate) fn is_named(cli: &clap::Command, words: &[OsString]) -> bool {
 /// Runs the command.
 pub(crate) fn run(context: &mut Context, args: Run, mca: &[String]) -> Result<Exit, Failure> {
     crate::trace::speak_as(PREFIX);
-    let report = args.report;
+    let report = args.report.clone();
     let trace = args.trace.clone();
     if let Err(e) = crate::trace::never_wait() {
         tracing::debug!("cannot make standard error nonblocking: {e}");
@@ -102,6 +103,11 @@ pub(crate) fn run(context: &mut Context, args: Run, mca: &[String]) -> Result<Ex
         plan = initiator.direct(plan)?;
     }
     let trace = trace.map(|path| observe(context, &path)).transpose()?;
+    let page = match &report {
+        // A file that cannot be written is an error before the job, not after it.
+        Some(Report::Html(path)) => Some(page::Page::create(path.as_deref(), &plan.nspace)?),
+        _ => None,
+    };
     let (input, output, errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let standard = Standard {
         input: input.as_fd(),
@@ -117,8 +123,11 @@ pub(crate) fn run(context: &mut Context, args: Run, mca: &[String]) -> Result<Ex
         NOT_FOUND | NOT_EXECUTABLE => habits::misread(refused(error), &plan.apps),
         _ => refused(error),
     })?;
-    if report {
+    if report == Some(Report::Text) {
         crate::trace::say(report::table(&outcome).into_bytes());
+    }
+    if let Some(page) = page {
+        page.write(&plan, &outcome);
     }
     if context.json {
         context.out.json(&report::summary(&plan, &outcome))?;
@@ -245,9 +254,12 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
     let diagnosis = Diagnosis {
         notice_after: (!args.quiet).then_some(NOTICE_AFTER),
         stacks: args.stacks,
-        measures: args.report || context.json,
+        measures: args.report.is_some() || context.json,
+        fences: matches!(args.report, Some(Report::Html(_))),
     };
-    let announce = args.report || args.report_bindings || !args.habits.display.is_empty();
+    let announce = args.report == Some(Report::Text)
+        || args.report_bindings
+        || !args.habits.display.is_empty();
     let output = output(&mut args)?;
     let placed = maps.as_ref().map(Layout::num_procs);
     let has_ppr = args

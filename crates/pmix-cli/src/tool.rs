@@ -5,8 +5,10 @@ mod ask;
 mod attach;
 mod diagnose;
 mod events;
+mod fleet;
 mod job;
 mod names;
+mod node;
 mod pending;
 mod ps;
 mod publish;
@@ -38,6 +40,9 @@ const AT_ONCE: usize = 32;
 /// The maximum length in bytes of a reply: the table of half a million processes.
 const MAX_REPLY_BYTES: u32 = 32 << 20;
 
+/// The maximum length in bytes of a reply of another user's server. Root may attach to many of them at once.
+const MAX_REPLY_BYTES_OF_OTHERS: u32 = 8 << 20;
+
 /// Returns the server that the options select, or `None` without a selection.
 fn target(args: &Attach) -> Option<Target> {
     if let Some(pid) = args.pid {
@@ -59,9 +64,23 @@ fn target(args: &Attach) -> Option<Target> {
     }
 }
 
+/// Returns the search for servers of this user, and for root of all users.
+fn search() -> Search {
+    Search::from_env().all_users()
+}
+
 /// Finds the server that the options select.
 fn find(args: &Attach) -> Result<FoundServer, Failure> {
     find_for(args, None)
+}
+
+/// Finds the server that the options select, else one of this user. Data of root do not go to another user's server
+/// unless an option selects it.
+fn find_own(args: &Attach) -> Result<FoundServer, Failure> {
+    match target(args) {
+        Some(_) => find(args),
+        None => search_for(Search::from_env(), args, None),
+    }
 }
 
 /// The advice if no server was found.
@@ -70,8 +89,11 @@ const NO_SERVER: &str = "start a job, for example with `pmix run -n 2 PROGRAM`, 
 
 /// Finds the server that the options select, for a job.
 fn find_for(args: &Attach, nspace: Option<&str>) -> Result<FoundServer, Failure> {
-    let target = target(args).unwrap_or_default();
-    let found = Search::from_env().target(target).find();
+    search_for(search(), args, nspace)
+}
+
+fn search_for(search: Search, args: &Attach, nspace: Option<&str>) -> Result<FoundServer, Failure> {
+    let found = search.target(target(args).unwrap_or_default()).find();
     found.map_err(|error| match (error.status(), nspace) {
         (Status::ERR_BAD_PARAM, _) => Failure::from(error)
             .cure("select one with --pid N or --server NAME; `pmix ps` lists their jobs"),
@@ -105,9 +127,13 @@ fn attach_within(
     limit: Duration,
     listener: impl FnMut(ClientEvent) + Send + 'static,
 ) -> Result<Tool, Failure> {
+    let max_reply_bytes = match found.owner {
+        Some(_) => MAX_REPLY_BYTES_OF_OTHERS,
+        None => MAX_REPLY_BYTES,
+    };
     let mut tool = Tool::new()
         .time_limit(limit)
-        .max_reply_bytes(MAX_REPLY_BYTES);
+        .max_reply_bytes(max_reply_bytes);
     tool.attach(found, listener)?;
     Ok(tool)
 }

@@ -6,8 +6,8 @@
 use pmix_proto::{Hello, RELEASE, Role, shared};
 use pmix_types::{Info, Value, keys};
 
-use crate::Settings;
 use crate::settings::Security;
+use crate::{Error, Settings};
 
 /// Returns the hello of this process.
 pub(crate) fn hello<'a>(
@@ -19,6 +19,7 @@ pub(crate) fn hello<'a>(
         psec: match settings.security {
             Security::Native => "native".into(),
             Security::None => "none".into(),
+            Security::Munge => "munge".into(),
         },
         credential,
         role: settings.role,
@@ -60,12 +61,54 @@ fn ids() -> (u32, u32) {
 }
 
 /// Returns the credential of this process. For `native` this is the user and group in the byte order of the machine.
-pub(crate) fn credential(security: Security) -> Vec<u8> {
-    match security {
+///
+/// # Errors
+///
+/// Returns an error that names the MUNGE daemon if it makes no credential.
+pub(crate) fn credential(settings: &Settings) -> Result<Vec<u8>, Error> {
+    Ok(match settings.security {
         Security::None => Vec::new(),
         Security::Native => {
             let (uid, gid) = ids();
             [uid.to_ne_bytes(), gid.to_ne_bytes()].concat()
         }
-    }
+        Security::Munge => of_munge(settings.verifier)?,
+    })
+}
+
+/// Requests a credential from the MUNGE daemon that the parameters name.
+#[cfg(feature = "munge")]
+fn of_munge(verifier: Option<u32>) -> Result<Vec<u8>, Error> {
+    let params = pmix_mca::Params::from_process(None).and_then(pmix_mca::ParamsBuilder::build);
+    let params = params.map_err(|error| failed("the parameters cannot be read", error))?;
+    let library = params.text("psec_munge_library", "libmunge.so.2");
+    let socket = params.text("psec_munge_socket", "");
+    let socket = (!socket.is_empty()).then(|| std::path::Path::new(socket));
+    let opened = pmix_mca::Munge::open(std::ffi::OsStr::new(library), socket);
+    let mut munge = opened.map_err(|error| failed("the MUNGE library cannot be used", error))?;
+    let made = match verifier {
+        Some(user) => munge.restrict_to(user).and_then(|()| munge.encode()),
+        None => munge.encode(),
+    };
+    let daemon = match socket {
+        Some(socket) => format!("the MUNGE daemon (munged) at {}", socket.display()),
+        None => "the MUNGE daemon (munged) at the default socket".to_owned(),
+    };
+    made.map_err(|error| {
+        failed(
+            format_args!("{daemon} makes no credential; start it or set psec_munge_socket"),
+            error,
+        )
+    })
+}
+
+#[cfg(not(feature = "munge"))]
+fn of_munge(_: Option<u32>) -> Result<Vec<u8>, Error> {
+    let message = "this client was built without support for MUNGE";
+    Err(Error::new(pmix_types::Status::ERR_NOT_SUPPORTED, message))
+}
+
+#[cfg(feature = "munge")]
+fn failed(what: impl std::fmt::Display, error: pmix_mca::Error) -> Error {
+    pmix_types::ErrorDetail::caused(error.status(), what, error).into()
 }

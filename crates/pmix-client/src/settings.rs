@@ -38,6 +38,8 @@ pub enum Security {
     Native,
     /// The client sends no credential.
     None,
+    /// The client sends a credential of the MUNGE daemon of its node. This needs the feature `munge` of the crate.
+    Munge,
 }
 
 /// The name of a client, the address of its server, and limits.
@@ -85,6 +87,8 @@ pub struct Settings {
     pub layout: Layout,
     /// The security module by which the process proves its user.
     pub security: Security,
+    /// The user that alone may verify a credential of MUNGE; `None` for any user.
+    pub verifier: Option<u32>,
     /// The name that the server gives this node.
     pub host: Option<String>,
     /// The time limit of each call without one of its own; `None` for no limit. A fence may take long.
@@ -158,6 +162,7 @@ impl Settings {
             selects_leaders: false,
             layout: Layout::new(Module::V41),
             security: Security::Native,
+            verifier: None,
             host: None,
             time_limit: None,
             init_limit: None,
@@ -354,7 +359,23 @@ impl Uri {
     }
 }
 
-/// Returns the first security module of the server that this client supports, or the default without a list.
+impl Security {
+    /// Returns the security module that the parameter `psec` in an environment selects for a tool, as it does for a
+    /// server.
+    ///
+    /// # Errors
+    ///
+    /// Returns `PMIX_ERR_NOT_SUPPORTED` if the parameter names only modules that tools do not support.
+    pub fn of_tool(environment: &Environment) -> Result<Self, Error> {
+        let modules = var(environment, "PMIX_MCA_psec")?;
+        // A list that begins with a caret disables modules.
+        let is_list = |modules: &String| !modules.is_empty() && !modules.starts_with('^');
+        security(modules.filter(is_list).as_deref()).map_err(|error| error.of("PMIX_MCA_psec"))
+    }
+}
+
+/// Returns the first security module of the server that this client supports, or the default without a list. MUNGE needs
+/// its daemon, so it comes last.
 fn security(modules: Option<&str>) -> Result<Security, Error> {
     let Some(modules) = modules else {
         return Ok(Security::default());
@@ -364,10 +385,17 @@ fn security(modules: Option<&str>) -> Result<Security, Error> {
         "none" => Some(Security::None),
         _ => None,
     });
-    known.next().ok_or_else(|| {
+    let with_munge = || {
+        let is_munge = |name: &str| cfg!(feature = "munge") && name.trim() == "munge";
+        modules.split(',').any(is_munge).then_some(Security::Munge)
+    };
+    known.next().or_else(with_munge).ok_or_else(|| {
+        let own = match cfg!(feature = "munge") {
+            true => "native, none and munge",
+            false => "native and none",
+        };
         let message = format!(
-            "the server supports only the security modules {modules}; this client supports \
-        native and none"
+            "the server supports only the security modules {modules}; this client supports {own}"
         );
         Error::new(Status::ERR_NOT_SUPPORTED, message)
     })
@@ -474,8 +502,28 @@ mod tests {
         };
         assert_eq!(mode("munge,native"), Ok(Security::Native));
         assert_eq!(mode("none"), Ok(Security::None));
+        let munge = mode("munge").map_err(|error| error.status());
+        match cfg!(feature = "munge") {
+            true => assert_eq!(munge, Ok(Security::Munge)),
+            false => assert_eq!(munge, Err(Status::ERR_NOT_SUPPORTED)),
+        }
+        for (psec, expected) in [
+            ("native", Ok(Security::Native)),
+            ("", Ok(Security::Native)),
+            ("^munge", Ok(Security::Native)),
+            ("other", Err(Status::ERR_NOT_SUPPORTED)),
+        ] {
+            let environment = Environment {
+                vars: vec![("PMIX_MCA_psec".into(), psec.into())],
+                cwd: "/".into(),
+                home: None,
+                system: "/etc".into(),
+            };
+            let selected = Security::of_tool(&environment).map_err(|error| error.status());
+            assert_eq!(selected, expected, "{psec}");
+        }
         assert_eq!(mode(""), Ok(Security::Native));
-        let error = mode("munge").unwrap_err();
+        let error = mode("other").unwrap_err();
         assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED);
     }
 

@@ -59,7 +59,7 @@ impl ToolConnection {
     /// damaged.
     pub fn open(settings: Settings) -> Result<Self, Error> {
         let end = Deadline::after(Some(settings.time_limit.unwrap_or(TIME)));
-        let credential = credential(settings.security);
+        let credential = credential(&settings)?;
         let hello = hello(&settings, &credential, false);
         let welcome = hello.role.welcome(&hello.form()?);
         let hello = hello.encode()?;

@@ -22,6 +22,8 @@ pub struct Config {
     pub started: Option<SystemTime>,
     /// `true` if tools of other users are admitted; tools of root always are.
     pub foreign_tools: bool,
+    /// `true` if the engine reports each completed fence ([`FenceCompleted`](crate::EngineEvent::FenceCompleted)).
+    pub reports_fences: bool,
     /// The policy for further connections with the name of a client.
     pub clone_policy: ClonePolicy,
     /// The time limit of the handshake of a connection, including its security module.
@@ -200,6 +202,7 @@ impl Default for Config {
             user: None,
             started: None,
             foreign_tools: false,
+            reports_fences: false,
             clone_policy: ClonePolicy::default(),
             handshake_time: Duration::from_secs(5),
             tool_time: Duration::from_secs(30),

@@ -4,6 +4,8 @@
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", for the events that the host must receive; the others
 //! are this project's own.
 
+use std::time::Instant;
+
 use pmix_types::{Proc, Status, Text};
 
 use crate::{Cleanup, Collective, DirectModexId, Error, PeerId};
@@ -89,6 +91,13 @@ pub enum EngineEvent {
         missing: Vec<Proc<'static>>,
         /// The status that the participants get.
         status: Status,
+    },
+    /// The completion of a fence, if the configuration wants it.
+    FenceCompleted {
+        /// The time of the first call, if the driver's clock was known then.
+        began: Option<Instant>,
+        /// The number of local participants.
+        num_procs: usize,
     },
     /// The construction or destruction of a group, or the departure of a member.
     Group {

@@ -12,7 +12,7 @@
 //! [`read_regular`] reads a file that a user names as input.
 //!
 //! [`create`] creates a file in a directory that others may write to. [`was_there`] checks whether
-//! the process that wrote a file still exists.
+//! the process that wrote a file still exists, and [`process_user`] returns the user of a process.
 //!
 //! ```
 //! use pmix_files::{Fault, Trust};
@@ -28,4 +28,4 @@ mod trust;
 mod walk;
 
 pub use fault::Fault;
-pub use trust::{Trust, Trusted, append, create, read_regular, was_there};
+pub use trust::{Trust, Trusted, append, create, process_user, read_regular, was_there};

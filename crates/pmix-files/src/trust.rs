@@ -263,6 +263,15 @@ pub fn was_there(pid: u32, at: SystemTime) -> bool {
     }
 }
 
+/// Returns the effective user of a process, or `None` if there is no such process or the kernel does not report it.
+#[must_use]
+pub fn process_user(pid: u32) -> Option<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let users = text.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    // The real user, then the effective one.
+    users.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 /// The fields of `/proc/PID/stat` that this module uses.
 struct ProcessStat {
     /// `true` if the process has exited and its parent has not waited for it yet.
@@ -316,6 +325,13 @@ mod tests {
         let mine = ProcessStat::read(rustix::process::getpid()).unwrap();
         let before = mine.started.unwrap() - Duration::from_secs(3600);
         assert!(!was_there(me, before));
+    }
+
+    #[test]
+    fn a_process_has_the_user_that_runs_it() {
+        let own = rustix::process::geteuid().as_raw();
+        assert_eq!(process_user(std::process::id()), Some(own));
+        assert_eq!(process_user(u32::MAX), None);
     }
 
     #[test]

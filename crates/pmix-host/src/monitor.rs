@@ -184,6 +184,11 @@ impl MonitorService {
         self.samples.processes(procs, &node.name, detail, now)
     }
 
+    /// Drops the measurements of processes, because their state was changed. The next request measures them again.
+    pub fn forget_measurements(&mut self) {
+        self.samples.forget_processes();
+    }
+
     /// Measures the node, its disks and its interfaces for a query. The figures may be a quarter of a second old.
     ///
     /// # Errors

@@ -27,6 +27,7 @@ mod display;
 mod ended;
 mod ending;
 mod events;
+mod fences;
 mod groups;
 mod job;
 mod launcher;
@@ -55,6 +56,7 @@ use pmix_types::{Nspace, Proc};
 
 use self::connected::Connected;
 use self::diagnosis::Notices;
+use self::fences::Fences;
 use self::job::Jobs;
 use self::outcomes::Outcomes;
 use self::services::Services;
@@ -133,6 +135,7 @@ pub(crate) struct Controller {
     connected: Connected,
     services: Services,
     notices: Notices,
+    fences: Fences,
     /// The state of the wait for the release of an intermediate launcher.
     tool_wait: Option<Waiting>,
     /// The start of the session.
@@ -152,6 +155,7 @@ impl Controller {
             connected: Connected::default(),
             services: Services::new(plan)?,
             notices: Notices::default(),
+            fences: Fences::default(),
             tool_wait: None,
             began: Instant::now(),
         })
@@ -242,6 +246,7 @@ impl Controller {
         cx.warnings.write();
         cx.agent.finalize();
         outcome.spawned = self.outcomes.take_spawned();
+        (outcome.fences, outcome.num_fences) = self.fences.outcomes(began);
         let mut groups = std::mem::take(self.services.groups());
         groups.lost(&unsound.unwrap_or_default());
         outcome.num_groups = groups.num_formed();

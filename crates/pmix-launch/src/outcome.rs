@@ -33,6 +33,10 @@ pub struct Outcome {
     pub spawned: Vec<JobOutcome>,
     /// The number of jobs that its processes spawned.
     pub num_spawned: u64,
+    /// The completed fences in the order of their ends, at most 10,000, if the plan wants them.
+    pub fences: Vec<FenceOutcome>,
+    /// The number of completed fences, if the plan wants them.
+    pub num_fences: u64,
     /// The time from before the start of the first process to the exit of the last.
     pub elapsed: Duration,
     /// The processor time of this process (launcher and server) so far, without that of the job.
@@ -77,6 +81,18 @@ pub struct RankOutcome {
     pub elapsed: Duration,
     /// The way in which it ended.
     pub ending: Ending,
+}
+
+/// A completed fence. Times are from the start of the first job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FenceOutcome {
+    /// The time of the first call.
+    pub began: Duration,
+    /// The time at which all its processes had called.
+    pub ended: Duration,
+    /// The number of its processes on this node.
+    pub num_procs: u64,
 }
 
 /// The outcome of a group.

@@ -98,6 +98,8 @@ pub struct Diagnosis {
     pub stacks: bool,
     /// `true` if the outcome has the processor time and the memory of each process.
     pub measures: bool,
+    /// `true` if the outcome has the fences.
+    pub fences: bool,
 }
 
 /// The interfaces by which processes find each other.

@@ -40,6 +40,7 @@ pub(crate) fn start(
         .system_tmpdir(plan.system_server.as_ref().unwrap_or(&plan.tmpdir))
         .system_support(is_of_system)
         .tool_support(true)
+        .report_fences(plan.diagnosis.fences)
         .rendezvous_required(is_of_system)
         .params(plan.params.clone())
         .preg(Arc::clone(&plan.preg))

@@ -237,7 +237,15 @@ impl ClientConnection {
                         return Err(Error::new(Status::ERR_COMM_FAILURE, message));
                     }
                     Welcome::Refused(status) => {
-                        return Err(Error::new(status, "the server rejected the connection"));
+                        let message = match status {
+                            // Servers reply with this status to a security module that they do not accept.
+                            Status::ERR_NOT_SUPPORTED => {
+                                "the server rejected the connection: it may accept only another security module, \
+                                 which the parameter psec names (PMIX_MCA_psec=munge)"
+                            }
+                            _ => "the server rejected the connection",
+                        };
+                        return Err(Error::new(status, message));
                     }
                     _ => {}
                 }

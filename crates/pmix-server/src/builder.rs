@@ -218,6 +218,13 @@ impl Builder {
         self
     }
 
+    /// Reports each completed fence to the host ([`ServerEvent::FenceCompleted`](crate::ServerEvent::FenceCompleted)).
+    /// The default is off.
+    pub fn report_fences(mut self, yes: bool) -> Self {
+        self.config.reports_fences = yes;
+        self
+    }
+
     /// Permits tools of other users to connect (`PMIX_SERVER_ALLOW_FOREIGN_TOOLS`) and to read the rendezvous files.
     pub fn foreign_tools(mut self, yes: bool) -> Self {
         self.config.foreign_tools = yes;

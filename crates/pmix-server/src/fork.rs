@@ -32,6 +32,8 @@ pub(crate) struct Fork {
     pub(crate) uri: String,
     /// The components of `psec` by which clients can authenticate.
     pub(crate) security_mode: String,
+    /// The variables with the parameters that clients need for these components, such as the socket of MUNGE.
+    pub(crate) security_params: Vec<(&'static str, String)>,
     pub(crate) hostname: String,
     pub(crate) server_dir: PathBuf,
     pub(crate) system_dir: PathBuf,
@@ -77,6 +79,8 @@ impl Fork {
             ("PMIX_SYSTEM_TMPDIR", self.system_dir.as_os_str()),
             (PREFETCH_VARIABLE, OsStr::new(self.name())),
         ]);
+        let params = self.security_params.iter();
+        all.extend(params.map(|(name, value)| (*name, OsStr::new(value))));
         if self.open_mpi_4 {
             // Open MPI detects only this launcher by a variable alone.
             all.push(("JSM_JSRUN_PORT", OsStr::new("1")));

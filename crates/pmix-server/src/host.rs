@@ -6,6 +6,8 @@
 mod completion;
 mod dispatch;
 
+use std::time::Instant;
+
 use pmix_engine::PeerId;
 use pmix_engine::host::{
     Abort, Alloc, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DirectModex,
@@ -212,6 +214,14 @@ pub enum ServerEvent {
         missing: Vec<Proc<'static>>,
         /// The status that the participants get.
         status: Status,
+    },
+    /// A fence completed. The server reports this only with
+    /// [`report_fences`](crate::Builder::report_fences).
+    FenceCompleted {
+        /// The time of the first call, if it is known.
+        began: Option<Instant>,
+        /// The number of participants on this node.
+        num_procs: usize,
     },
     /// A group was constructed or destructed, or a member left it.
     Group {

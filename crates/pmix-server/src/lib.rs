@@ -52,12 +52,12 @@ pub use error::Error;
 pub use host::{
     Completion, Credential, Host, NoHost, Reply, ServerEvent, UntypedCompletion, WireObserver,
 };
-pub use net::socket_owner;
+pub use net::{Listeners, socket_owner};
 pub use pmix_engine::host as upcall;
 pub use pmix_engine::{
     Cleanup, CleanupDirectory, ClonePolicy, Collective, Config, ControlLimits, Credentials,
     EventLimits, EventSource, GroupChange, HostObject, ModexForm, OutputLimits, PeerId, RankRun,
-    RankRuns, Registration, ReplyLimits, UnaskedLimits, Wait, WaitOperation, Waits,
+    RankRuns, Registration, ReplyLimits, Stats, UnaskedLimits, Wait, WaitOperation, Waits,
 };
 pub use pmix_proto::{SupportLevel, SupportedFunction, is_about_support};
 pub use psec::{CredentialService, psec_parameters};

@@ -5,4 +5,4 @@ pub(crate) mod listen;
 mod netlink;
 pub(crate) mod owner;
 
-pub use owner::socket_owner;
+pub use owner::{Listeners, socket_owner};

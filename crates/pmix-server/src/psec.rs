@@ -132,6 +132,27 @@ pub(crate) fn open(params: &Params, results: &VerifyResults) -> Result<Vec<Modul
     selection.active.into_iter().map(make).collect()
 }
 
+/// Returns the variables with the parameters that clients need to use the same daemon of MUNGE as the server. The server
+/// may have them from a place that its clients do not read, such as a command line.
+pub(crate) fn client_params(modules: &[Module], params: &Params) -> Vec<(&'static str, String)> {
+    if !modules.iter().any(|module| module.name() == "munge") {
+        return Vec::new();
+    }
+    let variables = [
+        (
+            "PMIX_MCA_psec_munge_library",
+            params.text("psec_munge_library", ""),
+        ),
+        (
+            "PMIX_MCA_psec_munge_socket",
+            params.text("psec_munge_socket", ""),
+        ),
+    ];
+    let set = { variables.into_iter() }.filter(|(_, value)| !value.is_empty());
+    set.map(|(variable, value)| (variable, value.to_owned()))
+        .collect()
+}
+
 /// The way of delayed results from a security module to the engine. Results before the server is opened and
 /// after it is dropped are ignored.
 #[derive(Clone, Default)]

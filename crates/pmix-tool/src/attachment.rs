@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pmix_client::driver::with_launcher;
-use pmix_client::{Client, ClientEvent, Settings, ThreadStart};
+use pmix_client::{Client, ClientEvent, Security, Settings, ThreadStart};
+use pmix_mca::Environment;
 use pmix_proto::Role;
 use pmix_types::Proc;
 
@@ -75,14 +76,16 @@ impl Identity {
         found: &FoundServer,
         listener: impl FnMut(ClientEvent) + Send + 'static,
     ) -> Result<Attachment, Error> {
-        let mut settings = self.settings(found);
+        let mut settings = self.settings(found)?;
+        // A server of another user must not be able to use the credential elsewhere.
+        settings.verifier = found.owner;
         settings.init_limit = Some(self.time_limit.unwrap_or(ADMISSION));
         settings.time_limit = self.call_limit;
         settings.max_reply_bytes = self.max_reply_bytes.unwrap_or(settings.max_reply_bytes);
         Attachment::begin(&found.uri.server, listener, || Client::init(settings))
     }
 
-    fn settings(&self, found: &FoundServer) -> Settings {
+    fn settings(&self, found: &FoundServer) -> Result<Settings, Error> {
         let is_own = |proc: &Proc<'_>| self.name.as_ref().is_none_or(|name| name == proc);
         let started = Settings::from_env().ok();
         let started =
@@ -96,13 +99,17 @@ impl Identity {
                 settings.stops_in_init = !self.has_begun;
             }
             (None, Some(name)) => {
+                settings.security = Security::of_tool(&Environment::of_process())?;
                 settings.proc = name.clone();
                 settings.role = of_kind(Role::TOOL_WITH_ID, Role::LAUNCHER_WITH_ID);
             }
-            (None, None) => settings.role = of_kind(Role::TOOL, Role::LAUNCHER),
+            (None, None) => {
+                settings.security = Security::of_tool(&Environment::of_process())?;
+                settings.role = of_kind(Role::TOOL, Role::LAUNCHER);
+            }
         }
         settings.thread_start.clone_from(&self.thread_start);
-        settings
+        Ok(settings)
     }
 }
 

@@ -30,6 +30,8 @@ pub struct FoundServer {
     pub user: Option<(u32, u32)>,
     /// The start of the server as the file states it; empty if it does not.
     pub started: String,
+    /// The other user that owns the server, if root found it by [`Search::all_users`](crate::Search::all_users).
+    pub owner: Option<u32>,
 }
 
 /// Describes a rendezvous file that is not used, and why.
@@ -57,6 +59,7 @@ impl FoundServer {
             pid: None,
             user: None,
             started: String::new(),
+            owner: None,
         }
     }
 

@@ -16,7 +16,9 @@ use pmix_types::Status;
 
 use crate::Error;
 use crate::rendezvous::{FoundServer, PassedOver};
-use crate::walk::files_below;
+use crate::walk::{Owners, files_below};
+
+mod others;
 
 /// Says which server is meant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,6 +58,8 @@ pub struct Search {
     system_dir: PathBuf,
     trust: Trust,
     user: u32,
+    /// `true` if the servers of all users are meant.
+    is_of_all: bool,
     tries: (u32, Duration),
 }
 
@@ -63,7 +67,8 @@ pub struct Search {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Listing {
-    /// The servers, each once, in the order of their names and addresses.
+    /// The servers, each once, in the order of their names and addresses. Those of other users come last, so that each
+    /// user's first server precedes the second server of any user.
     pub servers: Vec<FoundServer>,
     /// The files of dead servers, and those that another user could have written. Where there are many, the last entries
     /// name the directory and say how many more there are.
@@ -95,6 +100,7 @@ impl Search {
             system_dir: directory("PMIX_SYSTEM_TMPDIR"),
             trust: Trust::in_user(user),
             user,
+            is_of_all: false,
             tries: (1, Duration::ZERO),
         }
     }
@@ -103,6 +109,15 @@ impl Search {
     #[must_use]
     pub fn target(mut self, target: Target) -> Self {
         self.target = target;
+        self
+    }
+
+    /// Extends the search by the servers of all users, if this process is root's. Such a server must belong to the user
+    /// that wrote its file: the process that the file names, and the socket at its address. Where one server is meant,
+    /// root's own come first.
+    #[must_use]
+    pub fn all_users(mut self) -> Self {
+        self.is_of_all = self.user == 0;
         self
     }
 
@@ -187,7 +202,12 @@ impl Search {
         let mut by_name = BTreeMap::new();
         let system = self.system(&mut passed_over);
         let session = self.of_session(&mut passed_over, |_| true);
+        let mut others = Vec::new();
         for server in system.into_iter().chain(session) {
+            if server.owner.is_some() {
+                others.push(server);
+                continue;
+            }
             let Uri {
                 server: name,
                 address,
@@ -196,7 +216,7 @@ impl Search {
             by_name.entry(key).or_insert(server);
         }
         Listing {
-            servers: by_name.into_values().collect(),
+            servers: by_name.into_values().chain(others).collect(),
             passed_over,
         }
     }
@@ -229,6 +249,13 @@ impl Search {
         is_meant: impl Fn(&str) -> bool,
     ) -> Result<Option<FoundServer>, Error> {
         let mut found = self.of_session(passed_over, is_meant);
+        if let Target::Pid(pid) = self.target {
+            // Any user can give a file such a name, but only to a server of its own process.
+            found.retain(|server| server.owner.is_none() || server.pid == Some(pid));
+        }
+        if found.iter().any(|server| server.owner.is_none()) {
+            found.retain(|server| server.owner.is_none());
+        }
         match found.len() {
             0 | 1 => Ok(found.pop()),
             number => {
@@ -243,7 +270,9 @@ impl Search {
                         .as_deref()
                         .unwrap_or_else(|| Path::new(""))
                         .display();
-                    message.push_str(&format!("\n  pid {pid}, {name}, {path}"));
+                    let owner = server.owner.map(|owner| format!(", user {owner}"));
+                    let owner = owner.unwrap_or_default();
+                    message.push_str(&format!("\n  pid {pid}, {name}{owner}, {path}"));
                 }
                 Err(Error::new(Status::ERR_BAD_PARAM, message))
             }
@@ -270,7 +299,11 @@ impl Search {
             })
         };
         let mut servers: Vec<FoundServer> = Vec::new();
-        let files = files_below(&self.server_dir, self.user, is_wanted);
+        let owners = match self.is_of_all {
+            true => Owners::All,
+            false => Owners::Own(self.user),
+        };
+        let files = files_below(&self.server_dir, owners, is_wanted);
         let mut num_more = Unused {
             dead: 0,
             others: files.num_of_others,
@@ -288,12 +321,25 @@ impl Search {
                 more.for_each(|passed| num_more.add(&passed));
             }
         }
+        let others = self.of_others(files.of_others, &mut num_more, passed_over, MAX_PASSED_OVER);
+        servers
+            .extend({ others.into_iter() }.filter(|server| known.insert(server.uri.to_string())));
         passed_over.extend(num_more.said(&self.server_dir));
         servers
     }
 
     fn read(&self, path: &Path, passed_over: &mut Vec<PassedOver>) -> Option<FoundServer> {
-        match FoundServer::read(path, self.trust)? {
+        self.read_with(path, self.trust, passed_over)
+    }
+
+    /// Reads a file that root or a user may have written.
+    fn read_with(
+        &self,
+        path: &Path,
+        trust: Trust,
+        passed_over: &mut Vec<PassedOver>,
+    ) -> Option<FoundServer> {
+        match FoundServer::read(path, trust)? {
             Ok(found) if !is_of_this_node(found.uri.address.ip()) => {
                 let address = found.uri.address;
                 let reason = format!(
@@ -319,6 +365,10 @@ impl Search {
     /// Returns the server of an explicitly named file, which must exist.
     fn of_file(&self, path: &Path) -> Result<FoundServer, Error> {
         let shown = path.display();
+        if let Some(owner) = self.other_owner(path) {
+            let found = self.of_file_of(path, owner);
+            return found.map_err(|why| Error::unreachable(format!("{shown}: {why}")));
+        }
         match FoundServer::read(path, self.trust) {
             Some(Ok(found)) => Ok(found),
             Some(Err(passed)) => Err(Error::unreachable(format!("{shown}: {}", passed.reason))),
@@ -385,7 +435,8 @@ impl Unused {
             (
                 self.others,
                 false,
-                "are ignored because another user could have written them, or because they do not name a server",
+                "are ignored because another user could have written them, because they do not name a server, or because \
+                there are too many",
             ),
         ];
         let lines = kinds.into_iter().filter(|(number, ..)| *number > 0);

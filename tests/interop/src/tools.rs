@@ -20,7 +20,7 @@ use crate::server::launcher::Launcher;
 use crate::server::{missing, run_all};
 use crate::tally::Tally;
 use running::Running;
-use xtask::process;
+use xtask::{install, process};
 
 /// The Debian packages with the tools of OpenPMIx. Its `pquery` and `plookup` crash with every server.
 pub(super) const PACKAGES: &[&str] = &["libpmix-bin", "python3-pmix"];
@@ -66,6 +66,7 @@ pub(super) fn run(peers: &[Peer], profile: &str, tally: &mut Tally) -> Result<()
         };
         finding(&pmix, &server, tally);
         asking(&pmix, &server, has_table, tally);
+        metrics(&pmix, &server, tally);
         if stock {
             others(&server, tally);
         }
@@ -159,6 +160,41 @@ fn finding(pmix: &Path, server: &Running, tally: &mut Tally) {
         }
     });
     check(tally, &what, server, &mut command, &verdict);
+}
+
+/// Reads metrics with the parser of Prometheus's client library, and prints the jobs and the number of their ranks.
+const PARSER: &str = "import sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+ranks = {}
+for family in text_string_to_metric_families(sys.stdin.read()):
+    for sample in family.samples:
+        if sample.name == 'pmix_job_ranks':
+            job = sample.labels['job']
+            ranks[job] = ranks.get(job, 0) + sample.value
+print('parsed', *('%s:%d' % one for one in ranks.items()))";
+
+/// Checks that Prometheus can read the metrics of a server.
+fn metrics(pmix: &Path, server: &Running, tally: &mut Tally) {
+    let what = what_of(&server.title);
+    let python = match install::pip("prometheus-client").and_then(|()| install::venv()) {
+        Ok(python) => python,
+        Err(why) => return missing(&why, tally),
+    };
+    let nspace = server.nspace.as_deref().unwrap_or_default();
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        r#""$1" top --openmetrics --pid "$2" | "$3" -c "$4""#,
+        "sh",
+    ]);
+    command.arg(pmix).arg(server.pid()).arg(python).arg(PARSER);
+    check(
+        tally,
+        &what,
+        server,
+        &mut command,
+        &says(0, &["parsed", nspace]),
+    );
 }
 
 /// Checks queries of our tools about the job, and about objects that do not exist.

@@ -121,9 +121,18 @@ pub(crate) struct Run {
     #[arg(long, help_heading = "Output")]
     pub(crate) forward_io: bool,
     /// Report on standard error the binding of each process before it starts, and at the end its run time,
-    /// its exit status, and the groups that were not destructed.
-    #[arg(long, help_heading = "Output")]
-    pub(crate) report: bool,
+    /// its exit status, and the groups that were not destructed. `html` instead writes one page with the timeline and the
+    /// placement of the processes to FILE, by default `JOB.html` in the working directory.
+    #[arg(
+        long,
+        value_name = "html[:FILE]",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "text",
+        value_parser = Report::parse,
+        help_heading = "Output"
+    )]
+    pub(crate) report: Option<Report>,
     /// Write every message between the processes and the server to this file, in the format that `pmix wire
     /// decode --message` reads.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -392,5 +401,26 @@ fn limit(word: &str) -> Result<Duration, String> {
     match limit.is_zero() {
         true => Err("expected a time above 0; omit --timeout for no limit".to_owned()),
         false => Ok(limit),
+    }
+}
+
+/// The form of the report about a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// Text on standard error.
+    Text,
+    /// A page in this file, or in one with the name of the job.
+    Html(Option<PathBuf>),
+}
+
+impl Report {
+    /// Parses `text`, `html` or `html:FILE`.
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "text" => Ok(Self::Text),
+            None if text == "html" => Ok(Self::Html(None)),
+            Some(("html", file)) if !file.is_empty() => Ok(Self::Html(Some(file.into()))),
+            _ => Err("expected text, html or html:FILE".to_owned()),
+        }
     }
 }

@@ -10,7 +10,7 @@ use pmix_types::{Nspace, Proc, Rank, Status};
 use super::seconds;
 
 /// The server to attach to.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct Attach {
     /// Attach to the server with this process ID.
     #[arg(
@@ -104,6 +104,9 @@ pub(crate) struct Ps {
     /// Print the stacks of the ranks that others wait for, by py-spy, eu-stack or gdb.
     #[arg(long)]
     pub(crate) stacks: bool,
+    /// Query the figures of the server, too.
+    #[arg(skip)]
+    pub(crate) figures: bool,
     #[command(flatten)]
     pub(crate) attach: Attach,
 }
@@ -120,6 +123,9 @@ pub(crate) struct Top {
     /// Exit after N snapshots.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
+    /// Print one snapshot as OpenMetrics text, for Prometheus.
+    #[arg(long, conflicts_with_all = ["count", "once"])]
+    pub(crate) openmetrics: bool,
     /// The time between snapshots.
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     pub(crate) interval: Duration,
@@ -146,10 +152,10 @@ pub(crate) enum TopOrder {
 /// Arguments of `kill`.
 #[derive(Args)]
 pub(crate) struct Kill {
-    /// The job.
-    #[arg(value_name = "NSPACE")]
-    pub(crate) nspace: String,
-    /// Only these ranks of the job, for example 0,2-4.
+    /// The jobs.
+    #[arg(value_name = "NSPACE", required = true)]
+    pub(crate) nspaces: Vec<String>,
+    /// Only these ranks of each job, for example 0,2-4.
     #[arg(long, value_name = "RANKS", value_parser = Ranks::parse_few)]
     pub(crate) ranks: Option<Ranks>,
     /// Send this signal, a name or a number.

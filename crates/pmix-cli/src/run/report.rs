@@ -62,7 +62,7 @@ pub(super) fn table(outcome: &Outcome) -> String {
 }
 
 /// Returns a time for a column, or a dash if it is not known.
-fn time_cell(time: Option<Duration>) -> String {
+pub(super) fn time_cell(time: Option<Duration>) -> String {
     match time {
         Some(time) => format!("{:>7.3} s", time.as_secs_f64()),
         None => format!("{:>9}", "-"),
@@ -70,7 +70,7 @@ fn time_cell(time: Option<Duration>) -> String {
 }
 
 /// Returns an amount of memory for a column, or a dash if it was not measured.
-fn memory_cell(bytes: Option<u64>) -> String {
+pub(super) fn memory_cell(bytes: Option<u64>) -> String {
     match bytes {
         Some(bytes) => format!("{:>5} MiB", bytes.div_ceil(1 << 20)),
         None => format!("{:>9}", "-"),
@@ -166,7 +166,7 @@ fn name_of_job(proc: &Proc<'_>) -> String {
     crate::style::printable(proc.nspace.as_bytes())
 }
 
-fn cpus_of(rank: &RankOutcome) -> String {
+pub(super) fn cpus_of(rank: &RankOutcome) -> String {
     let bound = rank.cpus.as_ref();
     bound.map_or_else(|| "any".to_owned(), ToString::to_string)
 }

@@ -30,6 +30,7 @@ pub(crate) fn diagnose(
     let args = Ps {
         nspace: Some(name.to_owned()),
         stacks: has_stacks,
+        figures: false,
         attach: Attach::by_job(timeout),
     };
     let server = find_job(&args.attach, Some(name)).ok()?;

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `pmix events`: the events of jobs and processes that a server reports.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::sync::mpsc::{self, Receiver};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pmix_proto::Event;
-use pmix_tool::ClientEvent;
+use pmix_tool::{ClientEvent, FoundServer};
 use pmix_types::{DataArray, Info, Nspace, Proc, Rank, Status, Text, Value, keys};
 use serde_json::{Value as Json, json};
 
-use super::{attach_with, find_job, leave, warn_of_lost};
-use crate::args::{Events, Global};
+use super::fleet::Fleet;
+use super::{attach_with, leave, node, warn_of_lost};
+use crate::args::{Attach, Events, Global};
 use crate::failure::{Exit, Failure};
 use crate::get::typed_json;
 use crate::output::Out;
@@ -57,56 +60,252 @@ const OF_JOBS: &[Status] = &[
 /// drops events beyond its limit.
 const WAITING: usize = 1024;
 
+/// The maximum number of servers that are followed. Each needs a thread.
+const MAX_SERVERS: usize = 256;
+
+/// The time that servers have to confirm the disconnect.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// A report of the thread of a server.
+enum Report {
+    Event(ClientEvent),
+    /// The thread has ended. It has the reason if it could not follow the server.
+    Ended(Option<Failure>),
+}
+
+/// A server whose events are followed.
+struct Followed {
+    server: FoundServer,
+    /// The thread of the server ends when this is dropped; `None` once the server has ended or has failed.
+    ends: Option<Sender<()>>,
+}
+
 /// Runs the command.
 pub(crate) fn run(global: &Global, args: &Events) -> Result<Exit, Failure> {
-    let server = find_job(&args.attach, args.nspace.as_deref())?;
-    let (sender, events) = mpsc::sync_channel(WAITING);
-    let tool = attach_with(&server, &args.attach, move |event| {
-        // The receiver is dropped only when the command is about to exit.
-        let _ = sender.send(event);
-    })?;
-    let codes = match args.codes.is_empty() {
-        true => OF_JOBS.to_vec(),
-        false => args.codes.clone(),
+    let (fleet, servers) = Fleet::find(&args.attach, args.nspace.as_deref())?;
+    let (sender, reports) = mpsc::sync_channel(WAITING);
+    let mut following = Following {
+        args,
+        fleet,
+        sender,
+        servers: BTreeMap::new(),
+        next: 0,
+        has_events: false,
+        is_full: false,
     };
-    tool.register_events(codes, Vec::new()).wait()?;
-    // If the server is lost by then, the tool no longer has it as its primary server.
-    let client = tool.primary()?.clone();
-    let shown = follow(global, args, &events);
-    warn_of_lost(client.num_lost_events(), "events");
-    // Dropping the receiver keeps the listener from blocking while the tool disconnects.
-    drop(events);
-    leave(tool);
+    following.add(servers);
+    let shown = following.show(global, &reports);
+    let Following {
+        servers, sender, ..
+    } = following;
+    drop((servers, sender));
+    // The channel closes with the last thread. Reading it keeps the listeners from blocking while the tools disconnect.
+    let until = Instant::now() + FAREWELL;
+    while let Some(left) = until.checked_duration_since(Instant::now())
+        && reports.recv_timeout(left).is_ok()
+    {}
     shown
 }
 
-/// Prints events until the server ends, or until `--count` events were printed.
-fn follow(global: &Global, args: &Events, events: &Receiver<ClientEvent>) -> Result<Exit, Failure> {
-    let mut out = Out::new();
-    let mut left = args.count;
-    while left != Some(0)
-        && let Ok(come) = events.recv()
-    {
-        let event = match come {
-            ClientEvent::Event(event) => event,
-            ClientEvent::Lost => break,
-            _ => continue,
+/// The servers that are followed.
+struct Following<'a> {
+    args: &'a Events,
+    fleet: Fleet,
+    sender: SyncSender<(usize, Report)>,
+    servers: BTreeMap<usize, Followed>,
+    /// The number of the next server.
+    next: usize,
+    /// `true` once a server has reported an event.
+    has_events: bool,
+    /// `true` once a server was left out.
+    is_full: bool,
+}
+
+impl Following<'_> {
+    /// Follows the servers that are not followed yet.
+    fn add(&mut self, servers: Vec<FoundServer>) {
+        for server in servers {
+            let is_known = |followed: &Followed| followed.server.uri == server.uri;
+            if self.servers.values().any(is_known) {
+                continue;
+            }
+            let num_live = self
+                .servers
+                .values()
+                .filter(|followed| followed.ends.is_some());
+            if num_live.count() >= MAX_SERVERS {
+                if !self.is_full {
+                    let server = node::describe(&server);
+                    tracing::warn!(
+                        "{MAX_SERVERS} servers are followed; the events of {server} are not shown"
+                    );
+                }
+                self.is_full = true;
+                return;
+            }
+            match self.begin(&server) {
+                Ok(ends) => {
+                    let followed = Followed {
+                        server,
+                        ends: Some(ends),
+                    };
+                    self.servers.insert(self.next, followed);
+                    self.next += 1;
+                }
+                Err(error) => tracing::warn!(
+                    "cannot start a thread for the events of {}: {error}",
+                    node::describe(&server)
+                ),
+            }
+        }
+    }
+
+    /// Starts the thread of a server, which ends when the returned sender is dropped.
+    fn begin(&self, server: &FoundServer) -> std::io::Result<Sender<()>> {
+        let (ends, ended) = mpsc::channel::<()>();
+        let (index, sender) = (self.next, self.sender.clone());
+        let (server, attach) = (server.clone(), Attach::by_job(self.args.attach.timeout));
+        let codes = match self.args.codes.is_empty() {
+            true => OF_JOBS.to_vec(),
+            false => self.args.codes.clone(),
         };
-        let about = EventView::of(&event);
-        if let Some(nspace) = &args.nspace
+        let work = move || {
+            let events = sender.clone();
+            let listener = move |event| {
+                // The receiver is dropped only when the command is about to exit.
+                let _ = events.send((index, Report::Event(event)));
+            };
+            let failure = follow_one(&server, &attach, codes, &ended, listener);
+            let _ = sender.send((index, Report::Ended(failure.err())));
+        };
+        thread::Builder::new().spawn(work)?;
+        Ok(ends)
+    }
+
+    /// Prints events until the servers end, or until `--count` events were printed.
+    fn show(
+        &mut self,
+        global: &Global,
+        reports: &Receiver<(usize, Report)>,
+    ) -> Result<Exit, Failure> {
+        let mut out = Out::new();
+        let mut left = self.args.count;
+        let mut failure = None;
+        while left != Some(0)
+            && self
+                .servers
+                .values()
+                .any(|followed| followed.ends.is_some())
+        {
+            let found = self.fleet.search();
+            if !found.is_empty() {
+                // A server that failed is kept as long as it has a file, so that it is not tried again.
+                self.servers.retain(|_, followed| {
+                    followed.ends.is_some()
+                        || found.iter().any(|found| found.uri == followed.server.uri)
+                });
+                self.add(found);
+            }
+            let come = match self.fleet.next_search() {
+                None => reports.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(at) => reports.recv_timeout(at.saturating_duration_since(Instant::now())),
+            };
+            let (index, report) = match come {
+                Ok(come) => come,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            match report {
+                Report::Event(ClientEvent::Event(event)) => {
+                    self.has_events = true;
+                    let server = self.server_to_name(index);
+                    if self.print(global, &mut out, &event, server)? {
+                        left = left.map(|left| left - 1);
+                    }
+                }
+                Report::Event(ClientEvent::Lost) => self.end(index, None, &mut failure),
+                Report::Event(_) => {}
+                Report::Ended(why) => self.end(index, why, &mut failure),
+            }
+        }
+        match failure {
+            Some(failure) if !self.has_events => Err(failure),
+            _ => Ok(Exit::Ok),
+        }
+    }
+
+    /// Returns the server of an event if several servers are followed.
+    fn server_to_name(&self, index: usize) -> Option<&FoundServer> {
+        let is_one_of_several = self.next > 1;
+        let followed = self.servers.get(&index).filter(|_| is_one_of_several);
+        followed.map(|followed| &followed.server)
+    }
+
+    /// Records the end of a server.
+    fn end(&mut self, index: usize, why: Option<Failure>, first: &mut Option<Failure>) {
+        let Some(followed) = self.servers.get_mut(&index) else {
+            return;
+        };
+        followed.ends = None;
+        if let Some(why) = why {
+            if self.next > 1 {
+                let server = node::describe(&followed.server);
+                let why = printable(why.message().as_bytes());
+                tracing::warn!("the events of {server} are not shown: {why}");
+            }
+            first.get_or_insert(why);
+        }
+    }
+
+    /// Prints an event unless it is about another job. Returns `true` if it was printed.
+    fn print(
+        &self,
+        global: &Global,
+        out: &mut Out,
+        event: &Event<'_>,
+        server: Option<&FoundServer>,
+    ) -> Result<bool, Failure> {
+        let about = EventView::of(event);
+        if let Some(nspace) = &self.args.nspace
             && !about.concerns(nspace.as_bytes())
         {
-            continue;
+            return Ok(false);
         }
         let time = about.time(now());
         match global.json {
-            true => out.json(&about.to_json(time))?,
-            false => about.write(&mut out, time)?,
+            true => {
+                let mut line = about.to_json(time);
+                if let (Some(server), Some(line)) = (server, line.as_object_mut()) {
+                    let name = server.uri.server.nspace.as_text().to_str_lossy();
+                    line.insert("server".to_owned(), name.into());
+                    line.insert("server_pid".to_owned(), server.pid.into());
+                }
+                out.json(&line)?;
+            }
+            false => about.write(out, time, server)?,
         }
         out.flush()?;
-        left = left.map(|left| left - 1);
+        Ok(true)
     }
-    Ok(Exit::Ok)
+}
+
+/// Follows the events of a server until the server ends or `ended` is closed.
+fn follow_one(
+    server: &FoundServer,
+    attach: &Attach,
+    codes: Vec<Status>,
+    ended: &Receiver<()>,
+    listener: impl FnMut(ClientEvent) + Send + 'static,
+) -> Result<(), Failure> {
+    let tool = attach_with(server, attach, listener)?;
+    tool.register_events(codes, Vec::new()).wait()?;
+    // If the server is lost by then, the tool no longer has it as its primary server.
+    let client = tool.primary()?.clone();
+    // Nothing is sent: this waits for the end of the command or of the server.
+    let _ = ended.recv();
+    warn_of_lost(client.num_lost_events(), "events");
+    leave(tool);
+    Ok(())
 }
 
 /// Returns `true` if an event is about a job.
@@ -192,7 +391,13 @@ impl<'e> EventView<'e> {
         })
     }
 
-    fn write(&self, out: &mut Out, time: Duration) -> Result<(), Failure> {
+    /// Writes the event as a line, with its server if the command follows several servers.
+    fn write(
+        &self,
+        out: &mut Out,
+        time: Duration,
+        server: Option<&FoundServer>,
+    ) -> Result<(), Failure> {
         let seconds = time.as_secs() % (24 * 60 * 60);
         let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
         let seconds = seconds % 60;
@@ -214,6 +419,9 @@ impl<'e> EventView<'e> {
             (Some(text), _) => write!(out, ": {}", printable(text.as_bytes()))?,
             (None, Some(code)) => write!(out, ": exit code {code}")?,
             (None, None) => {}
+        }
+        if let Some(server) = server {
+            write!(out, " (server {})", node::describe(server))?;
         }
         out.write_all(b"\n")?;
         Ok(())

@@ -8,17 +8,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pmix_tool::{Control, FoundServer, Search, Tool};
+use pmix_tool::{Control, FoundServer, Tool};
 use pmix_types::{Proc, Rank, Status};
 use serde_json::json;
 
-use super::{AT_ONCE, attach, attach_within, find, find_for, is_answer, leave, ps, target};
+use super::{AT_ONCE, attach, attach_within, find, find_for, is_answer, leave, ps, search, target};
 use crate::args::{Attach, Global, Kill, Ranks, Release};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
 
 /// The time limit for further replies after the first server has reported the job.
 const OTHERS: Duration = Duration::from_secs(3);
+
+/// The time limit for the replies of all servers, as a multiple of the limit for one reply, if some belong to other
+/// users.
+const OTHERS_LIMITS: u32 = 4;
 
 /// The reply of a server about a job.
 enum JobReply {
@@ -34,12 +38,15 @@ pub(super) fn find_job(args: &Attach, nspace: Option<&str>) -> Result<FoundServe
     let (None, Some(nspace)) = (target(args), nspace) else {
         return find(args);
     };
-    let servers = Search::from_env().list().servers;
+    let servers = search().list().servers;
     if servers.len() < 2 {
         return find_for(args, Some(nspace));
     }
     let answers = ask_all(&servers, nspace, args.timeout);
-    let said = collect(servers.len(), &answers);
+    let has_others = servers.iter().any(|server| server.owner.is_some());
+    // Servers of other users that do not reply must not delay root for ever.
+    let until = has_others.then(|| Instant::now() + args.timeout.saturating_mul(OTHERS_LIMITS));
+    let said = collect(servers.len(), &answers, until);
     let mut having = { servers.iter().zip(&said) }
         .filter_map(|(server, said)| matches!(said, JobReply::HasJob).then_some(server));
     match (having.next(), having.next()) {
@@ -94,10 +101,13 @@ fn ask(server: &FoundServer, nspace: &str, limit: Duration) -> JobReply {
 
 /// Returns the replies of `number` servers. The first server that has the job shortens the time limit of the
 /// others.
-fn collect(number: usize, answers: &Receiver<(usize, JobReply)>) -> Vec<JobReply> {
+fn collect(
+    number: usize,
+    answers: &Receiver<(usize, JobReply)>,
+    mut until: Option<Instant>,
+) -> Vec<JobReply> {
     let late = || JobReply::Failed("no reply within the time limit".to_owned());
     let mut said: Vec<_> = std::iter::repeat_with(late).take(number).collect();
-    let mut until: Option<Instant> = None;
     loop {
         let come = match until {
             None => answers.recv().ok(),
@@ -110,7 +120,8 @@ fn collect(number: usize, answers: &Receiver<(usize, JobReply)>) -> Vec<JobReply
             return said;
         };
         if matches!(one, JobReply::HasJob) {
-            until.get_or_insert_with(|| Instant::now() + OTHERS);
+            let soon = Instant::now() + OTHERS;
+            until = Some(until.map_or(soon, |until| until.min(soon)));
         }
         if let Some(known) = said.get_mut(place) {
             *known = one;
@@ -153,21 +164,58 @@ fn several_have<'s>(nspace: &str, servers: impl Iterator<Item = &'s FoundServer>
 fn named(server: &FoundServer) -> String {
     let name = &server.uri.server.nspace;
     match server.pid {
-        Some(pid) => format!("pid {pid}, {name}"),
+        Some(pid) => match server.owner {
+            Some(owner) => format!("pid {pid}, {name}, user {owner}"),
+            None => format!("pid {pid}, {name}"),
+        },
         None => format!("{name}, {}", server.uri.address),
     }
 }
 
 /// Runs the command.
 pub(crate) fn kill(global: &Global, args: &Kill) -> Result<Exit, Failure> {
+    if let [nspace] = &args.nspaces[..] {
+        return kill_one(global, args, nspace).map(|()| Exit::Ok);
+    }
+    let mut failures = Vec::new();
+    for nspace in &args.nspaces {
+        let Err(failure) = kill_one(global, args, nspace) else {
+            continue;
+        };
+        if global.json && !failure.is_answered() {
+            let mut line = failure.to_json();
+            if let Some(line) = line.as_object_mut() {
+                line.insert("nspace".to_owned(), nspace.as_str().into());
+            }
+            let mut out = Out::new();
+            out.json(&line)?;
+            out.flush()?;
+        }
+        failures.push(failure);
+    }
+    let Some(first) = failures.first() else {
+        return Ok(Exit::Ok);
+    };
+    let status = first.status();
+    let texts: Vec<_> = failures.iter().map(Failure::message).collect();
+    let (failed, all) = (failures.len(), args.nspaces.len());
+    let message = format!("{failed} of {all} jobs: {}", texts.join("\n  "));
+    Err(match global.json {
+        true => Failure::answer(status, message),
+        false => Failure::new(Exit::Negative, status, message)
+            .cure("`pmix ps` lists the running jobs; the others were signaled"),
+    })
+}
+
+/// Controls one job.
+fn kill_one(global: &Global, args: &Kill, nspace: &str) -> Result<(), Failure> {
     let control = control(args);
-    let targets = Ranks::procs(args.ranks.as_ref(), &args.nspace);
-    let tool = attach(&find_job(&args.attach, Some(&args.nspace))?, &args.attach)?;
+    let targets = Ranks::procs(args.ranks.as_ref(), nspace);
+    let tool = attach(&find_job(&args.attach, Some(nspace))?, &args.attach)?;
     // The server signals the ranks that it has and does not name the others, so missing ranks are checked first.
-    let listed = args.ranks.as_ref().map(|_| ps::procs(&tool, &args.nspace));
+    let listed = args.ranks.as_ref().map(|_| ps::procs(&tool, nspace));
     let listed = listed.and_then(|procs| procs.ok()?.ok());
-    let missing =
-        listed.and_then(|procs| ps::missing_rank(&args.nspace, &procs, args.ranks.as_ref()));
+    let missing = listed.and_then(|procs| ps::missing_rank(nspace, &procs, args.ranks.as_ref()));
     let status = match &missing {
         Some(_) => Status::ERR_NOT_FOUND,
         None => match tool.control(targets, control) {
@@ -181,7 +229,7 @@ pub(crate) fn kill(global: &Global, args: &Kill) -> Result<Exit, Failure> {
         let mut out = Out::new();
         let (what, signal) = name(control);
         out.json(&json!({
-            "nspace": args.nspace,
+            "nspace": nspace,
             "ranks": args.ranks.as_ref().map(|ranks| &ranks.0),
             "control": what,
             "signal": signal,
@@ -190,9 +238,8 @@ pub(crate) fn kill(global: &Global, args: &Kill) -> Result<Exit, Failure> {
         out.flush()?;
     }
     if status.is_success() {
-        return Ok(Exit::Ok);
+        return Ok(());
     }
-    let nspace = &args.nspace;
     let message = match status {
         Status::ERR_NOT_FOUND => match &missing {
             Some(missing) => format!("{missing} ({status})"),

@@ -7,14 +7,14 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use std::{iter, thread};
 
-use pmix_launch::PendingOperations;
-use pmix_tool::{FoundServer, Search, Tool};
+use pmix_launch::{PendingOperations, QUERY_FIGURES, ServerFigures};
+use pmix_tool::{FoundServer, Tool};
 use pmix_types::{DataArray, Info, Nspace, ProcInfo, ProcState, Rank, Status, Text, Value, keys};
 use serde_json::{Value as Json, json};
 
 use super::ask::ask;
 use super::top::rows::Row;
-use super::{AT_ONCE, attach, find, find_for, leave, pending, target};
+use super::{AT_ONCE, attach, find, leave, node, pending, target};
 use crate::args::{Global, Ps, Ranks};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
@@ -28,13 +28,19 @@ const MAX_JOBS: usize = 16_384;
 /// processes.
 const MAX_BYTES: usize = 256 << 20;
 
+/// The same for a server of another user, which root does not trust.
+const MAX_BYTES_OF_OTHERS: usize = 32 << 20;
+
+/// The maximum number of servers that are queried concurrently if some belong to other users.
+const OTHERS_AT_ONCE: usize = 8;
+
 /// The time limit for all replies of a server, as a multiple of the limit for one reply.
 const MAX_LIMITS: u32 = 4;
 
 /// The report of a server about its jobs.
-struct Report {
-    server: FoundServer,
-    jobs: Result<Vec<Job>, Failure>,
+pub(super) struct Report {
+    pub(super) server: FoundServer,
+    pub(super) jobs: Result<Vec<Job>, Failure>,
 }
 
 /// A job and its processes, or the status with which the server refuses to list them.
@@ -42,16 +48,18 @@ pub(super) struct Job {
     pub(super) nspace: String,
     pub(super) procs: Result<Vec<ProcInfo<'static>>, Status>,
     /// The breakpoints of the processes that wait for a debugger.
-    waiting: BTreeMap<Rank, Text<'static>>,
+    pub(super) waiting: BTreeMap<Rank, Text<'static>>,
     /// The states of the processes in the operating system and their processor use, if the server reports them.
     pub(super) usage: Option<BTreeMap<Rank, Row>>,
     /// The operations in which processes of the job wait, if the server reports them.
     pub(super) pending: Option<PendingOperations>,
+    /// The figures of the server, if they are wanted and the server reports them.
+    pub(super) figures: Option<ServerFigures>,
 }
 
 impl Job {
     /// Returns `true` if a signal has stopped a process; `None` if the server does not report it.
-    fn is_stopped(&self, rank: Rank) -> Option<bool> {
+    pub(super) fn is_stopped(&self, rank: Rank) -> Option<bool> {
         let usage = self.usage.as_ref()?;
         Some(usage.get(&rank).is_some_and(Row::is_stopped))
     }
@@ -71,7 +79,7 @@ impl Job {
 pub(crate) fn run(global: &Global, args: &Ps) -> Result<Exit, Failure> {
     let servers = match target(&args.attach) {
         Some(_) => vec![find(&args.attach)?],
-        None => everyone(args)?,
+        None => node::all_servers(&args.attach, args.nspace.as_deref())?,
     };
     let is_only = servers.len() == 1;
     let (mut failed, mut has_job) = (None, false);
@@ -110,38 +118,35 @@ pub(super) fn no_job(nspace: &str, silent: &str) -> Failure {
     Failure::new(Exit::Negative, Status::ERR_NOT_FOUND, message)
 }
 
-/// Returns every server of the node, or the one that the environment names.
-fn everyone(args: &Ps) -> Result<Vec<FoundServer>, Failure> {
-    let listing = Search::from_env().list();
-    for passed in &listing.passed_over {
-        tracing::info!("{}: {}", passed.path.display(), passed.reason);
-    }
-    match listing.servers.is_empty() {
-        // Fails with a message about the server that was searched for.
-        true => Ok(vec![find_for(&args.attach, args.nspace.as_deref())?]),
-        false => Ok(listing.servers),
-    }
-}
-
 /// Queries servers for their jobs concurrently, and returns each report as soon as it arrives. A
 /// server that does not reply thus does not delay the others.
-fn ask_each(
+pub(super) fn ask_each(
     servers: &[FoundServer],
     args: &Ps,
     take: impl FnMut(Report) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let left = Mutex::new(servers.iter());
+    let until = Instant::now().checked_add(args.attach.timeout.saturating_mul(MAX_LIMITS));
+    let report = |server: &FoundServer| Report {
+        server: server.clone(),
+        jobs: match until {
+            // Servers of other users that do not reply must not delay root for ever.
+            Some(until) if server.owner.is_some() && Instant::now() >= until => Err(unasked()),
+            _ => jobs(server, args),
+        },
+    };
     let next = || {
         let server = left.lock().unwrap_or_else(PoisonError::into_inner).next();
-        server.map(|server| Report {
-            server: server.clone(),
-            jobs: jobs(server, args),
-        })
+        server.map(report)
+    };
+    let at_once = match servers.iter().any(|server| server.owner.is_some()) {
+        true => OTHERS_AT_ONCE,
+        false => AT_ONCE,
     };
     let (sender, reports) = mpsc::channel();
     thread::scope(|scope| {
         let mut num_threads = 0;
-        for _ in 0..servers.len().min(AT_ONCE) {
+        for _ in 0..servers.len().min(at_once) {
             let sender = sender.clone();
             let ask = move || {
                 // The receiver is dropped when the command ends early.
@@ -174,21 +179,30 @@ pub(super) fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure>
     check_names(&names)?;
     let whole = args.attach.timeout.saturating_mul(MAX_LIMITS);
     let until = Instant::now().checked_add(whole);
+    let max_bytes = match server.owner {
+        Some(_) => MAX_BYTES_OF_OTHERS,
+        None => MAX_BYTES,
+    };
     let mut bytes = 0;
     let jobs = names.into_iter().map(|nspace| {
         let procs = procs(&tool, &nspace)?;
         bytes += procs.as_ref().map_or(0, |procs| size_of_table(procs));
-        check(bytes, until, whole)?;
+        check(bytes, max_bytes, until, whole)?;
         let waiting = waiting(&tool, &nspace)?.unwrap_or_default();
         let usage = usage(&tool, &nspace)?.ok();
         let pending = pending::ask(&tool, &nspace)?;
         bytes += pending.as_ref().map_or(0, pending::num_bytes);
+        let figures = match args.figures {
+            true => figures(&tool, &nspace)?,
+            false => None,
+        };
         Ok(Job {
             nspace,
             procs,
             waiting,
             usage,
             pending,
+            figures,
         })
     });
     let jobs = jobs.collect();
@@ -219,11 +233,16 @@ pub(super) fn check_names(names: &[String]) -> Result<(), Failure> {
 }
 
 /// Rejects a server whose replies together are too long or take too long.
-fn check(bytes: usize, until: Option<Instant>, whole: Duration) -> Result<(), Failure> {
-    if bytes > MAX_BYTES {
+fn check(
+    bytes: usize,
+    max_bytes: usize,
+    until: Option<Instant>,
+    whole: Duration,
+) -> Result<(), Failure> {
+    if bytes > max_bytes {
         let message = format!(
             "the process tables of the server exceed {} MiB",
-            MAX_BYTES >> 20
+            max_bytes >> 20
         );
         return Err(Failure::new(
             Exit::Negative,
@@ -240,6 +259,12 @@ fn check(bytes: usize, until: Option<Instant>, whole: Duration) -> Result<(), Fa
         }
         _ => Ok(()),
     }
+}
+
+/// Returns the failure for a server that was not queried, because the servers before it took too long.
+fn unasked() -> Failure {
+    let message = "it was not queried, because servers of other users did not reply in time: select it with --pid N";
+    Failure::new(Exit::Negative, Status::ERR_TIMEOUT, message)
 }
 
 /// Returns the memory that the table of a job takes, in bytes.
@@ -341,6 +366,14 @@ fn usage(tool: &Tool, nspace: &str) -> Result<Result<BTreeMap<Rank, Row>, Status
     Ok(Ok(rows.map(|row| (row.rank(), row)).collect()))
 }
 
+/// Returns the figures of the server with the restarts of a job. Only servers of this project report them.
+fn figures(tool: &Tool, nspace: &str) -> Result<Option<ServerFigures>, Failure> {
+    let of_job = vec![Info::new(keys::NSPACE, nspace.to_owned())];
+    let value = ask(tool, QUERY_FIGURES, of_job)?;
+    let value = value.ok().flatten();
+    Ok(value.map(|value| ServerFigures::of_value(&value)))
+}
+
 /// Returns the first requested rank that a job does not have. `procs` are the processes of the job
 /// in rank order; if it is empty, the server does not list them.
 pub(super) fn missing_rank(
@@ -368,6 +401,9 @@ fn in_json(out: &mut Out, report: &Report) -> Result<(), Failure> {
             "server": server.uri.server.nspace.as_text().to_str_lossy(),
             "server_pid": server.pid,
         });
+        if let (Some(line), Some(owner)) = (line.as_object_mut(), server.owner) {
+            line.insert("user".to_owned(), owner.into());
+        }
         if let (Some(line), Json::Object(of)) = (line.as_object_mut(), of) {
             line.extend(of);
         }
@@ -408,11 +444,7 @@ fn row(proc: &ProcInfo<'_>, job: &Job) -> Json {
 
 fn in_words(out: &mut Out, report: &Report, has_stacks: bool) -> Result<(), Failure> {
     let Report { server, jobs } = report;
-    let name = printable(server.uri.server.nspace.as_bytes());
-    let pid = server
-        .pid
-        .map_or_else(String::new, |pid| format!(", process {pid}"));
-    writeln!(out, "server {name}{pid}")?;
+    writeln!(out, "server {}", node::describe(server))?;
     let jobs = match jobs {
         Ok(jobs) => jobs,
         Err(failure) => {
@@ -515,7 +547,7 @@ pub(super) fn is_over(state: ProcState) -> bool {
 }
 
 /// Returns the Standard's name of a process state in words.
-fn state(state: ProcState) -> String {
+pub(super) fn state(state: ProcState) -> String {
     let name = state.to_string();
     let name = name.strip_prefix("PMIX_PROC_STATE_").unwrap_or(&name);
     name.to_ascii_lowercase().replace('_', " ")

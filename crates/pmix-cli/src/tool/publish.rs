@@ -8,7 +8,7 @@ use pmix_tool::Tool;
 use pmix_types::{DataRange, Info, Key, Pdata, Persistence, Status, Text, Value, keys};
 use serde_json::json;
 
-use super::{find, is_answer, leave};
+use super::{find_own, is_answer, leave};
 use crate::args::{Global, KeepFor, Lookup, Publish, SeenBy};
 use crate::failure::{Exit, Failure};
 use crate::get::{plain_text, typed_json};
@@ -35,7 +35,7 @@ pub(crate) fn publish(global: &Global, args: &Publish) -> Result<Exit, Failure> 
     infos.push(Info::new(keys::RANGE, Value::DataRange(range)));
     let persistence = Value::Persistence(persistence);
     infos.push(Info::new(keys::PERSISTENCE, persistence));
-    let tool = super::attach(&find(&args.attach)?, &args.attach)?;
+    let tool = super::attach(&find_own(&args.attach)?, &args.attach)?;
     let status = answered(tool.publish(infos).wait(), false)?.err();
     leave(tool);
     let status = status.unwrap_or(Status::SUCCESS);
@@ -63,7 +63,7 @@ pub(crate) fn lookup(global: &Global, args: &Lookup) -> Result<Exit, Failure> {
         .timeout
         .saturating_add(args.wait.unwrap_or_default());
     let mut tool = Tool::new().time_limit(limit);
-    tool.attach(&find(&args.attach)?, |_| {})?;
+    tool.attach(&find_own(&args.attach)?, |_| {})?;
     let mut out = Out::new();
     let mut missing = None;
     // Sends one request for each key, because the status of a request for several keys does not

@@ -5,8 +5,11 @@
 //! `PMIX_DEBUG_STOP_IN_INIT`.
 
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
 use std::time::Instant;
 
+use pmix_mca::Environment;
 use pmix_proto::Role;
 use pmix_types::{BREAKPOINT_IN_INIT, DataRange, Info, Status, keys};
 
@@ -26,7 +29,7 @@ pub(super) fn connect(settings: Settings) -> Result<(Core, Socket, Box<[u8]>), E
         return Ok((Core::singleton(settings), socket, buffer));
     };
     let end = Deadline::after(settings.init_limit.or(settings.time_limit));
-    let credential = credential(settings.security);
+    let credential = credential(&settings)?;
     let shared = settings.shared_data.as_deref();
     let (nspace, most) = (&settings.proc.nspace, settings.max_reply_bytes);
     // The hello announces that this process reads the table, so the table is opened first.
@@ -47,7 +50,7 @@ pub(super) fn connect(settings: Settings) -> Result<(Core, Socket, Box<[u8]>), E
             core.handle_timeout(now);
         }
     };
-    outcome?;
+    outcome.map_err(|error| explain(error, &settings))?;
     let (socket, buffer) = connection.into_parts();
     // The limits of init do not apply to later reads and writes.
     socket
@@ -55,6 +58,31 @@ pub(super) fn connect(settings: Settings) -> Result<(Core, Socket, Box<[u8]>), E
         .and_then(|()| socket.set_read_timeout(None))
         .map_err(|error| Error::lost("cannot poll the connection", error))?;
     Ok((core, socket, buffer))
+}
+
+/// Adds the users of both sides to the error of a client whose connection the server closed. A server does not send the
+/// reason to clients, because clients of OpenPMIx 4.2 would wait for ever.
+fn explain(error: Error, settings: &Settings) -> Error {
+    if settings.role != Role::CLIENT || error.status() != Status::ERR_UNREACH {
+        return error;
+    }
+    let environment = Environment::of_process();
+    let Some(directory) = environment
+        .first_of(&["PMIX_SERVER_TMPDIR"])
+        .map(PathBuf::from)
+    else {
+        return error;
+    };
+    let own = rustix::process::geteuid().as_raw();
+    // The launcher creates the directory for the user of its processes.
+    match directory.symlink_metadata().map(|about| about.uid()) {
+        Ok(expected) if expected != own => error.of(format_args!(
+            "the server did not admit this process, which user {own} runs: it expects user {expected}, the owner of \
+             the session directory {}",
+            directory.display()
+        )),
+        _ => error,
+    }
 }
 
 /// Sends and receives once, at most until the next time limit of the core.

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use pmix_proto::{Hello, PeerForm, shared};
-use pmix_types::{Info, IntoOwned, Status, keys};
+use pmix_types::{Info, IntoOwned, Proc, Status, keys};
 
 use super::Admission;
 use super::identity::Identity;
@@ -33,7 +33,8 @@ impl Admission {
             return Err(super::unregistered(hello));
         };
         let (uid, gid) = client.user;
-        identity.check("its registration", Some(uid), Some(gid))?;
+        check_user(&client.proc, &identity, uid)?;
+        identity.check("its registration", None, Some(gid))?;
         let is_first = client.state != ClientState::Connected;
         if !is_first && second == ClonePolicy::Refuse {
             let proc = &client.proc;
@@ -95,6 +96,19 @@ impl Admission {
 /// Returns the process id in an info.
 fn pid_of(info: &Info<'_>) -> Option<i32> {
     i32::try_from(info.value.to_number::<i64>().ok()?).ok()
+}
+
+/// Checks that a process of the user for which the client was registered has connected.
+fn check_user(proc: &Proc<'_>, identity: &Identity, expected: u32) -> Result<(), Error> {
+    match identity.uid {
+        Some(came) if came != expected => {
+            let (rank, nspace) = (proc.rank, &proc.nspace);
+            Err(Error::denied(format!(
+                "rank {rank} of {nspace} is a process of user {expected}, but a process of user {came} connected as it"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns `true` if a client reads the memory shared by this server.

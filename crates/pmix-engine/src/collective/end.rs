@@ -221,6 +221,12 @@ impl Collectives {
                 cx.share_puts(nspace);
             }
         }
+        if tracker.key.0 == Collective::Fence && cx.config.reports_fences {
+            cx.driver_events.push_back(EngineEvent::FenceCompleted {
+                began: tracker.began,
+                num_procs: tickets.len(),
+            });
+        }
         let mut packed = ConnectReplies::default();
         for ticket in tickets {
             match tracker.key.0 {

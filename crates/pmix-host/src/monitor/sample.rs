@@ -70,6 +70,11 @@ impl Samples {
         measured
     }
 
+    /// Drops the measurements of processes.
+    pub(super) fn forget_processes(&mut self) {
+        self.processes.clear();
+    }
+
     /// Measures the node, its disks and its interfaces.
     pub(super) fn node(
         &mut self,

@@ -60,11 +60,13 @@ impl Agent<'_> {
 
     /// Sends a signal to the processes of all jobs.
     pub(crate) fn signal_all(&mut self, signal: Signal) {
+        self.monitors.signaled();
         self.jobs.signal(signal);
     }
 
     /// Sends a signal to all processes of a job.
     pub(crate) fn signal_job(&mut self, nspace: &Nspace<'_>, signal: Signal) {
+        self.monitors.signaled();
         if let Some(job) = self.jobs.named_mut(nspace) {
             job.table.signal(signal);
         }
@@ -77,6 +79,7 @@ impl Agent<'_> {
         ranks: &BTreeSet<Rank>,
         signal: Signal,
     ) -> usize {
+        self.monitors.signaled();
         let job = self.jobs.named_mut(nspace);
         job.map_or(0, |job| job.table.signal_some(ranks, signal))
     }

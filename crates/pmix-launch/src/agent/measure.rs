@@ -22,6 +22,9 @@ use rustix::process::getpid;
 /// The delay after a measurement that failed or could not start.
 const RETRY: Duration = Duration::from_millis(100);
 
+/// The time for which measurements are not shared after a signal. It is longer than the lifetime of a measurement.
+const SETTLING: Duration = Duration::from_millis(500);
+
 type Procs = Vec<(Proc<'static>, i32)>;
 type Infos = Vec<Info<'static>>;
 
@@ -78,6 +81,9 @@ pub(crate) struct Monitors {
     pending: VecDeque<Pending>,
     /// The time of the next sampling; `None` while the thread samples.
     deadline: Option<Instant>,
+    /// The time of the last signal to processes. Measurements from before it show another state, and so may those shortly
+    /// after it: a busy processor delivers a signal late.
+    signaled: Arc<Mutex<Option<Instant>>>,
     /// `true` after the first request for a monitor. Ends of processes need no handling before.
     is_used: bool,
 }
@@ -90,6 +96,7 @@ impl Monitors {
             helpers: Helpers::new("pmix-monitor", 1, wake),
             pending: VecDeque::new(),
             deadline: None,
+            signaled: Arc::default(),
             is_used: false,
         }
     }
@@ -130,6 +137,12 @@ impl Monitors {
                 .push_back(Pending::Query(task, Box::new(query))),
             Err(error) => query.done.fail(error.status()),
         }
+    }
+
+    /// Notes that processes were signaled: later requests do not get their state from before.
+    pub(crate) fn signaled(&self) {
+        let now = Some(Instant::now());
+        *self.signaled.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 
     /// Lets the thread sample the monitors that are due.
@@ -239,8 +252,13 @@ impl Monitors {
         work: impl FnOnce(&mut MonitorService) -> T + Send + 'static,
     ) -> Result<Task<Sampled<T>>, Error> {
         let service = Arc::clone(&self.service);
+        let signaled = Arc::clone(&self.signaled);
         self.helpers.run(move |_| {
             let mut service = service.lock().unwrap_or_else(PoisonError::into_inner);
+            let signaled = *signaled.lock().unwrap_or_else(PoisonError::into_inner);
+            if signaled.is_some_and(|at| at.elapsed() < SETTLING) {
+                service.forget_measurements();
+            }
             let result = work(&mut service);
             (result, service.deadline())
         })
@@ -328,6 +346,9 @@ fn memory(
 
 #[cfg(test)]
 mod tests {
+    use pmix_types::Rank;
+    use rustix::process::{Pid, Signal};
+
     use super::*;
 
     #[test]
@@ -343,6 +364,43 @@ mod tests {
         assert!(first.is_some());
         assert_eq!(ask(&mut own), Some(()));
         assert_eq!(own.flatten().map(|own| own.sample_time), first);
+    }
+
+    #[test]
+    fn a_signal_ends_the_use_of_measurements_from_before() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let monitors = Monitors::new(|| {});
+        let state = || {
+            let procs = [(Proc::new("job", Rank::new(0)), pid)];
+            let work = move |service: &mut MonitorService| {
+                let node = LocalNode::default();
+                service.measure(&procs, &node, Detail::State, Instant::now())
+            };
+            let mut task = monitors.run(work).unwrap();
+            loop {
+                match task.poll() {
+                    TaskState::Done((stats, _)) => return stats[0].state,
+                    TaskState::Pending => std::thread::yield_now(),
+                    TaskState::Lost => panic!("no measurement"),
+                }
+            }
+        };
+        let before = state();
+        assert_ne!(before, b'T');
+        let raw = Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(raw, Signal::STOP).unwrap();
+        monitors.signaled();
+        // The kernel stops the process when a processor is free.
+        while usage::process(pid, Detail::State).unwrap().state != b'T' {
+            let _ = state();
+        }
+        assert_eq!(state(), b'T');
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     /// Returns monitors whose thread is blocked until the sender is dropped and whose queue is full.

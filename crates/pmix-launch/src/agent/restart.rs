@@ -10,7 +10,6 @@
 //! A thread opens the output files of a process before its restart, after the paths registered by its predecessor
 //! were removed, and a thread starts it. A process whose files or program take longer than 30 s is given up.
 
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -24,7 +23,7 @@ use crate::job_info::Bound;
 use crate::output::{CreatedPaths, Files, RankFiles};
 use crate::process::{self, Process, Ready, Restart, Spawner, StartResult};
 use crate::process_dirs::ProcessDirs;
-use crate::{Error, Plan};
+use crate::{Error, Plan, null};
 
 /// The next step of a restart.
 enum NextStep {
@@ -159,12 +158,14 @@ impl Agent<'_> {
             streams.add(files)?;
         }
         let vars = self.variables(proc)?;
+        let input = null::input()
+            .map_err(|e| Error::system("cannot give a process empty standard input", e))?;
         let spawner = Spawner::new(Arc::new(plan), programs, &bound, form);
         let ready = Ready {
             rank: proc.rank,
             cpus: bound.cpus.first().cloned(),
             vars,
-            input: Stdio::null(),
+            input,
             streams,
             opens_files: false,
         };

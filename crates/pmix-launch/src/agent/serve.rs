@@ -13,6 +13,7 @@ use super::children::Children;
 use super::local_job::{LocalJob, LocalJobs};
 use super::waiting_restarts::WaitingRestarts;
 use crate::Error;
+use crate::figures::ServerFigures;
 use crate::host::HostMessage;
 use crate::input::{self, PushAnswer};
 use crate::named::Named;
@@ -248,6 +249,17 @@ impl Agent<'_> {
             Err(e) => {
                 tracing::debug!("cannot list pending operations: {e}");
                 PendingOperations::default()
+            }
+        }
+    }
+
+    /// Counts what the server holds. `num_restarts` is the number of restarts of processes.
+    pub(crate) fn figures(&self, num_restarts: u64) -> Option<ServerFigures> {
+        match self.server.stats() {
+            Ok(stats) => Some(ServerFigures::of(&stats, num_restarts)),
+            Err(e) => {
+                tracing::debug!("cannot count what the server holds: {e}");
+                None
             }
         }
     }

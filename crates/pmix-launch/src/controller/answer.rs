@@ -120,6 +120,9 @@ impl Controller {
                 Ok(()) => self.queue_spawn(cx, call, done),
                 Err(status) => done.fail(status),
             },
+            HostMessage::FenceCompleted(began, ended, num_procs) => {
+                self.fences.record(began, ended, num_procs);
+            }
             HostMessage::PushStdin(call, done) => cx.agent.push_input(call, done),
             HostMessage::Debugger(call) => self.handle_debugger_event(cx, &call),
             HostMessage::Log(call, done) => {

@@ -114,6 +114,8 @@ impl Outcomes {
             num_spawned: 0,
             groups: Vec::new(),
             num_groups: 0,
+            fences: Vec::new(),
+            num_fences: 0,
             elapsed: Duration::ZERO,
             processor_time: Duration::ZERO,
         }

@@ -8,6 +8,7 @@
 //! | `PMIX_PROC_STATE_STATUS` | the state of the named process |
 //! | `PMIX_BREAKPOINT` | the processes of the jobs in question that wait for a debugger, and where each waits |
 //! | `PMIX_QUERY_JOB_STATUS` | success, or the failure of the first failed job in question (an ended job if it is named) |
+//! | [`QUERY_FIGURES`] | what the server holds, and the restarts of the named job, or of all jobs |
 //! | [`QUERY_PENDING`] | the fences, connects, group constructs and gets in which processes of the named job, or of all jobs, wait |
 //! | `PMIX_TIME_REMAINING` | the seconds until the first time limit |
 //! | `PMIX_QUERY_SPAWN_SUPPORT`, `PMIX_QUERY_DEBUG_SUPPORT` | the supported directives of a spawn |
@@ -33,6 +34,7 @@ use super::job::Job;
 use super::support;
 use super::{Controller, Cx};
 use crate::agent::Agent;
+use crate::figures::{QUERY_FIGURES, ServerFigures};
 use crate::pending::QUERY_PENDING;
 use crate::process::{Ending, Link, Process, ProcessState};
 
@@ -53,8 +55,9 @@ const REFUSED: &[&str] = &[
 /// The largest number of queries for supported attributes in one request: each returns all attributes.
 const MOST_ABOUT_SUPPORT: usize = 64;
 
-/// The largest number of values of [`QUERY_PENDING`] in one reply: each may take milliseconds and some hundred KiB.
-const MOST_PENDING: usize = 8;
+/// The largest number of values of [`QUERY_PENDING`] and [`QUERY_FIGURES`] in one reply: each may take milliseconds, and
+/// some hundred KiB.
+const MOST_COSTLY: usize = 8;
 
 /// The jobs and the process that a query concerns.
 struct Subject<'s> {
@@ -85,7 +88,7 @@ impl Controller {
         }
         // The table of all processes is long, so a repeated key is answered once.
         let mut seen = HashSet::new();
-        let mut num_pending = 0;
+        let mut num_costly = 0;
         for query in &call.queries {
             if is_about_support(query) {
                 num_asked += 1;
@@ -112,8 +115,9 @@ impl Controller {
                     continue;
                 }
                 num_asked += 1;
-                num_pending += usize::from(key == QUERY_PENDING);
-                if key == QUERY_PENDING && num_pending > MOST_PENDING {
+                let is_costly = [QUERY_PENDING, QUERY_FIGURES].contains(&key);
+                num_costly += usize::from(is_costly);
+                if is_costly && num_costly > MOST_COSTLY {
                     continue;
                 }
                 match self.value_of(cx, &meant, key, &query.qualifiers) {
@@ -214,6 +218,16 @@ impl Controller {
                 let job = (jobs.len() == 1).then(|| jobs.first()).flatten();
                 let pending = cx.agent.pending(job.map(|job| &job.nspace));
                 Some(pending.to_value())
+            }
+            QUERY_FIGURES => {
+                jobs.first()?;
+                let jobs = jobs.iter().filter_map(|job| cx.agent.job(&job.nspace));
+                let restarts = jobs
+                    .flat_map(|job| job.processes())
+                    .map(|process| u64::from(process.num_restarts));
+                cx.agent
+                    .figures(restarts.sum())
+                    .map(ServerFigures::to_value)
             }
             keys::QUERY_JOB_STATUS => {
                 let status = |job: &&Job| job.stop.cause().map(|cause| of_cause(cause).1);

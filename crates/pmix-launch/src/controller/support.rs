@@ -7,6 +7,7 @@ use pmix_server::SupportedFunction;
 use pmix_types::{ErrorDetail, Info, Query, Text, keys};
 
 use super::directives::{DIRECTIVES, Effect};
+use crate::figures::QUERY_FIGURES;
 use crate::host::HostMessage;
 use crate::pending::QUERY_PENDING;
 
@@ -165,7 +166,7 @@ const QUERIES: &[(&str, &[&str])] = &[
 ];
 
 /// The private keys of queries that the launcher answers, with their qualifiers.
-const PRIVATE_QUERIES: &[(&str, &[&str])] = &[(QUERY_PENDING, OF_JOB)];
+const PRIVATE_QUERIES: &[(&str, &[&str])] = &[(QUERY_FIGURES, OF_JOB), (QUERY_PENDING, OF_JOB)];
 
 /// Returns the keys of queries that the launcher answers, separated by commas.
 pub(crate) fn query_keys() -> String {

@@ -7,6 +7,9 @@
 
 mod mailbox;
 
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
 use pmix_server::upcall::{
     Abort, Alloc, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DirectModex,
     Disconnect, Fence, GetCredential, Group, IofPull, JobControl, Log, Lookup, Monitor,
@@ -29,7 +32,12 @@ pub(crate) struct LocalHost {
     /// `true` if output and input pass through the launcher.
     forwards: bool,
     dirs: ProcessDirs,
+    /// Number of connections of other users that were rejected.
+    num_rejected: AtomicU32,
 }
+
+/// The maximum number of messages about rejected connections. Any user of the node can cause them.
+const MAX_REJECTED: u32 = 8;
 
 /// An upcall that the session completes, or a notification for it.
 pub(crate) enum HostMessage {
@@ -57,6 +65,8 @@ pub(crate) enum HostMessage {
     PushStdin(PushStdin, Completion<()>),
     /// An event by which a process waits for a debugger, or by which a debugger releases it.
     Debugger(NotifyEvent),
+    /// A fence that has completed: the times of its first call and of its end, and the number of its processes.
+    FenceCompleted(Instant, Instant, usize),
     /// A collective that failed, with the processes that did not call.
     Missing(Failed),
     /// A change of a group: constructed, destructed, or left by members.
@@ -159,6 +169,18 @@ impl LocalHost {
             messages,
             forwards,
             dirs,
+            num_rejected: AtomicU32::new(0),
+        }
+    }
+
+    /// Warns about a connection that was rejected because of its user.
+    fn report_rejected(&self, reason: &pmix_server::Error) {
+        let num_before = self.num_rejected.fetch_add(1, Ordering::Relaxed);
+        match num_before {
+            0..MAX_REJECTED => tracing::warn!("a connection was rejected: {reason}"),
+            MAX_REJECTED => tracing::warn!("further rejected connections are not reported"),
+            // The count must not wrap around to another report.
+            _ => self.num_rejected.store(MAX_REJECTED + 1, Ordering::Relaxed),
         }
     }
 
@@ -331,6 +353,11 @@ impl Host for LocalHost {
                 status,
                 missing,
             })),
+            ServerEvent::FenceCompleted { began, num_procs } => {
+                let now = Instant::now();
+                let message = HostMessage::FenceCompleted(began.unwrap_or(now), now, num_procs);
+                self.messages.send(message);
+            }
             ServerEvent::ToolFinalized { proc }
             | ServerEvent::ProcessLost {
                 proc,
@@ -339,6 +366,9 @@ impl Host for LocalHost {
             } => self.messages.send(HostMessage::ToolLeft(proc)),
             ServerEvent::Group { name, change } => {
                 self.messages.send(HostMessage::GroupChanged(name, change));
+            }
+            ServerEvent::Refused { reason } if reason.status() == Status::ERR_NO_PERMISSIONS => {
+                self.report_rejected(&reason);
             }
             other => tracing::debug!("{other:?}"),
         }

@@ -21,7 +21,7 @@ use rustix::process::Pid;
 pub(crate) use self::modes::SavedModes;
 pub(crate) use self::pushed::{PushAnswer, PushedInput};
 pub(crate) use self::terminal::TerminalInput;
-use crate::{Error, Plan};
+use crate::{Error, Plan, null};
 
 /// The source of the input of rank 0.
 pub(crate) enum Input<'a> {
@@ -36,7 +36,8 @@ pub(crate) enum Input<'a> {
 /// Returns the standard input for a process.
 pub(crate) fn of(plan: &Plan, rank: Rank, input: BorrowedFd<'_>) -> Result<Stdio, Error> {
     if plan.stdin_rank != Some(rank) {
-        return Ok(Stdio::null());
+        return null::input()
+            .map_err(|e| Error::system("cannot give a process empty standard input", e));
     }
     // A terminal cannot be inherited (see `terminal`), and pushed input needs a pipe. The test is an `ioctl` that file
     // systems refuse at once, so it does not wait for a disk.

@@ -29,6 +29,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use self::line::{Key, Line, Removal};
 pub use self::process::end_with_launcher;
 use crate::input::SavedModes;
+use crate::null;
 
 /// The number of lines per write. Each write wakes the watcher, which takes a noticeable part of a launch.
 const AT_ONCE: usize = 32;
@@ -64,18 +65,20 @@ impl Watcher {
             return Self::of(None);
         };
         // No process is served yet, so nothing else waits until the watcher is executed.
-        let started = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .args(args)
             // An inherited environment could name the session of an outer launcher, whose watcher would kill this
             // one.
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
             // Signals to the process group of the launcher, such as Ctrl-C, must not reach the watcher.
-            .process_group(0)
-            .spawn();
+            .process_group(0);
+        let started = null::output().and_then(|output| {
+            let errors = null::output()?;
+            command.stdout(output).stderr(errors).spawn()
+        });
         match started {
             Ok(mut child) => {
                 let input = child.stdin.take();

@@ -17,6 +17,9 @@ type Context = *mut c_void;
 /// `munge_opt_t`: the socket of the daemon.
 const OPT_SOCKET: c_int = 8;
 
+/// `munge_opt_t`: the user that alone may decode a credential.
+const OPT_UID_RESTRICTION: c_int = 9;
+
 /// The MUNGE library, with a context.
 ///
 /// The functions block until the daemon replies or the library gives up.
@@ -27,6 +30,7 @@ pub struct Munge {
     /// The functions for creating credentials; `None` if the library can only decode.
     encode: Option<(Encode, Free)>,
     strerror: Strerror,
+    set: Set,
     destroy: Destroy,
 }
 
@@ -96,6 +100,7 @@ impl Munge {
             decode,
             encode,
             strerror,
+            set,
             destroy,
         };
         if let Some(socket) = socket {
@@ -131,6 +136,17 @@ impl Munge {
             )
         };
         self.check(code).map(|()| (uid, gid))
+    }
+
+    /// Restricts later credentials to one user, who alone can decode them. A server of another user then cannot use a
+    /// credential that it got at a third server.
+    ///
+    /// # Errors
+    /// The library rejects the option.
+    pub fn restrict_to(&mut self, user: u32) -> Result<(), Error> {
+        // SAFETY: this option takes a `uid_t`, which has 32 bits; the context belongs to this library.
+        let code = unsafe { (self.set)(self.context, OPT_UID_RESTRICTION, user) };
+        self.check(code)
     }
 
     /// Requests from the daemon a credential for the user and group of this process, without a

@@ -58,6 +58,7 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
     )?;
     let files = rendezvous.paths();
     let mut fork = fork(uri, &psec, &node, environment);
+    fork.security_params = psec::client_params(&psec, &params);
     fork.open_mpi_4 = settings.open_mpi_4;
     fork.shared = shared_tables(&settings, &params)?;
     let store = Arc::new(Store::new(preg.clone(), node.node()));
@@ -208,6 +209,7 @@ fn fork(uri: String, psec: &[Box<dyn Psec>], node: &ServerNode, environment: Env
     Fork {
         uri,
         security_mode: modules.join(","),
+        security_params: Vec::new(),
         hostname: node.hostname.clone(),
         server_dir: node.server_dir.clone(),
         system_dir: node.system_dir.clone(),

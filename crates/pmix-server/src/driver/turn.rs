@@ -531,6 +531,9 @@ fn server_event(event: EngineEvent) -> Option<ServerEvent> {
             missing,
             status,
         },
+        EngineEvent::FenceCompleted { began, num_procs } => {
+            ServerEvent::FenceCompleted { began, num_procs }
+        }
         other => {
             tracing::debug!(event = ?other, "no handler for an event");
             return None;

@@ -9,6 +9,7 @@ fn fork(vars: &[(&str, &str)]) -> Fork {
     Fork {
         uri: "rm.0;tcp4://127.0.0.1:4711".to_owned(),
         security_mode: "native".to_owned(),
+        security_params: vec![("PMIX_MCA_psec_munge_socket", "/run/m".to_owned())],
         hostname: "n01".to_owned(),
         server_dir: "/tmp/session".into(),
         system_dir: "/tmp".into(),
@@ -69,6 +70,7 @@ fn a_client_finds_its_server_and_itself() {
         ("PMIX_SERVER_URI41", "rm.0;tcp4://127.0.0.1:4711"),
         ("PMIX_SERVER_URI2", "rm.0;tcp4://127.0.0.1:4711"),
         ("PMIX_GDS_MODULE", "hash"),
+        ("PMIX_MCA_psec_munge_socket", "/run/m"),
         ("PMIX_SECURITY_MODE", "native"),
         ("PMIX_BFROP_BUFFER_TYPE", "PMIX_BFROP_BUFFER_NON_DESC"),
         ("PMIX_HOSTNAME", "n01"),

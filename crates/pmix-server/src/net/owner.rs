@@ -245,23 +245,34 @@ fn look_up_in_tables(connections: &[Ends]) -> Vec<Owner> {
     owners
 }
 
-/// Returns `true` if a socket of a user listens at an address of this node, or at all addresses with its port.
-pub(crate) fn is_listened_at(wanted: SocketAddr, uid: u32) -> bool {
-    let is_it = |line: &str| {
-        let Some((local, remote, Owner::User(owner))) = entry(line) else {
-            return false;
+/// The TCP sockets of this node that listen, each with its user.
+#[derive(Clone, Debug, Default)]
+pub struct Listeners(Vec<(SocketAddr, u32)>);
+
+impl Listeners {
+    /// Reads the tables of the kernel. A table that cannot be read has no sockets.
+    #[must_use]
+    pub fn read() -> Self {
+        let of_line = |line: String| match entry(&line)? {
+            // A listening socket has the remote port 0.
+            (local, remote, Owner::User(uid)) if remote.port() == 0 => Some((local, uid)),
+            _ => None,
         };
-        let ip = local.ip();
-        // A listening socket has the remote port 0.
-        remote.port() == 0
-            && owner == uid
-            && local.port() == wanted.port()
-            && (ip.is_unspecified() || ip == wanted.ip().to_canonical())
-    };
-    TABLES.iter().any(|path| {
-        let lines = File::open(path).map(|file| BufReader::new(file).lines());
-        lines.is_ok_and(|lines| lines.map_while(Result::ok).any(|line| is_it(&line)))
-    })
+        let files = TABLES.iter().filter_map(|path| File::open(path).ok());
+        let lines = files.flat_map(|file| BufReader::new(file).lines().map_while(Result::ok));
+        Self(lines.filter_map(of_line).collect())
+    }
+
+    /// Returns `true` if a socket of a user listens at an address, or at all addresses with its port.
+    #[must_use]
+    pub fn has(&self, wanted: SocketAddr, uid: u32) -> bool {
+        self.0.iter().any(|(local, owner)| {
+            let ip = local.ip();
+            *owner == uid
+                && local.port() == wanted.port()
+                && (ip.is_unspecified() || ip == wanted.ip().to_canonical())
+        })
+    }
 }
 
 fn scan_table(table: impl BufRead, connections: &[Ends], owners: &mut [Owner]) -> io::Result<()> {
@@ -351,10 +362,10 @@ mod tests {
             let listener = TcpListener::bind(bound).unwrap();
             let port = listener.local_addr().unwrap().port();
             let address = SocketAddr::new(asked.parse().unwrap(), port);
-            assert!(is_listened_at(address, own), "{bound}");
-            assert!(!is_listened_at(address, own + 1), "{bound}");
+            assert!(Listeners::read().has(address, own), "{bound}");
+            assert!(!Listeners::read().has(address, own + 1), "{bound}");
             drop(listener);
-            assert!(!is_listened_at(address, own), "{bound}");
+            assert!(!Listeners::read().has(address, own), "{bound}");
         }
     }
 

@@ -21,7 +21,7 @@ use rustix::io::Errno;
 
 use super::directory::{Directory, failed, is_link};
 use crate::Error;
-use crate::net::owner::is_listened_at;
+use crate::net::Listeners;
 
 /// The largest length of a rendezvous file, which has a few lines.
 const MAX_LEN: u64 = 4096;
@@ -203,7 +203,7 @@ fn serves(pid: u32, uri: &str, uid: u32) -> bool {
     let address = uri
         .split_once("://")
         .and_then(|(_, address)| address.parse().ok());
-    of_user && address.is_some_and(|address| is_listened_at(address, uid))
+    of_user && address.is_some_and(|address| Listeners::read().has(address, uid))
 }
 
 /// Returns `true` if a file belongs to a server of this user that has exited.

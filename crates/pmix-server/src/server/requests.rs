@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 
-use pmix_engine::{Credentials, Engine, EventSource, HostObject, Registration, Waits};
+use pmix_engine::{Credentials, Engine, EventSource, HostObject, Registration, Stats, Waits};
 use pmix_types::{DataRange, Info, IofChannel, Nspace, Proc, Status, Text, Value, keys};
 
 use super::resources;
@@ -232,6 +232,16 @@ impl Server {
     pub fn waits(&self, job: Option<&Nspace<'_>>) -> Result<Waits, Error> {
         let handle = &self.0.handle;
         handle.request(|engine, _| Ok::<_, Error>(engine.waits(job)))
+    }
+
+    /// Counts what the server holds now: connections, requests, and bytes that wait. The time is proportional to the number
+    /// of connections.
+    ///
+    /// # Errors
+    /// Returns `PMIX_ERR_INIT` if the server is not running.
+    pub fn stats(&self) -> Result<Stats, Error> {
+        let handle = &self.0.handle;
+        handle.request(|engine, _| Ok::<_, Error>(engine.stats()))
     }
 
     /// Defines a process set (`PMIx_server_define_process_set`).

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 
 use tempfile::TempDir;
 
@@ -272,4 +274,76 @@ fn files_of_another_user_that_fill_a_directory_are_not_opened() {
         reasons[4].starts_with("96 more files below it are ignored"),
         "{reasons:?}"
     );
+}
+
+#[test]
+#[ignore = "needs root"]
+fn root_uses_a_file_of_another_user_only_for_that_users_process_and_socket() {
+    let node = Node::new();
+    fs::set_permissions(node.top.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let give = |path: &Path, user| std::os::unix::fs::chown(path, Some(user), None).unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let mut sleep = Command::new("sleep")
+        .arg("1000")
+        .uid(65_534)
+        .spawn()
+        .unwrap();
+    let of = |pid| text("planted", pid).replace("127.0.0.1:4711", &address);
+    let (of_root, of_other) = (of(std::process::id()), of(sleep.id()));
+    // In the shared directory, and in a directory of the other user.
+    let paths = ["pmix.n01.tool.1", "mine/pmix.n01.tool.2"];
+    for (text, why) in [
+        (&of_root, "belongs to user 0"),
+        (&of_other, "no socket of this user listens at 127.0.0.1:"),
+    ] {
+        for path in paths {
+            let path = node.file(path, text);
+            give(&path, 65_534);
+            give(
+                path.parent().unwrap(),
+                if path.ends_with(paths[0]) { 0 } else { 65_534 },
+            );
+        }
+        let listing = node.search(Target::Any).all_users().list();
+        assert_eq!((listing.servers.len(), listing.passed_over.len()), (0, 2));
+        let are_named = { listing.passed_over.iter() }.all(|passed| passed.reason.contains(why));
+        assert!(are_named, "{:?}", listing.passed_over);
+        let file = node.top.path().join(paths[0]);
+        for target in [Target::Pid(1), Target::File(file)] {
+            let error = node.search(target).all_users().find().unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
+        }
+    }
+    // A file of root in a directory of the other user could have been moved there.
+    let moved = node.live("mine/pmix.n01.tool.4", "moved");
+    give(&moved, 0);
+    symlink(node.top.path(), node.top.path().join("mine/link")).unwrap();
+    let listing = node.search(Target::Any).all_users().list();
+    assert_eq!((listing.servers.len(), listing.passed_over.len()), (0, 2));
+    sleep.kill().unwrap();
+    sleep.wait().unwrap();
+}
+
+#[test]
+#[ignore = "needs root"]
+fn files_of_one_user_do_not_hide_those_of_another_from_root() {
+    let node = Node::new();
+    fs::set_permissions(node.top.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    for number in 0..200 {
+        let path = node.live(&format!("pmix.n01.tool.{number}"), "planted");
+        std::os::unix::fs::chown(path, Some(65_534), None).unwrap();
+    }
+    let path = node.live("pmix.n01.tool.zzz", "other");
+    std::os::unix::fs::chown(&path, Some(65_533), None).unwrap();
+    let listing = node.search(Target::Any).all_users().list();
+    assert_eq!(listing.passed_over.len(), MAX_PASSED_OVER + 1);
+    // The second file that is looked at is the only one of the second user.
+    let first: Vec<_> = listing.passed_over[..2]
+        .iter()
+        .map(|passed| &passed.path)
+        .collect();
+    assert!(first.contains(&&path), "{first:?}");
+    let last = &listing.passed_over[MAX_PASSED_OVER].reason;
+    assert!(last.starts_with("185 more files"), "{last}");
 }

@@ -3,17 +3,13 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::io::Write as _;
 use std::time::Instant;
 
 use pmix_launch::PendingOperations;
-use pmix_tool::FoundServer;
 use pmix_types::{Info, Proc, Rank, Value, keys};
 use serde_json::{Value as Json, json};
 
 use crate::args::TopOrder;
-use crate::failure::Failure;
-use crate::output::Out;
 use crate::style::printable;
 use crate::tool::pending;
 
@@ -95,10 +91,40 @@ impl Row {
         })
     }
 
-    fn cells(&self) -> Cells {
+    /// Compares two processes: highest usage first, then by job and rank.
+    pub(super) fn compare(&self, other: &Self, order: TopOrder) -> Ordering {
+        let most = |of: fn(&Self) -> f64| of(other).total_cmp(&of(self));
+        let first = match order {
+            TopOrder::Cpu => most(|row| row.percent),
+            TopOrder::Time => most(|row| row.seconds),
+            TopOrder::Memory => most(|row| row.resident),
+            TopOrder::Rank => Ordering::Equal,
+        };
+        let name = |row: &Self| row.proc.rank;
+        let jobs = self
+            .proc
+            .nspace
+            .as_bytes()
+            .cmp(other.proc.nspace.as_bytes());
+        first.then(jobs).then_with(|| name(self).cmp(&name(other)))
+    }
+
+    /// Returns the share of a processor in percent, unrounded.
+    pub(super) fn percent(&self) -> f64 {
+        self.percent
+    }
+
+    /// Returns the memory in megabytes.
+    pub(super) fn resident(&self) -> f64 {
+        self.resident
+    }
+
+    /// Returns the cells of the process. `server` is the process of its server.
+    pub(super) fn cells(&self, server: Option<u32>) -> Cells {
         Cells {
             columns: [
                 printable(self.proc.nspace.as_bytes()).to_string(),
+                server.map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
                 self.proc.rank.to_string(),
                 self.pid.to_string(),
                 printable(self.state.as_bytes()).to_string(),
@@ -165,26 +191,11 @@ impl Rows {
 
     /// Sorts the processes: highest usage first, then by job and rank.
     pub(super) fn sort(&mut self, order: TopOrder) {
-        let by_name = |a: &Row, b: &Row| {
-            let name = |row: &Row| (row.proc.nspace.as_bytes().to_vec(), row.proc.rank);
-            name(a).cmp(&name(b))
-        };
-        let most = |a: f64, b: f64| b.total_cmp(&a);
-        self.rows.sort_by(|a, b| {
-            let first = match order {
-                TopOrder::Cpu => most(a.percent, b.percent),
-                TopOrder::Time => most(a.seconds, b.seconds),
-                TopOrder::Memory => most(a.resident, b.resident),
-                TopOrder::Rank => Ordering::Equal,
-            };
-            first.then_with(|| by_name(a, b))
-        });
+        self.rows.sort_by(|a, b| a.compare(b, order));
     }
 
-    pub(super) fn to_json(&self, server: &FoundServer) -> Json {
+    pub(super) fn to_json(&self) -> Json {
         json!({
-            "server": server.uri.server.nspace.as_text().to_str_lossy(),
-            "server_pid": server.pid,
             "procs": self.rows.iter().map(Row::to_json).collect::<Vec<_>>(),
             "pending": self.pending.iter().map(|(nspace, pending)| json!({
                 "nspace": nspace,
@@ -193,72 +204,21 @@ impl Rows {
         })
     }
 
-    /// Writes the table. On a terminal, it overwrites the previous table and is cut to the height.
-    pub(super) fn write(
-        &self,
-        out: &mut Out,
-        server: &FoundServer,
-        is_live: bool,
-    ) -> Result<(), Failure> {
-        let size = is_live.then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok());
-        let size = size
-            .flatten()
-            .filter(|size| size.ws_row > 0 && size.ws_col > 0);
-        let (height, width) = size.map_or((usize::MAX, usize::MAX), |size| {
-            (usize::from(size.ws_row), usize::from(size.ws_col))
-        });
-        let mut lines = self.lines(server, width);
-        let num_lines = lines.len();
-        // The cursor needs the last line.
-        if num_lines >= height {
-            lines.truncate(height.saturating_sub(2));
-            lines.push(format!("  {} more", num_lines - lines.len()));
-        }
-        let (home, end_of_line, end) = match is_live {
-            true => ("\x1b[H", "\x1b[K", "\x1b[J"),
-            false => ("", "", ""),
-        };
-        write!(out, "{home}")?;
-        for line in lines {
-            let line: String = line.chars().take(width).collect();
-            writeln!(out, "{}{end_of_line}", line.trim_end())?;
-        }
-        write!(out, "{end}")?;
-        Ok(())
+    /// Returns `true` if there is no process.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
-    fn lines(&self, server: &FoundServer, room: usize) -> Vec<String> {
-        let name = printable(server.uri.server.nspace.as_bytes());
-        let pid = server
-            .pid
-            .map_or_else(String::new, |pid| format!(", process {pid}"));
-        let sum = |of: fn(&Row) -> f64| self.rows.iter().map(of).sum::<f64>();
-        let mut lines = vec![
-            format!("server {name}{pid}"),
-            format!(
-                "  {} processes, {:.1} % of a processor, {:.1} MB",
-                self.rows.len(),
-                sum(|row| row.percent),
-                sum(|row| row.resident),
-            ),
-        ];
-        for (nspace, pending) in &self.pending {
-            let job = printable(nspace.as_bytes());
-            let all = pending::lines(&pending::shown(pending), nspace);
-            let shown = all.iter().take(MOST_PENDING);
-            lines.extend(shown.map(|line| format!("  {job}: {line}")));
-            if let more @ 1.. = all.len().saturating_sub(MOST_PENDING) {
-                lines.push(format!("  {job}: {more} more operations"));
-            }
-        }
-        let cells: Vec<_> = self.rows.iter().map(Row::cells).collect();
-        lines.extend(table(&cells, room));
-        lines
+    /// Returns the processes.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter()
+    }
+
+    /// Returns the operations in which processes wait, with the names of their jobs.
+    pub(super) fn pending(&self) -> &[(String, PendingOperations)] {
+        &self.pending
     }
 }
-
-/// The maximum number of operations of a job that are shown above the processes.
-const MOST_PENDING: usize = 4;
 
 /// Rounds a number to one decimal place, for display.
 fn tenths(number: f64) -> f64 {
@@ -290,13 +250,16 @@ impl Column {
 
 /// The cells of a process in the order of the columns, and its command line.
 pub(super) struct Cells {
-    pub(super) columns: [String; 9],
+    pub(super) columns: [String; 10],
     pub(super) command: String,
 }
 
+/// The title of the column of the servers.
+const SERVER: &str = "server";
+
 /// The columns that are omitted if the terminal is narrow, in this order. Job, rank and share of a
 /// processor are always printed.
-const OPTIONAL_COLUMNS: [&str; 6] = ["MB virt", "thr", "time", "S", "pid", "MB"];
+const OPTIONAL_COLUMNS: [&str; 7] = ["MB virt", "thr", "time", "S", "pid", "MB", SERVER];
 
 /// The minimum width of the command. For less, columns are omitted.
 const COMMAND_WIDTH: usize = 10;
@@ -305,12 +268,13 @@ const COMMAND_WIDTH: usize = 10;
 const MIN_JOB_WIDTH: usize = 8;
 
 /// Returns the header of the table and a line for each process, with the columns that fit `room`
-/// characters.
-pub(super) fn table(rows: &[Cells], room: usize) -> Vec<String> {
+/// characters. Processes of one server have no column for it.
+pub(super) fn table(rows: &[Cells], has_servers: bool, room: usize) -> Vec<String> {
     let named = rows.iter().map(|row| row.columns[0].chars().count());
     let job = named.max().unwrap_or(0).max(3);
     let columns = [
         ("job", job),
+        (SERVER, 8),
         ("rank", 6),
         ("pid", 8),
         ("S", 1),
@@ -322,7 +286,7 @@ pub(super) fn table(rows: &[Cells], room: usize) -> Vec<String> {
     ];
     let mut columns = columns.map(|(title, width)| {
         let is_left = title == "job";
-        Some(Column {
+        (title != SERVER || has_servers).then_some(Column {
             title,
             width,
             is_left,
@@ -356,7 +320,7 @@ pub(super) fn table(rows: &[Cells], room: usize) -> Vec<String> {
     lines
 }
 
-fn line(columns: &[Option<Column>; 9], cells: &[String; 9], command: &str) -> String {
+fn line(columns: &[Option<Column>; 10], cells: &[String; 10], command: &str) -> String {
     let mut line = "  ".to_owned();
     for (column, cell) in columns.iter().zip(cells) {
         let Some(column) = column else { continue };
@@ -449,13 +413,13 @@ mod tests {
 
     fn lines(job: &str, room: usize) -> Vec<String> {
         let cells = [
-            job, "0", "4714", "R", "99.8", "1:02.31", "48.3", "210.7", "4",
+            job, "77", "0", "4714", "R", "99.8", "1:02.31", "48.3", "210.7", "4",
         ];
         let row = Cells {
             columns: cells.map(str::to_owned),
             command: "./solver in.dat".to_owned(),
         };
-        table(&[row], room)
+        table(&[row], false, room)
     }
 
     #[test]
