@@ -422,7 +422,7 @@ fn larger_job(context: &Context, host: &str, nodes: &OsStr, args: &Run) -> Resul
     let (nodes, procs) = read_job(&context.preg, nodes, args.procs.as_deref(), &args.layout)?;
     Layout::of_maps(host.as_bytes(), nodes, procs).map_err(|error| {
         refused(error)
-            .cure("`pmix map verify` checks maps; --node-name gives the name of this node in them")
+            .cure("use --node-name for the name of this node in the maps; `pmix map verify` checks the maps")
     })
 }
 
