@@ -112,7 +112,7 @@ impl<T: Keyed + Clone> SortedChunks<T> {
     }
 
     /// Inserts the items, which are sorted and have different keys, whose keys the list does not have, in one pass.
-    /// Passes each of the others to `is_settled`, with the first item of its key and those behind it. Returns the ones for
+    /// Passes each of the others to `is_settled`, with the items of its chunk from that key on. Returns the ones for
     /// which the closure returns `false`. The chunks without new items are not copied.
     pub(super) fn insert_new(
         &mut self,

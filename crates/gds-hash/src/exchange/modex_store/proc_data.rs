@@ -23,7 +23,7 @@ fn sort(batch: &mut Vec<Entry>) {
     if batch.is_sorted_by_key(Entry::key) {
         return;
     }
-    // Keys are in memory of their own, so most comparisons use a copy of the eight bytes behind the common prefix.
+    // Keys are in memory of their own, so most comparisons use a copy of the eight bytes after the common prefix.
     let first = batch.first().map(|entry| entry.key().clone());
     let first = first.as_ref().map_or(&[][..], |key| key.as_bytes());
     let common = |key: &[u8]| key.iter().zip(first).take_while(|(a, b)| a == b).count();
@@ -37,7 +37,7 @@ fn sort(batch: &mut Vec<Entry>) {
     batch.extend(sorted.into_iter().map(|(_, entry)| entry));
 }
 
-/// Returns eight bytes of a key as a number that sorts as they do. Bytes behind the end of the key are zero.
+/// Returns eight bytes of a key as a number that sorts as they do. Bytes after the end of the key are zero.
 fn eight_bytes(key: &[u8], at: usize) -> u64 {
     let rest = key.get(at..).unwrap_or_default();
     let mut bytes = [0; 8];
