@@ -153,7 +153,7 @@ pub(crate) enum TopOrder {
 #[derive(Args)]
 pub(crate) struct Kill {
     /// The jobs.
-    #[arg(value_name = "NSPACE", required = true)]
+    #[arg(id = "nspace", value_name = "NSPACE", required = true)]
     pub(crate) nspaces: Vec<String>,
     /// Only these ranks of each job, for example 0,2-4.
     #[arg(long, value_name = "RANKS", value_parser = Ranks::parse_few)]

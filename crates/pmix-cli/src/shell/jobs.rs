@@ -95,8 +95,9 @@ _pmix_jobs() {
 "#;
     let mut replaced = String::with_capacity(script.len() + FUNCTION.len());
     for line in script.split_inclusive('\n') {
-        let is_job = [format!("':{JOB} -- "), format!("'::{JOB} -- ")];
-        match is_job.iter().any(|begin| line.starts_with(begin)) {
+        // An argument has one colon if it is required, two if it is not, and an asterisk if it may be repeated.
+        let argument = line.trim_start_matches(['\'', '*', ':']);
+        match argument.starts_with(&format!("{JOB} -- ")) {
             true => replaced.push_str(&line.replace(":_default'", ":_pmix_jobs'")),
             false if line.starts_with("if [ \"$funcstack[1]\"") => {
                 replaced.push_str(FUNCTION.trim_start());
