@@ -38,6 +38,7 @@ mod meter;
 mod new_leader;
 mod output;
 mod pressure;
+mod process_ids;
 mod publish;
 mod query;
 mod query_wide;
