@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use crate::command::{self, Running, Watchdog};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
+use rustix::termios::{
+    LocalModes, OptionalActions, Termios, Winsize, tcgetattr, tcsetattr, tcsetwinsize,
+};
 use tempfile::TempDir;
 
 /// A launcher in the foreground of its own terminal. The test has the other side of the terminal.
@@ -20,6 +22,8 @@ pub(crate) struct Terminal {
     pub(crate) keyboard: File,
     pub(crate) screen: BufReader<File>,
     pub(crate) tmp: TempDir,
+    /// The modes of the terminal before the launcher started.
+    pub(crate) modes: Termios,
     _watchdog: Watchdog,
 }
 
@@ -104,6 +108,7 @@ impl Terminal {
         let screen = File::from(side);
         Self {
             _watchdog: Watchdog::of(&child),
+            modes,
             child,
             keyboard: screen.try_clone().unwrap(),
             screen: BufReader::new(screen),
