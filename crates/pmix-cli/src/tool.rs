@@ -75,11 +75,11 @@ fn find(args: &Attach) -> Result<FoundServer, Failure> {
 }
 
 /// Finds the server that the options select, else one of this user. Data of root do not go to another user's server
-/// unless an option selects it.
+/// unless an option names its process or its file: any user can choose the name of a server.
 fn find_own(args: &Attach) -> Result<FoundServer, Failure> {
     match target(args) {
-        Some(_) => find(args),
-        None => search_for(Search::from_env(), args, None),
+        Some(Target::Pid(_) | Target::File(_)) => find(args),
+        _ => search_for(Search::from_env(), args, None),
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Expressions<'a> {
     open: Vec<(usize, String)>,
     /// The number of names that groups may still have.
     left: u64,
+    /// The number of names of all terms so far.
+    work: u64,
 }
 
 impl<'a> Expressions<'a> {
@@ -39,6 +41,7 @@ impl<'a> Expressions<'a> {
             known: HashMap::new(),
             open: Vec::new(),
             left: limits.max_nodes,
+            work: 0,
         }
     }
 
@@ -73,6 +76,7 @@ impl<'a> Expressions<'a> {
         let mut excluded = HashSet::new();
         for term in terms {
             let of_term = self.of_term(source, term)?;
+            self.charge(of_term.len())?;
             match term.operator {
                 Operator::Union => of_term.into_iter().for_each(|name| names.insert(name)),
                 Operator::Difference => of_term.iter().for_each(|name| names.remove(name)),
@@ -92,6 +96,19 @@ impl<'a> Expressions<'a> {
         }
         excluded.iter().for_each(|name| names.remove(name));
         Ok(names.finish())
+    }
+
+    /// Counts names that a term has, which operators may remove again. Without a limit, a short text of many terms would
+    /// take any amount of time and memory.
+    fn charge(&mut self, more: usize) -> Result<(), Failure> {
+        self.work = self.work.saturating_add(more as u64);
+        match self.work <= self.limits.max_nodes.saturating_mul(2) {
+            true => Ok(()),
+            false => Err(of_limits(pmix_map::Error::limit(
+                "nodes of all terms of a list",
+                self.limits.max_nodes.saturating_mul(2),
+            ))),
+        }
     }
 
     fn of_term(&mut self, source: &Source, term: &Term<'_>) -> Result<Vec<Name>, Failure> {
@@ -137,7 +154,9 @@ impl<'a> Expressions<'a> {
         }
         let mut names = Vec::new();
         for group in groups {
-            names.extend(self.group(index, &group)?.iter().cloned());
+            let of_group = self.group(index, &group)?;
+            self.charge(of_group.len())?;
+            names.extend(of_group.iter().cloned());
         }
         Ok(names)
     }

@@ -36,7 +36,8 @@ pub(super) fn write(
             let text = String::from_utf8_lossy(&text);
             context.out.json(&serde_json::json!({ "text": text }))?;
         }
-        false => context.out.foreign(&text)?,
+        // The names were checked when the lines were made, and a terminal needs the line ends.
+        false => context.out.write_all(&text)?,
     }
     Ok(())
 }

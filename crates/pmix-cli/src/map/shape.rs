@@ -51,10 +51,14 @@ fn write_one(context: &mut Context, map: &Map, to: Target, shape: &Shape) -> Res
             let text = String::from_utf8_lossy(&text);
             context.out.json(&serde_json::json!({ "text": text }))?;
         } else {
-            context.out.foreign(&text)?;
-            context
-                .out
-                .write_all(if to == Target::Hostfile { b"" } else { b"\n" })?;
+            match to {
+                // Its names are checked, and a terminal needs its line ends.
+                Target::Hostfile => context.out.write_all(&text)?,
+                _ => {
+                    context.out.foreign(&text)?;
+                    context.out.write_all(b"\n")?;
+                }
+            }
         }
         return Ok(());
     }

@@ -44,7 +44,8 @@ pub(crate) fn diagnose(
     };
     let procs = job.procs.as_deref().unwrap_or_default();
     let missing = pending::missing(&pending, procs);
-    let wants_stacks = has_stacks && server.pid.is_some();
+    // Another user's server may name any process, and a debugger of root would read it.
+    let wants_stacks = has_stacks && server.pid.is_some() && server.owner.is_none();
     let stacks = { missing.iter() }.filter(|_| wants_stacks).map(|proc| {
         let stack = pmix_launch::stack_of_process(proc.pid).join(" | ");
         format!("rank {}: {}", proc.proc.rank, printable(stack.as_bytes()))

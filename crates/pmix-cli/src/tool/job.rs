@@ -45,9 +45,20 @@ pub(super) fn find_job(args: &Attach, nspace: Option<&str>) -> Result<FoundServe
     let answers = ask_all(&servers, nspace, args.timeout);
     let has_others = servers.iter().any(|server| server.owner.is_some());
     // Servers of other users that do not reply must not delay root for ever.
-    let until = has_others.then(|| Instant::now() + args.timeout.saturating_mul(OTHERS_LIMITS));
+    let limit = has_others.then(|| args.timeout.saturating_mul(OTHERS_LIMITS));
+    let until = limit.and_then(|limit| Instant::now().checked_add(limit));
     let said = collect(servers.len(), &answers, until);
+    let is_own = |server: &FoundServer| server.owner.is_none();
+    let of_own = |is_it: fn(&JobReply) -> bool| {
+        { servers.iter().zip(&said) }.any(|(server, said)| is_own(server) && is_it(said))
+    };
+    // Any user can claim to have a job of root, so a server of root comes first, and is not replaced while it is silent.
+    let has_own = of_own(|said| matches!(said, JobReply::HasJob));
+    if !has_own && has_others && of_own(|said| matches!(said, JobReply::Failed(_))) {
+        return Err(none_has(nspace, &servers, &said));
+    }
     let mut having = { servers.iter().zip(&said) }
+        .filter(|(server, _)| !has_own || is_own(server))
         .filter_map(|(server, said)| matches!(said, JobReply::HasJob).then_some(server));
     match (having.next(), having.next()) {
         (Some(only), None) => Ok(only.clone()),
@@ -203,7 +214,7 @@ pub(crate) fn kill(global: &Global, args: &Kill) -> Result<Exit, Failure> {
     Err(match global.json {
         true => Failure::answer(status, message),
         false => Failure::new(Exit::Negative, status, message)
-            .cure("`pmix ps` lists the running jobs; the others were signaled"),
+            .cure("`pmix ps` lists the running jobs; those that have no error here were signaled"),
     })
 }
 

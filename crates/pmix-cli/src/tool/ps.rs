@@ -467,8 +467,9 @@ fn in_words(out: &mut Out, report: &Report, has_stacks: bool) -> Result<(), Fail
             Ok(procs) => {
                 writeln!(out, "  job {nspace}")?;
                 table(out, procs, job)?;
-                // Only a server whose file is on this node has its processes here.
-                let has_stacks = has_stacks && server.pid.is_some();
+                // Only a server whose file is on this node has its processes here. Another user's server may name any
+                // process, and a debugger of root would read it.
+                let has_stacks = has_stacks && server.pid.is_some() && server.owner.is_none();
                 write_pending(out, procs, job, has_stacks)?;
             }
         }
@@ -477,6 +478,9 @@ fn in_words(out: &mut Out, report: &Report, has_stacks: bool) -> Result<(), Fail
 }
 
 /// Prints the table of a job's processes.
+/// The maximum width of the column of nodes, which a longer name exceeds. A server may state names of any length.
+const MOST_NODE_WIDTH: usize = 64;
+
 fn table(out: &mut Out, procs: &[ProcInfo<'_>], job: &Job) -> Result<(), Failure> {
     let text = |text: &Option<Text<'_>>| {
         text.as_ref()
@@ -485,7 +489,7 @@ fn table(out: &mut Out, procs: &[ProcInfo<'_>], job: &Job) -> Result<(), Failure
     let nodes = procs
         .iter()
         .map(|proc| text(&proc.hostname).chars().count());
-    let width = nodes.max().unwrap_or(0).max(4);
+    let width = nodes.max().unwrap_or(0).clamp(4, MOST_NODE_WIDTH);
     writeln!(
         out,
         "  {:>6} {:>8} {:<24} {:<width$} program",

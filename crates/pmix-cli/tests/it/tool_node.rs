@@ -134,7 +134,9 @@ fn a_job_that_cannot_be_killed_does_not_keep_the_others_alive() {
         (&lines[0]["status"], &lines[2]["status"]),
         (&0.into(), &0.into())
     );
-    assert!(lines[1]["error"].is_string(), "{lines:?}");
+    // Once the first job has ended, the only server left refuses the name.
+    let is_refused = lines[1]["error"].is_string() || lines[1]["status"] != 0;
+    assert!(is_refused, "{lines:?}");
     assert_eq!(second.end().0, Some(128 + 15));
     assert_eq!(first.end().0, Some(128 + 15));
 }

@@ -79,6 +79,14 @@ impl OfJob {
         }
     }
 
+    /// Returns the number of long lists that have a rank.
+    fn num_long(&self, rank: Rank) -> usize {
+        let lists = self.long.values();
+        { lists }
+            .filter(|list| list.binary_search(&rank).is_ok())
+            .count()
+    }
+
     fn names(&self, id: u64, rank: Rank) -> bool {
         self.long
             .get(&id)
@@ -201,8 +209,7 @@ impl ByProc {
         found
     }
 
-    /// Returns the first process of a list that at least `most` entries list by the same name. A long list counts for all
-    /// processes of its jobs.
+    /// Returns the first process of a list that at least `most` entries list by the same name.
     pub(super) fn find_full<'p>(
         &self,
         procs: &'p [Proc<'static>],
@@ -210,13 +217,16 @@ impl ByProc {
     ) -> Option<&'p Proc<'static>> {
         runs(procs).find_map(|(nspace, run)| {
             let job = self.jobs.get(nspace.as_bytes())?;
-            let most = most.saturating_sub(job.long.len());
-            let count = |proc: &&Proc<'_>| job.by_rank.get(&proc.rank).map_or(0, Ids::len);
             // No name has more entries than there are numbers, so most lists need no search.
             if job.all.len() < most {
                 return None;
             }
-            run.iter().find(|proc| count(proc) >= most)
+            run.iter().find(|proc| {
+                let short = job.by_rank.get(&proc.rank).map_or(0, Ids::len);
+                // The search of long lists is needed only where it decides.
+                short >= most
+                    || (short + job.long.len() >= most && short + job.num_long(proc.rank) >= most)
+            })
         })
     }
 
@@ -313,10 +323,12 @@ mod tests {
             index.insert(id, &short);
             index.insert(10 + id, &long);
         }
-        let all = procs("a", 0..5);
-        assert_eq!(index.find_full(&all, 9), None);
-        assert_eq!(index.find_full(&all, 8), Some(&all[3]));
-        assert_eq!(index.find_full(&all, 4), Some(&all[0]));
+        index.insert(20, &procs("a", 3..4));
+        let all = procs("a", 0..12);
+        assert_eq!(index.find_full(&all, 6), None);
+        assert_eq!(index.find_full(&all, 5), Some(&all[3]));
+        assert_eq!(index.find_full(&all, 4), Some(&all[3]));
+        assert_eq!(index.find_full(&all[5..], 4), Some(&all[10]));
         assert_eq!(index.find_full(&procs("b", 0..5), 4), None);
     }
 }

@@ -14,8 +14,10 @@ use pmix_host::helpers::Helpers;
 use pmix_server::Completion;
 use pmix_server::upcall::{Log, PushStdin};
 use pmix_types::{Nspace, Proc, Rank};
-use rustix::process::Pid;
-use rustix::termios::{Termios, tcgetattr, tcgetwinsize};
+use rustix::process::{Pid, getpgrp};
+use rustix::termios::{
+    InputModes, LocalModes, OutputModes, Termios, tcgetattr, tcgetpgrp, tcgetwinsize,
+};
 
 use super::log::{Logs, Outlets};
 use crate::input::{self, Input, SavedModes, TerminalInput};
@@ -81,7 +83,18 @@ impl<'a> Streams<'a> {
     pub(super) fn keyboard_of(&self, plan: &Plan, rank: Rank) -> Option<Termios> {
         let reads = plan.stdin_rank == Some(rank);
         let has = reads && self.own.has_keyboard(plan, self.standard.input);
-        has.then(|| tcgetattr(self.standard.input).ok()).flatten()
+        let mut modes = tcgetattr(has.then_some(self.standard.input)?).ok()?;
+        if tcgetpgrp(self.standard.input) != Ok(getpgrp()) {
+            // A launcher in the background sees the modes in which the shell edits its line.
+            modes.local_modes.insert(
+                LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN,
+            );
+            modes.input_modes.insert(InputModes::ICRNL);
+            modes
+                .output_modes
+                .insert(OutputModes::OPOST | OutputModes::ONLCR);
+        }
+        Some(modes)
     }
 
     /// Forwards a stream of a process.

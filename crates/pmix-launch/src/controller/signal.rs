@@ -39,6 +39,8 @@ impl Controller {
             SIGQUIT => self.report_all(cx),
             SIGCONT => {
                 cx.agent.signal_all(Signal::CONT);
+                // The kernel reports a new size to the foreground only, which was the shell meanwhile.
+                cx.agent.resize_terminals();
                 cx.agent.resume_keyboard();
             }
             SIGWINCH => cx.agent.resize_terminals(),

@@ -232,7 +232,8 @@ impl Driver {
                 tracing::debug!(%peer, "a message kept the server busy for {} ms", took.as_millis());
             }
             engine.charge(peer, took.min(MOST_CHARGED));
-            if took > SHARE {
+            // A peer alone keeps nobody waiting.
+            if took > SHARE && self.connections.len() > 1 {
                 self.resting.push((peer, done + REST));
             }
             // The end of a message is the beginning of the next one, so each costs one look at the clock.
