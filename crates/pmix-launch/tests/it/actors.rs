@@ -56,8 +56,6 @@ fn actor() {
         "shown" => crate::directed::shown(connected(settings)),
         "counted" => crate::directed::counted(connected(settings)),
         "apart" => crate::directed::apart(connected(settings)),
-        "connects" => crate::directed::connects(connected(settings)),
-        "fails_connected" => crate::directed::fails_connected(&connected(settings)),
         "fails_below" => crate::directed::fails_below(connected(settings)),
         "restarted" => crate::directed::restarted(connected(settings)),
         "restarted_for_ever" => crate::directed::restarted_for_ever(connected(settings)),

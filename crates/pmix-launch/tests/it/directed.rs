@@ -187,40 +187,6 @@ pub(crate) fn fails_below(mut client: Client) {
     client.finalize().unwrap();
 }
 
-/// Spawns a job of this program, connects with it, and continues after its failure.
-pub(crate) fn connects(mut client: Client) {
-    let codes = [Status::EVENT_JOB_END];
-    client.register_events(codes, &[]).wait().unwrap();
-    let program = std::env::current_exe().unwrap().display().to_string();
-    let argv = [
-        &program,
-        "--exact",
-        "actors::actor",
-        "--ignored",
-        "--nocapture",
-    ];
-    let (_, child) = started(&mut client, &argv, 1, &["ACT=fails_connected"], Vec::new());
-    let both = vec![
-        client.proc().clone(),
-        Proc::new(child.unwrap(), Rank::new(0)),
-    ];
-    client.connect(both, Vec::new()).wait().unwrap();
-    tell_until_end(&mut client);
-    println!("the parent continues");
-    client.finalize().unwrap();
-}
-
-/// Connects with the parent and fails without a disconnect.
-pub(crate) fn fails_connected(client: &Client) {
-    let parent = client.get_of_job(keys::PARENT_ID).wait().unwrap();
-    let Value::Proc(parent) = parent else {
-        panic!("no parent: {parent:?}");
-    };
-    let both = vec![parent, client.proc().clone()];
-    client.connect(both, Vec::new()).wait().unwrap();
-    std::process::exit(9);
-}
-
 /// Spawns jobs whose processes fail, and prints the events.
 pub(crate) fn restarted(mut client: Client) {
     let codes = [
@@ -458,16 +424,6 @@ fn the_exit_code_of_children_is_the_launchers_unless_reported_separately() {
     let vars = [("TOGETHER", std::path::Path::new("yes"))];
     let played = crate::stage::play_with("apart", 1, &vars);
     assert_eq!(played.outcome.exit_code(), 9, "{}", played.output);
-}
-
-// Planted: the parent is terminated with the job to which it is connected.
-#[test]
-fn a_parent_continues_after_the_failure_of_a_connected_child() {
-    let played = play("connects", 1);
-    assert_eq!(played.outcome.exit_code(), 9, "{}", played.errors);
-    let (ranks, output) = (&played.outcome.ranks, &played.output);
-    assert!(ranks[0].ending.is_success(), "{:?}", ranks[0].ending);
-    assert!(output.contains("the parent continues"), "{output}");
 }
 
 #[test]
