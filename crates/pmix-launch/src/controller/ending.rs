@@ -3,12 +3,11 @@
 //! on other jobs.
 //!
 //! A failed job terminates the jobs that its processes spawned, unless they were spawned with `PMIX_SPAWN_CHILD_SEP`,
-//! and the jobs to which it is connected, except its ancestors. A job that ends successfully terminates no other job: spawned jobs
+//! and the jobs to which it is connected. A job that ends successfully terminates no other job: spawned jobs
 //! continue.
 
 use std::time::Instant;
 
-use pmix_types::Nspace;
 use rustix::process::Signal;
 
 use super::job::Job;
@@ -105,11 +104,8 @@ impl Controller {
                 let is_child = job.is_child_of(&nspace);
                 let is_separate = job.origin.as_ref().is_some_and(|origin| origin.is_separate);
                 // A connection ends both jobs even if one was spawned to be separate: the processes asked for it
-                // later. A parent goes on: a spawn by MPI connects both jobs, and Open MPI disconnects them without
-                // `PMIx_Disconnect`, so the server cannot tell whether they are still connected.
-                let is_connected = self.connected.are(&nspace, &job.nspace)
-                    && !self.descends(&nspace, &job.nspace);
-                let ends = is_child && !is_separate || is_connected;
+                // later.
+                let ends = is_child && !is_separate || self.connected.are(&nspace, &job.nspace);
                 if ends && other != index && job.stop.cause().is_none() {
                     let nspace = nspace.to_string();
                     self.fail(cx, other, Cause::WithJob { nspace }, now);
@@ -117,23 +113,6 @@ impl Controller {
             }
         }
         self.end_with_parents(cx, now);
-    }
-
-    /// Returns `true` if a process of the job `ancestor`, or of a job that descends from it, spawned the job `nspace`.
-    fn descends(&self, nspace: &Nspace<'_>, ancestor: &Nspace<'_>) -> bool {
-        let parent_of = |nspace: &Nspace<'_>| {
-            let job = self.jobs.iter().find(|job| job.nspace == *nspace)?;
-            Some(&job.origin.as_ref()?.parent.nspace)
-        };
-        // The depth of spawns is limited, and a job is spawned by an earlier one.
-        let mut parent = parent_of(nspace);
-        while let Some(known) = parent {
-            if known == ancestor {
-                return true;
-            }
-            parent = parent_of(known);
-        }
-        false
     }
 
     /// Returns a job whose failure was not yet handled: it failed now, or it continued after its first failure and is
