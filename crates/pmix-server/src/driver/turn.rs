@@ -232,7 +232,7 @@ impl Driver {
                 tracing::debug!(%peer, "a message kept the server busy for {} ms", took.as_millis());
             }
             engine.charge(peer, took.min(MOST_CHARGED));
-            // A peer alone keeps nobody waiting.
+            // Without other peers there is no exchange to let through.
             if took > SHARE && self.connections.len() > 1 {
                 self.resting.push((peer, done + REST));
             }
