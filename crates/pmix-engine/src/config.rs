@@ -26,6 +26,8 @@ pub struct Config {
     pub reports_fences: bool,
     /// The policy for further connections with the name of a client.
     pub clone_policy: ClonePolicy,
+    /// The limit of simultaneous connections with the name of one client, if the policy admits clones.
+    pub programs_per_process: usize,
     /// The time limit of the handshake of a connection, including its security module.
     pub handshake_time: Duration,
     /// The time limit of the host's admission of a tool.
@@ -204,6 +206,7 @@ impl Default for Config {
             foreign_tools: false,
             reports_fences: false,
             clone_policy: ClonePolicy::default(),
+            programs_per_process: 64,
             handshake_time: Duration::from_secs(5),
             tool_time: Duration::from_secs(30),
             handshakes_per_user: 1024,

@@ -90,24 +90,29 @@ impl Finalizing {
             return cx.reply_status(ticket, Status::SUCCESS);
         };
         let object = cx.host_object(Some(id));
-        Self::client_finalized(cx, id, peer);
+        let is_last = Self::client_finalized(cx, id, peer);
         // A host that never replies must not keep the process from exiting.
         cx.timers.set(until, Timer::Finalize(peer));
         self.0.insert(peer, PendingFinalize { ticket, until });
-        let call = ClientFinalized { proc, object };
+        let call = ClientFinalized {
+            proc,
+            object,
+            is_last,
+        };
         cx.call_host(call, Pending::Finalize(peer));
     }
 
     /// Records that a process finalized over a connection. It may initialize again. The host deregisters it if it will
-    /// not; `return_time` limits the wait in case the host never does.
-    fn client_finalized(cx: &mut Cx, id: ClientId, peer: PeerId) {
+    /// not; `return_time` limits the wait in case the host never does. Returns `true` if no other program of the process is
+    /// connected.
+    fn client_finalized(cx: &mut Cx, id: ClientId, peer: PeerId) -> bool {
         let until = cx.config.return_time.and_then(|time| cx.after(time));
         let client = cx.registry.client_mut(id);
-        if client.is_some_and(|client| client.finalize(peer, until))
-            && let Some(until) = until
-        {
+        let is_last = client.is_some_and(|client| client.finalize(peer, until));
+        if let Some(until) = until.filter(|_| is_last) {
             cx.timers.set(until, Timer::Return(id));
         }
+        is_last
     }
 
     /// Releases the connection of a process without open requests to the host, as if the process had finalized. Returns

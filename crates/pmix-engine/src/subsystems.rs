@@ -394,6 +394,12 @@ impl Subsystems {
                 self.collectives.participant_lost(cx, client, &member.proc);
             }
         }
+        if let Some(client) = member.client
+            && !is_lost
+            && !member.is_finalized
+        {
+            self.collectives.caller_left(cx, peer, client, &member.proc);
+        }
         if member.client.is_some() {
             // Gets that wait for data of this process fail now.
             self.exchange.proc_changed(cx, &member.proc);

@@ -44,6 +44,18 @@ impl Admission {
                 format!("rank {rank} of {nspace} is already connected"),
             ));
         }
+        // Each connection has a share of the server, and the descriptors are those of all processes.
+        let most = cx.config.programs_per_process;
+        if !is_first && client.peers.len() >= most {
+            let proc = &client.proc;
+            return Err(Error::new(
+                Status::ERR_OUT_OF_RESOURCE,
+                format!(
+                    "rank {} of {} has {most} connected programs, the limit",
+                    proc.rank, proc.nspace
+                ),
+            ));
+        }
         // The process has returned, so collectives continue to wait for its calls.
         let until = client.until.take();
         let lost = client.connect(peer);

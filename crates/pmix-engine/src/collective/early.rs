@@ -84,7 +84,7 @@ impl Collectives {
     }
 
     /// Fails an early call, and logs the processes that have not called.
-    fn early_failed(&mut self, cx: &mut Cx, id: EarlyId, status: Status) {
+    pub(super) fn early_failed(&mut self, cx: &mut Cx, id: EarlyId, status: Status) {
         let Some(call) = self.early.calls.get_mut(&id) else {
             return;
         };

@@ -12,12 +12,12 @@ use super::contribution::{absorb_contributions, failure};
 use super::group_call::{EndedGroup, GroupOutcome};
 use super::kind::Collective;
 use super::ordered_upcalls::DueUpcall;
-use super::table::Collectives;
-use super::tracker::{Key, Phase, Tracker};
+use super::table::{Collectives, EarlyCall, EarlyState};
+use super::tracker::{Key, Phase, Slot, Tracker};
 use crate::cx::Cx;
 use crate::host::{HostReply, Upcall};
 use crate::ids::{ClientId, TrackerId};
-use crate::peers::Ticket;
+use crate::peers::{PeerId, Ticket};
 use crate::pending::Pending;
 use crate::timer::Timer;
 use crate::{EngineEvent, Error, obeyed};
@@ -170,6 +170,29 @@ impl Collectives {
                 Phase::Gathering | Phase::Hosting => {}
                 Phase::Failed(_) => self.tidy(id),
             }
+        }
+    }
+
+    /// Handles the end of a program of a process whose other programs are connected. Its calls fail for all participants,
+    /// as those of a lost process do: otherwise they would count for a later call of another program.
+    pub(crate) fn caller_left(
+        &mut self,
+        cx: &mut Cx,
+        peer: PeerId,
+        client: ClientId,
+        proc: &Proc<'static>,
+    ) {
+        let is_early = |call: &EarlyCall| matches!(&call.state, EarlyState::Waiting(ticket) if ticket.peer() == peer);
+        for id in self.early.which(is_early) {
+            self.early_failed(cx, id, Status::ERR_LOST_CONNECTION);
+        }
+        let has_called = |tracker: &Tracker| {
+            let slot = tracker.slots.get(&client);
+            tracker.phase == Phase::Gathering
+                && matches!(slot, Some(Slot::Arrived(ticket)) if ticket.peer() == peer)
+        };
+        for id in self.which(has_called) {
+            self.lost_in_gathering(cx, id, proc);
         }
     }
 

@@ -113,6 +113,8 @@ upcalls! {
         proc: Proc<'static>,
         /// The object that the host registered with the client.
         object: HostObject,
+        /// `false` if other programs of the process are connected ([`ClonePolicy::Accept`](crate::ClonePolicy)).
+        is_last: bool,
     }
 
     /// A client requests the termination of processes (`abort`).

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_engine::{ClonePolicy, Config, Error, HostReply, Origin, Stats, Upcall, Verified};
+use pmix_engine::{Config, Error, HostReply, Origin, Stats, Upcall, Verified};
 use pmix_proto::{Hello, Request, Role, Welcome, reply};
 use pmix_types::{Info, Proc, Rank, Status, keys};
 
@@ -169,25 +169,6 @@ fn a_second_connection_of_a_process_is_refused_while_the_first_lives() {
     );
     world.kill(first);
     world.join(0, "job", 0);
-}
-
-#[test]
-fn children_may_connect_for_a_process_where_configured() {
-    let mut config = Config::default();
-    config.clone_policy = ClonePolicy::Accept;
-    let mut world = World::with(1, &config);
-    world.job("job", &[1]);
-    let parent = world.join(0, "job", 0);
-    let child = world.join(0, "job", 0);
-    world.kill(child);
-    let lost = |world: &World| {
-        let events = world.nodes[0].events.iter();
-        let lost = |event: &&_| matches!(event, pmix_engine::EngineEvent::ProcessLost { .. });
-        events.filter(lost).count()
-    };
-    assert_eq!(lost(&world), 0);
-    world.kill(parent);
-    assert_eq!(lost(&world), 1);
 }
 
 #[test]

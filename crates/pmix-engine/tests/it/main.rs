@@ -39,6 +39,7 @@ mod new_leader;
 mod output;
 mod pressure;
 mod process_ids;
+mod programs;
 mod publish;
 mod query;
 mod query_wide;

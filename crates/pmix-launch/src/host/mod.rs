@@ -200,7 +200,9 @@ impl Host for LocalHost {
     fn client_finalized(&self, call: ClientFinalized, done: Completion<()>) {
         // The message is sent before the client gets its reply. When the process exits, the session has then already
         // recorded that it finalized.
-        self.messages.send(HostMessage::Finalized(call.proc));
+        if call.is_last {
+            self.messages.send(HostMessage::Finalized(call.proc));
+        }
         done.succeed(());
     }
 
