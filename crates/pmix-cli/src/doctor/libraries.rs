@@ -51,6 +51,13 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         seen.push(real.clone());
         match version(&real) {
             Ok(version) => found.push((path, version)),
+            // The loader passes over such a file, and systems with libraries of two processors have one.
+            Err(why) if why == OTHER_MACHINE && !is_named(subject, &path) => {}
+            Err(why) if why == OTHER_MACHINE => findings.push(Finding::warning(
+                "libpmix",
+                format!("{} is not loaded: {why}", path.display()),
+                "remove its directory from LD_LIBRARY_PATH, or install the library for this processor there",
+            )),
             Err(why) => findings.push(unusable(&path, &why)),
         }
     }
@@ -111,6 +118,18 @@ fn unusable(path: &Path, why: &str) -> Finding {
         format!("{} cannot be loaded: {why}", path.display()),
         "remove it, or install the library again",
     )
+}
+
+/// The reason for which the loader passes over a library.
+const OTHER_MACHINE: &str =
+    "it is for another kind of processor, or for another word size, than this command";
+
+/// Returns `true` if LD_LIBRARY_PATH names the directory of a file.
+fn is_named(subject: &Subject<'_>, path: &Path) -> bool {
+    let named = subject.var("LD_LIBRARY_PATH").unwrap_or_default();
+    named
+        .split([':', ';'])
+        .any(|dir| !dir.is_empty() && path.parent() == Some(Path::new(dir)))
 }
 
 /// Returns the files that the loader would try.
@@ -183,10 +202,7 @@ pub(super) fn version(path: &Path) -> Result<String, String> {
     if let (Some(theirs), Some(own)) = (machine(&bytes), own_machine())
         && theirs != own
     {
-        return Err(
-            "it is for another kind of processor, or for another word size, than this command"
-                .to_owned(),
-        );
+        return Err(OTHER_MACHINE.to_owned());
     }
     let Some(at) = memchr::memmem::find(&bytes, MARK) else {
         // Libraries before 4.2 have no text about the Standard.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::process::{Resource, getrlimit};
 
-use super::{Finding, Subject};
+use super::{Finding, Subject, Verdict};
 
 /// The time limit for a connection to this node.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -288,13 +288,14 @@ fn directory(check: &'static str, path: &Path) -> Finding {
         let help = "this user cannot make files there: set TMPDIR to another directory";
         return Finding::fault(check, format!("{known}: {error}"), help);
     }
-    if check != "shm" && path.as_os_str().len() > LONGEST_PATH {
+    let room = room(check, path, &known);
+    if room.verdict == Verdict::Ok && check != "shm" && path.as_os_str().len() > LONGEST_PATH {
         let found = format!("{known}, a path of {} bytes", path.as_os_str().len());
         let help = "the path of a socket has at most 107 bytes, and MPI libraries and prterun make sockets below it: set \
                     TMPDIR to a shorter path";
         return Finding::warning(check, found, help);
     }
-    room(check, path, &known)
+    room
 }
 
 /// The length of a path in bytes that leaves room for the names of sockets below it.

@@ -34,9 +34,11 @@ fn proc() -> Finding {
     match hidden(&mounts) {
         Some(option) => Finding::warning(
             "proc",
-            format!("/proc is mounted with {option}: a user sees only its own processes"),
-            "servers cannot check clients of other users, and tools take servers of other users for dead; mount /proc \
-             with gid=GROUP for the users of both, or without the option",
+            format!(
+                "/proc is mounted with {option}: a user sees little of the processes of others"
+            ),
+            "tools and servers cannot check processes of other users; mount /proc with gid=GROUP for the users of both, \
+             or without the option",
         ),
         None => Finding::ok("proc", "/proc shows all processes"),
     }

@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt as _;
 
 use pmix_mca::Environment;
 use preg_core::{Limits, Status};
@@ -150,10 +151,12 @@ fn file_or_group(
             .filter(|name| !name.contains('/'))
     };
     let error = match std::fs::metadata(path) {
-        Ok(_) => {
+        // In a directory of all users, another user may have made the file.
+        Ok(about) if is_file_of_user(&about) || !is_group(group()) => {
             warn_of_group(group());
             return file(path);
         }
+        Ok(_) => std::io::ErrorKind::NotFound.into(),
         Err(_) if name.contains(&b'/') => return file(path),
         Err(error) => error,
     };
@@ -181,16 +184,27 @@ fn file_or_group(
 
 /// Warns if the name of a file is also that of a group.
 fn warn_of_group(name: Option<&str>) {
-    let Some(name) = name else {
-        return;
-    };
-    let groups = Groups::read(&Environment::of_process()).unwrap_or_default();
-    if groups.group(None, name).is_ok() {
+    if let Some(name) = name
+        && is_group(Some(name))
+    {
+        let groups = Groups::read(&Environment::of_process()).unwrap_or_default();
         let source = groups.default_name().unwrap_or_default();
         tracing::warn!(
             "@{name} is a file and a group; the file is read. @{source}:{name} is the group"
         );
     }
+}
+
+/// Returns `true` if a name is that of a group.
+fn is_group(name: Option<&str>) -> bool {
+    let groups = || Groups::read(&Environment::of_process()).unwrap_or_default();
+    name.is_some_and(|name| groups().group(None, name).is_ok())
+}
+
+/// Returns `true` for a regular file of this user or of root, which is read in place of a group of its name.
+fn is_file_of_user(about: &std::fs::Metadata) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    about.is_file() && [0, own].contains(&about.uid())
 }
 
 fn hostfile(path: &OsStr) -> Result<Source, Failure> {

@@ -163,9 +163,9 @@ const PLANTED: &[Planted] = &[
         namespaces: "-m",
         plant: "mkdir $D/lib; printf '\\177ELF\\1\\1%046d' 0 > $D/lib/libpmix.so.2; export LD_LIBRARY_PATH=$D/lib",
         check: "libpmix",
-        verdict: "fault",
+        verdict: "warning",
         found: "it is for another kind of processor",
-        help: "install the library again",
+        help: "from LD_LIBRARY_PATH",
     },
     Planted {
         namespaces: "-m",

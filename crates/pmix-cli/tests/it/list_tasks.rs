@@ -241,6 +241,10 @@ fn groups_that_do_not_exist_are_errors() {
         shell(top.path(), "pmix map fold @local:compute").text(),
         "n[1-8]"
     );
+    // Neither a directory nor the file of another user takes the place of a group.
+    fs::remove_file(top.path().join("compute")).unwrap();
+    fs::create_dir(top.path().join("compute")).unwrap();
+    assert_eq!(shell(top.path(), "pmix map fold @compute").text(), "n[1-8]");
 }
 
 #[test]

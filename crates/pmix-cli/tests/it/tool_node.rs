@@ -17,6 +17,7 @@ use crate::command::{Outcome, Running, Watchdog, finish};
 
 const SCRIPT: &str = "echo up; while :; do sleep 0.05; done";
 
+/// Returns the command line of a job with one process that runs until it is terminated.
 fn words(name: &str) -> [&str; 9] {
     [
         "-n",
@@ -31,10 +32,11 @@ fn words(name: &str) -> [&str; 9] {
     ]
 }
 
-fn jobs() -> (Running, Running) {
-    let mut first = Running::start(&words("first@1"));
+/// Starts two jobs of two servers.
+pub(crate) fn jobs(first: &str, second: &str) -> (Running, Running) {
+    let mut first = Running::start(&words(first));
     assert_eq!(first.line(), "up");
-    let mut second = first.start_beside(&words("second@1"));
+    let mut second = first.start_beside(&words(second));
     assert_eq!(second.line(), "up");
     (first, second)
 }
@@ -48,7 +50,7 @@ fn lines_of_json(outcome: &Outcome) -> Vec<Json> {
 
 #[test]
 fn top_shows_the_processes_of_all_servers_in_one_table() {
-    let (first, second) = jobs();
+    let (first, second) = jobs("first@1", "second@1");
     let outcome = first.tool(&["top", "--once", "--sort", "rank"]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
     let text = outcome.text();
@@ -81,7 +83,7 @@ fn top_shows_the_processes_of_all_servers_in_one_table() {
 
 #[test]
 fn top_names_a_server_that_does_not_reply_and_shows_the_others() {
-    let (first, second) = jobs();
+    let (first, second) = jobs("first@1", "second@1");
     second.signal("STOP");
     let outcome = first.tool(&["top", "--once", "--timeout", "3600"]);
     let json = first.tool(&["--json", "top", "--timeout", "3600"]);
@@ -105,7 +107,7 @@ fn top_names_a_server_that_does_not_reply_and_shows_the_others() {
 
 #[test]
 fn a_job_that_cannot_be_killed_does_not_keep_the_others_alive() {
-    let (first, second) = jobs();
+    let (first, second) = jobs("first@1", "second@1");
     let outcome = first.tool(&["kill", "nosuch@1", "first@1", "second@1"]);
     assert_eq!(outcome.code, 1);
     assert!(
@@ -121,7 +123,7 @@ fn a_job_that_cannot_be_killed_does_not_keep_the_others_alive() {
     assert_eq!(second.end().0, Some(128 + 15));
     assert_eq!(first.end().0, Some(128 + 15));
 
-    let (first, second) = jobs();
+    let (first, second) = jobs("first@1", "second@1");
     let outcome = first.tool(&["--json", "kill", "first@1", "nosuch@1", "second@1"]);
     assert_eq!(outcome.code, 1);
     let lines = lines_of_json(&outcome);
@@ -286,11 +288,18 @@ fn root_finds_and_controls_the_jobs_of_all_users_and_users_only_their_own() {
         .map(|path| path.join(&file))
         .find(|path| path.exists())
         .unwrap();
+    // Another name, so that the file is not that of a server which was found already.
+    let text = fs::read_to_string(file).unwrap();
     let planted = node.tmp().join("pmix.n1.tool.7");
-    fs::copy(file, &planted).unwrap();
+    fs::write(
+        &planted,
+        text.replacen("first@1.server", "planted@1.server", 1),
+    )
+    .unwrap();
     chown(&planted, Some(54_323), Some(54_323)).unwrap();
 
     let text = node.tool(0, &["ps"]).text();
+    assert!(!text.contains("planted@1"), "{text}");
     for (user, running, name) in [
         (USERS[0], &first, "first@1"),
         (USERS[1], &second, "second@1"),

@@ -7,31 +7,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::process::Stdio;
 
 use crate::command::{self, Running, command, finish};
-
-/// Returns the command line of a job with one process that runs until it is terminated.
-fn words(name: &str) -> [&str; 9] {
-    let script = "echo up; while :; do sleep 0.05; done";
-    [
-        "-n",
-        "1",
-        "--node-name",
-        "n1",
-        "--nspace",
-        name,
-        "sh",
-        "-c",
-        script,
-    ]
-}
-
-/// Starts two jobs of two servers.
-fn jobs(first: &str, second: &str) -> (Running, Running) {
-    let mut first = Running::start(&words(first));
-    assert_eq!(first.line(), "up");
-    let mut second = first.start_beside(&words(second));
-    assert_eq!(second.line(), "up");
-    (first, second)
-}
+use crate::tool_node::jobs;
 
 /// Ends a job by the process ID of its server.
 fn end(running: Running) {

@@ -63,7 +63,9 @@ pub(super) fn connect(settings: Settings) -> Result<(Core, Socket, Box<[u8]>), E
 /// Adds the users of both sides to the error of a client whose connection the server closed. A server does not send the
 /// reason to clients, because clients of OpenPMIx 4.2 would wait for ever.
 fn explain(error: Error, settings: &Settings) -> Error {
-    if settings.role != Role::CLIENT || error.status() != Status::ERR_UNREACH {
+    // Only servers of this project have a directory that tells the user, and read parts of commits.
+    let is_ours = settings.reads_commit_parts;
+    if settings.role != Role::CLIENT || !is_ours || error.status() != Status::ERR_UNREACH {
         return error;
     }
     let environment = Environment::of_process();
@@ -74,9 +76,12 @@ fn explain(error: Error, settings: &Settings) -> Error {
         return error;
     };
     let own = rustix::process::geteuid().as_raw();
-    // The launcher creates the directory for the user of its processes.
-    match directory.symlink_metadata().map(|about| about.uid()) {
-        Ok(expected) if expected != own => error.of(format_args!(
+    // The launcher creates the directory for the user of its processes. A directory of several users, such as /tmp, tells
+    // nothing.
+    let about = directory.symlink_metadata();
+    let expected = about.ok().filter(|about| about.mode() & 0o022 == 0);
+    match expected.map(|about| about.uid()) {
+        Some(expected) if expected != own => error.of(format_args!(
             "the server did not admit this process, which user {own} runs: it expects user {expected}, the owner of \
              the session directory {}",
             directory.display()

@@ -263,6 +263,17 @@ impl Listeners {
         Self(lines.filter_map(of_line).collect())
     }
 
+    /// Returns `true` if a socket of another user listens at an IPv4 address, or at all of them with its port. A socket at
+    /// all IPv6 addresses does not get its connections then.
+    fn has_other(&self, wanted: SocketAddr, uid: u32) -> bool {
+        self.0.iter().any(|(local, owner)| {
+            let ip = local.ip();
+            let is_there =
+                ip == wanted.ip().to_canonical() || (ip.is_unspecified() && ip.is_ipv4());
+            *owner != uid && local.port() == wanted.port() && is_there
+        })
+    }
+
     /// Returns `true` if a socket of a user listens at an address, or at all addresses with its port.
     #[must_use]
     pub fn has(&self, wanted: SocketAddr, uid: u32) -> bool {
@@ -270,7 +281,10 @@ impl Listeners {
             let ip = local.ip();
             *owner == uid
                 && local.port() == wanted.port()
-                && (ip.is_unspecified() || ip == wanted.ip().to_canonical())
+                && (ip == wanted.ip().to_canonical()
+                    || (ip.is_unspecified()
+                        && ip.is_ipv4() == wanted.ip().to_canonical().is_ipv4())
+                    || (ip.is_unspecified() && ip.is_ipv6() && !self.has_other(wanted, uid)))
         })
     }
 }
@@ -367,6 +381,22 @@ mod tests {
             drop(listener);
             assert!(!Listeners::read().has(address, own), "{bound}");
         }
+    }
+
+    #[test]
+    fn a_socket_at_all_addresses_does_not_stand_for_one_of_another_user() {
+        let listeners = |list: &[(&str, u32)]| {
+            let parsed = list
+                .iter()
+                .map(|(address, uid)| (address.parse().unwrap(), *uid));
+            Listeners(parsed.collect())
+        };
+        let wanted = "127.0.0.1:7".parse().unwrap();
+        assert!(listeners(&[("[::]:7", 1)]).has(wanted, 1));
+        assert!(!listeners(&[("[::]:7", 1), ("127.0.0.1:7", 2)]).has(wanted, 1));
+        assert!(listeners(&[("[::]:7", 1), ("127.0.0.1:7", 2)]).has(wanted, 2));
+        assert!(!listeners(&[("[::]:7", 1), ("0.0.0.0:7", 2)]).has(wanted, 1));
+        assert!(!listeners(&[("0.0.0.0:7", 1)]).has("[::1]:7".parse().unwrap(), 1));
     }
 
     #[test]
