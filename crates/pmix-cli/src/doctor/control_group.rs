@@ -120,16 +120,17 @@ fn memory(group: &Group) -> Option<Finding> {
         let path = dir.join(most);
         let limit = number(&path)?;
         let used = number(&dir.join(now)).unwrap_or(0);
-        // The kernel drops file pages before it kills a process.
+        // The kernel drops file pages and caches before it kills a process. Version 1 counts them with subgroups apart.
+        let names = match group.is_unified {
+            true => &["inactive_file ", "active_file ", "slab_reclaimable "][..],
+            false => &["total_inactive_file ", "total_active_file "],
+        };
         let pages = fs::read_to_string(dir.join("memory.stat")).unwrap_or_default();
-        let names = ["inactive_file ", "total_inactive_file "];
         let pages = pages
             .lines()
             .filter_map(|line| names.iter().find_map(|name| line.strip_prefix(name)));
-        let reclaimed = pages
-            .filter_map(|pages| pages.parse::<u64>().ok())
-            .max()
-            .unwrap_or(0);
+        let pages = pages.filter_map(|pages| pages.parse::<u64>().ok());
+        let reclaimed = pages.fold(0, u64::saturating_add);
         Some((
             limit.saturating_sub(used.saturating_sub(reclaimed)),
             limit,

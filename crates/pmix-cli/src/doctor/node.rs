@@ -244,13 +244,15 @@ fn left_over(dir: &Path) -> Option<Finding> {
     ))
 }
 
-/// Returns `true` if no launcher holds the lock of its session directory.
+/// Returns `true` for a session directory of this user whose lock no launcher holds. The launcher removes only those.
 fn is_left_over(path: &Path) -> bool {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
     let Ok(dir) = rustix::fs::open(path, flags, Mode::empty()) else {
         return false;
     };
-    rustix::fs::flock(&dir, FlockOperation::NonBlockingLockShared).is_ok()
+    let owner = rustix::fs::fstat(&dir).map(|about| about.st_uid);
+    owner == Ok(rustix::process::geteuid().as_raw())
+        && rustix::fs::flock(&dir, FlockOperation::NonBlockingLockShared).is_ok()
 }
 
 /// Checks a directory in which this user creates files that others must not replace.

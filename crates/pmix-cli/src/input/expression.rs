@@ -27,10 +27,8 @@ pub(crate) struct Expressions<'a> {
     known: HashMap<(usize, String), Rc<[Name]>>,
     /// The groups whose definitions are being evaluated, outermost first.
     open: Vec<(usize, String)>,
-    /// The number of names that groups may still have.
-    left: u64,
-    /// The number of names of all terms so far.
-    work: u64,
+    /// The number of names of all groups and terms so far, also of those that operators have removed.
+    num_names: u64,
 }
 
 impl<'a> Expressions<'a> {
@@ -40,8 +38,7 @@ impl<'a> Expressions<'a> {
             groups: OnceCell::new(),
             known: HashMap::new(),
             open: Vec::new(),
-            left: limits.max_nodes,
-            work: 0,
+            num_names: 0,
         }
     }
 
@@ -98,15 +95,16 @@ impl<'a> Expressions<'a> {
         Ok(names.finish())
     }
 
-    /// Counts names that a term has, which operators may remove again. Without a limit, a short text of many terms would
-    /// take any amount of time and memory.
+    /// Counts names of a group or term. Without a limit, a short text of many terms that remove each other would take any
+    /// amount of time and memory.
     fn charge(&mut self, more: usize) -> Result<(), Failure> {
-        self.work = self.work.saturating_add(more as u64);
-        match self.work <= self.limits.max_nodes.saturating_mul(2) {
+        let most = self.limits.max_nodes.saturating_mul(2);
+        self.num_names = self.num_names.saturating_add(more as u64);
+        match self.num_names <= most {
             true => Ok(()),
             false => Err(of_limits(pmix_map::Error::limit(
-                "nodes of all terms of a list",
-                self.limits.max_nodes.saturating_mul(2),
+                "nodes of groups and operators",
+                most,
             ))),
         }
     }
@@ -201,13 +199,7 @@ impl<'a> Expressions<'a> {
         self.open.push(key.clone());
         let names = self.of_definition(&definition, source.as_deref())?;
         self.open.pop();
-        let number = names.len() as u64;
-        self.left = self.left.checked_sub(number).ok_or_else(|| {
-            of_limits(pmix_map::Error::limit(
-                "nodes of groups",
-                self.limits.max_nodes,
-            ))
-        })?;
+        self.charge(names.len())?;
         let names: Rc<[Name]> = names.into();
         self.known.insert(key, Rc::clone(&names));
         Ok(names)
@@ -334,6 +326,33 @@ mod tests {
         }
     }
 
+    fn list(limits: &Limits, text: &str) -> Result<NodeList, Failure> {
+        let source = Source {
+            origin: "argument 1".to_owned(),
+            bytes: text.as_bytes().to_vec(),
+            comments: false,
+            form: Form::Map,
+        };
+        let list = Expressions::new(limits).list(&source)?;
+        Ok(list.expect("an operator"))
+    }
+
+    #[test]
+    fn names_that_operators_remove_count() {
+        let limits = Limits {
+            max_nodes: 100,
+            ..Limits::default()
+        };
+        assert!(list(&limits, "n[1-90]!n5").is_ok());
+        assert!(list(&limits, "n[1-90]^n[1-90]").is_ok());
+        for operator in ["^", "!", "&", ","] {
+            let terms = ["n[1-90]"; 4].join(operator);
+            let text = format!("{terms}!n5");
+            let failure = list(&limits, &text).err().unwrap();
+            assert!(failure.message().contains("200"), "{}", failure.message());
+        }
+    }
+
     #[test]
     fn operators_are_evaluated_from_left_to_right() {
         let limits = Limits::default();
@@ -346,13 +365,7 @@ mod tests {
             ("n[1-4]^n[3-6],n3", "n1,n2,n5,n6,n3"),
             ("n[1-3]&m1", ""),
         ] {
-            let source = Source {
-                origin: "argument 1".to_owned(),
-                bytes: text.as_bytes().to_vec(),
-                comments: false,
-                form: Form::Map,
-            };
-            let list = Expressions::new(&limits).list(&source).unwrap().unwrap();
+            let list = list(&limits, text).unwrap();
             let mut found = Vec::new();
             list.write_text(b',', &mut found);
             assert_eq!(String::from_utf8_lossy(&found), expected, "{text}");
