@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_at_all_addresses_does_not_stand_for_one_of_another_user() {
+    fn a_socket_at_all_addresses_is_not_that_of_another_user() {
         let listeners = |list: &[(&str, u32)]| {
             let parsed = list
                 .iter()
