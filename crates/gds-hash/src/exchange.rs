@@ -15,7 +15,8 @@ use crate::{Error, Store};
 pub use self::codec::{Codec, Inflate};
 pub use self::modex::{Modex, ModexForm, Participant};
 pub use self::modex_store::{
-    CommitMessage, CommitPart, KeyChange, ModexStore, OwnPuts, PackedPuts, UnansweredCommit,
+    CommitMessage, CommitPart, KeyChange, ModexStore, OwnPuts, PackedPuts, StagedCommit,
+    UnansweredCommit,
 };
 pub use self::reply::{JobInfoReplies, Remote, job_infos};
 

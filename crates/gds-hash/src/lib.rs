@@ -34,8 +34,8 @@ mod store;
 pub use error::Error;
 pub use exchange::{
     Codec, CommitLimits, CommitMessage, CommitPart, Inflate, JobInfoReplies, KeyChange, Modex,
-    ModexForm, ModexStore, OwnPuts, PackedPuts, Participant, Remote, Told, UnansweredCommit,
-    job_infos,
+    ModexForm, ModexStore, OwnPuts, PackedPuts, Participant, Remote, StagedCommit, Told,
+    UnansweredCommit, job_infos,
 };
 pub use job::{
     Answer, Job, KnownAnswer, KnownAnswers, KnownNode, LocalNode, Realm, Registration, Request,

@@ -195,7 +195,7 @@ impl Engine {
         self.cx.peers.push(peer, bytes);
         self.cx.watch_input();
         // Replies to a peer that does not read them would fill the memory, so its further requests wait.
-        while self.cx.peers.has_room(peer) && !self.cx.peers.is_drained(peer) {
+        while self.cx.peers.can_be_served(peer) {
             self.handle_message(peer, now);
         }
         self.cx.peers.enqueue(peer);
@@ -306,11 +306,21 @@ impl Engine {
         self.cx.host.list()
     }
 
-    /// Handles the next message of a peer, or removes a closed peer that has none left.
+    /// Handles the next message of a peer, or the next part of its last one, or removes a closed peer that has none left.
     fn handle_message(&mut self, peer: PeerId, now: Instant) {
         self.cx.now = Some(now);
+        if self.cx.peers.is_unfinished(peer) {
+            self.subsystems.exchange.advance_commit(&mut self.cx, peer);
+            return self.close_refused();
+        }
         match self.cx.next_frame(peer) {
-            Some(frame) => self.subsystems.handle_frame(&mut self.cx, peer, &frame),
+            Some(frame) => {
+                self.subsystems.handle_frame(&mut self.cx, peer, &frame);
+                if self.cx.peers.is_unfinished(peer) {
+                    let exchange = &mut self.subsystems.exchange;
+                    exchange.keep_message(peer, frame.payload);
+                }
+            }
             None if self.cx.peers.is_closed(peer) => self.forget(peer),
             None => {}
         }

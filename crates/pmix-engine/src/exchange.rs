@@ -26,6 +26,7 @@ mod removed;
 mod resolve;
 mod state;
 mod unasked;
+mod unfinished;
 mod waits;
 
 use bfrops::Limits;

@@ -46,6 +46,8 @@ pub struct Stats {
     pub num_packed_jobs: usize,
     /// Connections of clients that have read data of processes of their job and receive data without a request.
     pub num_readers: usize,
+    /// The commits that are stored in parts and have further parts.
+    pub num_commits: usize,
     /// Groups with local members.
     pub num_groups: usize,
     /// Memory of those groups in bytes.

@@ -3,6 +3,8 @@
 //!
 //! Source: OpenPMIx, the framework `bfrops` and the component `pcompress/zlib`.
 
+use std::ops::Range;
+
 use bfrops::{Decoder, Encoder, Layout, Limits, MessageTemplate, RegexFramer, WireType};
 use pmix_types::{Bytes, Key, Kval, Value};
 
@@ -131,6 +133,18 @@ impl<'w> Codec<'w> {
         Ok(out)
     }
 
+    /// Returns a reader of a range of a message, which is inside of it.
+    pub(crate) fn reader_of<'a>(&self, message: &'a [u8], range: Range<usize>) -> Reader<'a>
+    where
+        'w: 'a,
+    {
+        let start = range.start;
+        Reader {
+            start,
+            ..self.reader(message.get(range).unwrap_or_default())
+        }
+    }
+
     pub(crate) fn reader<'a>(&self, bytes: &'a [u8]) -> Reader<'a>
     where
         'w: 'a,
@@ -237,17 +251,22 @@ impl<'a> Reader<'a> {
         limits: &mut CommitLimits,
     ) -> Result<(), Error> {
         while !self.is_empty() {
-            let start = self.offset();
-            let (kval, value) = self.kval()?;
-            let entry = Entry::packed(kval, self.layout(), value);
-            let entry = entry.map_err(|error| error.at(start))?;
-            *limits = limits.beside(entry.bytes()).ok_or_else(|| {
-                let status = pmix_types::Status::ERR_OUT_OF_RESOURCE;
-                Error::new(status, "more data than a process may put").at(start)
-            })?;
-            entries.push(entry);
+            entries.push(self.entry(limits)?);
         }
         Ok(())
+    }
+
+    /// Unpacks a call of one kval. Deducts it from the limits, and fails if it exceeds these.
+    pub(crate) fn entry(&mut self, limits: &mut CommitLimits) -> Result<Entry, Error> {
+        let start = self.offset();
+        let (kval, value) = self.kval()?;
+        let entry = Entry::packed(kval, self.layout(), value);
+        let entry = entry.map_err(|error| error.at(start))?;
+        *limits = limits.beside(entry.bytes()).ok_or_else(|| {
+            let status = pmix_types::Status::ERR_OUT_OF_RESOURCE;
+            Error::new(status, "more data than a process may put").at(start)
+        })?;
+        Ok(entry)
     }
 
     fn fault(&self, error: &bfrops::Error) -> Error {

@@ -23,6 +23,7 @@ mod own;
 mod packed;
 mod proc_data;
 mod removed_keys;
+mod staged;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -36,10 +37,10 @@ use self::proc_data::ProcData;
 use crate::qualifiers::Qualifiers;
 use crate::{Answer, Error};
 
-pub use self::commit::{CommitPart, KeyChange};
 pub(crate) use self::entry::{Entry, ScopeSet};
 pub use self::own::{CommitMessage, OwnPuts, UnansweredCommit};
 pub use self::packed::PackedPuts;
+pub use self::staged::{CommitPart, KeyChange, StagedCommit};
 
 /// A checked put, which stores a value or removes a key.
 #[derive(Clone)]
@@ -155,19 +156,6 @@ impl ModexStore {
                 lost != ScopeSet::NONE
             });
         }
-        lost
-    }
-
-    /// Removes keys of a process, which are sorted. Returns for each key the scopes in which it had a value.
-    fn remove_all(&mut self, rank: Rank, scopes: ScopeSet, keys: &[&Key<'_>]) -> Vec<ScopeSet> {
-        let mut lost = Vec::new();
-        if self.data(rank).is_some() {
-            self.change(rank, |data| {
-                lost = data.remove_all(keys, scopes);
-                lost.iter().any(|lost| *lost != ScopeSet::NONE)
-            });
-        }
-        lost.resize(keys.len(), ScopeSet::NONE);
         lost
     }
 
@@ -387,8 +375,21 @@ impl ModexStore {
     }
 
     fn data(&self, rank: Rank) -> Option<&ProcData> {
+        self.shared_data(rank).map(Arc::as_ref)
+    }
+
+    fn shared_data(&self, rank: Rank) -> Option<&Arc<ProcData>> {
         let (upper, lower) = place(rank);
-        self.blocks.get(&upper)?.get(&lower).map(Arc::as_ref)
+        self.blocks.get(&upper)?.get(&lower)
+    }
+
+    /// Replaces the data of a process. `has_changed` is `true` if other data were replaced or removed.
+    fn replace_data(&mut self, rank: Rank, data: ProcData, has_changed: bool) {
+        let (upper, lower) = place(rank);
+        let blocks = Arc::make_mut(&mut self.blocks);
+        let block = Arc::make_mut(blocks.entry(upper).or_default());
+        block.insert(lower, Arc::new(data));
+        self.has_changed |= has_changed;
     }
 
     fn all_data(&self) -> impl Iterator<Item = (Rank, &ProcData)> {

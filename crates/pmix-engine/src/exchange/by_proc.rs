@@ -4,6 +4,7 @@
 //! Source: this project.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound::{Excluded, Unbounded};
 
 use pmix_types::{Key, Nspace, Proc, Rank};
 
@@ -132,6 +133,21 @@ impl<T: Wanted> ByProc<T> {
     pub(super) fn of_proc(&self, proc: &Proc<'static>) -> Vec<u64> {
         let names = self.by_proc.get(proc).into_iter();
         names.flat_map(|names| names.all.iter().copied()).collect()
+    }
+
+    /// Returns the identifier of the last request.
+    pub(super) const fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Returns the requests that wait for a process and arrived after the one with an identifier, in order of arrival.
+    pub(super) fn of_proc_after<'t>(
+        &'t self,
+        proc: &Proc<'static>,
+        last: u64,
+    ) -> impl Iterator<Item = u64> + use<'t, T> {
+        let names = self.by_proc.get(proc).into_iter();
+        names.flat_map(move |names| names.all.range((Excluded(last), Unbounded)).copied())
     }
 
     /// Returns the requests that wait for a key of a process, in order of arrival.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commits of local processes.
+//! Commits of local processes, which are stored in parts. [`super::unfinished`] has the table of their states.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use gds_hash::{CommitLimits, CommitPart, KeyChange};
 use pmix_proto::request;
@@ -9,46 +9,111 @@ use pmix_types::{Key, Nspace, Proc, Scope, Status};
 
 use super::notify_removed;
 use super::state::Exchange;
+use super::unfinished::{Awaited, UnfinishedCommit};
 use crate::Error;
 use crate::cx::Cx;
 use crate::ids::ClientId;
-use crate::peers::Ticket;
+use crate::peers::{PeerId, Ticket};
 
 /// The greatest ratio of a value's size in memory to its packed size.
 const MAX_GROWTH: usize = 8;
 
-/// The requests that wait for the keys of a commit, in order of arrival.
-#[derive(Debug, Default)]
-pub(super) struct Awaited {
-    pub(super) gets: BTreeSet<u64>,
-    pub(super) inbound: BTreeSet<u64>,
+/// The number of removed keys of which clients are informed in one part.
+const KEYS_OF_A_PART: usize = 1024;
+
+/// The state of a commit after a part.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    More,
+    Completed,
 }
 
 impl Exchange {
-    /// Handles COMMIT: stores one message of a commit and retries the gets that wait for its keys, or for the first
-    /// commit once that is complete. Clients up to 5.0 repeat all of their data in each commit.
+    /// Handles COMMIT: stores the first part of a message of a commit. Once all is stored, retries the gets that wait
+    /// for its keys, or for the first commit once that is complete. Clients up to 5.0 repeat all of their data in each
+    /// commit.
     pub(crate) fn commit(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::Commit<'_>) {
-        match self.store_commit(cx, &ticket, request) {
-            Ok((proc, awaited)) => {
-                cx.reply_status(ticket, Status::SUCCESS);
-                match awaited {
-                    Some(awaited) => self.keys_committed(cx, &proc, awaited),
-                    None => self.proc_changed(cx, &proc),
-                }
-            }
-            Err(error) => {
-                let ended = Self::end_commit(cx, &ticket);
-                cx.reply_error(ticket, &error);
-                if let Some(proc) = ended {
-                    self.proc_changed(cx, &proc);
-                }
-            }
+        let blocks = request.blocks;
+        let mut commit = match self.begin_commit(cx, ticket, blocks.len()) {
+            Ok(commit) => commit,
+            Err((ticket, error)) => return self.refuse_commit(cx, ticket, &error),
+        };
+        let progress = match self.commits.running.contains_key(&commit.proc) {
+            // Commits of a process are stored in order of arrival.
+            true => Ok(Progress::More),
+            false => self.store_part(cx, &mut commit, blocks),
+        };
+        match progress {
+            Ok(Progress::Completed) => self.end_commit(cx, commit),
+            Ok(Progress::More) => self.commits.add(cx, commit),
+            Err(error) => self.refuse_commit(cx, commit.ticket, &error),
         }
+    }
+
+    /// Keeps the message of the unfinished commit of a peer, which ends with the data.
+    pub(crate) fn keep_message(&mut self, peer: PeerId, message: Vec<u8>) {
+        if let Some(commit) = self.commits.all.get_mut(&peer) {
+            commit.message = message;
+        }
+    }
+
+    /// Stores the next part of the unfinished commit of a peer.
+    pub(crate) fn advance_commit(&mut self, cx: &mut Cx, peer: PeerId) {
+        let Some(mut commit) = self.commits.all.remove(&peer) else {
+            return;
+        };
+        let message = std::mem::take(&mut commit.message);
+        let start = message.len().saturating_sub(commit.len);
+        let blocks = message.get(start..).unwrap_or_default();
+        let progress = self.store_part(cx, &mut commit, blocks);
+        commit.message = message;
+        self.commits.all.insert(peer, commit);
+        if let Ok(Progress::More) = progress {
+            return;
+        }
+        let Some(commit) = self.commits.remove(cx, peer) else {
+            return;
+        };
+        match progress {
+            Ok(_) => self.end_commit(cx, commit),
+            Err(error) => self.refuse_commit(cx, commit.ticket, &error),
+        }
+    }
+
+    /// Drops the unfinished commit of a peer that has left.
+    pub(super) fn drop_commit(&mut self, cx: &mut Cx, peer: PeerId) {
+        if let Some(commit) = self.commits.remove(cx, peer) {
+            cx.peers.settle(commit.ticket);
+        }
+    }
+
+    fn refuse_commit(&mut self, cx: &mut Cx, ticket: Ticket, error: &Error) {
+        let ended = Self::end_first_commit(cx, &ticket);
+        cx.reply_error(ticket, error);
+        if let Some(proc) = ended {
+            self.proc_changed(cx, &proc);
+        }
+    }
+
+    /// Replies to a stored message of a commit, and retries the requests that wait for it.
+    fn end_commit(&mut self, cx: &mut Cx, commit: UnfinishedCommit) {
+        let (proc, mut awaited) = (commit.proc, commit.awaited);
+        cx.reply_status(commit.ticket, Status::SUCCESS);
+        if commit.is_first {
+            return self.proc_changed(cx, &proc);
+        }
+        // Requests that arrived after the first part may have missed their keys.
+        let [gets, inbound] = commit.since;
+        awaited.gets.extend(self.gets.of_proc_after(&proc, gets));
+        awaited
+            .inbound
+            .extend(self.inbound.of_proc_after(&proc, inbound));
+        self.keys_committed(cx, &proc, awaited);
     }
 
     /// Ends a partially stored first commit after a refused message, because the message that ends it may never arrive
     /// and gets must not wait for it. Returns the process in that case.
-    fn end_commit(cx: &mut Cx, ticket: &Ticket) -> Option<Proc<'static>> {
+    fn end_first_commit(cx: &mut Cx, ticket: &Ticket) -> Option<Proc<'static>> {
         let id = cx.member(ticket).ok()?.client?;
         let client = cx.registry.client_mut(id)?;
         if !std::mem::take(&mut client.has_begun_commit) {
@@ -60,73 +125,180 @@ impl Exchange {
         Some(proc)
     }
 
-    /// Stores a message of a commit. Returns its process and the requests that wait for its keys; after the first
-    /// commit of a process, all requests wait for keys. Returns `None` instead of requests for the message that ends
-    /// the first commit.
-    fn store_commit(
+    /// Checks that a process may commit a message of `len` bytes, and begins to store it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the ticket with the error.
+    fn begin_commit(
         &self,
         cx: &mut Cx,
-        ticket: &Ticket,
-        request: &request::Commit<'_>,
-    ) -> Result<(Proc<'static>, Option<Awaited>), Error> {
-        let member = cx.member(ticket)?;
-        let Some(client) = member.client else {
-            return Err(Error::denied("tools cannot commit data"));
+        ticket: Ticket,
+        len: usize,
+    ) -> Result<UnfinishedCommit, (Ticket, Error)> {
+        let checked = match cx.member(&ticket) {
+            Ok(member) => match member.client {
+                Some(client) => Ok((client, member.proc.clone(), member.form)),
+                None => Err(Error::denied("tools cannot commit data")),
+            },
+            Err(error) => Err(error),
         };
-        let (proc, form) = (member.proc.clone(), member.form);
-        let len = request.blocks.len();
-        let put_bytes = Self::put_room(cx, client, len)?;
-        let room = Self::job_room(cx, &proc.nspace, len);
-        let wire = cx.codec(&form);
-        let mut limits = CommitLimits {
+        let checked = checked.and_then(|(client, proc, form)| {
+            let put_bytes = Self::put_room(cx, client, len)?;
+            Ok((client, proc, form, put_bytes))
+        });
+        let (client, proc, form, put_bytes) = match checked {
+            Ok(checked) => checked,
+            Err(error) => return Err((ticket, error)),
+        };
+        let limits = CommitLimits {
             bytes: cx.config.put_bytes_per_process,
             keys: cx.config.put_keys_per_process,
         };
-        let before = Self::num_put_bytes(cx, &proc);
+        let mut commit = UnfinishedCommit {
+            staged: gds_hash::ModexStore::default().begin_commit(proc.rank, limits),
+            ticket,
+            client,
+            proc,
+            form,
+            message: Vec::new(),
+            len,
+            put_bytes,
+            limits,
+            is_short: false,
+            before: 0,
+            since: [0; 2],
+            awaited: Awaited::default(),
+            keys: HashSet::new(),
+            removed: Vec::new(),
+            num_notified: None,
+            is_first: true,
+        };
+        self.restart_commit(cx, &mut commit);
+        Ok(commit)
+    }
+
+    /// Prepares the first part of a commit with the present data of the process.
+    fn restart_commit(&self, cx: &mut Cx, commit: &mut UnfinishedCommit) {
+        let proc = &commit.proc;
+        let room = Self::job_room(cx, &proc.nspace, commit.len);
+        let before = Self::num_put_bytes(cx, proc);
+        let mut limits = commit.limits;
         let is_short = before.saturating_add(room) < limits.bytes;
         // The room left for the job is the tighter limit.
         if is_short {
             limits.bytes = before + room;
         }
-        let (mut awaited, mut keys) = (Awaited::default(), HashSet::new());
-        let mut removed = Vec::new();
-        let stored = cx.store.update_modex(&proc.nspace, |puts| {
+        let job = cx.store.job(&proc.nspace);
+        let none = gds_hash::ModexStore::default();
+        let staged = match &job {
+            Some(job) => job.modex_store().begin_commit(proc.rank, limits),
+            None => none.begin_commit(proc.rank, limits),
+        };
+        commit.staged = staged;
+        (commit.is_short, commit.before) = (is_short, before);
+        commit.since = [self.gets.last(), self.inbound.last()];
+        commit.awaited = Awaited::default();
+        commit.keys.clear();
+        commit.removed.clear();
+    }
+
+    /// Does one part of a commit: stores keys, or informs clients of removed keys.
+    fn store_part(
+        &self,
+        cx: &mut Cx,
+        commit: &mut UnfinishedCommit,
+        blocks: &[u8],
+    ) -> Result<Progress, Error> {
+        let Some(num_notified) = commit.num_notified else {
+            let UnfinishedCommit {
+                proc,
+                keys,
+                awaited,
+                removed,
+                ..
+            } = commit;
             let note = |key: &Key<'static>, change| {
-                self.add_awaited(&proc, key, &mut keys, &mut awaited);
+                self.add_awaited(proc, key, keys, awaited);
                 if change == KeyChange::Removed {
                     removed.push(key.clone());
                 }
             };
-            let part = puts.commit_telling(&wire, proc.rank, request.blocks, limits, note)?;
-            Ok((puts.num_bytes(proc.rank), part))
-        });
-        let (after, part) = stored.map_err(|error| match error.status() {
-            Status::ERR_OUT_OF_RESOURCE if is_short => Error::new(
+            let wire = cx.codec(&commit.form);
+            let stored = commit.staged.advance(&wire, blocks, note);
+            if !stored.map_err(|error| Self::limit_of_job(cx, commit, error.into()))? {
+                return Ok(Progress::More);
+            }
+            return self.install(cx, commit);
+        };
+        let rest = commit.removed.get(num_notified..).unwrap_or_default();
+        let keys = rest.get(..KEYS_OF_A_PART).unwrap_or(rest);
+        let peer = commit.ticket.peer();
+        notify_removed(cx, &commit.proc, Scope::DEL_LOCAL, keys, Some(peer));
+        let num_notified = num_notified + keys.len();
+        commit.num_notified = Some(num_notified);
+        match num_notified < commit.removed.len() {
+            true => Ok(Progress::More),
+            false => Ok(Progress::Completed),
+        }
+    }
+
+    /// Replaces the data of the process by the staged data.
+    fn install(&self, cx: &mut Cx, commit: &mut UnfinishedCommit) -> Result<Progress, Error> {
+        let after = commit.staged.num_bytes();
+        let more = after.saturating_sub(commit.before);
+        // Other processes may have used the room of the job since the first part.
+        if more > Self::job_room(cx, &commit.proc.nspace, more / MAX_GROWTH) {
+            commit.is_short = true;
+            let error = Error::new(
+                Status::ERR_OUT_OF_RESOURCE,
+                format!("a commit that adds {more} bytes"),
+            );
+            return Err(Self::limit_of_job(cx, commit, error));
+        }
+        let is_stored = cx.store.update_modex(&commit.proc.nspace, |puts| {
+            Ok(puts.end_commit(&mut commit.staged))
+        })?;
+        if !is_stored {
+            // The data are those that a group shares for the process; the commit is applied to them.
+            self.restart_commit(cx, commit);
+            return Ok(Progress::More);
+        }
+        // Outdated shared data are removed before the reply: afterwards other processes may rely on the new data.
+        cx.shared.puts_changed(&commit.proc);
+        commit.removed.sort_unstable();
+        commit.removed.dedup();
+        if let Some(job) = cx.registry.job_mut(&commit.proc.nspace) {
+            job.put_bytes += more;
+        }
+        if let Some(client) = cx.registry.client_mut(commit.client) {
+            let had_committed = client.has_committed;
+            client.has_committed |= commit.staged.part() == CommitPart::End;
+            client.has_begun_commit = !client.has_committed;
+            commit.is_first = client.has_committed && !had_committed;
+            client.put_bytes = commit.put_bytes.saturating_add(commit.len);
+        }
+        commit.num_notified = Some(0);
+        match commit.removed.is_empty() {
+            true => Ok(Progress::Completed),
+            // Few keys are reported in the same part.
+            false if commit.removed.len() <= KEYS_OF_A_PART / 8 => self.store_part(cx, commit, &[]),
+            false => Ok(Progress::More),
+        }
+    }
+
+    /// Adds the limit of the job to an error, if it is the tighter one.
+    fn limit_of_job(cx: &Cx, commit: &UnfinishedCommit, error: Error) -> Error {
+        match error.status() {
+            Status::ERR_OUT_OF_RESOURCE if commit.is_short => Error::new(
                 Status::ERR_OUT_OF_RESOURCE,
                 format!(
                     "{error}; the processes of {} can put at most {} bytes in total",
-                    proc.nspace, cx.config.put_bytes_per_job
+                    commit.proc.nspace, cx.config.put_bytes_per_job
                 ),
             ),
-            _ => error.into(),
-        })?;
-        // Outdated shared data are removed before the reply: afterwards other processes may rely on the new data.
-        cx.shared.puts_changed(&proc);
-        removed.sort_unstable();
-        removed.dedup();
-        notify_removed(cx, &proc, Scope::DEL_LOCAL, &removed, Some(ticket.peer()));
-        if let Some(job) = cx.registry.job_mut(&proc.nspace) {
-            job.put_bytes += after.saturating_sub(before);
+            _ => error,
         }
-        let mut is_first = true;
-        if let Some(client) = cx.registry.client_mut(client) {
-            let had_committed = client.has_committed;
-            client.has_committed |= part == CommitPart::End;
-            client.has_begun_commit = !client.has_committed;
-            is_first = client.has_committed && !had_committed;
-            client.put_bytes = put_bytes + len;
-        }
-        Ok((proc, (!is_first).then_some(awaited)))
     }
 
     /// Adds the requests that wait for a key of a commit.

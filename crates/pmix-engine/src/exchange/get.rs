@@ -7,11 +7,11 @@ use std::time::Instant;
 use pmix_proto::request;
 use pmix_types::{Nspace, Proc, Status};
 
-use super::commit::Awaited;
 use super::get_request::GetRequest;
 use super::resolve::Resolution;
 use super::state::Exchange;
 use super::state::{PendingGet, WaitFor};
+use super::unfinished::Awaited;
 use crate::cx::Cx;
 use crate::ids::GetId;
 use crate::peers::{Peer, PeerId, Ticket};
@@ -222,6 +222,7 @@ impl Exchange {
     /// Drops the gets of a disconnected peer.
     pub(crate) fn peer_left(&mut self, cx: &mut Cx, peer: PeerId) {
         self.portions.remove(&peer);
+        self.drop_commit(cx, peer);
         let own: Vec<_> = self.gets.of_peer(peer).collect();
         for id in own {
             if let Some(pending) = self.take_pending(cx, id) {

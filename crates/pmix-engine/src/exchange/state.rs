@@ -11,6 +11,7 @@ use super::by_proc::{ByProc, Wanted};
 use super::get_request::GetRequest;
 use super::job_info_cache::JobInfoCache;
 use super::portions::Portions;
+use super::unfinished::UnfinishedCommits;
 use crate::ids::GetId;
 use crate::peers::{PeerId, Ticket};
 use crate::recount::Recount;
@@ -32,6 +33,8 @@ pub(crate) struct Exchange {
     pub(super) job_infos: JobInfoCache,
     /// The data sent to clients that may receive data without a request.
     pub(super) portions: HashMap<PeerId, Portions>,
+    /// Commits that are stored in more than one part.
+    pub(super) commits: UnfinishedCommits,
 }
 
 impl Exchange {
@@ -44,6 +47,7 @@ impl Exchange {
         stats.num_stale_procs = self.outbound.lost.len();
         stats.num_packed_jobs = self.job_infos.len();
         stats.num_readers = self.portions.len();
+        stats.num_commits = self.commits.len();
     }
 
     /// Adds the pending requests to a recount, and compares the counters.
@@ -54,6 +58,7 @@ impl Exchange {
         }
         let due = self.due.values().flatten();
         due.for_each(|get| recount.request(&get.ticket));
+        self.commits.recount(recount);
         for (id, dmodex) in self.inbound.iter() {
             let timer = Timer::InboundDmodex(DirectModexId(id));
             recount.deadline(dmodex.until.map(|(at, _)| at), timer);

@@ -2,7 +2,7 @@
 //! The index of groups and invitations by process and job.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use foldhash::fast::RandomState;
 use pmix_types::{Nspace, Proc, Rank};
@@ -99,8 +99,8 @@ impl OfJob {
 #[derive(Debug)]
 enum Ids {
     One(u64),
-    /// In ascending order.
-    Many(Vec<u64>),
+    /// In ascending order. The groups of a lost process are removed from the first to the last.
+    Many(VecDeque<u64>),
 }
 
 impl Ids {
@@ -108,7 +108,7 @@ impl Ids {
     fn insert(&mut self, id: u64) -> bool {
         match self {
             Self::One(own) if *own == id => return false,
-            Self::One(own) => *self = Self::Many(vec![(*own).min(id), (*own).max(id)]),
+            Self::One(own) => *self = Self::Many([(*own).min(id), (*own).max(id)].into()),
             // Numbers ascend, so a new one is nearly always the last.
             Self::Many(ids) => match ids.binary_search(&id) {
                 Ok(_) => return false,
@@ -123,7 +123,8 @@ impl Ids {
         match self {
             Self::One(own) => (*own == id).then_some(true),
             Self::Many(ids) => {
-                ids.remove(ids.binary_search(&id).ok()?);
+                let place = ids.binary_search(&id).ok()?;
+                ids.remove(place);
                 Some(ids.is_empty())
             }
         }

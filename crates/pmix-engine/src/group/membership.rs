@@ -168,6 +168,14 @@ impl Groups {
         self.deserted.truncate(MAX_DESERTED - 1);
         self.deserted
             .push_front((name.clone(), known.fingerprint()));
+        // No other node waits for a local group; a process may be the last member of thousands of them.
+        let is_client = |proc: &Proc<'_>| {
+            let job = cx.registry.job(&proc.nspace);
+            job.is_some_and(|job| job.clients.contains_key(&proc.rank))
+        };
+        if members.iter().all(is_client) {
+            return;
+        }
         cx.membership_changes
             .push_back(MembershipChange::DesertedGroup(DesertedGroup {
                 name: name.clone(),

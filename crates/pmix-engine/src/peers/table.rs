@@ -10,7 +10,7 @@ use pmix_types::Nspace;
 
 use super::intake::Intake;
 use super::turns::Turns;
-use super::{Chunk, Member, Payload, Peer, PeerId, Ticket, Transmit};
+use super::{Chunk, Member, Payload, Peer, PeerId, Ticket, Transmit, Unfinished};
 
 /// The connections and their queued output.
 #[derive(Debug)]
@@ -159,14 +159,34 @@ impl Peers {
         })
     }
 
+    /// Records the state of the last message of a peer.
+    pub(crate) fn set_unfinished(&mut self, id: PeerId, state: Unfinished) {
+        if let Some(peer) = self.peers.get_mut(&id) {
+            peer.unfinished = state;
+            self.enqueue(id);
+        }
+    }
+
+    /// Returns `true` if the last message of a peer has further parts.
+    pub(crate) fn is_unfinished(&self, id: PeerId) -> bool {
+        let peer = self.get(id);
+        peer.is_some_and(|peer| peer.unfinished != Unfinished::No)
+    }
+
+    /// Returns `true` if a message of a peer, or a part of one, can be handled.
+    pub(crate) fn can_be_served(&self, id: PeerId) -> bool {
+        let peer = self.get(id);
+        peer.is_some_and(|peer| peer.can_be_served(self.window))
+    }
+
     /// Queues a peer if it has a message that can be handled. A peer with a window of unread bytes is not served. A
     /// closed peer is served first, so that its process can connect again.
     pub(crate) fn enqueue(&mut self, id: PeerId) {
         let Some(peer) = self.peers.get_mut(&id) else {
             return;
         };
-        let is_served = peer.inbox.has_frame() && peer.queued_bytes < self.window;
-        if !(is_served || peer.is_closed) {
+        let is_left = peer.is_closed && peer.unfinished != Unfinished::Waits;
+        if !(peer.can_be_served(self.window) || is_left) {
             return;
         }
         if peer.account.is_queued() {
@@ -225,14 +245,14 @@ impl Peers {
     pub(crate) fn is_idle(&self, id: PeerId) -> bool {
         self.get(id).is_some_and(|peer| {
             let is_open = !(peer.is_closed || peer.is_mute);
-            let is_read = !(peer.inbox.has_frame() || peer.inbox.is_inside_frame());
+            let is_read = peer.is_drained() && !peer.inbox.is_inside_frame();
             is_open && is_read && peer.num_open == 0 && peer.queued_bytes == 0
         })
     }
 
     /// Returns `true` if no message of a peer waits to be handled.
     pub(crate) fn is_drained(&self, id: PeerId) -> bool {
-        self.get(id).is_none_or(|peer| !peer.inbox.has_frame())
+        self.get(id).is_none_or(Peer::is_drained)
     }
 
     /// Returns the number of requests without a reply, and of bytes not written yet.
@@ -376,8 +396,6 @@ impl Peers {
 /// Returns the received bytes of a long message, or `None` if it is complete and waits for the server. A complete
 /// message that is not handled because its peer does not read replies counts as a partial one.
 fn num_received_unless_whole(peer: &Peer, window: usize) -> Option<usize> {
-    match peer.inbox.has_frame() {
-        true if peer.queued_bytes < window => None,
-        _ => Some(peer.inbox.num_held()),
-    }
+    let is_whole = peer.unfinished != Unfinished::No || peer.can_be_served(window);
+    (!is_whole).then(|| peer.inbox.num_held())
 }

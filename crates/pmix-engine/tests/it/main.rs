@@ -5,6 +5,7 @@
 mod admission;
 mod collective;
 mod commit;
+mod commit_parts;
 mod connect;
 mod connected_tool;
 mod control;

@@ -148,7 +148,7 @@ fn requests_of_a_peer_wait_until_it_reads() {
 }
 
 /// Queues the messages of a client in the engine without handling them.
-fn queue(world: &mut World, who: Who) {
+pub(crate) fn queue(world: &mut World, who: Who) {
     let client = &mut world.clients[who];
     let peer = client.peer.unwrap();
     while let Some(bytes) = client.session.poll_transmit() {

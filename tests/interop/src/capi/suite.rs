@@ -37,15 +37,16 @@ const SHORT: &[&str] = &[
 /// The modules that stock Open MPI 4.1 does not complete under its own mpirun: two concurrent spawns time out.
 const UNFINISHED_BY_4: &[&str] = &["test_dynproc", "test_spawn"];
 
-/// The modules that stock Open MPI 4 and 5 do not complete with one process under their own launcher: the process is
-/// lost when it has spawned the workers of a pool.
+/// The modules that stock Open MPI 4 and 5 and stock MPICH do not complete with one process under their own launcher: the
+/// process is lost when it has spawned the workers of a pool.
 const UNFINISHED_ALONE: &[&str] = &["test_util_pool"];
 
 /// The modules that spawn processes, which requires a launcher.
 const SPAWNING: &[&str] = &["test_dynproc", "test_spawn", "test_util_pool"];
 
-/// The time limit of one run of the suite.
+/// The time limit of one run of the suite. All of it takes long with more ranks than processors, which poll in turn.
 const LIMIT: Duration = Duration::from_secs(10 * 60);
+const LIMIT_OF_ALL: Duration = Duration::from_secs(30 * 60);
 
 /// An Open MPI for mpi4py, and its own launcher.
 struct Mpi {
@@ -354,7 +355,11 @@ impl Runner {
         }
         let written = self.home.join("output");
         let mut command = self.command(run, only, &out);
-        let ended = run_within(&mut command, LIMIT.min(left), &written, &self.home);
+        let limit = match self.extent.is_long {
+            true => LIMIT_OF_ALL,
+            false => LIMIT,
+        };
+        let ended = run_within(&mut command, limit.min(left), &written, &self.home);
         let mut outcomes = Outcomes::new();
         for rank in 0..run.size {
             let path = out.join(rank.to_string());
@@ -404,7 +409,7 @@ impl Runner {
             command.args(["-i", module]);
         }
         let unserved: &[&str] = match run.launcher {
-            Some(_) if run.size == 1 && run.mpi.has_pmix => UNFINISHED_ALONE,
+            Some(_) if run.size == 1 => UNFINISHED_ALONE,
             Some(_) => &[],
             None => SPAWNING,
         };

@@ -12,61 +12,16 @@
 //!
 //! Source: OpenPMIx, the messages between its clients and servers.
 
-use std::collections::HashSet;
-
 use bfrops::wire_type;
-use pmix_types::{Bytes, Key, Rank, Scope, Status, memory};
+use pmix_types::{Bytes, Key, Rank, Scope, memory};
 
-use super::entry::Action;
 use super::packed::{Audience, PackedPuts};
+use super::staged::{CommitPart, GOES_ON, KeyChange};
 use super::{Entry, ScopeSet, seen_in};
-use crate::exchange::codec::{
-    MAX_STORED_VARIANTS, MAX_VARIANTS, check_num_variants, check_variants, qualified,
-};
+use crate::exchange::codec::{MAX_STORED_VARIANTS, check_variants, qualified};
 #[cfg(test)]
 use crate::exchange::counted;
 use crate::{Codec, CommitLimits, Error, ModexStore};
-
-/// The scope of the block that marks a continued commit. This scope is never used for data.
-const GOES_ON: Scope = Scope::DEL_INTERNAL;
-
-/// Checks that the data of a process are within its limits.
-fn check(limits: CommitLimits, puts: &ModexStore, rank: Rank) -> Result<(), Error> {
-    for (what, found, most) in [
-        ("keys", puts.num_keys(rank), limits.keys),
-        ("bytes", puts.num_bytes(rank), limits.bytes),
-    ] {
-        if found > most {
-            let message = format!("a process with {found} {what} put, more than {most}");
-            return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
-        }
-    }
-    Ok(())
-}
-
-/// A change of a key by a commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum KeyChange {
-    /// The commit has a value of the key, or removes a key that processes of this node did not see.
-    Stored,
-    /// Processes of this node saw a value of the key, which the commit removes.
-    Removed,
-}
-
-/// The position of a message in its commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CommitPart {
-    /// The commit continues in another message.
-    Begin,
-    /// The message is the last one of the commit.
-    End,
-}
-
-/// A step of a commit, in order.
-enum Step {
-    Merge(ScopeSet, Vec<Entry>),
-    Remove(ScopeSet, Vec<Key<'static>>),
-}
 
 impl ModexStore {
     /// Packs the payload of a commit: all data that a process put for others. It is empty if there
@@ -132,73 +87,12 @@ impl ModexStore {
         rank: Rank,
         bytes: &[u8],
         limits: CommitLimits,
-        told: impl FnMut(&Key<'static>, KeyChange),
-    ) -> Result<CommitPart, Error> {
-        let before = self.clone();
-        let done = self.take_commit(codec, rank, bytes, limits, told);
-        if done.is_err() {
-            *self = before;
-        }
-        done
-    }
-
-    fn take_commit(
-        &mut self,
-        codec: &Codec<'_>,
-        rank: Rank,
-        bytes: &[u8],
-        limits: CommitLimits,
         mut told: impl FnMut(&Key<'static>, KeyChange),
     ) -> Result<CommitPart, Error> {
-        let keys = limits.keys.saturating_mul(2);
-        let (steps, part) = steps(codec, bytes, CommitLimits { keys, ..limits })?;
-        let mut keys = HashSet::new();
-        for of in [ScopeSet::LOCAL, ScopeSet::REMOTE] {
-            let batches = steps.iter().filter_map(|step| match step {
-                Step::Merge(scopes, entries) if scopes.meets(of) => Some(entries),
-                _ => None,
-            });
-            let entries = batches.flatten();
-            check_variants(entries.clone(), MAX_VARIANTS)?;
-            keys.extend(
-                qualified(entries)
-                    .into_iter()
-                    .map(|entry| entry.key().clone()),
-            );
-        }
-        for step in steps {
-            match step {
-                Step::Merge(scopes, entries) => {
-                    let keys = entries.iter().map(Entry::key);
-                    keys.for_each(|key| told(key, KeyChange::Stored));
-                    self.merge(rank, scopes, entries);
-                }
-                Step::Remove(scopes, keys) => {
-                    let mut keys: Vec<_> = keys.iter().collect();
-                    keys.sort_unstable();
-                    keys.dedup();
-                    let lost = self.remove_all(rank, scopes, &keys);
-                    for (key, lost) in keys.into_iter().zip(lost) {
-                        told(
-                            key,
-                            match lost.meets(ScopeSet::LOCAL) {
-                                true => KeyChange::Removed,
-                                false => KeyChange::Stored,
-                            },
-                        );
-                    }
-                }
-            }
-        }
-        check(limits, self, rank)?;
-        // The limits are checked after all steps, so that values that the commit removes do not
-        // count.
-        for key in &keys {
-            for of in [ScopeSet::LOCAL, ScopeSet::REMOTE] {
-                check_num_variants(self.num_variants(rank, key, of), MAX_STORED_VARIANTS)?;
-            }
-        }
-        Ok(part)
+        let mut staged = self.begin_commit(rank, limits);
+        while !staged.advance(codec, bytes, &mut told)? {}
+        self.end_commit(&mut staged);
+        Ok(staged.part())
     }
 
     /// Packs the reply to a direct modex: the data that a process of this node put for other nodes.
@@ -354,69 +248,4 @@ pub(super) fn pack_goes_on(codec: &Codec<'_>, out: &mut Vec<u8>) -> Result<(), E
     encoder.one::<wire_type::Scope>(&GOES_ON)?;
     encoder.one::<wire_type::Buffer>(&Bytes::Owned(Vec::new()))?;
     Ok(())
-}
-
-/// Decodes a whole commit, if it is within limits.
-fn steps(
-    codec: &Codec<'_>,
-    bytes: &[u8],
-    mut limits: CommitLimits,
-) -> Result<(Vec<Step>, CommitPart), Error> {
-    let mut steps = Vec::new();
-    let mut reader = codec.reader(bytes);
-    while !reader.is_empty() {
-        let start = reader.offset();
-        let scope = reader.one::<wire_type::Scope>()?;
-        if scope == GOES_ON {
-            let block = reader.object::<wire_type::Buffer>()?;
-            return match block.is_empty() && reader.is_empty() {
-                true => Ok((steps, CommitPart::Begin)),
-                false => Err(Error::bad(
-                    "the mark of a continued commit is not the end of the message",
-                )
-                .at(start)),
-            };
-        }
-        let action = Action::of(scope).filter(|(_, scopes)| *scopes != ScopeSet::OWN);
-        let (action, scopes) = action.ok_or_else(|| {
-            Error::bad(format!("{scope} is no scope of data that are sent")).at(start)
-        })?;
-        let mut entries = Vec::new();
-        let mut block = reader.object::<wire_type::Buffer>()?;
-        let start = block.offset();
-        block.kvals(&mut entries, &mut limits)?;
-        check_variants(&entries, MAX_VARIANTS).map_err(|error| error.at(start))?;
-        match action {
-            Action::Store => store(&mut steps, scopes, entries),
-            Action::Remove => {
-                let keys = entries.iter().map(|entry| entry.key().clone()).collect();
-                steps.push(Step::Remove(scopes | ScopeSet::OWN, keys));
-            }
-        }
-    }
-    Ok((steps, CommitPart::End))
-}
-
-/// Adds steps that store values. A value of no type removes its key.
-fn store(steps: &mut Vec<Step>, scopes: ScopeSet, entries: Vec<Entry>) {
-    let mut batch = Vec::new();
-    let mut removed = Vec::new();
-    // The order of values and removals matters only for the same key, but it is kept for all.
-    for entry in entries {
-        if entry.is_deletion() {
-            if !batch.is_empty() {
-                steps.push(Step::Merge(scopes, std::mem::take(&mut batch)));
-            }
-            removed.push(entry.key().clone());
-        } else {
-            if !removed.is_empty() {
-                steps.push(Step::Remove(scopes, std::mem::take(&mut removed)));
-            }
-            batch.push(entry);
-        }
-    }
-    if !removed.is_empty() {
-        steps.push(Step::Remove(scopes, removed));
-    }
-    steps.push(Step::Merge(scopes, batch));
 }

@@ -79,7 +79,7 @@ impl Client {
     }
 
     /// Processes bytes of the server. An unexpected reply is an error, so that a second reply to a request is noticed.
-    pub(super) fn hear(&mut self, bytes: &[u8]) {
+    pub(crate) fn hear(&mut self, bytes: &[u8]) {
         if let Err(error) = self.session.handle_input(bytes) {
             self.fault = Some(error);
         }
