@@ -72,6 +72,26 @@ fn rank_0_leads_the_session_of_its_terminal() {
     }
 }
 
+// `script -c 'pmix run ...' < FILE` types the file and Ctrl-D before the launcher changes the modes of the terminal.
+#[test]
+fn keys_that_were_typed_before_the_start_reach_rank_0_with_the_end_of_input() {
+    let wait = "while ! [ -e $TMPDIR/go ]; do sleep 0.01; done; exec \"$@\"";
+    let before = ["sh", "-c", wait, "sh"];
+    for typed in [&b"typed\nlines\n\x04"[..], b"\x04"] {
+        let args = ["-n", "1", "sh", "-c", "cat; echo the end"];
+        let mut terminal = Terminal::started(Leader::Launcher, &before, &args);
+        terminal.press(typed);
+        fs::write(terminal.tmp.path().join("go"), "").unwrap();
+        let screen = read_to(&mut terminal, "the end\r\n");
+        assert!(
+            !screen.contains('\0') && !screen.contains("^@"),
+            "{screen:?}"
+        );
+        assert_eq!(screen.contains("lines\r\n"), typed.len() > 1, "{screen:?}");
+        assert_eq!(terminal.end(), Some(0));
+    }
+}
+
 #[test]
 fn input_is_no_terminal_where_it_would_hide_what_is_edited() {
     let script = "test -t 0 || echo none";
