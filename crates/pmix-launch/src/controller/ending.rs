@@ -3,11 +3,13 @@
 //! on other jobs.
 //!
 //! A failed job terminates the jobs that its processes spawned, unless they were spawned with `PMIX_SPAWN_CHILD_SEP`,
-//! and the jobs to which it is connected. A job that ends successfully terminates no other job: spawned jobs
-//! continue.
+//! and the jobs to which it is connected (see [`connected`](super::connected)). A job that ends successfully terminates
+//! no other job: spawned jobs continue.
 
-use std::time::Instant;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
+use pmix_types::Rank;
 use rustix::process::Signal;
 
 use super::job::Job;

@@ -56,6 +56,8 @@ fn actor() {
         "shown" => crate::directed::shown(connected(settings)),
         "counted" => crate::directed::counted(connected(settings)),
         "apart" => crate::directed::apart(connected(settings)),
+        "connected_parent" => crate::disconnects::parent(connected(settings)),
+        "connected_child" => crate::disconnects::child(&connected(settings)),
         "fails_below" => crate::directed::fails_below(connected(settings)),
         "restarted" => crate::directed::restarted(connected(settings)),
         "restarted_for_ever" => crate::directed::restarted_for_ever(connected(settings)),
