@@ -374,6 +374,25 @@ impl Table {
         self.processes.iter_mut().for_each(|p| p.signal(signal));
     }
 
+    /// Sends signals in this order like [`signal`](Self::signal), except to running processes that have finalized. Returns
+    /// their ranks.
+    pub(crate) fn signal_unless_finalized(&mut self, signals: [Signal; 2]) -> BTreeSet<Rank> {
+        if self.is_incomplete() {
+            signals.into_iter().for_each(|signal| self.signal(signal));
+            return BTreeSet::new();
+        }
+        let mut finalized = BTreeSet::new();
+        for process in &mut self.processes {
+            match (process.ended, process.link) {
+                (None, Link::Finalized) => {
+                    finalized.insert(process.rank);
+                }
+                _ => signals.iter().for_each(|signal| process.signal(*signal)),
+            }
+        }
+        finalized
+    }
+
     /// Continues processes that were stopped on exec.
     pub(crate) fn continue_stopped(&mut self, is_meant: impl Fn(Rank) -> bool) {
         let stopped = self

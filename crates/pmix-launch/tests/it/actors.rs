@@ -91,6 +91,7 @@ fn actor() {
         "no_daemon" => logs::no_daemon(connected(settings)),
         "alike" => logs::alike(connected(settings)),
         "late" => crate::waits::late(connected(settings)),
+        "exits_later" => crate::waits::exits_later(connected(settings)),
         "ends_late" => crate::waits::ends_late(connected(settings)),
         "watch" => monitors::watch(connected(settings)),
         "used" => monitors::used(connected(settings)),
