@@ -177,6 +177,22 @@ fn warn_of_notations(source: &Source, is_typed: bool) {
     }
 }
 
+/// Warns of groups and operators in a list of Slurm that a user typed. Slurm has neither, so they are parts of names.
+pub(crate) fn warn_of_names_of_slurm(source: &Source) {
+    let words = source.bytes.split(|byte| *byte == b',' || is_blank(*byte));
+    let has_operator =
+        |word: &&[u8]| word.starts_with(b"@") || memchr::memchr3(b'!', b'&', b'^', word).is_some();
+    if is_typed(source)
+        && let Some(word) = words.into_iter().find(has_operator)
+    {
+        tracing::warn!(
+            "{}: `{}` is a name for Slurm; leave out `--from slurm` for groups and the operators of nodeset",
+            source.origin,
+            word.escape_ascii()
+        );
+    }
+}
+
 /// Warns of empty names, which are nodes here and errors for nodeset.
 fn warn_of_empty_names(source: &Source) {
     let text = source.bytes.trim_ascii();

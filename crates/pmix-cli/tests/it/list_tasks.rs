@@ -370,6 +370,14 @@ fn notations_of_others_are_not_silently_names() {
             "`n1!n2` is a name here; only an argument",
         ),
         (
+            "pmix map convert --from slurm --to lines @rack1",
+            "`@rack1` is a name for Slurm; leave out `--from slurm`",
+        ),
+        (
+            "pmix map convert --from slurm --to hostfile 'n[1-4]!n3'",
+            "`n[1-4]!n3` is a name for Slurm",
+        ),
+        (
             "pmix map count n1,,n2",
             "a comma of `n1,,n2` has no name beside it",
         ),
