@@ -92,6 +92,20 @@ fn keys_that_were_typed_before_the_start_reach_rank_0_with_the_end_of_input() {
     }
 }
 
+#[test]
+fn a_time_limit_ends_the_program_in_the_foreground_of_an_interactive_shell() {
+    let shell = ["bash", "--norc", "--noprofile", "-i"];
+    let options = ["-n", "1", "--timeout", "2", "--grace", "5"];
+    let mut terminal = Terminal::start(&[&options[..], &shell].concat());
+    // The shell ignores SIGTERM, and exits after its program.
+    terminal.press(
+        b"sh -c 'trap \"echo he\"ard TERM; echo rea\"\"dy; sleep 60 & wait'; exit\n",
+    );
+    read_to(&mut terminal, "ready\r\n");
+    read_to(&mut terminal, "heard\r\n");
+    assert_eq!(terminal.end(), Some(124));
+}
+
 // Python writes the text and the end of a line on standard error separately.
 #[test]
 fn lines_that_rank_0_writes_in_pieces_are_not_mixed_with_others() {

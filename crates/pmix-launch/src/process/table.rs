@@ -178,7 +178,24 @@ impl Process {
         {
             tracing::debug!("cannot signal rank {}: {e}", self.rank);
         }
+        // A shell with job control ignores SIGTERM, and its programs have process groups of their own.
+        if self.leads_session && self.ended.is_none() && ends(signal) {
+            let group = foreground_group(self.pid).filter(|group| *group != self.pid);
+            if let Some(Err(e)) = group.map(|group| kill_process_group(group, signal)) {
+                tracing::debug!("cannot signal the program of rank {}: {e}", self.rank);
+            }
+        }
     }
+}
+
+/// Returns the foreground process group of the terminal of a session, from the process that leads the session.
+fn foreground_group(leader: Pid) -> Option<Pid> {
+    let stat = format!("/proc/{}/stat", leader.as_raw_nonzero());
+    let stat = std::fs::read_to_string(stat).ok()?;
+    // The name of the program, in parentheses, may contain blanks. After it: state, parent, group, session, terminal.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let group = fields.split(' ').nth(5)?.parse().ok()?;
+    Pid::from_raw(group).filter(|_| group > 1)
 }
 
 /// Returns `true` if a signal is meant to terminate a process.
