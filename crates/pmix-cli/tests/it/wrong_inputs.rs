@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -26,6 +27,7 @@ const WRONG: &[(&str, i32, &str, &str)] = &[
     ("pmix map expand -S , n1", 2, "unexpected argument '-S' found", "use pmix map convert --to list -S SEPARATOR LIST"),
     ("pmix map fold --autostep=2 n1", 2, "unexpected argument '--autostep' found", "which writes no steps"),
     ("pmix map -R n1", 2, "unexpected argument '-R' found", "names in place of bare numbers"),
+    ("pmix run -n 1 ./damaged", 126, "cannot run ./damaged as rank 0: Exec format error", "the file is no program for this machine"),
     ("pmix run -np -1 hostname", 2, "invalid value '-1' for '--num-procs <N>'", "expected a number of processes"),
     ("pmix map count 'n[1-'", 3, "this bracket is never closed", "a bracket list looks like n[001-128,200] or"),
     ("pmix map count 'n[1-x]'", 3, "this is not a number", "brackets hold numbers and ranges: n[1-4,7],"),
@@ -156,6 +158,9 @@ fn files() -> TempDir {
     ] {
         fs::write(top.path().join(name), text).unwrap();
     }
+    let damaged = top.path().join("damaged");
+    fs::write(&damaged, "\x7fELF and no more").unwrap();
+    fs::set_permissions(&damaged, fs::Permissions::from_mode(0o755)).unwrap();
     top
 }
 
