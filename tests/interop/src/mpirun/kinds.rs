@@ -22,7 +22,7 @@ impl Language {
     }
 }
 
-/// What the two processes write.
+/// The output of both processes.
 enum Written {
     /// These lines of rank 0 and of rank 1, after `rank N `. Lines of different processes have no order.
     Lines(&'static [&'static str], &'static [&'static str]),
