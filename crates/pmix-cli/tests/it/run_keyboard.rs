@@ -98,9 +98,7 @@ fn a_time_limit_ends_the_program_in_the_foreground_of_an_interactive_shell() {
     let options = ["-n", "1", "--timeout", "2", "--grace", "5"];
     let mut terminal = Terminal::start(&[&options[..], &shell].concat());
     // The shell ignores SIGTERM, and exits after its program.
-    terminal.press(
-        b"sh -c 'trap \"echo he\"ard TERM; echo rea\"\"dy; sleep 60 & wait'; exit\n",
-    );
+    terminal.press(b"sh -c 'trap \"echo he\"ard TERM; echo rea\"\"dy; sleep 60 & wait'; exit\n");
     read_to(&mut terminal, "ready\r\n");
     read_to(&mut terminal, "heard\r\n");
     assert_eq!(terminal.end(), Some(124));

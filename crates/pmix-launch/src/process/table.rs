@@ -194,8 +194,9 @@ fn foreground_group(leader: Pid) -> Option<Pid> {
     let stat = std::fs::read_to_string(stat).ok()?;
     // The name of the program, in parentheses, may contain blanks. After it: state, parent, group, session, terminal.
     let (_, fields) = stat.rsplit_once(") ")?;
-    let group = fields.split(' ').nth(5)?.parse().ok()?;
-    Pid::from_raw(group).filter(|_| group > 1)
+    // Without a terminal, the group is -1.
+    let group = fields.split(' ').nth(5)?.parse::<i32>().ok()?;
+    (group > 1).then(|| Pid::from_raw(group)).flatten()
 }
 
 /// Returns `true` if a signal is meant to terminate a process.
