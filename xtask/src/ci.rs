@@ -24,6 +24,7 @@ const SHORT: &[&str] = &[
     "interop bfrops --profile dev",
     "interop server --short --profile dev",
     "interop types --profile dev",
+    "interop mpirun --profile dev",
     "consumers programs --profile dev",
     "consumers suite --profile dev",
     "consumers nvshmem --profile dev",
@@ -149,7 +150,7 @@ mod tests {
     fn the_short_form_selects_from_what_the_other_makes_whole() {
         let is_selection = |call: &str| {
             let parts = [
-                "bfrops", "server", "types", "programs", "nvshmem", "hosts", "--short",
+                "bfrops", "server", "types", "mpirun", "programs", "nvshmem", "hosts", "--short",
             ];
             call.split(' ').any(|word| parts.contains(&word))
         };

@@ -374,7 +374,8 @@ pub(crate) enum PluginsCommand {
 #[derive(Args)]
 pub(crate) struct Info {
     /// Show only parameters whose name or help contains this text, ignoring case; a pattern with `*` or `?`
-    /// must match the whole name or help. Several patterns: parameters that match any of them.
+    /// must match the whole name or help. Several patterns: parameters that match any of them. `all` matches every
+    /// parameter.
     #[arg(value_name = "PATTERN")]
     pub(crate) patterns: Vec<String>,
     /// Show only the parameters of this framework: preg, pcompress, psec, gds, or all.

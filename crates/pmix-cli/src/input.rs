@@ -27,6 +27,7 @@ pub(crate) use detect::{Segment, Value, segments, tagged_values};
 pub(crate) use expression::Expressions;
 pub(crate) use nodes::{
     allocation, decode_nodes, of_text as nodes_of_text, read_nodes, read_slots, text_of,
+    warn_of_names_of_slurm,
 };
 pub(crate) use procs::{decode_procs, of_text as procs_of_text, read_procs, text_of_procs};
 pub(crate) use source::{

@@ -95,6 +95,7 @@ fn meant(mut error: clap::Error, command: &clap::Command, words: &[OsString]) ->
     let all = [names(command), maps.clone()].concat();
     let tip = match maps.contains(word) {
         true => Some(format!("use `pmix map {word}`")),
+        false if let Some(tip) = of_others(word) => Some(tip.to_owned()),
         false => dictionary::nearest(word, all.iter().map(String::as_str))
             .first()
             .map(|near| match maps.iter().any(|name| name == near) {
@@ -109,6 +110,51 @@ fn meant(mut error: clap::Error, command: &clap::Command, words: &[OsString]) ->
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
     error
+}
+
+/// Commands of other programs, and what to type for each.
+const OF_OTHERS: &[(&[&str], &str)] = &[
+    (
+        &[
+            "mpirun", "mpiexec", "prterun", "prun", "srun", "aprun", "jsrun", "launch", "start",
+        ],
+        "use `pmix run -n N PROGRAM`",
+    ),
+    (
+        &["nodeset", "cluset", "hostlist"],
+        "use a command under `pmix map`: fold, expand, count, minus, groups; `pmix map --help` lists them",
+    ),
+    (
+        &["scontrol", "show", "hostname", "hostnames", "hosts"],
+        "use `pmix map expand LIST` for `scontrol show hostnames`, `pmix map fold` for `show hostlist`, and `pmix ps` for jobs",
+    ),
+    (
+        &["list", "ls"],
+        "use `pmix map expand LIST` for the names of a list, `pmix map groups` for groups, and `pmix ps` for jobs",
+    ),
+    (&["squeue", "jobs"], "use `pmix ps`"),
+    (
+        &["scancel", "cancel", "stop", "signal"],
+        "use `pmix kill JOB`",
+    ),
+    (
+        &["pmix_info", "ompi_info", "prte_info", "parameters"],
+        "use `pmix info`",
+    ),
+    (
+        &["pdsh", "clush"],
+        "pmix starts processes on this node only: use `pmix run -n N PROGRAM`, or prterun or srun for other nodes",
+    ),
+    (
+        &["compare"],
+        "use `pmix map diff` for two maps, `pmix map minus` or `pmix map xor` for two lists",
+    ),
+];
+
+/// Returns what to type for a command of another program.
+fn of_others(word: &str) -> Option<&'static str> {
+    let known = OF_OTHERS.iter().find(|(words, _)| words.contains(&word));
+    known.map(|(_, tip)| *tip)
 }
 
 /// The errors of Rust's parser of numbers, and the text for a user.
@@ -168,6 +214,24 @@ const OF_NODESET: &[(&[&str], &str)] = &[
     (&["-I", "--slice"], "pmix map slice PLACES LIST"),
     (&["--split"], "pmix map split N LIST"),
     (&["--pick"], "pmix map pick N LIST"),
+    (
+        &["-S", "--separator"],
+        "pmix map convert --to list -S SEPARATOR LIST",
+    ),
+    (
+        &["-O", "--output-format"],
+        "pmix map convert --to list -O FORMAT LIST",
+    ),
+    (&["--contiguous"], "pmix map fold --contiguous LIST"),
+    (&["-s", "--groupsource"], "the group @SOURCE:NAME"),
+    (
+        &["-R", "--rangeset"],
+        "names in place of bare numbers, as in n[1-4]",
+    ),
+    (
+        &["--autostep", "--axis"],
+        "pmix map fold LIST, which writes no steps and folds every number of a name",
+    ),
     (&["-w"], "the list as an argument without an option"),
     (&["-g"], "the group @genders:ATTRIBUTE"),
 ];

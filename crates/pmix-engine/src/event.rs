@@ -99,6 +99,11 @@ pub enum EngineEvent {
         /// The number of local participants.
         num_procs: usize,
     },
+    /// The completion of a fence without data by processes of several jobs.
+    FenceAcrossJobs {
+        /// The participants.
+        procs: Vec<Proc<'static>>,
+    },
     /// The construction or destruction of a group, or the departure of a member.
     Group {
         /// The name of the group.

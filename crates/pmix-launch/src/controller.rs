@@ -197,6 +197,7 @@ impl Controller {
             if let Some(order) = order {
                 self.execute(cx, index, order);
             }
+            self.terminate_late(cx, index, now);
         }
         self.spread_failures(cx, now);
     }
@@ -215,7 +216,10 @@ impl Controller {
         if cx.agent.is_busy() || is_asked {
             return Some(now);
         }
-        let stops = self.jobs.iter().map(|job| job.stop.deadline());
+        let stops = self.jobs.iter().map(|job| {
+            let leave = job.leaving.as_ref().map(|(until, _)| *until);
+            [job.stop.deadline(), leave].into_iter().flatten().min()
+        });
         let others = [
             self.services.deadline(),
             self.notices.deadline(),

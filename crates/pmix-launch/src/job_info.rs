@@ -256,8 +256,11 @@ fn of_process(rank: Rank, bound: &Bound, places: &Places<'_>, index: usize) -> I
     Info::new(keys::PROC_INFO_ARRAY, array(about))
 }
 
-/// Returns the other names of this node, separated by commas: its name up to the first dot unless it is an address, and
-/// `localhost`. A name that another node of the job has is omitted.
+/// The largest number of addresses among the names of this node. Containers may give a node thousands of interfaces.
+const MAX_ADDRESSES: usize = 64;
+
+/// Returns the other names of this node, separated by commas: its name up to the first dot unless it is an address,
+/// `localhost`, and the addresses of its interfaces, as under prterun. A name that another node of the job has is omitted.
 fn aliases(plan: &Plan) -> Vec<u8> {
     let host = plan.layout.host();
     let text = std::str::from_utf8(host).unwrap_or_default();
@@ -265,9 +268,25 @@ fn aliases(plan: &Plan) -> Vec<u8> {
         Ok(_) => host,
         Err(_) => host.split(|byte| *byte == b'.').next().unwrap_or_default(),
     };
-    let is_free = |name: &&[u8]| !name.is_empty() && plan.layout.nodes().position(name).is_none();
-    let names = [short, b"localhost"].into_iter().filter(is_free);
+    let is_free = |name: &Vec<u8>| !name.is_empty() && plan.layout.nodes().position(name).is_none();
+    let names = [short.to_vec(), b"localhost".to_vec()].into_iter();
+    let addresses = addresses()
+        .into_iter()
+        .map(|it| it.to_string().into_bytes());
+    let names = names.chain(addresses.take(MAX_ADDRESSES)).filter(is_free);
     names.collect::<Vec<_>>().join(&b',')
+}
+
+/// Returns the addresses of the interfaces of this node by which other nodes can know it.
+fn addresses() -> Vec<IpAddr> {
+    let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
+    let known = interfaces.iter().filter(|it| !it.is_loopback());
+    // An address that is local to a link needs the name of the link.
+    let known = known.filter(|it| !it.is_link_local());
+    let mut addresses: Vec<_> = known.map(|it| it.ip()).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses
 }
 
 /// Returns the command lines of all applications with ` : ` between them.

@@ -223,6 +223,12 @@ pub enum ServerEvent {
         /// The number of participants on this node.
         num_procs: usize,
     },
+    /// A fence of processes of several jobs completed that collected no data. MPI libraries call such a fence to
+    /// disconnect the jobs.
+    FenceAcrossJobs {
+        /// The participants.
+        procs: Vec<Proc<'static>>,
+    },
     /// A group was constructed or destructed, or a member left it.
     Group {
         /// The name of the group.

@@ -17,6 +17,7 @@ mod gds;
 pub mod harness;
 mod lists;
 pub mod logs;
+mod mpirun;
 pub mod naive;
 pub mod newest;
 pub mod ours;
@@ -60,6 +61,8 @@ pub enum Part {
     Topology,
     /// Every data type in every function of C that takes data of any type.
     Types,
+    /// Programs in C, Fortran and Python under `pmix run` and under mpirun: output, input and ends.
+    Mpirun,
     /// The examples of OpenPMIx 7 under `pmix run` and prterun 5, from a private root of Debian sid.
     Newest,
     /// Our library as abidiff, valgrind and the sanitizers of the compiler see it; runs only when it is named.
@@ -197,6 +200,10 @@ fn try_run(options: &Options) -> Result<Tally, String> {
     if options.wants(Part::Types) {
         println!("interop: types");
         types::run(&peers, &mut tally)?;
+    }
+    if options.wants(Part::Mpirun) {
+        println!("interop: mpirun");
+        mpirun::run(&peers, &options.profile, &mut tally)?;
     }
     if options.wants(Part::Newest) {
         println!("interop: newest");

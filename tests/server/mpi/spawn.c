@@ -6,6 +6,7 @@
  *   nested    the child spawns another job
  *   fails     spawning a missing program returns an error
  *   dies      a child exits with 3 while its parents wait for it
+ *   apart     a child exits with 3 after it has disconnected, and its parents continue
  *   parent    a parent exits with 5 while its children wait */
 #include "mpi_check.h"
 
@@ -60,6 +61,9 @@ static void be_child(MPI_Comm parents, int rank, char **argv)
         require(found && *number == (rank == 0 ? 0 : 1));
     }
     MPI_Comm_disconnect(&parents);
+    if (strcmp(kind, "child-apart") == 0) {
+        _exit(3);
+    }
 }
 
 static void be_parent(int rank, char **argv)
@@ -70,6 +74,17 @@ static void be_parent(int rank, char **argv)
         children = start(argv[0], argv[1], "child", 2);
     } else if (strcmp(kind, "nested") == 0) {
         children = start(argv[0], argv[1], "child-nested", 1);
+    } else if (strcmp(kind, "apart") == 0) {
+        children = start(argv[0], argv[1], "child-apart", 1);
+        exchange(children, 7, 1, rank);
+        MPI_Comm_disconnect(&children);
+        /* The launcher has time to see the end of the child, which would end this job as well. */
+        sleep(1);
+        if (rank == 0) {
+            puts("the parents continue");
+            fflush(stdout);
+        }
+        return;
     } else if (strcmp(kind, "multiple") == 0) {
         char *words[] = {argv[1], (char *) "child-multiple", NULL};
         char *programs[] = {argv[0], argv[0]}, **arguments[] = {words, words};

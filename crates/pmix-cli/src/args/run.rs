@@ -208,6 +208,8 @@ pub(crate) struct AppArgs {
         long = "num-procs",
         aliases = ["np", "ntasks", "n", "pes"],
         value_name = "N",
+        // A negative number is a wrong value of this option, not an unknown option.
+        allow_negative_numbers = true,
         value_parser = count
     )]
     pub(crate) num_procs: Option<u32>,

@@ -12,6 +12,7 @@ mod yaml;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use pmix_files::Fault;
 use pmix_mca::Environment;
 use preg_core::Status;
 
@@ -205,6 +206,18 @@ fn read_text(path: &Path) -> Result<Option<String>, Failure> {
         },
         Err(fault) if fault.is_absent() => Ok(None),
         Err(fault) => Err(malformed(path, fault.to_string())),
+    }
+}
+
+/// Reads a file of text like [`read_text`]. A file that this user may not read is left out with a warning: its groups are
+/// for others, as for ClusterShell.
+fn read_permitted(path: &Path) -> Result<Option<String>, Failure> {
+    match pmix_files::read_regular(path, MOST_OF_FILE) {
+        Err(Fault::Io(std::io::ErrorKind::PermissionDenied, why)) => {
+            tracing::warn!("{}: {why}; its groups are left out", path.display());
+            Ok(None)
+        }
+        _ => read_text(path),
     }
 }
 

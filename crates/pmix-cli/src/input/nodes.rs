@@ -112,6 +112,9 @@ pub(crate) fn of_text(mut source: Source, limits: &Limits) -> Result<Nodes, Fail
         return Ok(Nodes::folded(list));
     }
     warn_of_notations(&source, typed);
+    if typed {
+        warn_of_empty_names(&source);
+    }
     if memchr::memchr2(b'[', b']', &source.bytes).is_some() {
         let read = match source.comments {
             true => pmix_hostlist::parse_file(&source.bytes, limits),
@@ -136,7 +139,10 @@ fn is_typed(source: &Source) -> bool {
 /// input, and patterns anywhere.
 fn warn_of_notations(source: &Source, is_typed: bool) {
     let origin = &source.origin;
-    let is_rare = |byte: &u8| matches!(byte, b'!' | b'&' | b'^' | b'@' | b'*' | b'?' | b'{');
+    let is_rare = |byte: &u8| {
+        matches!(byte, b'!' | b'&' | b'^' | b'@' | b'*' | b'?' | b'{')
+            || is_typed && matches!(byte, b'<' | b'(' | b';' | b'|')
+    };
     if !source.bytes.iter().any(is_rare) {
         return;
     }
@@ -157,7 +163,46 @@ fn warn_of_notations(source: &Source, is_typed: bool) {
                 );
                 return;
             }
+            if is_typed && memchr::memchr2(b'<', b'(', word).is_some() {
+                tracing::warn!("{origin}: `{shown}` is a name here, not a range; write n[1-3]");
+                return;
+            }
+            if is_typed && memchr::memchr2(b';', b'|', word).is_some() {
+                tracing::warn!(
+                    "{origin}: `{shown}` is one name here; commas and blanks separate names"
+                );
+                return;
+            }
         }
+    }
+}
+
+/// Warns of groups and operators in a list of Slurm that a user typed. Slurm has neither, so they are parts of names.
+pub(crate) fn warn_of_names_of_slurm(source: &Source) {
+    let words = source.bytes.split(|byte| *byte == b',' || is_blank(*byte));
+    let has_operator =
+        |word: &&[u8]| word.starts_with(b"@") || memchr::memchr3(b'!', b'&', b'^', word).is_some();
+    if is_typed(source)
+        && let Some(word) = words.into_iter().find(has_operator)
+    {
+        tracing::warn!(
+            "{}: `{}` is a name for Slurm; leave out `--from slurm` for groups and the operators of nodeset",
+            source.origin,
+            word.escape_ascii()
+        );
+    }
+}
+
+/// Warns of empty names, which are nodes here and errors for nodeset.
+fn warn_of_empty_names(source: &Source) {
+    let text = source.bytes.trim_ascii();
+    let mut parts = text.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    if text.contains(&b',') && parts.any(<[u8]>::is_empty) {
+        let (origin, shown) = (&source.origin, text.escape_ascii().to_string());
+        let shown: String = shown.chars().take(60).collect();
+        tracing::warn!(
+            "{origin}: a comma of `{shown}` has no name beside it, which counts as a node with an empty name; leave out that comma"
+        );
     }
 }
 

@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::input::{
     Form, Source, decode_nodes, decode_procs, read_nodes, read_sources, tagged_values,
+    warn_of_names_of_slurm,
 };
 use crate::octets;
 use crate::output::Out;
@@ -44,6 +45,7 @@ fn read_with_order(from: Option<Writer>, words: &[OsString]) -> Result<Vec<Sourc
     let mut sources = read_sources(words)?;
     for source in &mut sources {
         if from == Some(Writer::Slurm) && source.form == Form::Map {
+            warn_of_names_of_slurm(source);
             source.form = Form::Slurm(None);
         }
     }

@@ -72,6 +72,9 @@ pub(super) fn misread(failure: Failure, apps: &[App]) -> Failure {
         () if message.contains("Permission denied") => {
             "a program is a file, not a directory, whose mode allows this user to run it: chmod +x FILE"
         }
+        () if message.contains("Exec format error") => {
+            "the file is no program for this machine; a script names its interpreter in the first line: #!/bin/sh"
+        }
         () => "",
     };
     match cure {

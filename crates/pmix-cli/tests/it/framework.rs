@@ -56,6 +56,8 @@ fn info_finds_parameters_by_words_and_globs() {
             .map(|p| p["name"].as_str().expect("name").to_owned());
         names.collect::<Vec<_>>()
     };
+    // As `pmix_info --param all all`.
+    assert_eq!(names(&["--param", "all", "all"]), names(&[]));
     assert_eq!(names(&["psec_munge_socket"]), ["psec_munge_socket"]);
     assert_eq!(names(&["PMIX_MCA_gds_hash_whole"]), ["gds_hash_whole"]);
     let some = names(&["*_priority", "whole"]);

@@ -3,6 +3,7 @@
 //! with `pmix map`. The results are the same words in the same order.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -62,6 +63,9 @@ const TASKS: &[(&str, &str, &str)] = &[
     ("nodeset -f @rack1", "pmix map fold @rack1", "n[1-4]"),
     ("nodeset -f '@rack[1-2]!n3'", "pmix map fold '@rack[1-2]!n3'", "n[1-2,4-8]"),
     ("nodeset -f '@racks:r1,login'", "pmix map fold '@racks:r1,login'", "login,n[1-4]"),
+    // The files of two directories are one configuration.
+    ("nodeset -f @site:s1", "pmix map fold @site:s1", "n[3-4]"),
+    ("nodeset -s site -ll | sort", "pmix map groups -s site | sort", "@site:s1 n[3-4] @site:s2 n[7-8]"),
     ("nodeset -f @nested", "pmix map fold @nested", "n[1,3-4],x1"),
     ("nodeset -f '@*'", "pmix map fold '@*'", "n[1-8]"),
     ("nodeset -ll | sort", "pmix map groups -s local | sort", "@all n[1-8] @compute n[1-8] @nested n[1,3-4],x1 @rack1 n[1-4] @rack2 n[5-8]"),
@@ -107,6 +111,18 @@ fn node() -> TempDir {
     write(
         "groups",
         "all: n[1-8]\ncompute: n[1-8]\nrack1: n[1-4]\nrack2: n[5-8]\nnested: @rack1,x1!n2\n",
+    );
+    fs::create_dir_all(top.path().join(".config/clustershell")).unwrap();
+    let site = top.path().join(".config/clustershell/site");
+    let site = site.display();
+    write(".config/clustershell/site", "s1: n[3-4]\ns2: n[7-8]\n");
+    write(
+        ".config/clustershell/groups.conf",
+        &format!(
+            "[Main]\ndefault: site\n\n[local]\nmap: echo x9\n\n[site]\n\
+            map: sed -n 's/^$GROUP:\\(.*\\)/\\1/p' {site}\n\
+            list: sed -n 's/^\\([0-9A-Za-z_-]*\\):.*/\\1/p' {site}\n"
+        ),
     );
     fs::create_dir(top.path().join("groups.d")).unwrap();
     write(
@@ -214,7 +230,7 @@ fn groups_that_do_not_exist_are_errors() {
         ("@rack3", "did you mean `@rack1`?"),
         ("n1,@rack[1-3]", "no group `rack3` in source `local`"),
         ("@r1", "did you mean `@racks:r1`?"),
-        ("@nowhere:a", "the sources are local, racks, genders"),
+        ("@nowhere:a", "the sources are racks, local, site, genders"),
         ("@none*", "no group of source `local` matches `none*`"),
         ("@outside:a", "pmix runs no such commands"),
         ("@outside:a", "nodeset -f @outside:NAME"),
@@ -353,6 +369,27 @@ fn notations_of_others_are_not_silently_names() {
             "echo 'n1!n2' | pmix map count",
             "`n1!n2` is a name here; only an argument",
         ),
+        (
+            "pmix map convert --from slurm --to lines @rack1",
+            "`@rack1` is a name for Slurm; leave out `--from slurm`",
+        ),
+        (
+            "pmix map convert --from slurm --to hostfile 'n[1-4]!n3'",
+            "`n[1-4]!n3` is a name for Slurm",
+        ),
+        (
+            "pmix map count n1,,n2",
+            "a comma of `n1,,n2` has no name beside it",
+        ),
+        (
+            "pmix map count n1,",
+            "which counts as a node with an empty name",
+        ),
+        (
+            "pmix map count 'n<1-3>'",
+            "`n<1-3>` is a name here, not a range",
+        ),
+        ("pmix map count 'n1;n2'", "`n1;n2` is one name here"),
         ("pmix map count n1 n1", "2 names, of which 1 are different"),
     ] {
         let outcome = shell(top.path(), line);
@@ -389,4 +426,23 @@ fn hostfiles_have_the_slots_of_their_source() {
         said.contains("a hostfile has names of nodes, not ranks"),
         "{said}"
     );
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_file_that_the_user_may_not_read_leaves_out_its_groups_alone() {
+    let top = node();
+    let secret = top.path().join("groups.d/secret.yaml");
+    fs::write(&secret, "secret:\n  a: n1\n").unwrap();
+    for (path, mode) in [(top.path(), 0o755), (&*secret, 0o600)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    // The target directory may be out of the reach of another user.
+    let program = top.path().join("pmix");
+    fs::copy(env!("CARGO_BIN_EXE_pmix"), &program).unwrap();
+    let other = "setpriv --reuid 65534 --regid 65534 --clear-groups";
+    let outcome = shell(top.path(), &format!("{other} ./pmix map fold @rack1"));
+    assert_eq!(outcome.text(), "n[1-4]", "{}", outcome.stderr);
+    let expected = "secret.yaml: Permission denied (os error 13); its groups are left out";
+    assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
 }

@@ -72,6 +72,57 @@ fn rank_0_leads_the_session_of_its_terminal() {
     }
 }
 
+// `script -c 'pmix run ...' < FILE` types the file and Ctrl-D before the launcher changes the modes of the terminal.
+#[test]
+fn keys_that_were_typed_before_the_start_reach_rank_0_with_the_end_of_input() {
+    let wait = "while ! [ -e $TMPDIR/go ]; do sleep 0.01; done; exec \"$@\"";
+    let before = ["sh", "-c", wait, "sh"];
+    for typed in [&b"typed\nlines\n\x04"[..], b"\x04"] {
+        let args = ["-n", "1", "sh", "-c", "cat; echo the end"];
+        let mut terminal = Terminal::started(Leader::Launcher, &before, &args);
+        terminal.press(typed);
+        fs::write(terminal.tmp.path().join("go"), "").unwrap();
+        let screen = read_to(&mut terminal, "the end\r\n");
+        assert!(
+            !screen.contains('\0') && !screen.contains("^@"),
+            "{screen:?}"
+        );
+        assert_eq!(screen.contains("lines\r\n"), typed.len() > 1, "{screen:?}");
+        assert_eq!(terminal.end(), Some(0));
+    }
+}
+
+#[test]
+fn a_time_limit_ends_the_program_in_the_foreground_of_an_interactive_shell() {
+    let shell = ["bash", "--norc", "--noprofile", "-i"];
+    let options = ["-n", "1", "--timeout", "2", "--grace", "5"];
+    let mut terminal = Terminal::start(&[&options[..], &shell].concat());
+    // The shell ignores SIGTERM, and exits after its program.
+    terminal.press(b"sh -c 'trap \"echo he\"ard TERM; echo rea\"\"dy; sleep 60 & wait'; exit\n");
+    read_to(&mut terminal, "ready\r\n");
+    read_to(&mut terminal, "heard\r\n");
+    assert_eq!(terminal.end(), Some(124));
+}
+
+// Python writes the text and the end of a line on standard error separately.
+#[test]
+fn lines_that_rank_0_writes_in_pieces_are_not_mixed_with_others() {
+    // In each turn, rank 1 writes a line between both pieces of a line of rank 0, which are milliseconds apart.
+    let script = "i=0; while [ $i -lt 20 ]; do case $PMIX_RANK in \
+        0) printf 'line of '; : > $TMPDIR/a$i; until [ -e $TMPDIR/b$i ]; do :; done; sleep 0.003; echo 0;; \
+        1) until [ -e $TMPDIR/a$i ]; do :; done; echo line of 1; : > $TMPDIR/b$i;; \
+        esac; i=$((i + 1)); done";
+    let mut terminal = Terminal::start(&["-n", "2", "sh", "-c", script]);
+    let mut screen = Vec::new();
+    // A terminal without programs ends with an error.
+    let _ = terminal.screen.read_to_end(&mut screen);
+    assert_eq!(terminal.end(), Some(0));
+    let screen = String::from_utf8_lossy(&screen);
+    // A busy machine may take longer between both pieces than the launcher waits.
+    let num_whole = screen.lines().filter(|line| *line == "line of 0").count();
+    assert!(num_whole >= 10, "{num_whole} lines are whole: {screen}");
+}
+
 #[test]
 fn input_is_no_terminal_where_it_would_hide_what_is_edited() {
     let script = "test -t 0 || echo none";

@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -17,6 +18,17 @@ const WRONG: &[(&str, i32, &str, &str)] = &[
     ("pmix rnu -n 2 hostname", 2, "unrecognized subcommand 'rnu'", "did you mean `pmix run`?"),
     ("pmix --jsno ps", 2, "unexpected argument '--jsno' found", "a similar argument exists: '--json'"),
     ("pmix map cuont n1", 2, "unrecognized subcommand 'cuont'", "did you mean `pmix map count`?"),
+    ("pmix nodeset -f n1", 2, "unrecognized subcommand 'nodeset'", "use a command under `pmix map`: fold, expand,"),
+    ("pmix scontrol show hostnames n1", 2, "unrecognized subcommand 'scontrol'", "use `pmix map expand LIST`"),
+    ("pmix mpirun -n 2 hostname", 2, "unrecognized subcommand 'mpirun'", "use `pmix run -n N PROGRAM`"),
+    ("pmix scancel 12", 2, "unrecognized subcommand 'scancel'", "use `pmix kill JOB`"),
+    ("pmix map show hostnames n1", 2, "unrecognized subcommand 'show'", "use `pmix map expand LIST`"),
+    ("pmix map list n1", 2, "unrecognized subcommand 'list'", "use `pmix map expand LIST` for the names"),
+    ("pmix map expand -S , n1", 2, "unexpected argument '-S' found", "use pmix map convert --to list -S SEPARATOR LIST"),
+    ("pmix map fold --autostep=2 n1", 2, "unexpected argument '--autostep' found", "which writes no steps"),
+    ("pmix map -R n1", 2, "unexpected argument '-R' found", "names in place of bare numbers"),
+    ("pmix run -n 1 ./damaged", 126, "cannot run ./damaged as rank 0: Exec format error", "the file is no program for this machine"),
+    ("pmix run -np -1 hostname", 2, "invalid value '-1' for '--num-procs <N>'", "expected a number of processes"),
     ("pmix map count 'n[1-'", 3, "this bracket is never closed", "a bracket list looks like n[001-128,200] or"),
     ("pmix map count 'n[1-x]'", 3, "this is not a number", "brackets hold numbers and ranges: n[1-4,7],"),
     ("pmix map count 'n[5-3]'", 3, "the range runs backwards", "put the smaller number first; for descending"),
@@ -63,7 +75,7 @@ const WRONG: &[(&str, i32, &str, &str)] = &[
     ("pmix get --nodes n1 --ppn 1 --node n7 --all", 1, "no values", "`pmix get --all` without --rank, --node and"),
     ("pmix run -n x hostname", 2, "invalid value 'x' for '--num-procs <N>': expected a number of processe", "expected a number of processes up to 4294967"),
     ("pmix run -n 0 hostname", 2, "there are no processes to start: give -n N with a number above 0", "give -n N with a number above 0"),
-    ("pmix run -n -1 hostname", 2, "unexpected argument '-1' found", "Usage: pmix run"),
+    ("pmix run -n -1 hostname", 2, "invalid value '-1' for '--num-procs <N>'", "as in -n 4"),
     ("pmix run -n 99999999999 hostname", 2, "invalid value '99999999999' for '--num-procs <N>': expected a number o", "expected a number of processes up to 4294967"),
     ("pmix run -n 2 no-such-program", 127, "cannot run no-such-program: No such file or directory", "give the path of the program, or add its dir"),
     ("pmix run -n 2 ./dir", 126, "cannot run ./dir: Permission denied", "a program is a file, not a directory, whose"),
@@ -146,6 +158,9 @@ fn files() -> TempDir {
     ] {
         fs::write(top.path().join(name), text).unwrap();
     }
+    let damaged = top.path().join("damaged");
+    fs::write(&damaged, "\x7fELF and no more").unwrap();
+    fs::set_permissions(&damaged, fs::Permissions::from_mode(0o755)).unwrap();
     top
 }
 

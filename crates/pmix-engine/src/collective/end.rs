@@ -250,6 +250,15 @@ impl Collectives {
                 num_procs: tickets.len(),
             });
         }
+        // Before the replies: a participant may end as soon as it has one.
+        if tracker.key.0 == Collective::Fence
+            && !tracker.collects
+            && tracker.key.1.jobs().nth(1).is_some()
+        {
+            cx.driver_events.push_back(EngineEvent::FenceAcrossJobs {
+                procs: tracker.key.1.to_procs(),
+            });
+        }
         let mut packed = ConnectReplies::default();
         for ticket in tickets {
             match tracker.key.0 {

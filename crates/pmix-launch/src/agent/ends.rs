@@ -72,6 +72,17 @@ impl Agent<'_> {
         }
     }
 
+    /// Terminates the processes of a job with SIGTERM, except those that have finalized. Returns the ranks of these.
+    pub(crate) fn terminate_unless_finalized(&mut self, nspace: &Nspace<'_>) -> BTreeSet<Rank> {
+        self.monitors.signaled();
+        let job = self.jobs.named_mut(nspace);
+        // A stopped process does not handle SIGTERM.
+        let signals = [Signal::TERM, Signal::CONT];
+        job.map_or_else(BTreeSet::new, |job| {
+            job.table.signal_unless_finalized(signals)
+        })
+    }
+
     /// Sends a signal to processes of a job that have not ended. Returns their number.
     pub(crate) fn signal_ranks(
         &mut self,

@@ -27,6 +27,10 @@ use crate::{Error, Plan};
 /// The time after which a partial line is written to a terminal.
 const PATIENCE_OF_USER: Duration = Duration::from_millis(100);
 
+/// The time after which a partial line of the process that reads the keyboard is written, while other processes run.
+/// Typed keys appear as late, which a user does not notice.
+const PATIENCE_OF_TYPIST: Duration = Duration::from_millis(20);
+
 /// The time without progress after which files are given up, once a signal has terminated all processes. Progress of
 /// any thread that writes files restarts it.
 const FILE_PATIENCE: Duration = Duration::from_millis(200);
@@ -108,7 +112,11 @@ impl<'a> Streams<'a> {
     ) -> Result<(), Error> {
         let rank = source.rank;
         let shown = shown.map(|form| match form {
-            // The user edits an incomplete line.
+            // The user edits an incomplete line. A program that writes a line in pieces must not have lines of other
+            // processes in between.
+            LineForm::WholeWithin(_) if self.at_keyboard.as_ref() == Some(&source) => {
+                LineForm::WholeWithin(PATIENCE_OF_TYPIST)
+            }
             _ if self.at_keyboard.as_ref() == Some(&source) => LineForm::Plain,
             // On a terminal a prompt has to appear without much delay.
             LineForm::WholeWithin(_) if self.own.is_terminal(kind) => {

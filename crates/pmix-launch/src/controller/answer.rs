@@ -123,6 +123,7 @@ impl Controller {
             HostMessage::FenceCompleted(began, ended, num_procs) => {
                 self.fences.record(began, ended, num_procs);
             }
+            HostMessage::FenceAcrossJobs(procs) => self.connected.fenced(&procs),
             HostMessage::PushStdin(call, done) => cx.agent.push_input(call, done),
             HostMessage::Debugger(call) => self.handle_debugger_event(cx, &call),
             HostMessage::Log(call, done) => {

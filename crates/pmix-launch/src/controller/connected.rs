@@ -66,6 +66,17 @@ impl Connected {
         }
     }
 
+    /// Records a fence of processes of several jobs that collected no data. It ends their connection, as a disconnect
+    /// does.
+    ///
+    /// `MPI_Comm_disconnect` of Open MPI 4 and 5 calls such a fence of all processes of both jobs and no
+    /// `PMIx_Disconnect`, so no other call tells that the jobs are independent again.
+    // DEVIATION: a fence without data of exactly the connected processes disconnects them, since Open MPI calls nothing
+    // else; a_fence_of_the_connected_processes_disconnects_their_jobs
+    pub(crate) fn fenced(&mut self, procs: &[Proc<'static>]) {
+        self.disconnect(procs);
+    }
+
     /// Removes the connections of a job that has ended.
     pub(crate) fn forget(&mut self, nspace: &Nspace<'_>) {
         let num_participants = &mut self.num_participants;

@@ -3,17 +3,23 @@
 //! on other jobs.
 //!
 //! A failed job terminates the jobs that its processes spawned, unless they were spawned with `PMIX_SPAWN_CHILD_SEP`,
-//! and the jobs to which it is connected. A job that ends successfully terminates no other job: spawned jobs
-//! continue.
+//! and the jobs to which it is connected (see [`connected`](super::connected)). A job that ends successfully terminates
+//! no other job: spawned jobs continue.
 
-use std::time::Instant;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
+use pmix_types::Rank;
 use rustix::process::Signal;
 
 use super::job::Job;
 use super::stop::Order;
 use super::{Controller, Cx};
 use crate::Cause;
+
+/// The time for processes to exit by themselves before SIGTERM, if they have finalized, or if a process that had finalized
+/// failed. Such processes are about to exit, and SIGTERM would end them before they have written their buffered output.
+const LEAVE: Duration = Duration::from_millis(500);
 
 impl Controller {
     /// Records a failure of a job, and terminates the job if the failure requires it.
@@ -35,9 +41,18 @@ impl Controller {
             Order::Report(unheeded) => job.warn_unheeded(&cx.agent, &unheeded),
             Order::Ask => {
                 tracing::info!("terminating the processes of {nspace} (SIGTERM)");
-                cx.agent.signal_job(&nspace, Signal::TERM);
-                // A stopped process does not handle SIGTERM.
-                cx.agent.signal_job(&nspace, Signal::CONT);
+                let leaving = cx.agent.terminate_unless_finalized(&nspace);
+                if let Some(job) = self.jobs.get_mut(index)
+                    && !leaving.is_empty()
+                {
+                    job.leaving = Some((Instant::now() + LEAVE, leaving));
+                }
+            }
+            Order::AskSoon => {
+                if let Some(job) = self.jobs.get_mut(index) {
+                    let all = BTreeSet::from([Rank::WILDCARD]);
+                    job.leaving = Some((Instant::now() + LEAVE, all));
+                }
             }
             Order::Kill => {
                 tracing::info!("killing the processes of {nspace} (SIGKILL)");
@@ -58,6 +73,17 @@ impl Controller {
                     self.lose_output(cx, index);
                 }
             }
+        }
+    }
+
+    /// Terminates the processes of a job that might have exited by themselves and did not in time.
+    pub(crate) fn terminate_late(&mut self, cx: &mut Cx<'_>, index: usize, now: Instant) {
+        if let Some(job) = self.jobs.get_mut(index)
+            && let Some((_, ranks)) = job.leaving.take_if(|(until, _)| *until <= now)
+        {
+            let nspace = job.nspace.clone();
+            cx.agent.signal_ranks(&nspace, &ranks, Signal::TERM);
+            cx.agent.signal_ranks(&nspace, &ranks, Signal::CONT);
         }
     }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A job as the controller sees it: its plan, its request and its termination. The agents have its processes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 use pmix_types::{Nspace, Proc, Rank};
 
@@ -36,6 +38,8 @@ pub(crate) struct Job {
     /// The spawn request; `None` for the first job.
     pub(crate) origin: Option<Origin>,
     pub(crate) stop: Stop,
+    /// The processes that may exit by themselves although the job is terminated, and the time of their SIGTERM.
+    pub(crate) leaving: Option<(Instant, BTreeSet<Rank>)>,
     pub(crate) debugging: Debugging,
     /// `true` if its failure was recorded.
     pub(crate) has_failed: bool,

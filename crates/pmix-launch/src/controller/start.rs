@@ -73,6 +73,7 @@ impl Controller {
             debugging: Debugging::new(&plan.stops),
             has_failed: false,
             has_spread: false,
+            leaving: None,
             origin,
             plan,
         });

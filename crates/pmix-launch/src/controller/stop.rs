@@ -4,7 +4,7 @@
 //! | state | meaning | leads to |
 //! | --- | --- | --- |
 //! | `Running` | no termination was requested; a time limit may run | `Asked` by a failure or the time limit; `Killed` by an interrupt, or by processes that ignore a signal; `Ended` with the last process |
-//! | `Asked` | SIGTERM was sent | `Killed` after the grace period; `Ended` with the last process |
+//! | `Asked` | SIGTERM was sent, or will be in a moment | `Killed` after the grace period; `Ended` with the last process |
 //! | `Killed` | SIGKILL was sent | `Over` with the last process |
 //! | `Ended` | no process is left; orphans and open streams have the grace period | `Over` after it |
 //! | `Over` | orphans were killed; streams are abandoned after a moment, and unread output is lost after another grace period | - |
@@ -47,6 +47,8 @@ pub(crate) enum Order {
     Report(Unheeded),
     /// The request to terminate (SIGTERM).
     Ask,
+    /// The request to terminate after a moment in which processes may exit by themselves.
+    AskSoon,
     /// The kill.
     Kill,
     /// The kill of processes that did not exit after a forwarded signal.
@@ -256,6 +258,11 @@ impl Stop {
         let is_spared = matches!(ending, Ending::Exited(_)) && link != Link::Connected;
         match self.keep_going || self.spares_exit_codes && is_spared {
             true => None,
+            // The others are probably about to exit as well, and SIGTERM would end them before they have written their
+            // buffered output.
+            false if link == Link::Finalized && matches!(ending, Ending::Exited(_)) => {
+                self.ask(now).map(|_| Order::AskSoon)
+            }
             false => self.ask(now),
         }
     }
@@ -403,6 +410,22 @@ mod tests {
         assert_eq!(stop.deadline(), Some(now + GRACE));
         assert_eq!(stop.tick(now), None);
         assert_eq!(stop.tick(now + GRACE), Some(Order::Kill));
+    }
+
+    #[test]
+    fn others_may_exit_by_themselves_after_the_failure_of_a_finalized_process() {
+        let (mut stop, now) = stop(None, false);
+        let order = ended(&mut stop, 0, 3, Link::Finalized, now);
+        assert_eq!(order, Some(Order::AskSoon));
+        assert_eq!(ended(&mut stop, 1, 4, Link::Connected, now), None);
+        assert_eq!(stop.tick(now + GRACE), Some(Order::Kill));
+        let (mut other, now) = self::stop(None, false);
+        let crashed = Ending::Signalled {
+            signal: 11,
+            core: false,
+        };
+        let order = other.ended(Rank::new(0), crashed, Link::Finalized, now);
+        assert_eq!(order, Some(Order::Ask));
     }
 
     #[test]

@@ -67,6 +67,8 @@ pub(crate) enum HostMessage {
     Debugger(NotifyEvent),
     /// A fence that has completed: the times of its first call and of its end, and the number of its processes.
     FenceCompleted(Instant, Instant, usize),
+    /// A completed fence of processes of several jobs that collected no data.
+    FenceAcrossJobs(Vec<Proc<'static>>),
     /// A collective that failed, with the processes that did not call.
     Missing(Failed),
     /// A change of a group: constructed, destructed, or left by members.
@@ -359,6 +361,9 @@ impl Host for LocalHost {
                 let now = Instant::now();
                 let message = HostMessage::FenceCompleted(began.unwrap_or(now), now, num_procs);
                 self.messages.send(message);
+            }
+            ServerEvent::FenceAcrossJobs { procs } => {
+                self.messages.send(HostMessage::FenceAcrossJobs(procs));
             }
             ServerEvent::ToolFinalized { proc }
             | ServerEvent::ProcessLost {

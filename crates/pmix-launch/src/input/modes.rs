@@ -50,6 +50,14 @@ impl<'a> RawTerminal<'a> {
         }
     }
 
+    /// Returns `true` if the terminal edits lines and [`enter`](Self::enter) would end that.
+    pub(super) fn would_end_editing(&self) -> bool {
+        let edits = |modes: Termios| modes.local_modes.contains(LocalModes::ICANON);
+        self.saved.is_none()
+            && is_in_foreground(self.terminal)
+            && tcgetattr(self.terminal).is_ok_and(edits)
+    }
+
     /// Sets the modes of the launcher if it is in the foreground and they are not set.
     pub(super) fn enter(&mut self) {
         if self.saved.is_some() || !is_in_foreground(self.terminal) {
@@ -78,15 +86,14 @@ impl<'a> RawTerminal<'a> {
         }
     }
 
-    /// Sets the modes of the launcher after it was continued. The shell may have set its own modes meanwhile.
-    pub(super) fn resume(&mut self) {
+    /// Forgets the modes of the launcher if the shell has set its own modes while the launcher was stopped.
+    pub(super) fn check(&mut self) {
         if let (Some(saved), Ok(now)) = (&self.saved, tcgetattr(self.terminal)) {
             let raw = raw_of(saved, self.is_converted);
             if (now.input_modes, now.local_modes) != (raw.input_modes, raw.local_modes) {
                 self.saved = None;
             }
         }
-        self.enter();
     }
 
     /// Lets the terminal convert line ends exactly while the pseudo terminal does.

@@ -93,16 +93,54 @@ impl<'a> TerminalInput<'a> {
     /// Passes every key on to a pseudo terminal, whose session this process leads, and sets the modes of the launcher's
     /// terminal for that.
     pub(super) fn with_keyboard(mut self, leader: Pid) -> Self {
-        let mut keyboard = Keyboard {
+        self.keyboard = Some(Keyboard {
             raw: RawTerminal::new(self.terminal),
             keys: Keys::default(),
             leader,
             is_converted: true,
             echo: Vec::new(),
-        };
-        keyboard.raw.enter();
-        self.keyboard = Some(keyboard);
+        });
+        self.enter();
         self
+    }
+
+    /// Sets the modes of the launcher for a keyboard, if it is in the foreground.
+    fn enter(&mut self) {
+        let raw = self.keyboard.as_ref().map(|keyboard| &keyboard.raw);
+        if raw.is_some_and(RawTerminal::would_end_editing) {
+            // Lines that were typed earlier are read first: a terminal that no longer edits lines returns a NUL in place
+            // of an end of input among them.
+            self.take_lines();
+        }
+        if let Some(keyboard) = &mut self.keyboard {
+            keyboard.raw.enter();
+        }
+    }
+
+    /// Passes on the complete lines that wait in a terminal that edits lines.
+    fn take_lines(&mut self) {
+        let mut piece = [0; 4096];
+        while matches!(news(self.terminal), News::Input)
+            && !(self.rank0.is_closed() || self.is_full())
+        {
+            match rustix::io::read(self.terminal, &mut piece) {
+                Ok(0) => self.take_end(),
+                Ok(len) => self.take(&piece[..len]),
+                Err(Errno::INTR) => {}
+                Err(e) => {
+                    tracing::debug!("cannot read the lines that were typed before: {e}");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Passes an end of input on to a pseudo terminal, as the key that means it there.
+    fn take_end(&mut self) {
+        if let Some(Ok(modes)) = self.rank0.fd().map(tcgetattr) {
+            let key = modes.special_codes[SpecialCodeIndex::VEOF];
+            self.rank0.push(vec![key], None);
+        }
     }
 
     /// Forwards typed input to rank 0.
@@ -112,10 +150,8 @@ impl<'a> TerminalInput<'a> {
             return;
         }
         self.state = State::Watched;
-        if let Some(keyboard) = &mut self.keyboard {
-            // The launcher may have come to the foreground.
-            keyboard.raw.enter();
-        }
+        // The launcher may have come to the foreground.
+        self.enter();
         loop {
             match news(self.terminal) {
                 News::Nothing => return,
@@ -137,7 +173,7 @@ impl<'a> TerminalInput<'a> {
                 // Ctrl-D ends the input of rank 0; later input is not read.
                 Ok(0) if self.keyboard.is_none() => self.rank0.end(),
                 // Another program has switched on line editing again, and the next turn switches it off.
-                Ok(0) => self.take(b"\x04"),
+                Ok(0) => self.take_end(),
                 Err(e) => {
                     tracing::debug!("cannot read the terminal: {e}");
                     return self.hang_up(registry);
@@ -229,15 +265,16 @@ impl<'a> TerminalInput<'a> {
     /// Sets the modes of the launcher after it was continued, and lets a program that controls the terminal draw its screen
     /// again.
     pub(crate) fn resume(&mut self) {
-        let fd = self.rank0.fd();
-        if let (Some(keyboard), Some(fd)) = (&mut self.keyboard, fd) {
-            keyboard.raw.resume();
-            if keyboard.keys.is_interactive()
-                && let Ok(group) = tcgetpgrp(fd)
-                && let Err(e) = kill_process_group(group, Signal::WINCH)
-            {
-                tracing::debug!("the program does not draw its screen again: {e}");
-            }
+        if let Some(keyboard) = &mut self.keyboard {
+            keyboard.raw.check();
+        }
+        self.enter();
+        if let (Some(keyboard), Some(fd)) = (&self.keyboard, self.rank0.fd())
+            && keyboard.keys.is_interactive()
+            && let Ok(group) = tcgetpgrp(fd)
+            && let Err(e) = kill_process_group(group, Signal::WINCH)
+        {
+            tracing::debug!("the program does not draw its screen again: {e}");
         }
     }
 
@@ -254,12 +291,8 @@ impl<'a> TerminalInput<'a> {
     /// Ends the input of rank 0 and stops polling the terminal.
     fn hang_up(&mut self, registry: &Registry) {
         // A pseudo terminal stays open for output. This key ends input of a program that reads lines.
-        let modes = (self.keyboard.take())
-            .and_then(|_| self.rank0.fd())
-            .map(tcgetattr);
-        if let Some(Ok(modes)) = modes {
-            let key = modes.special_codes[SpecialCodeIndex::VEOF];
-            self.rank0.push(vec![key], None);
+        if self.keyboard.take().is_some() {
+            self.take_end();
         }
         self.rank0.end();
         self.state = State::HungUp;

@@ -178,7 +178,25 @@ impl Process {
         {
             tracing::debug!("cannot signal rank {}: {e}", self.rank);
         }
+        // A shell with job control ignores SIGTERM, and its programs have process groups of their own.
+        if self.leads_session && self.ended.is_none() && ends(signal) {
+            let group = foreground_group(self.pid).filter(|group| *group != self.pid);
+            if let Some(Err(e)) = group.map(|group| kill_process_group(group, signal)) {
+                tracing::debug!("cannot signal the program of rank {}: {e}", self.rank);
+            }
+        }
     }
+}
+
+/// Returns the foreground process group of the terminal of a session, from the process that leads the session.
+fn foreground_group(leader: Pid) -> Option<Pid> {
+    let stat = format!("/proc/{}/stat", leader.as_raw_nonzero());
+    let stat = std::fs::read_to_string(stat).ok()?;
+    // The name of the program, in parentheses, may contain blanks. After it: state, parent, group, session, terminal.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    // Without a terminal, the group is -1.
+    let group = fields.split(' ').nth(5)?.parse::<i32>().ok()?;
+    (group > 1).then(|| Pid::from_raw(group)).flatten()
 }
 
 /// Returns `true` if a signal is meant to terminate a process.
@@ -372,6 +390,25 @@ impl Table {
             self.missed.push(signal);
         }
         self.processes.iter_mut().for_each(|p| p.signal(signal));
+    }
+
+    /// Sends signals in this order like [`signal`](Self::signal), except to running processes that have finalized. Returns
+    /// their ranks.
+    pub(crate) fn signal_unless_finalized(&mut self, signals: [Signal; 2]) -> BTreeSet<Rank> {
+        if self.is_incomplete() {
+            signals.into_iter().for_each(|signal| self.signal(signal));
+            return BTreeSet::new();
+        }
+        let mut finalized = BTreeSet::new();
+        for process in &mut self.processes {
+            match (process.ended, process.link) {
+                (None, Link::Finalized) => {
+                    finalized.insert(process.rank);
+                }
+                _ => signals.iter().for_each(|signal| process.signal(*signal)),
+            }
+        }
+        finalized
     }
 
     /// Continues processes that were stopped on exec.

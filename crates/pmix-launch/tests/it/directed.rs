@@ -25,7 +25,7 @@ pub(crate) fn start(
 }
 
 /// Spawns a job, prints the status, and returns it with the name of the job.
-fn started(
+pub(crate) fn started(
     client: &mut Client,
     argv: &[&str],
     maxprocs: i32,
@@ -261,7 +261,7 @@ pub(crate) fn restarted_for_ever(mut client: Client) {
     client.finalize().unwrap();
 }
 
-fn tell_until_end(client: &mut Client) {
+pub(crate) fn tell_until_end(client: &mut Client) {
     loop {
         let event = client
             .next_event(std::time::Duration::from_secs(50))

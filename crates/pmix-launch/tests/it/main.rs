@@ -10,6 +10,7 @@ mod children;
 mod credentials;
 mod debugging;
 mod directed;
+mod disconnects;
 mod logs;
 mod monitors;
 mod nothing;

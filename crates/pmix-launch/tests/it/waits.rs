@@ -40,6 +40,37 @@ pub(crate) fn late(client: Client) {
     client.finalize().unwrap();
 }
 
+/// Finalizes and fails as rank 1, at once. Rank 0 prints a line a moment later, after its own finalize if `LINK` says so.
+pub(crate) fn exits_later(client: Client) {
+    client.fence([], &[]).wait().unwrap();
+    let is_first = client.proc().rank.as_raw() == 0;
+    let finalizes = !is_first || std::env::var("LINK").unwrap() == "finalized";
+    let left = match finalizes {
+        true => client.finalize().map(|()| None).unwrap(),
+        false => Some(client),
+    };
+    if !is_first {
+        std::process::exit(3);
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    println!("the last line");
+    if let Some(client) = left {
+        client.finalize().unwrap();
+    }
+}
+
+// MPI programs return from MPI_Finalize at the same time, and one of them then exits with a failure.
+#[test]
+fn processes_may_exit_by_themselves_after_a_finalized_process_has_failed() {
+    for link in ["finalized", "connected"] {
+        let played = play_plan("exits_later", 2, &[("LINK", Path::new(link))], |_| {});
+        assert_eq!(played.outcome.exit_code(), 3, "{link}: {}", played.errors);
+        let ending = played.outcome.ranks[0].ending;
+        assert!(ending.is_success(), "{link}: {ending:?}");
+        assert!(played.output.contains("the last line"), "{link}");
+    }
+}
+
 #[test]
 fn a_collective_that_waits_for_long_is_reported_once() {
     let after = |notice_after: Option<Duration>, delay: &str| {

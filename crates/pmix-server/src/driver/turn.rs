@@ -535,6 +535,7 @@ fn server_event(event: EngineEvent) -> Option<ServerEvent> {
         EngineEvent::FenceCompleted { began, num_procs } => {
             ServerEvent::FenceCompleted { began, num_procs }
         }
+        EngineEvent::FenceAcrossJobs { procs } => ServerEvent::FenceAcrossJobs { procs },
         other => {
             tracing::debug!(event = ?other, "no handler for an event");
             return None;

@@ -119,15 +119,21 @@ impl Release {
 
     /// Returns a run of processes that spawn others.
     fn spawn(&self, kind: &str, size: u32, code: i32, launcher: &Launcher) -> Result<Case, String> {
+        self.spawn_judged(kind, size, Judge::Code(code), launcher)
+    }
+
+    /// Returns a run of processes that spawn others, with its expected result.
+    fn spawn_judged(
+        &self,
+        kind: &str,
+        size: u32,
+        judge: Judge,
+        launcher: &Launcher,
+    ) -> Result<Case, String> {
         let mut command = launcher.command(size);
         command.arg(self.compile("spawn")?);
         command.args([&size.to_string(), kind]);
-        Ok(self.run(
-            format!("spawn {kind} on {size}"),
-            command,
-            launcher,
-            Judge::Code(code),
-        ))
+        Ok(self.run(format!("spawn {kind} on {size}"), command, launcher, judge))
     }
 
     /// Returns `true` if the release supports MPI 4, which has sessions.
@@ -176,6 +182,10 @@ pub(super) fn cases(peers: &[Peer], launcher: &Launcher) -> Vec<Result<Case, Str
         }
         cases.push(release.part(4, launcher));
         cases.extend(SPAWNS.map(|(kind, size, code)| release.spawn(kind, size, code, launcher)));
+        if matches!(launcher, Launcher::Ours(_)) {
+            let judge = Judge::CodeSaying(3, "the parents continue");
+            cases.push(release.spawn_judged("apart", 2, judge, launcher));
+        }
         cases.push(release.case("abort", 4, launcher, Judge::Code(9)));
     }
     cases

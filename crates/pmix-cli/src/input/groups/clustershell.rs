@@ -3,13 +3,14 @@
 //!
 //! Source: groups.conf(5) of ClusterShell 1.9, and the `groups.conf` that it installs.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use pmix_mca::Environment;
 
 use super::ini::{self, Section};
-use super::{Groups, malformed, read_text, yaml};
+use super::{Groups, malformed, read_permitted, yaml};
 use crate::failure::Failure;
 
 /// The maximum number of files of a directory.
@@ -21,19 +22,27 @@ const LOCAL: &str = "local";
 /// The command by which the installed `groups.conf` reads a file of groups. Its last word is the file.
 const READER: &str = r"sed -n 's/^$GROUP:\(.*\)/\1/p' ";
 
-/// Adds the groups of the directory with the highest precedence that has any of the files.
+/// Adds the groups of the directories of ClusterShell. If the one with the highest precedence has only the older files,
+/// these are read alone; otherwise all files `groups.conf` together are the configuration.
 pub(super) fn read(environment: &Environment, groups: &mut Groups) -> Result<(), Failure> {
-    for dir in directories(environment) {
+    let directories = directories(environment);
+    let is_configured = |dir: &PathBuf| dir.join("groups.conf").exists();
+    let has_older = |dir: &PathBuf| dir.join("groups").is_file() || dir.join("groups.d").is_dir();
+    let mut found = directories.iter();
+    let found = found.find(|dir| is_configured(dir) || has_older(dir));
+    if let Some(dir) = found.filter(|dir| !is_configured(dir)) {
+        of_directory(&dir.join("groups.d"), groups)?;
+        return of_local(LOCAL, &local_file(dir), groups);
+    }
+    let (mut sections, mut highest) = (Vec::new(), None);
+    for dir in directories.iter().rev() {
         let path = dir.join("groups.conf");
-        if let Some(text) = read_text(&path)? {
-            return of_configuration(&dir, &path, &text, groups);
-        }
-        if dir.join("groups").is_file() || dir.join("groups.d").is_dir() {
-            of_directory(&dir.join("groups.d"), groups)?;
-            return of_local(LOCAL, &local_file(&dir), groups);
+        if let Some(text) = read_permitted(&path)? {
+            merge(&mut sections, parse(&path, &text)?, &path);
+            highest = Some(dir);
         }
     }
-    Ok(())
+    highest.map_or(Ok(()), |dir| of_configuration(dir, &sections, groups))
 }
 
 /// Returns the directories of ClusterShell, that with the highest precedence first.
@@ -50,21 +59,36 @@ fn directories(environment: &Environment) -> Vec<PathBuf> {
     dirs.into_iter().flatten().collect()
 }
 
-fn of_configuration(
-    dir: &Path,
-    path: &Path,
-    text: &str,
-    groups: &mut Groups,
-) -> Result<(), Failure> {
-    let sections = parse(path, text)?;
-    let main = sections
-        .iter()
+/// A section with the file of the highest precedence that has it.
+type Placed = (Section, PathBuf);
+
+/// Adds the sections of a file with a higher precedence. Its keys replace those of sections with the same name.
+fn merge(sections: &mut Vec<Placed>, higher: Vec<Section>, path: &Path) {
+    let mut places: HashMap<_, _> = (sections.iter().enumerate())
+        .map(|(index, (section, _))| (section.name.clone(), index))
+        .collect();
+    for section in higher {
+        let last = sections.len();
+        match *places.entry(section.name.clone()).or_insert(last) {
+            index if index < last => {
+                let (known, file) = &mut sections[index];
+                known.values.extend(section.values);
+                path.clone_into(file);
+            }
+            _ => sections.push((section, path.to_owned())),
+        }
+    }
+}
+
+/// Adds the groups of merged sections. `dir` is the directory of the highest precedence that has some of them.
+fn of_configuration(dir: &Path, sections: &[Placed], groups: &mut Groups) -> Result<(), Failure> {
+    let main = (sections.iter())
+        .map(|(section, _)| section)
         .find(|section| section.name.eq_ignore_ascii_case("main"));
     let value = |key| main.and_then(|main| main.value(key));
     groups.default = value("default")
         .filter(|name| !name.is_empty())
         .map(str::to_owned);
-    of_sections(dir, path, &sections, groups)?;
     let dirs = |text: &str| -> Vec<PathBuf> {
         let words = text
             .split_whitespace()
@@ -77,15 +101,18 @@ fn of_configuration(
             .unwrap_or_default(),
     ) {
         for path in files(&place, "conf")? {
-            if let Some(text) = read_text(&path)? {
-                of_sections(dir, &path, &parse(&path, &text)?, groups)?;
+            if let Some(text) = read_permitted(&path)? {
+                let mut found = Vec::new();
+                merge(&mut found, parse(&path, &text)?, &path);
+                of_sections(dir, &found, groups)?;
             }
         }
     }
     for place in dirs(value("autodir").unwrap_or_default()) {
         of_directory(&place, groups)?;
     }
-    Ok(())
+    // Last, as in ClusterShell: without a default, the first source is the default.
+    of_sections(dir, sections, groups)
 }
 
 fn parse(path: &Path, text: &str) -> Result<Vec<Section>, Failure> {
@@ -98,16 +125,9 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Section>, Failure> {
 }
 
 /// Adds the sources of sections: those of files are read, and those of other commands are remembered by name.
-fn of_sections(
-    dir: &Path,
-    path: &Path,
-    sections: &[Section],
-    groups: &mut Groups,
-) -> Result<(), Failure> {
-    for section in sections
-        .iter()
-        .filter(|one| !one.name.eq_ignore_ascii_case("main"))
-    {
+fn of_sections(dir: &Path, sections: &[Placed], groups: &mut Groups) -> Result<(), Failure> {
+    let sources = (sections.iter()).filter(|(one, _)| !one.name.eq_ignore_ascii_case("main"));
+    for (section, path) in sources {
         let file = section
             .value("map")
             .and_then(|map| map.trim().rsplit_once(READER));
@@ -148,7 +168,7 @@ fn local_file(dir: &Path) -> PathBuf {
 
 /// Adds the groups of a file with lines `GROUP: NODES`.
 fn of_local(name: &str, path: &Path, groups: &mut Groups) -> Result<(), Failure> {
-    let Some(text) = read_text(path)? else {
+    let Some(text) = read_permitted(path)? else {
         return Ok(());
     };
     let source = groups.add_source(name, path);
@@ -169,7 +189,7 @@ fn of_local(name: &str, path: &Path, groups: &mut Groups) -> Result<(), Failure>
 /// Adds the groups of the YAML files of a directory.
 fn of_directory(dir: &Path, groups: &mut Groups) -> Result<(), Failure> {
     for path in files(dir, "yaml")? {
-        let Some(text) = read_text(&path)? else {
+        let Some(text) = read_permitted(&path)? else {
             continue;
         };
         for (name, group, nodes) in yaml::parse(&text).map_err(|why| malformed(&path, why))? {
