@@ -164,7 +164,9 @@ pub(crate) fn run_all(cases: Vec<Case>, until: Instant, tally: &mut Tally) -> Re
     let works: Vec<Option<Work>> = std::thread::scope(|scope| {
         let worker = || {
             let mut work = Work::default();
-            while let Some((number, mut case)) = waiting.lock().ok()?.pop_front() {
+            // The lock is released before the run, so that the workers run at the same time.
+            let next = || waiting.lock().ok()?.pop_front();
+            while let Some((number, mut case)) = next() {
                 let output = home.join(format!("output-{number}"));
                 let began = Instant::now();
                 match case.run(&output, &home, until) {
