@@ -34,6 +34,8 @@ mod counted {
         pub(crate) static PACKED: Cell<usize> = const { Cell::new(0) };
         /// The number of values that this thread has unpacked from stored bytes.
         pub(crate) static UNPACKED: Cell<usize> = const { Cell::new(0) };
+        /// The number of passes of this thread over all keys of a process to remove some of them.
+        pub(crate) static PASSES: Cell<usize> = const { Cell::new(0) };
     }
 
     /// Increments a counter.

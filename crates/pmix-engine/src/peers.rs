@@ -12,7 +12,7 @@ mod turns;
 pub(crate) use chunk::Payload;
 pub use chunk::{Chunk, Transmit};
 pub use peer::Origin;
-pub(crate) use peer::{Member, Peer, Phase, Ticket, Unfinished};
+pub(crate) use peer::{Member, Peer, Phase, Ticket};
 pub(crate) use table::Peers;
 
 use std::fmt;

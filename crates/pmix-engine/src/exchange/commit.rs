@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use gds_hash::{CommitLimits, CommitPart, KeyChange};
+use gds_hash::{CommitLimits, CommitPart, KeyChange, StagedCommit};
 use pmix_proto::request;
 use pmix_types::{Key, Nspace, Proc, Scope, Status};
 
@@ -34,19 +34,23 @@ impl Exchange {
     /// commit.
     pub(crate) fn commit(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::Commit<'_>) {
         let blocks = request.blocks;
-        let mut commit = match self.begin_commit(cx, ticket, blocks.len()) {
+        let mut commit = match Self::begin_commit(cx, ticket, blocks.len()) {
             Ok(commit) => commit,
             Err((ticket, error)) => return self.refuse_commit(cx, ticket, &error),
         };
-        let progress = match self.commits.running.contains_key(&commit.proc) {
-            // Commits of a process are stored in order of arrival.
-            true => Ok(Progress::More),
-            false => self.store_part(cx, &mut commit, blocks),
-        };
-        match progress {
-            Ok(Progress::Completed) => self.end_commit(cx, commit),
-            Ok(Progress::More) => self.commits.add(cx, commit),
-            Err(error) => self.refuse_commit(cx, commit.ticket, &error),
+        // Commits of a process are stored in order of arrival.
+        while let Some(peer) = self.commits.by_proc.get(&commit.proc).copied() {
+            self.advance_commit(cx, peer);
+        }
+        loop {
+            match self.store_part(cx, &mut commit, blocks) {
+                Ok(Progress::Completed) => return self.end_commit(cx, commit),
+                Ok(Progress::More) if self.commits.has_room(commit.len) => {
+                    return self.commits.add(cx, commit);
+                }
+                Ok(Progress::More) => {}
+                Err(error) => return self.refuse_commit(cx, commit.ticket, &error),
+            }
         }
     }
 
@@ -83,6 +87,10 @@ impl Exchange {
     /// Drops the unfinished commit of a peer that has left.
     pub(super) fn drop_commit(&mut self, cx: &mut Cx, peer: PeerId) {
         if let Some(commit) = self.commits.remove(cx, peer) {
+            if let Some(num_notified) = commit.num_notified {
+                let rest = commit.removed.get(num_notified..).unwrap_or_default();
+                notify_removed(cx, &commit.proc, Scope::DEL_LOCAL, rest, Some(peer));
+            }
             cx.peers.settle(commit.ticket);
         }
     }
@@ -125,13 +133,12 @@ impl Exchange {
         Some(proc)
     }
 
-    /// Checks that a process may commit a message of `len` bytes, and begins to store it.
+    /// Checks that a process may commit a message of `len` bytes.
     ///
     /// # Errors
     ///
     /// Returns the ticket with the error.
     fn begin_commit(
-        &self,
         cx: &mut Cx,
         ticket: Ticket,
         len: usize,
@@ -151,12 +158,8 @@ impl Exchange {
             Ok(checked) => checked,
             Err(error) => return Err((ticket, error)),
         };
-        let limits = CommitLimits {
-            bytes: cx.config.put_bytes_per_process,
-            keys: cx.config.put_keys_per_process,
-        };
-        let mut commit = UnfinishedCommit {
-            staged: gds_hash::ModexStore::default().begin_commit(proc.rank, limits),
+        Ok(UnfinishedCommit {
+            staged: None,
             ticket,
             client,
             proc,
@@ -164,7 +167,10 @@ impl Exchange {
             message: Vec::new(),
             len,
             put_bytes,
-            limits,
+            limits: CommitLimits {
+                bytes: cx.config.put_bytes_per_process,
+                keys: cx.config.put_keys_per_process,
+            },
             is_short: false,
             before: 0,
             since: [0; 2],
@@ -173,13 +179,11 @@ impl Exchange {
             removed: Vec::new(),
             num_notified: None,
             is_first: true,
-        };
-        self.restart_commit(cx, &mut commit);
-        Ok(commit)
+        })
     }
 
     /// Prepares the first part of a commit with the present data of the process.
-    fn restart_commit(&self, cx: &mut Cx, commit: &mut UnfinishedCommit) {
+    fn stage(&self, cx: &mut Cx, commit: &mut UnfinishedCommit) -> StagedCommit {
         let proc = &commit.proc;
         let room = Self::job_room(cx, &proc.nspace, commit.len);
         let before = Self::num_put_bytes(cx, proc);
@@ -190,17 +194,14 @@ impl Exchange {
             limits.bytes = before + room;
         }
         let job = cx.store.job(&proc.nspace);
-        let none = gds_hash::ModexStore::default();
-        let staged = match &job {
-            Some(job) => job.modex_store().begin_commit(proc.rank, limits),
-            None => none.begin_commit(proc.rank, limits),
-        };
-        commit.staged = staged;
+        let puts = job.map(|job| job.modex_store()).unwrap_or_default();
+        let staged = puts.begin_commit(proc.rank, limits);
         (commit.is_short, commit.before) = (is_short, before);
         commit.since = [self.gets.last(), self.inbound.last()];
         commit.awaited = Awaited::default();
         commit.keys.clear();
         commit.removed.clear();
+        staged
     }
 
     /// Does one part of a commit: stores keys, or informs clients of removed keys.
@@ -211,6 +212,8 @@ impl Exchange {
         blocks: &[u8],
     ) -> Result<Progress, Error> {
         let Some(num_notified) = commit.num_notified else {
+            let staged = commit.staged.take();
+            let mut staged = staged.unwrap_or_else(|| self.stage(cx, commit));
             let UnfinishedCommit {
                 proc,
                 keys,
@@ -225,11 +228,14 @@ impl Exchange {
                 }
             };
             let wire = cx.codec(&commit.form);
-            let stored = commit.staged.advance(&wire, blocks, note);
-            if !stored.map_err(|error| Self::limit_of_job(cx, commit, error.into()))? {
-                return Ok(Progress::More);
-            }
-            return self.install(cx, commit);
+            let stored = staged.advance(&wire, blocks, note);
+            return match stored.map_err(|error| Self::limit_of_job(cx, commit, error.into()))? {
+                true => self.install(cx, commit, staged),
+                false => {
+                    commit.staged = Some(staged);
+                    Ok(Progress::More)
+                }
+            };
         };
         let rest = commit.removed.get(num_notified..).unwrap_or_default();
         let keys = rest.get(..KEYS_OF_A_PART).unwrap_or(rest);
@@ -244,11 +250,16 @@ impl Exchange {
     }
 
     /// Replaces the data of the process by the staged data.
-    fn install(&self, cx: &mut Cx, commit: &mut UnfinishedCommit) -> Result<Progress, Error> {
-        let after = commit.staged.num_bytes();
+    fn install(
+        &self,
+        cx: &mut Cx,
+        commit: &mut UnfinishedCommit,
+        mut staged: StagedCommit,
+    ) -> Result<Progress, Error> {
+        let after = staged.num_bytes();
         let more = after.saturating_sub(commit.before);
         // Other processes may have used the room of the job since the first part.
-        if more > Self::job_room(cx, &commit.proc.nspace, more / MAX_GROWTH) {
+        if more > Self::job_room(cx, &commit.proc.nspace, more.div_ceil(MAX_GROWTH)) {
             commit.is_short = true;
             let error = Error::new(
                 Status::ERR_OUT_OF_RESOURCE,
@@ -256,24 +267,21 @@ impl Exchange {
             );
             return Err(Self::limit_of_job(cx, commit, error));
         }
-        let is_stored = cx.store.update_modex(&commit.proc.nspace, |puts| {
-            Ok(puts.end_commit(&mut commit.staged))
-        })?;
+        let is_stored = cx
+            .store
+            .update_modex(&commit.proc.nspace, |puts| Ok(puts.end_commit(&mut staged)))?;
         if !is_stored {
-            // The data are those that a group shares for the process; the commit is applied to them.
-            self.restart_commit(cx, commit);
+            // A group has shared data of the process meanwhile. The next part begins again with them.
             return Ok(Progress::More);
         }
         // Outdated shared data are removed before the reply: afterwards other processes may rely on the new data.
         cx.shared.puts_changed(&commit.proc);
-        commit.removed.sort_unstable();
-        commit.removed.dedup();
         if let Some(job) = cx.registry.job_mut(&commit.proc.nspace) {
             job.put_bytes += more;
         }
         if let Some(client) = cx.registry.client_mut(commit.client) {
             let had_committed = client.has_committed;
-            client.has_committed |= commit.staged.part() == CommitPart::End;
+            client.has_committed |= staged.part() == CommitPart::End;
             client.has_begun_commit = !client.has_committed;
             commit.is_first = client.has_committed && !had_committed;
             client.put_bytes = commit.put_bytes.saturating_add(commit.len);

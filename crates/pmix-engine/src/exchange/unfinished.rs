@@ -6,19 +6,20 @@
 //!
 //! | state | event | next state |
 //! | --- | --- | --- |
-//! | none | the message arrives | running; waiting if another commit of the process is unfinished |
-//! | running | a part is stored, and there is room for the message beside other unfinished commits | running |
-//! | running | a part is stored, and there is no room | waiting |
-//! | running | all parts are stored, but the data of the process were changed by others since the first part | running, from the first part |
+//! | none | the first part of a message is stored, and there is room for the message beside other unfinished commits | running |
+//! | none | the first part is stored, and there is no room | completed: the other parts are stored in the same step |
+//! | running | a part is stored | running |
+//! | running | all parts are stored, but the data of the process were changed since the first part by a group that shares data | running, from the first part |
 //! | running | all parts are stored | notifying |
 //! | running | a part is refused | completed, with an error |
 //! | notifying | the clients of this node are informed of a part of the removed keys | notifying; completed after the last part |
-//! | waiting | another commit is completed, and nothing prevents this one | running |
-//! | any | the connection is removed | none |
+//! | running, notifying | another program of the process commits | completed: the other parts are stored first, in one step |
+//! | running | the connection is removed | none |
+//! | notifying | the connection is removed | none; the clients are informed of the rest of the removed keys |
 //!
 //! At completion the peer gets its reply, and the requests that wait for the keys are tried again.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use gds_hash::{CommitLimits, StagedCommit};
 use pmix_proto::PeerForm;
@@ -26,11 +27,14 @@ use pmix_types::{Key, Proc};
 
 use crate::cx::Cx;
 use crate::ids::ClientId;
-use crate::peers::{PeerId, Ticket, Unfinished};
+use crate::peers::{PeerId, Ticket};
 use crate::recount::Recount;
 
-/// The bytes of messages of unfinished commits that run at the same time. One message may be longer.
-const MAX_RUNNING_BYTES: usize = 64 << 20;
+/// The bytes of messages of all unfinished commits. One message may be longer.
+const MAX_BYTES: usize = 16 << 20;
+
+/// The number of unfinished commits. Each may have decoded 65,536 keys, which take 16 MiB.
+const MAX_COMMITS: usize = 8;
 
 /// The requests that wait for the keys of a commit, in order of arrival.
 #[derive(Debug, Default)]
@@ -43,11 +47,9 @@ pub(super) struct Awaited {
 #[derive(Debug, Default)]
 pub(super) struct UnfinishedCommits {
     pub(super) all: BTreeMap<PeerId, UnfinishedCommit>,
-    /// The peers whose commits run, by process.
-    pub(super) running: HashMap<Proc<'static>, PeerId>,
-    running_bytes: usize,
-    /// The peers whose commits wait, in order of arrival.
-    waiting: VecDeque<PeerId>,
+    /// Their peers, by process.
+    pub(super) by_proc: HashMap<Proc<'static>, PeerId>,
+    num_bytes: usize,
 }
 
 /// A commit that is stored in parts.
@@ -63,7 +65,8 @@ pub(super) struct UnfinishedCommit {
     pub(super) len: usize,
     /// An upper limit of the bytes that the process has put before, as far as they were counted.
     pub(super) put_bytes: usize,
-    pub(super) staged: StagedCommit,
+    /// The parts that are stored; `None` before the first one.
+    pub(super) staged: Option<StagedCommit>,
     /// The limits of the process's data.
     pub(super) limits: CommitLimits,
     /// `true` if the limit of the job is the tighter one.
@@ -92,64 +95,32 @@ impl UnfinishedCommits {
         self.all
             .values()
             .for_each(|commit| recount.request(&commit.ticket));
-        let (running, waiting) = (self.running.len(), self.waiting.len());
-        recount.compare("unfinished commits", running + waiting, self.all.len());
-        let bytes = { self.running.values() }.filter_map(|peer| self.all.get(peer));
-        let bytes = bytes.map(|commit| commit.len).sum();
-        recount.compare("bytes of unfinished commits", self.running_bytes, bytes);
+        recount.compare("processes with commits", self.by_proc.len(), self.all.len());
+        let bytes = self.all.values().map(|commit| commit.len).sum();
+        recount.compare("bytes of unfinished commits", self.num_bytes, bytes);
     }
 
-    fn has_room(&self, len: usize) -> bool {
-        self.running_bytes == 0 || self.running_bytes.saturating_add(len) <= MAX_RUNNING_BYTES
+    /// Returns `true` if a message may be unfinished beside the others.
+    pub(super) fn has_room(&self, len: usize) -> bool {
+        let has_bytes = self.num_bytes.saturating_add(len) <= MAX_BYTES;
+        self.all.is_empty() || (has_bytes && self.all.len() < MAX_COMMITS)
     }
 
-    /// Adds a commit, which runs or waits.
+    /// Adds a commit of a process that has no other.
     pub(super) fn add(&mut self, cx: &mut Cx, commit: UnfinishedCommit) {
         let peer = commit.ticket.peer();
-        match self.has_room(commit.len) && !self.running.contains_key(&commit.proc) {
-            true => self.run(cx, peer, &commit.proc, commit.len),
-            false => {
-                self.waiting.push_back(peer);
-                cx.peers.set_unfinished(peer, Unfinished::Waits);
-            }
-        }
+        cx.peers.set_unfinished(peer, true);
+        self.by_proc.insert(commit.proc.clone(), peer);
+        self.num_bytes += commit.len;
         self.all.insert(peer, commit);
     }
 
-    fn run(&mut self, cx: &mut Cx, peer: PeerId, proc: &Proc<'static>, len: usize) {
-        self.running.insert(proc.clone(), peer);
-        self.running_bytes += len;
-        cx.peers.set_unfinished(peer, Unfinished::Runs);
-    }
-
-    /// Removes the commit of a peer. The ones that waited for it run.
+    /// Removes the commit of a peer.
     pub(super) fn remove(&mut self, cx: &mut Cx, peer: PeerId) -> Option<UnfinishedCommit> {
         let commit = self.all.remove(&peer)?;
-        cx.peers.set_unfinished(peer, Unfinished::No);
-        match self.running.get(&commit.proc) {
-            Some(running) if *running == peer => {
-                self.running.remove(&commit.proc);
-                self.running_bytes = self.running_bytes.saturating_sub(commit.len);
-            }
-            _ => self.waiting.retain(|waiting| *waiting != peer),
-        }
-        let mut still_waiting = VecDeque::new();
-        while let Some(next) = self.waiting.pop_front() {
-            let Some(commit) = self.all.get(&next) else {
-                continue;
-            };
-            let (proc, len) = (commit.proc.clone(), commit.len);
-            if !self.has_room(len) {
-                still_waiting.push_back(next);
-                break;
-            }
-            match self.running.contains_key(&proc) {
-                true => still_waiting.push_back(next),
-                false => self.run(cx, next, &proc, len),
-            }
-        }
-        still_waiting.append(&mut self.waiting);
-        self.waiting = still_waiting;
+        cx.peers.set_unfinished(peer, false);
+        self.by_proc.remove(&commit.proc);
+        self.num_bytes = self.num_bytes.saturating_sub(commit.len);
         Some(commit)
     }
 }

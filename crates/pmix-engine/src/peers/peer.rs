@@ -43,23 +43,12 @@ pub(crate) struct Peer {
     pub(super) account: Account,
     /// `true` if the other end has closed and only received messages remain to be handled.
     pub(super) is_closed: bool,
-    /// The state of its last message.
-    pub(super) unfinished: Unfinished,
+    /// `true` if its last message is handled in parts and has further parts. Later messages wait for the last part.
+    pub(super) is_unfinished: bool,
     /// The number of requests without a reply.
     pub(crate) num_open: usize,
     /// The bytes of these requests.
     pub(crate) open_bytes: usize,
-}
-
-/// The state of a message that is handled in parts. Later messages of its peer wait for the last part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unfinished {
-    /// There is no such message.
-    No,
-    /// The next part can be handled.
-    Runs,
-    /// The next part waits for the last part of another message.
-    Waits,
 }
 
 /// The progress of a connection.
@@ -140,7 +129,7 @@ impl Peer {
             is_mute: false,
             account: Account::default(),
             is_closed: false,
-            unfinished: Unfinished::No,
+            is_unfinished: false,
             num_open: 0,
             open_bytes: 0,
         }
@@ -149,16 +138,12 @@ impl Peer {
     /// Returns `true` if a message, or a part of one, can be handled beside `window` bytes of unread output. An unfinished
     /// message has begun, so it does not wait until the peer reads.
     pub(super) fn can_be_served(&self, window: usize) -> bool {
-        match self.unfinished {
-            Unfinished::No => self.inbox.has_frame() && self.queued_bytes < window,
-            Unfinished::Runs => true,
-            Unfinished::Waits => false,
-        }
+        self.is_unfinished || self.inbox.has_frame() && self.queued_bytes < window
     }
 
     /// Returns `true` if no received message is left to be handled.
     pub(super) fn is_drained(&self) -> bool {
-        self.unfinished == Unfinished::No && !self.inbox.has_frame()
+        !(self.is_unfinished || self.inbox.has_frame())
     }
 
     /// Returns the process at the other end of an admitted connection.

@@ -10,7 +10,7 @@ use pmix_types::Nspace;
 
 use super::intake::Intake;
 use super::turns::Turns;
-use super::{Chunk, Member, Payload, Peer, PeerId, Ticket, Transmit, Unfinished};
+use super::{Chunk, Member, Payload, Peer, PeerId, Ticket, Transmit};
 
 /// The connections and their queued output.
 #[derive(Debug)]
@@ -159,18 +159,17 @@ impl Peers {
         })
     }
 
-    /// Records the state of the last message of a peer.
-    pub(crate) fn set_unfinished(&mut self, id: PeerId, state: Unfinished) {
+    /// Records whether the last message of a peer has further parts.
+    pub(crate) fn set_unfinished(&mut self, id: PeerId, is_unfinished: bool) {
         if let Some(peer) = self.peers.get_mut(&id) {
-            peer.unfinished = state;
+            peer.is_unfinished = is_unfinished;
             self.enqueue(id);
         }
     }
 
     /// Returns `true` if the last message of a peer has further parts.
     pub(crate) fn is_unfinished(&self, id: PeerId) -> bool {
-        let peer = self.get(id);
-        peer.is_some_and(|peer| peer.unfinished != Unfinished::No)
+        self.get(id).is_some_and(|peer| peer.is_unfinished)
     }
 
     /// Returns `true` if a message of a peer, or a part of one, can be handled.
@@ -185,18 +184,19 @@ impl Peers {
         let Some(peer) = self.peers.get_mut(&id) else {
             return;
         };
-        let is_left = peer.is_closed && peer.unfinished != Unfinished::Waits;
-        if !(peer.can_be_served(self.window) || is_left) {
+        if !(peer.can_be_served(self.window) || peer.is_closed) {
             return;
         }
+        // The parts of a long message of a closed peer take turns with other peers.
+        let is_first = peer.is_closed && !peer.is_unfinished;
         if peer.account.is_queued() {
-            if !peer.is_closed || peer.account.is_first() {
+            if !is_first || peer.account.is_first() {
                 return;
             }
             // The peer was queued before it closed; closed peers do not wait for the turn of their account.
             self.ready.remove(&mut peer.account);
         }
-        self.ready.push(id, &mut peer.account, peer.is_closed);
+        self.ready.push(id, &mut peer.account, is_first);
     }
 
     /// Returns the next peer with a message to be handled.
@@ -396,6 +396,6 @@ impl Peers {
 /// Returns the received bytes of a long message, or `None` if it is complete and waits for the server. A complete
 /// message that is not handled because its peer does not read replies counts as a partial one.
 fn num_received_unless_whole(peer: &Peer, window: usize) -> Option<usize> {
-    let is_whole = peer.unfinished != Unfinished::No || peer.can_be_served(window);
+    let is_whole = peer.can_be_served(window);
     (!is_whole).then(|| peer.inbox.num_held())
 }

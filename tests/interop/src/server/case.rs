@@ -15,6 +15,8 @@ use crate::logs::Logs;
 pub enum Judge {
     /// The run exits with this code.
     Code(i32),
+    /// The run exits with one of these codes.
+    OneOf(&'static [i32]),
     /// The run exits with any code but 0.
     Fails,
     /// The run ends in any way.
@@ -106,6 +108,10 @@ impl Judge {
         let expected = match self {
             Self::Fails if status.success() => return Err(format!("{status}")),
             Self::Fails | Self::Ends => return Ok(()),
+            Self::OneOf(codes) => match status.code().is_some_and(|code| codes.contains(&code)) {
+                true => return Ok(()),
+                false => return Err(format!("{status}, not one of {codes:?}")),
+            },
             Self::Code(code)
             | Self::CodeSaying(code, _)
             | Self::Leaves(code, _)
@@ -119,7 +125,7 @@ impl Judge {
             return Err(format!("{status}, not {expected}"));
         }
         match self {
-            Self::Code(_) | Self::Fails | Self::Ends | Self::Logged(..) => Ok(()),
+            Self::Code(_) | Self::OneOf(_) | Self::Fails | Self::Ends | Self::Logged(..) => Ok(()),
             Self::Leaves(_, folder) => {
                 let left = std::fs::read_dir(folder).map_err(|e| e.to_string())?;
                 let left: Vec<_> = left.flatten().map(|entry| entry.file_name()).collect();

@@ -7,6 +7,8 @@ use super::chunks::SortedChunks;
 use super::entry::{Entry, ScopeSet};
 use super::packed::Packed;
 use super::removed_keys::RemovedKeys;
+#[cfg(test)]
+use crate::exchange::counted;
 use crate::qualifiers::Qualifiers;
 
 /// The number of entries up to which each is stored by a search of its own.
@@ -171,6 +173,14 @@ impl ProcData {
 
     /// Removes keys, which are sorted, from a set of scopes. Returns for each key the scopes in which it had a value.
     pub(super) fn remove_all(&mut self, keys: &[&Key<'_>], scopes: ScopeSet) -> Vec<ScopeSet> {
+        if !self.entries.is_worth_a_pass(keys.len()) {
+            let each = keys.iter();
+            return each
+                .map(|key| self.remove(key.as_bytes(), scopes))
+                .collect();
+        }
+        #[cfg(test)]
+        counted::add_one(&counted::PASSES);
         let names: Vec<_> = keys.iter().map(|key| key.as_bytes()).collect();
         let mut lost = vec![ScopeSet::NONE; keys.len()];
         let (mut gone, mut bytes) = (0, 0);

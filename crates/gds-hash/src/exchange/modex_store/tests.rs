@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::{Entry, ModexStore, ScopeSet};
 use crate::Codec;
-use crate::exchange::counted::{PACKED, raised};
+use crate::exchange::counted::{PACKED, PASSES, raised};
 
 const R: Rank = Rank::new(7);
 
@@ -33,6 +33,51 @@ fn the_last_put_of_a_key_moves_it() {
     put(&mut puts, Scope::INTERNAL, "k", 3);
     assert_eq!(seen(&puts, Scope::GLOBAL, "k"), None);
     assert_eq!(seen(&puts, Scope::UNDEF, "k"), Some(3));
+}
+
+/// Returns a block of a commit in the local scope. A value of no type removes its key.
+fn block(kvals: &[Kval<'_>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for kval in kvals {
+        let mut encoder = codec().encoder(&mut bytes);
+        encoder.one::<bfrops::wire_type::Kval>(kval).unwrap();
+    }
+    let mut out = Vec::new();
+    super::commit::pack(&codec(), &mut out, Scope::LOCAL, bytes).unwrap();
+    out
+}
+
+#[test]
+fn removals_of_single_keys_between_values_do_not_visit_all_keys() {
+    let value = |key: String, value: Value<'static>| Kval {
+        key: pmix_types::Key::new(key.into_bytes()),
+        value,
+    };
+    let name = |number: u32| format!("key.{number:06}");
+    let mut puts = ModexStore::default();
+    let all: Vec<_> = (0..20_000)
+        .map(|number| value(name(number), 1_u32.into()))
+        .collect();
+    puts.commit(&codec(), R, &block(&all)).unwrap();
+    let changes: Vec<_> = (0..1_000)
+        .flat_map(|number| {
+            let new = value(format!("new.{number}"), 1_u32.into());
+            [new, value(name(number * 20), Value::Undef)]
+        })
+        .collect();
+    let passes = raised(&PASSES, || {
+        puts.commit(&codec(), R, &block(&changes)).unwrap()
+    });
+    assert_eq!(passes, 0);
+    assert_eq!(puts.num_keys(R), 20_000);
+    assert_eq!(seen(&puts, Scope::LOCAL, "key.000020"), None);
+    assert_eq!(seen(&puts, Scope::LOCAL, "key.000021"), Some(1));
+    let gone: Vec<_> = (0..20_000)
+        .map(|number| value(name(number), Value::Undef))
+        .collect();
+    let passes = raised(&PASSES, || puts.commit(&codec(), R, &block(&gone)).unwrap());
+    assert!((1..=20_000 / 500).contains(&passes), "{passes}");
+    assert_eq!(puts.num_keys(R), 1_000);
 }
 
 #[test]
