@@ -70,7 +70,8 @@ pub struct Config {
     pub request_bytes: usize,
     /// The limit in bytes of the data that one process put. A commit beyond it is refused.
     pub put_bytes_per_process: usize,
-    /// The limit of keys that one process put. A commit beyond it is refused, as is a message with more than twice as many.
+    /// The limit of keys that one process put. A commit beyond it is refused. So is a message with more than twice this
+    /// number of values.
     pub put_keys_per_process: usize,
     /// The limit in bytes of the data that the processes of one job put on this node. A commit beyond it is refused.
     pub put_bytes_per_job: usize,
