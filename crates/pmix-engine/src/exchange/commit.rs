@@ -34,14 +34,17 @@ impl Exchange {
     /// commit.
     pub(crate) fn commit(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::Commit<'_>) {
         let blocks = request.blocks;
+        // Commits of a process are stored in order of arrival, and each counts the bytes of those before it.
+        let proc = cx.member(&ticket).map(|member| member.proc.clone());
+        while let Ok(proc) = &proc
+            && let Some(peer) = self.commits.by_proc.get(proc).copied()
+        {
+            self.advance_commit(cx, peer);
+        }
         let mut commit = match Self::begin_commit(cx, ticket, blocks.len()) {
             Ok(commit) => commit,
             Err((ticket, error)) => return self.refuse_commit(cx, ticket, &error),
         };
-        // Commits of a process are stored in order of arrival.
-        while let Some(peer) = self.commits.by_proc.get(&commit.proc).copied() {
-            self.advance_commit(cx, peer);
-        }
         loop {
             match self.store_part(cx, &mut commit, blocks) {
                 Ok(Progress::Completed) => return self.end_commit(cx, commit),
@@ -167,10 +170,6 @@ impl Exchange {
             message: Vec::new(),
             len,
             put_bytes,
-            limits: CommitLimits {
-                bytes: cx.config.put_bytes_per_process,
-                keys: cx.config.put_keys_per_process,
-            },
             is_short: false,
             before: 0,
             since: [0; 2],
@@ -187,7 +186,10 @@ impl Exchange {
         let proc = &commit.proc;
         let room = Self::job_room(cx, &proc.nspace, commit.len);
         let before = Self::num_put_bytes(cx, proc);
-        let mut limits = commit.limits;
+        let mut limits = CommitLimits {
+            bytes: cx.config.put_bytes_per_process,
+            keys: cx.config.put_keys_per_process,
+        };
         let is_short = before.saturating_add(room) < limits.bytes;
         // The room left for the job is the tighter limit.
         if is_short {

@@ -21,7 +21,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use gds_hash::{CommitLimits, StagedCommit};
+use gds_hash::StagedCommit;
 use pmix_proto::PeerForm;
 use pmix_types::{Key, Proc};
 
@@ -67,8 +67,6 @@ pub(super) struct UnfinishedCommit {
     pub(super) put_bytes: usize,
     /// The parts that are stored; `None` before the first one.
     pub(super) staged: Option<StagedCommit>,
-    /// The limits of the process's data.
-    pub(super) limits: CommitLimits,
     /// `true` if the limit of the job is the tighter one.
     pub(super) is_short: bool,
     /// The bytes of the process's data before the commit.

@@ -45,6 +45,17 @@ impl Puts {
     }
 }
 
+/// Returns the message of a long commit of a rank for processes of its node.
+fn local_commit(world: &World, who: Who, rank: u32) -> Vec<u8> {
+    let codec = Codec::new(world.clients[who].session.form().layout);
+    let mut own = OwnPuts::new(Rank::new(rank), 256 << 20);
+    for number in 0..COUNT {
+        let info = Info::new(format!("key.{number:06}"), 1_u32);
+        own.put(&codec, Scope::LOCAL, info).unwrap();
+    }
+    own.take_commit(&codec).unwrap().pop().unwrap().0
+}
+
 /// Queues a commit in the engine.
 fn begin(world: &mut World, who: Who, blocks: &[u8]) -> Tag {
     let tag = world.ask(who, &Request::Commit(request::Commit { blocks }));
@@ -230,6 +241,44 @@ fn clients_learn_of_many_removed_keys_before_the_reply() {
 }
 
 #[test]
+fn clients_learn_of_all_removed_keys_if_their_process_is_deregistered_meanwhile() {
+    let mut world = World::new(1);
+    world.job("job", &[2]);
+    let all = [0, 1].map(|rank| {
+        let mut greeting = hello("job", rank);
+        greeting.version = "7.0.0".into();
+        world.connect(0, &greeting)
+    });
+    world.run();
+    let mut puts = Puts::new(&world, all[0]);
+    let stored = puts.message(0, COUNT, &1_u32.into());
+    begin(&mut world, all[0], &stored);
+    handle_all(&mut world);
+    let removed = puts.message(0, COUNT, &Value::Undef);
+    begin(&mut world, all[0], &removed);
+    let reader = world.clients[all[1]].peer;
+    let mut num_keys = 0;
+    let mut count = |world: &mut World| {
+        while let Some(sent) = world.nodes[0].engine.poll_transmit() {
+            let bytes = [sent.bytes.head(), sent.bytes.payload()].concat();
+            if Some(sent.peer) == reader {
+                num_keys += bytes.windows(4).filter(|part| part == b"key.").count();
+            }
+            world.nodes[0].engine.handle_written(sent.peer, bytes.len());
+        }
+        num_keys
+    };
+    while count(&mut world) == 0 {
+        handle(&mut world, 1);
+    }
+    assert!(count(&mut world) < COUNT && num_unfinished(&world) == 1);
+    let proc = pmix_types::Proc::new("job", Rank::new(0));
+    world.nodes[0].engine.deregister_client(&proc).unwrap();
+    assert_eq!(count(&mut world), COUNT);
+    assert_eq!(num_unfinished(&world), 0);
+}
+
+#[test]
 fn commits_of_two_programs_of_a_process_are_stored_in_order() {
     let mut config = Config::default();
     config.clone_policy = ClonePolicy::Accept;
@@ -325,13 +374,7 @@ fn few_commits_are_unfinished_at_the_same_time() {
         .iter()
         .zip(0..)
         .map(|(who, rank)| {
-            let codec = Codec::new(world.clients[*who].session.form().layout);
-            let mut own = OwnPuts::new(Rank::new(rank), 256 << 20);
-            for number in 0..COUNT {
-                let info = Info::new(format!("key.{number}"), 1_u32);
-                own.put(&codec, Scope::LOCAL, info).unwrap();
-            }
-            let (blocks, _) = own.take_commit(&codec).unwrap().pop().unwrap();
+            let blocks = local_commit(&world, *who, rank);
             begin(&mut world, *who, &blocks)
         })
         .collect();
@@ -381,13 +424,7 @@ fn commits_in_parts_respect_the_limit_of_their_job() {
         .iter()
         .zip(0..)
         .map(|(who, rank)| {
-            let codec = Codec::new(world.clients[*who].session.form().layout);
-            let mut own = OwnPuts::new(Rank::new(rank), 256 << 20);
-            for number in 0..COUNT {
-                let info = Info::new(format!("key.{number:06}"), 1_u32);
-                own.put(&codec, Scope::LOCAL, info).unwrap();
-            }
-            let (blocks, _) = own.take_commit(&codec).unwrap().pop().unwrap();
+            let blocks = local_commit(&world, *who, rank);
             assert!((40_000..60_000).contains(&blocks.len()), "{}", blocks.len());
             begin(&mut world, *who, &blocks)
         })
