@@ -21,7 +21,7 @@ pub(crate) use map::{
     Where, Who, Writer,
 };
 pub(crate) use placement::{BindTo, MODIFIERS, MapByArg, POLICIES, Part};
-pub(crate) use run::{AppArgs, NextApp, Report, Run};
+pub(crate) use run::{AMBIGUOUS_C, AMBIGUOUS_N, AppArgs, NextApp, Report, Run};
 pub(crate) use tool::{
     Attach, AttachTo, Events, KeepFor, Kill, Lookup, Ps, Publish, QueryArgs, Ranks, Release,
     SeenBy, Stream, Target, Top, TopOrder,

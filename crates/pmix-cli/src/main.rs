@@ -267,9 +267,9 @@ fn meant_option(mut error: clap::Error, command: &clap::Command) -> clap::Error 
         (Some(ContextValue::String(option)), Some(ContextValue::String(near))) => {
             let name = |option: &str| option.trim_start_matches('-').to_owned();
             let is_near = pmix_mca::nearest(&name(option), [&*name(near)]).is_some();
-            (run::habits::elsewhere(option), is_near)
+            (replacement(option), is_near)
         }
-        (Some(ContextValue::String(option)), _) => (run::habits::elsewhere(option), false),
+        (Some(ContextValue::String(option)), _) => (replacement(option), false),
         _ => (None, true),
     };
     if let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
@@ -294,6 +294,12 @@ fn meant_option(mut error: clap::Error, command: &clap::Command) -> clap::Error 
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
     error
+}
+
+/// Returns the replacement for an option of another launcher, by the spelling that was typed.
+fn replacement(option: &str) -> Option<&'static str> {
+    let typed = run::habits::typed(option);
+    run::habits::elsewhere(typed.as_deref().unwrap_or(option))
 }
 
 /// Reports an invalid command line, also in JSON if it is requested, and exits.

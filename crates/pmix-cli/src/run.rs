@@ -575,7 +575,9 @@ fn misuse(error: &clap::Error, whole: &clap::Command) -> Failure {
     let failure = Failure::usage(format!("after `:`: {}", text.trim_start_matches("error: ")));
     let cure = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(option))) => {
-            elsewhere(option).or_else(|| has_option(whole, option).then_some(WHOLE))
+            let typed = habits::typed(option);
+            elsewhere(typed.as_deref().unwrap_or(option))
+                .or_else(|| has_option(whole, option).then_some(WHOLE))
         }
         _ => None,
     };

@@ -285,19 +285,20 @@ pub(crate) struct Habits {
     pub(crate) display: Vec<String>,
 }
 
+/// The reason why `-c` is refused.
+pub(crate) const AMBIGUOUS_C: &str = "-c has different meanings for mpirun and srun: use `-n N` for the number of processes, \
+    `--cpus-per-rank N` for the number of cores of each";
+
+/// The reason why `-N` is refused.
+pub(crate) const AMBIGUOUS_N: &str = "-N is a number of nodes for srun and of processes per node for mpirun: use `-n N` for the \
+    number of processes on this node";
+
 fn ambiguous(_: &str) -> Result<String, String> {
-    let here =
-        "use -n N for the number of processes, --cpus-per-rank N for the number of cores of each";
-    Err(format!(
-        "-c has different meanings for mpirun and srun: {here}"
-    ))
+    Err(AMBIGUOUS_C.to_owned())
 }
 
 fn nodes_or_each(_: &str) -> Result<String, String> {
-    let here = "use -n N for the number of processes on this node";
-    Err(format!(
-        "-N is a number of nodes for srun and of processes per node for mpirun: {here}"
-    ))
+    Err(AMBIGUOUS_N.to_owned())
 }
 
 /// Parses the name of a job, which is also part of the server's name, of file names and of messages.

@@ -23,13 +23,35 @@ use table::SECTIONS;
 pub(super) const WHOLE: &str = "options of the whole job must precede the first program";
 
 /// Returns the replacement for an option of another launcher, if it is known. A long option may have one dash.
+/// A short option may have its value in the same word: `-j4`.
 pub(crate) fn elsewhere(option: &str) -> Option<&'static str> {
     let name = name_of(option);
+    // Launchers give the same name with one dash and with two to different options.
+    let spelling = option.split('=').next().unwrap_or(option);
+    let exact = refused(|known| known == spelling);
+    exact.or_else(|| refused_as(name)).or_else(|| {
+        let mut letters = name.chars();
+        letters.next()?;
+        let value = letters.as_str();
+        let is_value =
+            value.starts_with(|letter: char| letter.is_ascii_digit() || "./%".contains(letter));
+        let letter = &name[..name.len() - value.len()];
+        is_value.then(|| refused_as(letter))?
+    })
+}
+
+/// Returns the replacement for a refused option with this name, which has no dashes.
+fn refused_as(name: &str) -> Option<&'static str> {
+    refused(|known| name_of(known) == name)
+}
+
+/// Returns the replacement for the first refused option that the predicate selects.
+fn refused(selects: impl Fn(&str) -> bool) -> Option<&'static str> {
     let mut rows = SECTIONS.iter().flat_map(|(_, rows)| *rows);
     rows.find_map(|row| match row.handling {
         Handling::Refused(cure) => {
             let mut names = row.names.iter();
-            names.any(|known| name_of(known) == name).then_some(cure)
+            names.any(|known| selects(known)).then_some(cure)
         }
         Handling::Accepted(_) => None,
     })
@@ -335,6 +357,13 @@ mod tests {
         assert!(number > 230, "{number}");
         assert_eq!(elsewhere("--output=tag"), elsewhere("-o"));
         assert_eq!(elsewhere("--outptu"), None);
+        assert_eq!(elsewhere("--j4"), elsewhere("-j"));
+        assert_eq!(elsewhere("-oout.%t"), None);
+        assert_eq!(elsewhere("-o%t"), elsewhere("-o"));
+        assert_eq!(
+            [elsewhere(""), elsewhere("-"), elsewhere("--n4")],
+            [None; 3]
+        );
     }
 
     #[test]

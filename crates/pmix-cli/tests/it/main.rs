@@ -31,6 +31,7 @@ mod run_launchers;
 mod run_lines;
 mod run_munge;
 mod run_nodes;
+mod run_options;
 mod run_output;
 mod run_report;
 mod run_terminal;
