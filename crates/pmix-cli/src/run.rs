@@ -387,9 +387,11 @@ fn watcher() -> Vec<OsString> {
 
 /// Prepares this process and replaces it by its program. Users do not run this command.
 pub(crate) fn exec_wrapped(words: impl Iterator<Item = OsString>) -> ! {
-    let error = pmix_launch::exec_wrapped(words);
+    // The launcher reports an error that it was told.
+    if let Some(error) = pmix_launch::exec_wrapped(words) {
+        crate::trace::say(format!("pmix run: cannot prepare the program: {error}\n").into_bytes());
+    }
     // The exit code is that of a shell that cannot execute a program.
-    crate::trace::say(format!("pmix run: cannot prepare the program: {error}\n").into_bytes());
     std::process::exit(126)
 }
 

@@ -35,6 +35,7 @@ mod run_options;
 mod run_output;
 mod run_report;
 mod run_terminal;
+mod run_unrunnable;
 mod run_waits;
 mod tool;
 mod tool_address;

@@ -10,6 +10,7 @@ mod starters;
 mod table;
 mod watcher;
 mod wrapper;
+mod wrapper_link;
 
 pub use ending::{Ending, signal_number};
 pub use watcher::end_with_launcher;
