@@ -121,6 +121,7 @@ pub(crate) fn run(context: &mut Context, args: Run, mca: &[String]) -> Result<Ex
     drop(initiator);
     let outcome = outcome.map_err(|error| match error.exit_code() {
         NOT_FOUND | NOT_EXECUTABLE => habits::misread(refused(error), &plan.apps),
+        _ if error.status() == Status::ERR_JOB_FAILED_TO_MAP => placement::advise(refused(error)),
         _ => refused(error),
     })?;
     if report == Some(Report::Text) {
@@ -273,12 +274,15 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         }),
         Some(_) => placed,
     };
+    let of_limit = of_hosts.or(allocated).or_else(|| here.default_slots());
+    let most = placement::most_procs(&args, &environment.vars, of_limit);
     let apps = read(args.app, placed, of_hosts, &mca::exports(mca), &here)?;
     let num_procs = apps
         .iter()
         .try_fold(0u32, |sum, app| sum.checked_add(app.num_procs));
     let num_procs = num_procs
         .ok_or_else(|| Failure::usage("the number of processes exceeds the largest rank"))?;
+    placement::check_slots(num_procs, most)?;
     let layout = match maps {
         Some(layout) => layout,
         None => Layout::on_one_node(host.as_bytes(), num_procs).map_err(refused)?,

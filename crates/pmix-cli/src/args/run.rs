@@ -272,8 +272,16 @@ fn process_set(text: &str) -> Result<ProcessSet, String> {
 #[derive(Args)]
 pub(crate) struct Habits {
     /// Accepted without effect: processes can always outnumber processors.
-    #[arg(long, hide = true)]
+    #[arg(long, hide = true, overrides_with = "nooversubscribe")]
     pub(crate) oversubscribe: bool,
+    /// Refuse more processes than the node has slots.
+    #[arg(
+        long,
+        hide = true,
+        alias = "no-oversubscribe",
+        overrides_with = "oversubscribe"
+    )]
+    pub(crate) nooversubscribe: bool,
     /// Accepted without effect: root can always run jobs.
     #[arg(long, hide = true)]
     allow_run_as_root: bool,

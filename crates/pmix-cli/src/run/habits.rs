@@ -274,7 +274,7 @@ fn num_values(command: &Command, word: &str, is_long: bool) -> usize {
 }
 
 /// Returns `true` if a command has an option, which includes its dashes.
-pub(super) fn has_option(command: &Command, option: &str) -> bool {
+pub(crate) fn has_option(command: &Command, option: &str) -> bool {
     match name_of(option) {
         name if name.chars().count() > 1 => named(command, name).is_some(),
         name => short(command, name).is_some(),

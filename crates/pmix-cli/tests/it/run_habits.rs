@@ -28,6 +28,28 @@ fn options_of_other_launchers_are_understood() {
         ],
         &["-np", "2", "--host", "localhost:2"],
         &["--map-by", "ppr:2:node"],
+        &["-n", "2", "--host", "localhost:2", "--nooversubscribe"],
+        &["--host", "localhost:2", "--map-by", "slot:NOOVERSUBSCRIBE"],
+        // The last of both options has effect.
+        &[
+            "-n",
+            "2",
+            "--host",
+            "localhost:1",
+            "--nooversubscribe",
+            "--oversubscribe",
+        ],
+        &[
+            "-n",
+            "2",
+            "--host",
+            "localhost:1",
+            "--nooversubscribe",
+            "--map-by",
+            ":oversubscribe",
+        ],
+        // Both processes get a core of the same part, as under mpirun.
+        &["-n", "2", "--map-by", "node:pe=1:oversubscribe"],
     ] {
         assert_eq!(
             lines(&[options, &["echo", "x"]].concat()),
@@ -117,7 +139,6 @@ fn options_of_other_launchers_are_rejected_with_their_replacement() {
         (&["-pernode"], "on this node"),
         (&["-rf", "file"], "--cpu-set LIST"),
         (&["--display-map"], "--report-bindings"),
-        (&["--nooversubscribe"], "too few processors"),
         (&["--use-hwthread-cpus"], "--bind-to hwthread"),
         (&["--continuous"], "--keep-going"),
         (&["-W", "3"], "--grace SECONDS"),

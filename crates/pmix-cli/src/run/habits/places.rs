@@ -218,8 +218,8 @@ pub(super) const PLACEMENT: &[Row] = &[
     row(
         &["--nooversubscribe", "--no-oversubscribe"],
         &[MPIRUN4],
-        Refused(
-            "`--cpus-per-rank N` and `--map-by ppr:N:PART` fail if there are too few processors",
+        Accepted(
+            "refuses more processes than slots: those of `--host`, `--hostfile` or the allocation, otherwise the cores of this node",
         ),
     ),
     row(
