@@ -378,6 +378,9 @@ pub(crate) struct Info {
     /// parameter.
     #[arg(value_name = "PATTERN")]
     pub(crate) patterns: Vec<String>,
+    /// Show all parameters, which is the default without a pattern.
+    #[arg(short, long, hide = true)]
+    pub(crate) all: bool,
     /// Show only the parameters of this framework: preg, pcompress, psec, gds, or all.
     #[arg(long, value_name = "FRAMEWORK", default_value = "all")]
     pub(crate) param: String,
