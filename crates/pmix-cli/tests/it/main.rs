@@ -46,6 +46,7 @@ mod tool_events;
 mod tool_indirect;
 mod tool_node;
 mod tool_release;
+mod tool_root;
 mod tool_servers;
 mod tool_terminal;
 mod tool_top;
