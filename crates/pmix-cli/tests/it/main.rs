@@ -26,6 +26,7 @@ mod plugins_check;
 mod run;
 mod run_habits;
 mod run_hello;
+mod run_job_control;
 mod run_keyboard;
 mod run_launchers;
 mod run_lines;

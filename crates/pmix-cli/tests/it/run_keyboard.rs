@@ -12,10 +12,10 @@ use rustix::termios::{InputModes, LocalModes, OutputModes, Termios, tcgetattr};
 use crate::run_terminal::{CTRL_C, CTRL_D, CTRL_Z, Leader, Terminal, processor_ticks};
 
 /// The modes that the launcher changes.
-type Modes = (InputModes, OutputModes, LocalModes);
+pub(crate) type Modes = (InputModes, OutputModes, LocalModes);
 
 /// Returns the modes of a terminal.
-fn modes(terminal: &Terminal) -> Modes {
+pub(crate) fn modes(terminal: &Terminal) -> Modes {
     let Termios {
         input_modes,
         output_modes,
@@ -26,7 +26,7 @@ fn modes(terminal: &Terminal) -> Modes {
 }
 
 /// Waits until the modes of a terminal are as expected.
-fn await_modes(terminal: &Terminal, expected: impl Fn(Modes) -> bool) {
+pub(crate) fn await_modes(terminal: &Terminal, expected: impl Fn(Modes) -> bool) {
     let begun = Instant::now();
     while !expected(modes(terminal)) {
         let now = modes(terminal);
@@ -36,12 +36,12 @@ fn await_modes(terminal: &Terminal, expected: impl Fn(Modes) -> bool) {
 }
 
 /// Returns `true` for modes in which the terminal passes every key on.
-fn are_raw((_, _, local): Modes) -> bool {
+pub(crate) fn are_raw((_, _, local): Modes) -> bool {
     !local.intersects(LocalModes::ICANON | LocalModes::ISIG | LocalModes::ECHO)
 }
 
 /// Reads the screen up to a text.
-fn read_to(terminal: &mut Terminal, text: &str) -> String {
+pub(crate) fn read_to(terminal: &mut Terminal, text: &str) -> String {
     let mut read = Vec::new();
     while !read.ends_with(text.as_bytes()) {
         let mut byte = [0];
