@@ -42,7 +42,13 @@ fn a_launcher_in_the_background_leaves_the_terminal_to_the_shell_until_it_is_in_
         echo be''gun; read x; echo \"<$x>\"; exit 3";
     // The line is long, so it is typed in a file.
     std::fs::write(terminal.tmp.path().join("script"), script).unwrap();
-    terminal.press(b"$run sh $TMPDIR/script & sleep 0.1\n");
+    // The launcher starts while the shell edits its line.
+    let wait = "while ! [ -e $TMPDIR/go ]; do sleep 0.01; done; exec $run sh $TMPDIR/script";
+    std::fs::write(terminal.tmp.path().join("wait"), wait).unwrap();
+    terminal.press(b"sh $TMPDIR/wait & echo wait''ing\n");
+    read_to(&mut terminal, "waiting\r\n");
+    await_edited(&terminal);
+    std::fs::write(terminal.tmp.path().join("go"), "").unwrap();
     let shown = read_to(&mut terminal, "begun\r\n");
     let shown = shown.lines().last().unwrap();
     assert!(

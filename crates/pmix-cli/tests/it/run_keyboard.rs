@@ -104,6 +104,30 @@ fn a_time_limit_ends_the_program_in_the_foreground_of_an_interactive_shell() {
     assert_eq!(terminal.end(), Some(124));
 }
 
+// A shell with job control gives each of its programs a process group. One of them is stopped, one has lost its parent.
+#[test]
+fn a_time_limit_ends_the_programs_in_the_background_of_an_interactive_shell() {
+    let shell = ["bash", "--norc", "--noprofile", "-i"];
+    let options = ["-n", "1", "--timeout", "2", "--grace", "5"];
+    let mut terminal = Terminal::start(&[&options[..], &shell].concat());
+    let script = "trap 'echo $1 >> $TMPDIR/heard; exit' TERM; case $1 in stopped) kill -STOP $$;; esac; \
+        echo $1 >> $TMPDIR/begun; while :; do sleep 0.05; done";
+    fs::write(terminal.tmp.path().join("job"), script).unwrap();
+    terminal
+        .press(b"sh $TMPDIR/job running & sh $TMPDIR/job stopped & (sh $TMPDIR/job orphan &)\n");
+    terminal.press(b"trap 'echo shell heard' TERM; while :; do sleep 0.05; done\n");
+    let mut screen = Vec::new();
+    // A terminal without programs ends with an error.
+    let _ = terminal.screen.read_to_end(&mut screen);
+    let dir = terminal.tmp.path().to_owned();
+    let heard = fs::read_to_string(dir.join("heard")).unwrap_or_default();
+    let mut heard: Vec<_> = heard.lines().collect();
+    heard.sort_unstable();
+    let screen = String::from_utf8_lossy(&screen);
+    assert_eq!(heard, ["orphan", "running", "stopped"], "{screen}");
+    assert_eq!(terminal.end(), Some(124), "{screen}");
+}
+
 // Python writes the text and the end of a line on standard error separately.
 #[test]
 fn lines_that_rank_0_writes_in_pieces_are_not_mixed_with_others() {

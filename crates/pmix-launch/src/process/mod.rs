@@ -5,6 +5,7 @@ mod ending;
 pub(crate) mod limits;
 mod orphans;
 mod program;
+mod session;
 mod spawn;
 mod starters;
 mod table;
