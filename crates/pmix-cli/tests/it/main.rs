@@ -17,6 +17,7 @@ mod doctor;
 mod doctor_planted;
 mod framework;
 mod get;
+mod help_examples;
 mod input;
 mod list_tasks;
 mod map;
