@@ -224,7 +224,13 @@ pub(crate) struct AppArgs {
     #[arg(short = 'D', long, value_name = "DIR", aliases = ["wd", "chdir"])]
     pub(crate) wdir: Option<PathBuf>,
     /// Nodes to start on, as for mpirun; this node must be one of them.
-    #[arg(long, value_name = "NODES", help_heading = "Placement")]
+    #[arg(
+        long,
+        short_alias = 'H',
+        alias = "hosts",
+        value_name = "NODES",
+        help_heading = "Placement"
+    )]
     pub(crate) host: Option<String>,
     /// A file of nodes, as for mpirun; this node must be one of them.
     #[arg(long, hide = true, aliases = ["machinefile"], value_name = "FILE")]

@@ -290,9 +290,10 @@ fn named<'a>(command: &'a Command, name: &str) -> Option<&'a clap::Arg> {
 
 fn short<'a>(command: &'a Command, name: &str) -> Option<&'a clap::Arg> {
     let letter = name.chars().next();
-    command
-        .get_arguments()
-        .find(|arg| arg.get_short().is_some() && arg.get_short() == letter)
+    command.get_arguments().find(|arg| {
+        let aliases = arg.get_all_short_aliases().unwrap_or_default();
+        letter.is_some_and(|letter| arg.get_short() == Some(letter) || aliases.contains(&letter))
+    })
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ fn options_of_other_launchers_are_understood() {
             "slot:oversubscribe",
         ],
         &["-np", "2", "--host", "localhost:2"],
+        &["-H", "localhost:2"],
+        &["-hosts", "localhost,localhost"],
         &["--map-by", "ppr:2:node"],
         &["-n", "2", "--host", "localhost:2", "--nooversubscribe"],
         &["--host", "localhost:2", "--map-by", "slot:NOOVERSUBSCRIBE"],

@@ -41,7 +41,10 @@ fn listed() -> Vec<Listed> {
 /// The words after an accepted option that has values.
 const VALUES: &[(&[&str], &[&str])] = &[
     (&["-n", "-np", "--np", "--n", "--ntasks", "--pes"], &["1"]),
-    (&["--host", "-host"], &["localhost"]),
+    (
+        &["--host", "-host", "-H", "--hosts", "-hosts"],
+        &["localhost"],
+    ),
     (&["--hostfile", "--machinefile"], &["hosts"]),
     (&["--map-by", "--bind-to"], &["core"]),
     (&["--rank-by"], &["slot"]),

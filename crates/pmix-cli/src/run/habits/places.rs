@@ -104,7 +104,7 @@ pub(super) const PROCESSES: &[Row] = &[
 /// The rows of a section.
 pub(super) const NODES: &[Row] = &[
     row(
-        &["--host", "-host"],
+        &["--host", "-host", "-H", "--hosts", "-hosts"],
         &[MPIRUN4, MPIRUN5, HYDRA, PALS],
         Accepted(
             "`--host NODES` with this node; the slots are the number of processes without `-n`",
@@ -120,10 +120,7 @@ pub(super) const NODES: &[Row] = &[
     row(
         &[
             "-w",
-            "-H",
             "--nodelist",
-            "--hosts",
-            "-hosts",
             "--hostlist",
             "-L",
             "--node-list",
