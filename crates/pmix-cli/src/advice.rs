@@ -151,7 +151,7 @@ fn is_program(word: &str) -> bool {
     }
     let environment = Environment::of_process();
     let path = environment.first_of(&["PATH"]);
-    let dirs = path.as_deref().unwrap_or_else(|| OsStr::new(""));
+    let dirs = path.unwrap_or_else(|| OsStr::new(""));
     // A long `PATH` must not delay a message.
     let mut dirs = std::env::split_paths(dirs).take(64);
     dirs.any(|dir| is_executable(&dir.join(word)))

@@ -391,7 +391,7 @@ fn watcher() -> Vec<OsString> {
 
 /// Prepares this process and replaces it by its program. Users do not run this command.
 pub(crate) fn exec_wrapped(words: impl Iterator<Item = OsString>) -> ! {
-    // The launcher reports an error that it was told.
+    // The launcher reports the errors of which it has been notified.
     if let Some(error) = pmix_launch::exec_wrapped(words) {
         crate::trace::say(format!("pmix run: cannot prepare the program: {error}\n").into_bytes());
     }

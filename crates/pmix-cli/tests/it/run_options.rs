@@ -93,7 +93,8 @@ fn run_with(option: &str, values: &[&str]) -> Outcome {
     )
 }
 
-// An option that is accepted runs the program. One that is refused is named as it was typed, with the advice of the page.
+// An accepted option runs the program. The message about a refused option has the option as it was typed, and the advice
+// of the page.
 #[test]
 fn at_least_230_options_of_launchers_are_accepted_or_refused_by_name_with_advice() {
     let listed = listed();
