@@ -21,7 +21,7 @@ pub(crate) use map::{
     Where, Who, Writer,
 };
 pub(crate) use placement::{BindTo, MODIFIERS, MapByArg, POLICIES, Part};
-pub(crate) use run::{AppArgs, NextApp, Report, Run};
+pub(crate) use run::{AMBIGUOUS_C, AMBIGUOUS_N, AppArgs, NextApp, Report, Run};
 pub(crate) use tool::{
     Attach, AttachTo, Events, KeepFor, Kill, Lookup, Ps, Publish, QueryArgs, Ranks, Release,
     SeenBy, Stream, Target, Top, TopOrder,
@@ -378,6 +378,9 @@ pub(crate) struct Info {
     /// parameter.
     #[arg(value_name = "PATTERN")]
     pub(crate) patterns: Vec<String>,
+    /// Show all parameters, which is the default without a pattern.
+    #[arg(short, long, hide = true)]
+    pub(crate) all: bool,
     /// Show only the parameters of this framework: preg, pcompress, psec, gds, or all.
     #[arg(long, value_name = "FRAMEWORK", default_value = "all")]
     pub(crate) param: String,

@@ -45,7 +45,7 @@ pub(crate) fn run(global: &Global, args: &Info) -> Result<Exit, Failure> {
     infos.retain(|info| wanted == ALL || framework_of(&info.name) == wanted);
     let patterns: Vec<_> = args.patterns.iter().map(|word| pattern(word)).collect();
     // As in `pmix_info --param all all`.
-    let is_all = patterns.is_empty() || args.patterns.iter().any(|word| word == ALL);
+    let is_all = patterns.is_empty() || args.all || args.patterns.iter().any(|word| word == ALL);
     infos.retain(|info| is_all || patterns.iter().any(|one| finds(one, info)));
     if infos.is_empty() {
         let message = format!("no parameter matches {}", args.patterns.join(", "));

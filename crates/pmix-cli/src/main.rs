@@ -2,6 +2,7 @@
 //! The `pmix` command: node and process maps of PMIx for administrators and scripts.
 #![forbid(unsafe_code)]
 
+mod advice;
 mod args;
 mod context;
 mod dictionary;
@@ -27,7 +28,6 @@ mod wire;
 use std::ffi::OsString;
 use std::io::Write as _;
 
-use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
@@ -79,8 +79,9 @@ fn meant(mut error: clap::Error, command: &clap::Command, words: &[OsString]) ->
             }
             ErrorKind::ValueValidation => plain_number(error, command),
             ErrorKind::UnknownArgument if words.get(1).is_some_and(|word| word == "map") => {
-                meant_map(error)
+                meant_map(error, command, words)
             }
+            ErrorKind::UnknownArgument => advice::of_argument(error, command, words),
             _ => error,
         };
     };
@@ -103,11 +104,16 @@ fn meant(mut error: clap::Error, command: &clap::Command, words: &[OsString]) ->
                 false => format!("did you mean `pmix {near}`?"),
             }),
     };
-    if let Some(tip) = tip {
-        // clap would also suggest commands that do not belong to `pmix map`.
-        error.remove(ContextKind::SuggestedSubcommand);
-        let tips = vec![StyledStr::from(tip)];
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    let is_suggested = error.get(ContextKind::SuggestedSubcommand).is_some();
+    let other = (!is_suggested).then(|| advice::of_command(word, command, words));
+    match (tip, other) {
+        (Some(tip), _) => {
+            // clap would also suggest commands that do not belong to `pmix map`.
+            error.remove(ContextKind::SuggestedSubcommand);
+            advice::suggest(&mut error, tip);
+        }
+        (None, Some(other)) => advice::suggest(&mut error, other),
+        (None, None) => {}
     }
     error
 }
@@ -125,7 +131,7 @@ const OF_OTHERS: &[(&[&str], &str)] = &[
         "use a command under `pmix map`: fold, expand, count, minus, groups; `pmix map --help` lists them",
     ),
     (
-        &["scontrol", "show", "hostname", "hostnames", "hosts"],
+        &["scontrol", "show", "hostnames", "hosts"],
         "use `pmix map expand LIST` for `scontrol show hostnames`, `pmix map fold` for `show hostlist`, and `pmix ps` for jobs",
     ),
     (
@@ -237,7 +243,7 @@ const OF_NODESET: &[(&[&str], &str)] = &[
 ];
 
 /// Adds the command for an option of nodeset or pdsh to an error about an unknown option of `pmix map`.
-fn meant_map(mut error: clap::Error) -> clap::Error {
+fn meant_map(mut error: clap::Error, command: &clap::Command, words: &[OsString]) -> clap::Error {
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
         return error;
     };
@@ -245,13 +251,12 @@ fn meant_map(mut error: clap::Error) -> clap::Error {
     let known = OF_NODESET
         .iter()
         .find(|(options, _)| options.contains(&&*name));
-    if let Some((_, command)) = known {
-        error.remove(ContextKind::SuggestedArg);
-        let tips = vec![StyledStr::from(format!(
-            "for {name} of nodeset or pdsh, use {command}"
-        ))];
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
-    }
+    let Some((_, command)) = known else {
+        return advice::of_argument(error, command, words);
+    };
+    error.remove(ContextKind::SuggestedArg);
+    let tip = format!("for {name} of nodeset or pdsh, use {command}");
+    advice::suggest(&mut error, tip);
     error
 }
 
@@ -267,9 +272,9 @@ fn meant_option(mut error: clap::Error, command: &clap::Command) -> clap::Error 
         (Some(ContextValue::String(option)), Some(ContextValue::String(near))) => {
             let name = |option: &str| option.trim_start_matches('-').to_owned();
             let is_near = pmix_mca::nearest(&name(option), [&*name(near)]).is_some();
-            (run::habits::elsewhere(option), is_near)
+            (replacement(option), is_near)
         }
-        (Some(ContextValue::String(option)), _) => (run::habits::elsewhere(option), false),
+        (Some(ContextValue::String(option)), _) => (replacement(option), false),
         _ => (None, true),
     };
     if let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
@@ -290,10 +295,15 @@ fn meant_option(mut error: clap::Error, command: &clap::Command) -> clap::Error 
         };
     }
     if let Some(tip) = known {
-        let tips = vec![StyledStr::from(tip)];
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        advice::suggest(&mut error, tip.to_owned());
     }
     error
+}
+
+/// Returns the replacement for an option of another launcher, by the spelling that was typed.
+fn replacement(option: &str) -> Option<&'static str> {
+    let typed = run::habits::typed(option);
+    run::habits::elsewhere(typed.as_deref().unwrap_or(option))
 }
 
 /// Reports an invalid command line, also in JSON if it is requested, and exits.

@@ -121,6 +121,7 @@ pub(crate) fn run(context: &mut Context, args: Run, mca: &[String]) -> Result<Ex
     drop(initiator);
     let outcome = outcome.map_err(|error| match error.exit_code() {
         NOT_FOUND | NOT_EXECUTABLE => habits::misread(refused(error), &plan.apps),
+        _ if error.status() == Status::ERR_JOB_FAILED_TO_MAP => placement::advise(refused(error)),
         _ => refused(error),
     })?;
     if report == Some(Report::Text) {
@@ -273,12 +274,15 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         }),
         Some(_) => placed,
     };
+    let of_limit = of_hosts.or(allocated).or_else(|| here.default_slots());
+    let most = placement::most_procs(&args, &environment.vars, of_limit);
     let apps = read(args.app, placed, of_hosts, &mca::exports(mca), &here)?;
     let num_procs = apps
         .iter()
         .try_fold(0u32, |sum, app| sum.checked_add(app.num_procs));
     let num_procs = num_procs
         .ok_or_else(|| Failure::usage("the number of processes exceeds the largest rank"))?;
+    placement::check_slots(num_procs, most)?;
     let layout = match maps {
         Some(layout) => layout,
         None => Layout::on_one_node(host.as_bytes(), num_procs).map_err(refused)?,
@@ -387,9 +391,11 @@ fn watcher() -> Vec<OsString> {
 
 /// Prepares this process and replaces it by its program. Users do not run this command.
 pub(crate) fn exec_wrapped(words: impl Iterator<Item = OsString>) -> ! {
-    let error = pmix_launch::exec_wrapped(words);
+    // The launcher reports the errors of which it has been notified.
+    if let Some(error) = pmix_launch::exec_wrapped(words) {
+        crate::trace::say(format!("pmix run: cannot prepare the program: {error}\n").into_bytes());
+    }
     // The exit code is that of a shell that cannot execute a program.
-    crate::trace::say(format!("pmix run: cannot prepare the program: {error}\n").into_bytes());
     std::process::exit(126)
 }
 
@@ -575,7 +581,9 @@ fn misuse(error: &clap::Error, whole: &clap::Command) -> Failure {
     let failure = Failure::usage(format!("after `:`: {}", text.trim_start_matches("error: ")));
     let cure = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(option))) => {
-            elsewhere(option).or_else(|| has_option(whole, option).then_some(WHOLE))
+            let typed = habits::typed(option);
+            elsewhere(typed.as_deref().unwrap_or(option))
+                .or_else(|| has_option(whole, option).then_some(WHOLE))
         }
         _ => None,
     };

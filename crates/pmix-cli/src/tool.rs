@@ -69,9 +69,53 @@ fn search() -> Search {
     Search::from_env().all_users()
 }
 
-/// Finds the server that the options select.
+/// The maximum number of servers of other users that root follows at one time.
+const MAX_FOLLOWED_OF_OTHERS: usize = 64;
+
+/// The maximum length in bytes of a message of another user's server that is followed with others, and of its messages
+/// that wait. A reply takes at most eight times its length, so all of them take less than 512 MiB.
+const MAX_FOLLOWED_BYTES_OF_OTHERS: u32 = 512 << 10;
+
+/// Finds the server that the options select. Without options, this is a server of this user: any user can start a server
+/// that would otherwise be the default of root.
 fn find(args: &Attach) -> Result<FoundServer, Failure> {
-    find_for(args, None)
+    if target(args).is_some() {
+        return find_for(args, None);
+    }
+    search_for(Search::from_env(), args, None).map_err(|failure| {
+        match failure.status() == Status::ERR_UNREACH {
+            true => of_others_only().unwrap_or(failure),
+            false => failure,
+        }
+    })
+}
+
+/// The maximum number of servers that a message names.
+const MAX_NAMED: usize = 16;
+
+/// Returns the failure of root that has no server of its own, if other users have servers.
+fn of_others_only() -> Option<Failure> {
+    let servers = search().list().servers;
+    let others: Vec<_> = servers
+        .iter()
+        .filter(|server| server.owner.is_some())
+        .collect();
+    let mut message = format!(
+        "no server of this user has a rendezvous file; {} of other users:",
+        match others.len() {
+            0 => return None,
+            1 => "1 server".to_owned(),
+            number => format!("{number} servers"),
+        }
+    );
+    for server in others.iter().take(MAX_NAMED) {
+        message += &format!("\n  {}", node::describe(server));
+    }
+    if let Some(more @ 1..) = others.len().checked_sub(MAX_NAMED) {
+        message += &format!("\n  and {more} more");
+    }
+    let failure = Failure::new(Exit::Negative, Status::ERR_UNREACH, message);
+    Some(failure.cure("select one with --server NAME or --pid N; `pmix ps` lists their jobs"))
 }
 
 /// Finds the server that the options select, else one of this user. Data of root do not go to another user's server
@@ -110,6 +154,23 @@ fn search_for(search: Search, args: &Attach, nspace: Option<&str>) -> Result<Fou
 /// Attaches to a server.
 fn attach(found: &FoundServer, args: &Attach) -> Result<Tool, Failure> {
     attach_with(found, args, |_| {})
+}
+
+/// Attaches to a server that is followed with others. Its unsolicited messages are passed to a listener.
+fn attach_to_each(
+    found: &FoundServer,
+    args: &Attach,
+    listener: impl FnMut(ClientEvent) + Send + 'static,
+) -> Result<Tool, Failure> {
+    let tool = Tool::new().time_limit(args.timeout);
+    let mut tool = match found.owner {
+        Some(_) => tool
+            .max_reply_bytes(MAX_FOLLOWED_BYTES_OF_OTHERS)
+            .max_unread_bytes(MAX_FOLLOWED_BYTES_OF_OTHERS as usize),
+        None => tool.max_reply_bytes(MAX_REPLY_BYTES),
+    };
+    tool.attach(found, listener)?;
+    Ok(tool)
 }
 
 /// Attaches to a server. Its unsolicited messages are passed to a listener.

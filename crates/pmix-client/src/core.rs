@@ -164,7 +164,7 @@ impl Core {
             groups: group::Operations::new(settings.proc.clone())
                 .asking(settings.asks_about_acceptances),
             event_registration: EventRegistration::None,
-            unsolicited: UnsolicitedQueue::default(),
+            unsolicited: UnsolicitedQueue::new(settings.max_unread_bytes),
             settings,
         })
     }
@@ -206,7 +206,7 @@ impl Core {
             groups: group::Operations::new(settings.proc.clone())
                 .asking(settings.asks_about_acceptances),
             event_registration: EventRegistration::None,
-            unsolicited: UnsolicitedQueue::default(),
+            unsolicited: UnsolicitedQueue::new(settings.max_unread_bytes),
             settings,
         }
     }

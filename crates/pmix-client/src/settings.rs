@@ -98,6 +98,9 @@ pub struct Settings {
     /// The largest length of a reply in bytes. A longer reply ends the connection with `PMIX_ERR_OUT_OF_RESOURCE`
     /// before it is read.
     pub max_reply_bytes: u32,
+    /// The largest size in bytes of events and output that wait to be read; events have 4 MiB more, or a quarter of this size
+    /// if that is less. Further ones are dropped and counted.
+    pub max_unread_bytes: usize,
     /// The largest length in bytes of a decompressed string (`PMIX_COMPRESSED_STRING`). A [`get`](crate::Client::get)
     /// of a longer one fails with `PMIX_ERR_OUT_OF_RESOURCE`.
     pub max_string_bytes: usize,
@@ -140,6 +143,7 @@ impl fmt::Debug for ThreadStart {
 impl Settings {
     /// Enough for the job info of a million processes, as replies grow with the job.
     const MAX_REPLY_BYTES: u32 = 512 << 20;
+    const MAX_UNREAD_BYTES: usize = 64 << 20;
     const MAX_STRING_BYTES: usize = 64 << 20;
     const MAX_PREFETCH_BYTES: u32 = 1 << 20;
 
@@ -167,6 +171,7 @@ impl Settings {
             time_limit: None,
             init_limit: None,
             max_reply_bytes: Self::MAX_REPLY_BYTES,
+            max_unread_bytes: Self::MAX_UNREAD_BYTES,
             max_string_bytes: Self::MAX_STRING_BYTES,
             max_prefetch_bytes: 0,
             shared_data: None,

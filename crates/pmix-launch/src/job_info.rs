@@ -40,7 +40,9 @@ pub(crate) fn bind(
         .as_ref()
         .map_or(usize::MAX, |cpus| cpus.len() as usize);
     let oversubscribed = num_here > num_allowed;
-    if policy.bind_to.is_none() {
+    // Without a binding, only a number of processes on each part has to fit.
+    let is_checked = policy.strict && policy.procs_each.is_some();
+    if policy.bind_to.is_none() && !is_checked {
         return Ok(Bound {
             oversubscribed,
             ..Bound::default()
@@ -68,6 +70,12 @@ pub(crate) fn bind(
     };
     let placeable = policy.check(&topology, &allowed, num_here);
     placeable.map_err(Error::unmapped)?;
+    if policy.bind_to.is_none() {
+        return Ok(Bound {
+            oversubscribed,
+            ..Bound::default()
+        });
+    }
     Ok(Bound {
         cpus: place(policy, &topology, &allowed, num_here),
         topology: Some(topology),

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -10,7 +11,7 @@ use std::process::Stdio;
 const DEVICE: &str = "/dev/null";
 
 /// Returns an input without data.
-pub(crate) fn input() -> io::Result<Stdio> {
+pub(crate) fn input() -> io::Result<OwnedFd> {
     input_of(Path::new(DEVICE))
 }
 
@@ -20,7 +21,7 @@ pub(crate) fn output() -> io::Result<Stdio> {
     output_of(Path::new(DEVICE))
 }
 
-fn input_of(device: &Path) -> io::Result<Stdio> {
+fn input_of(device: &Path) -> io::Result<OwnedFd> {
     match File::open(device) {
         Ok(file) => Ok(file.into()),
         // A minimal image may lack the device. A pipe without a writer is at its end, too.

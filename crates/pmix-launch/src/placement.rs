@@ -33,9 +33,9 @@ pub struct Policy {
     pub bind_to: Option<Level>,
     /// The number of parts to which each process is bound; 1 unless programs have several threads.
     pub parts_each: usize,
-    /// The number of processes that one part of [`map_by`](Self::map_by) gets before the next part; 1 maps them
+    /// The number of processes that one part of [`map_by`](Self::map_by) gets before the next part; `None` maps them
     /// round-robin.
-    pub procs_each: usize,
+    pub procs_each: Option<usize>,
     /// `true` to refuse a job whose processes do not all get [`parts_each`](Self::parts_each) parts, or that has more
     /// than [`procs_each`](Self::procs_each) processes for a part. Otherwise processes share the available parts,
     /// beginning again with the first.
@@ -50,7 +50,7 @@ impl Default for Policy {
             map_by: MapBy::Slot,
             bind_to: None,
             parts_each: 1,
-            procs_each: 1,
+            procs_each: None,
             strict: false,
         }
     }
@@ -84,7 +84,7 @@ impl Policy {
     fn has_parts_in_a_row(&self, level: Level) -> bool {
         // Levels are ordered from the widest to the narrowest.
         let is_narrow = self.bind_to.is_some_and(|bind_to| level >= bind_to);
-        is_narrow && self.parts_each > 1 && self.procs_each <= 1
+        is_narrow && self.parts_each > 1 && self.procs_each.is_none_or(|each| each <= 1)
     }
 
     /// Checks that a [strict](Self::strict) policy can place this number of processes.
@@ -97,40 +97,59 @@ impl Policy {
         allowed: &Cpuset,
         num_procs: usize,
     ) -> Result<(), String> {
-        let Some(bind_to) = self.bind_to.filter(|_| self.strict) else {
+        if !self.strict {
             return Ok(());
-        };
+        }
         let homes = self.homes(topology, allowed);
-        let fewest = |home| parts(topology, bind_to, home, allowed).len();
-        let fewest = homes.iter().map(fewest).min().unwrap_or_default();
-        let (parts_each, part) = (self.parts_each, bind_to.name());
-        if parts_each > fewest {
+        let num_homes = homes.len();
+        let numbers = self.bind_to.map(|bind_to| {
+            let num_parts = |home| parts(topology, bind_to, home, allowed).len();
+            (
+                bind_to.name(),
+                homes.iter().map(num_parts).collect::<Vec<_>>(),
+            )
+        });
+        let parts_each = self.parts_each;
+        let fewest = numbers
+            .as_ref()
+            .and_then(|(part, all)| Some((part, all.iter().min()?)));
+        if let Some((part, fewest)) = fewest.filter(|(_, fewest)| parts_each > **fewest) {
             let of = match self.map_by {
-                MapBy::Level(level) if level != bind_to => format!(" of a {}", level.name()),
+                MapBy::Level(level) if Some(level) != self.bind_to => {
+                    format!(" of a {}", level.name())
+                }
                 _ => String::new(),
             };
             return Err(format!(
                 "{parts_each} {part}s{of} were requested for each process, but only {fewest} are available"
             ));
         }
-        match self.map_by {
-            MapBy::Level(level) if self.has_parts_in_a_row(level) => {
-                match num_procs.saturating_mul(parts_each) > fewest {
-                    true => Err(format!(
-                        "{num_procs} processes with {parts_each} {part}s each need more than the {fewest} \
-                        that are available"
-                    )),
-                    false => Ok(()),
-                }
-            }
-            MapBy::Level(level) if num_procs > homes.len().saturating_mul(self.procs_each) => {
-                Err(format!(
-                    "{num_procs} processes with {} on each {} need more than the {} that are available",
-                    self.procs_each,
+        let MapBy::Level(level) = self.map_by else {
+            return Ok(());
+        };
+        if let Some(each) = self.procs_each
+            && !self.has_parts_in_a_row(level)
+        {
+            return match num_procs > num_homes.saturating_mul(each) {
+                true => Err(format!(
+                    "{num_procs} processes with {each} on each {} need more than the {num_homes} that {} available",
                     level.name(),
-                    homes.len()
-                ))
-            }
+                    if num_homes == 1 { "is" } else { "are" },
+                )),
+                false => Ok(()),
+            };
+        }
+        // Processes take turns between the parts of `map_by`.
+        let has_room = |(index, number): (usize, &usize)| {
+            let num_there = (num_procs + num_homes - 1 - index) / num_homes;
+            num_there.saturating_mul(parts_each) <= *number
+        };
+        match numbers {
+            Some((part, numbers)) if !numbers.iter().enumerate().all(has_room) => Err(format!(
+                "{num_procs} processes with {parts_each} {part}{} each need more than the {} that are available",
+                if parts_each == 1 { "" } else { "s" },
+                numbers.iter().sum::<usize>(),
+            )),
             _ => Ok(()),
         }
     }
@@ -152,7 +171,7 @@ pub fn place(
     let homes = policy.homes(topology, allowed);
     let groups = |home| groups(&parts(topology, bind_to, home, allowed), policy.parts_each);
     let choices: Vec<_> = homes.iter().map(groups).collect();
-    let procs_each = policy.procs_each.max(1);
+    let procs_each = policy.procs_each.unwrap_or(1).max(1);
     (0..num_procs)
         .map(|index| {
             let (home, turn) = (index / procs_each, index % procs_each);
@@ -216,7 +235,7 @@ mod tests {
         let two_a_package = Policy {
             map_by: MapBy::Level(Level::Package),
             bind_to: Some(Level::Core),
-            procs_each: 2,
+            procs_each: Some(2),
             ..Policy::default()
         };
         assert_eq!(placed(two_a_package, 4), ["0-1", "2-3", "4-5", "6-7"]);
@@ -267,7 +286,7 @@ mod tests {
         assert!(check(cores(3), "0-3", 1).is_some());
         let ppr = |procs_each, parts_each| Policy {
             map_by: MapBy::Level(Level::Package),
-            procs_each,
+            procs_each: Some(procs_each),
             ..cores(parts_each)
         };
         assert_eq!(check(ppr(2, 1), "0-7", 4), None);
@@ -284,6 +303,34 @@ mod tests {
             "{refused}"
         );
         assert!(check(by_core(5), "0-7", 1).is_some());
+        // A package has two cores, so two processes with one core each share none.
+        let by_package = |parts_each| Policy {
+            map_by: MapBy::Level(Level::Package),
+            ..cores(parts_each)
+        };
+        assert_eq!(check(by_package(1), "0-7", 4), None);
+        assert_eq!(check(by_package(2), "0-7", 2), None);
+        assert_eq!(check(by_package(1), "0-3", 2), None);
+        let refused = check(by_package(1), "0-7", 5).unwrap();
+        assert!(
+            refused.contains("5 processes with 1 core each need more than the 4 that are"),
+            "{refused}"
+        );
+        assert!(check(by_package(2), "0-7", 3).is_some());
+        assert!(check(by_package(1), "0-5", 4).is_some());
+        let per_node = Policy {
+            map_by: MapBy::Level(Level::Node),
+            bind_to: None,
+            procs_each: Some(1),
+            ..cores(1)
+        };
+        let everything = Cpuset::parse("0-7").unwrap();
+        assert_eq!(per_node.check(&machine(), &everything, 1), Ok(()));
+        let refused = per_node.check(&machine(), &everything, 2).unwrap_err();
+        assert!(
+            refused.contains("2 processes with 1 on each node need more than the 1 that is"),
+            "{refused}"
+        );
         let refused = check(ppr(1, 3), "0-7", 1).unwrap();
         assert!(
             refused

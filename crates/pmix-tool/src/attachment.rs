@@ -28,6 +28,7 @@ pub struct Identity {
     /// The time limit of each call.
     pub(crate) call_limit: Option<Duration>,
     pub(crate) max_reply_bytes: Option<u32>,
+    pub(crate) max_unread_bytes: Option<usize>,
     /// `true` once the tool is initialized, so that attaching does not stop for a debugger.
     pub(crate) has_begun: bool,
     pub(crate) thread_start: Option<ThreadStart>,
@@ -82,6 +83,7 @@ impl Identity {
         settings.init_limit = Some(self.time_limit.unwrap_or(ADMISSION));
         settings.time_limit = self.call_limit;
         settings.max_reply_bytes = self.max_reply_bytes.unwrap_or(settings.max_reply_bytes);
+        settings.max_unread_bytes = self.max_unread_bytes.unwrap_or(settings.max_unread_bytes);
         Attachment::begin(&found.uri.server, listener, || Client::init(settings))
     }
 

@@ -81,6 +81,13 @@ impl Tool {
         self
     }
 
+    /// Sets the largest size of events and output that wait for the listener. Further ones are dropped.
+    #[must_use]
+    pub const fn max_unread_bytes(mut self, most: usize) -> Self {
+        self.identity.max_unread_bytes = Some(most);
+        self
+    }
+
     /// Sets the name of the tool (`PMIX_TOOL_NSPACE`, `PMIX_TOOL_RANK`). Without one the first server
     /// gives it a name.
     #[must_use]

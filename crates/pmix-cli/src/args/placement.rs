@@ -97,8 +97,9 @@ pub(crate) struct MapByArg {
     pub(crate) cores_each: Option<u32>,
     /// Number of processes on each part (`ppr:N:PART`).
     pub(crate) procs_each: Option<u32>,
-    /// `true` if parts can have more processes than that (`oversubscribe`).
-    pub(crate) oversubscribe: bool,
+    /// `true` if parts can have more processes than that (`oversubscribe`), `false` if the job cannot have more processes
+    /// than the node has slots (`nooversubscribe`).
+    pub(crate) oversubscribe: Option<bool>,
     /// `true` if `pe=N` counts hardware threads (`hwtcpus`).
     pub(crate) counts_threads: bool,
 }
@@ -133,10 +134,7 @@ pub(crate) const MODIFIERS: &[(&str, Option<&str>)] = &[
     // All nodes of a job are this node.
     ("span", None),
     ("oversubscribe", None),
-    (
-        "nooversubscribe",
-        Some("PART:pe=1, for example core:pe=1, fails if there are fewer parts than processes"),
-    ),
+    ("nooversubscribe", None),
     (
         "nolocal",
         Some("omit it: processes start on this node only"),
@@ -174,7 +172,7 @@ impl Default for MapByArg {
             part: Part::Slot,
             cores_each: None,
             procs_each: None,
-            oversubscribe: false,
+            oversubscribe: None,
             counts_threads: false,
         }
     }
@@ -229,7 +227,8 @@ impl MapByArg {
             ("pe", Some(count)) => self.cores_each = Some(number(count)?),
             ("pe", None) => return Err("expected pe=N, as in core:pe=2".to_owned()),
             (_, Some(_)) => return Err(format!("the modifier {name} takes no value")),
-            ("oversubscribe", None) => self.oversubscribe = true,
+            ("oversubscribe", None) => self.oversubscribe = Some(true),
+            ("nooversubscribe", None) => self.oversubscribe = Some(false),
             ("hwtcpus", None) => self.counts_threads = true,
             (_, None) => {}
         }
@@ -355,6 +354,7 @@ mod tests {
     fn every_modifier_of_prterun_is_accepted_or_named() {
         for word in [
             "OVERSUBSCRIBE",
+            "NOOVERSUBSCRIBE",
             "SPAN",
             "HWTCPUS",
             "CORECPUS",
@@ -366,7 +366,6 @@ mod tests {
             assert!(MapByArg::parse(&format!("core:{word}")).is_ok(), "{word}");
         }
         for (word, cure) in [
-            ("NOOVERSUBSCRIBE", "core:pe=1"),
             ("NOLOCAL", "this node only"),
             ("DEVICE=mlx5_0", "lstopo"),
             ("NOINHERIT", "PMIX_MAPBY"),
@@ -398,6 +397,6 @@ mod tests {
         // The form of Open MPI 4.
         let found = MapByArg::parse("ppr:2:socket:PE=2,oversubscribe").unwrap();
         assert_eq!((found.procs_each, found.cores_each), (Some(2), Some(2)));
-        assert!(found.oversubscribe && found.part == Part::Package);
+        assert!(found.oversubscribe == Some(true) && found.part == Part::Package);
     }
 }

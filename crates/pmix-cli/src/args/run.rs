@@ -224,7 +224,13 @@ pub(crate) struct AppArgs {
     #[arg(short = 'D', long, value_name = "DIR", aliases = ["wd", "chdir"])]
     pub(crate) wdir: Option<PathBuf>,
     /// Nodes to start on, as for mpirun; this node must be one of them.
-    #[arg(long, value_name = "NODES", help_heading = "Placement")]
+    #[arg(
+        long,
+        short_alias = 'H',
+        alias = "hosts",
+        value_name = "NODES",
+        help_heading = "Placement"
+    )]
     pub(crate) host: Option<String>,
     /// A file of nodes, as for mpirun; this node must be one of them.
     #[arg(long, hide = true, aliases = ["machinefile"], value_name = "FILE")]
@@ -272,8 +278,16 @@ fn process_set(text: &str) -> Result<ProcessSet, String> {
 #[derive(Args)]
 pub(crate) struct Habits {
     /// Accepted without effect: processes can always outnumber processors.
-    #[arg(long, hide = true)]
+    #[arg(long, hide = true, overrides_with = "nooversubscribe")]
     pub(crate) oversubscribe: bool,
+    /// Refuse more processes than the node has slots.
+    #[arg(
+        long,
+        hide = true,
+        alias = "no-oversubscribe",
+        overrides_with = "oversubscribe"
+    )]
+    pub(crate) nooversubscribe: bool,
     /// Accepted without effect: root can always run jobs.
     #[arg(long, hide = true)]
     allow_run_as_root: bool,
@@ -285,19 +299,20 @@ pub(crate) struct Habits {
     pub(crate) display: Vec<String>,
 }
 
+/// The reason why `-c` is refused.
+pub(crate) const AMBIGUOUS_C: &str = "-c has different meanings for mpirun and srun: use `-n N` for the number of processes, \
+    `--cpus-per-rank N` for the number of cores of each";
+
+/// The reason why `-N` is refused.
+pub(crate) const AMBIGUOUS_N: &str = "-N is a number of nodes for srun and of processes per node for mpirun: use `-n N` for the \
+    number of processes on this node";
+
 fn ambiguous(_: &str) -> Result<String, String> {
-    let here =
-        "use -n N for the number of processes, --cpus-per-rank N for the number of cores of each";
-    Err(format!(
-        "-c has different meanings for mpirun and srun: {here}"
-    ))
+    Err(AMBIGUOUS_C.to_owned())
 }
 
 fn nodes_or_each(_: &str) -> Result<String, String> {
-    let here = "use -n N for the number of processes on this node";
-    Err(format!(
-        "-N is a number of nodes for srun and of processes per node for mpirun: {here}"
-    ))
+    Err(AMBIGUOUS_N.to_owned())
 }
 
 /// Parses the name of a job, which is also part of the server's name, of file names and of messages.

@@ -23,13 +23,35 @@ use table::SECTIONS;
 pub(super) const WHOLE: &str = "options of the whole job must precede the first program";
 
 /// Returns the replacement for an option of another launcher, if it is known. A long option may have one dash.
+/// A short option may have its value in the same word: `-j4`.
 pub(crate) fn elsewhere(option: &str) -> Option<&'static str> {
     let name = name_of(option);
+    // Launchers give the same name with one dash and with two to different options.
+    let spelling = option.split('=').next().unwrap_or(option);
+    let exact = refused(|known| known == spelling);
+    exact.or_else(|| refused_as(name)).or_else(|| {
+        let mut letters = name.chars();
+        letters.next()?;
+        let value = letters.as_str();
+        let is_value =
+            value.starts_with(|letter: char| letter.is_ascii_digit() || "./%".contains(letter));
+        let letter = &name[..name.len() - value.len()];
+        is_value.then(|| refused_as(letter))?
+    })
+}
+
+/// Returns the replacement for a refused option with this name, which has no dashes.
+fn refused_as(name: &str) -> Option<&'static str> {
+    refused(|known| name_of(known) == name)
+}
+
+/// Returns the replacement for the first refused option that the predicate selects.
+fn refused(selects: impl Fn(&str) -> bool) -> Option<&'static str> {
     let mut rows = SECTIONS.iter().flat_map(|(_, rows)| *rows);
     rows.find_map(|row| match row.handling {
         Handling::Refused(cure) => {
             let mut names = row.names.iter();
-            names.any(|known| name_of(known) == name).then_some(cure)
+            names.any(|known| selects(known)).then_some(cure)
         }
         Handling::Accepted(_) => None,
     })
@@ -252,7 +274,7 @@ fn num_values(command: &Command, word: &str, is_long: bool) -> usize {
 }
 
 /// Returns `true` if a command has an option, which includes its dashes.
-pub(super) fn has_option(command: &Command, option: &str) -> bool {
+pub(crate) fn has_option(command: &Command, option: &str) -> bool {
     match name_of(option) {
         name if name.chars().count() > 1 => named(command, name).is_some(),
         name => short(command, name).is_some(),
@@ -268,9 +290,10 @@ fn named<'a>(command: &'a Command, name: &str) -> Option<&'a clap::Arg> {
 
 fn short<'a>(command: &'a Command, name: &str) -> Option<&'a clap::Arg> {
     let letter = name.chars().next();
-    command
-        .get_arguments()
-        .find(|arg| arg.get_short().is_some() && arg.get_short() == letter)
+    command.get_arguments().find(|arg| {
+        let aliases = arg.get_all_short_aliases().unwrap_or_default();
+        letter.is_some_and(|letter| arg.get_short() == Some(letter) || aliases.contains(&letter))
+    })
 }
 
 #[cfg(test)]
@@ -335,6 +358,13 @@ mod tests {
         assert!(number > 230, "{number}");
         assert_eq!(elsewhere("--output=tag"), elsewhere("-o"));
         assert_eq!(elsewhere("--outptu"), None);
+        assert_eq!(elsewhere("--j4"), elsewhere("-j"));
+        assert_eq!(elsewhere("-oout.%t"), None);
+        assert_eq!(elsewhere("-o%t"), elsewhere("-o"));
+        assert_eq!(
+            [elsewhere(""), elsewhere("-"), elsewhere("--n4")],
+            [None; 3]
+        );
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub(crate) enum Meaning {
     CpusPerRank,
     CpuSet,
     Oversubscribe,
+    NoOversubscribe,
     ReportBindings,
     TagOutput,
     MergeOutput,
@@ -40,6 +41,7 @@ impl Meaning {
             Self::CpusPerRank => "--cpus-per-rank",
             Self::CpuSet => "--cpu-set",
             Self::Oversubscribe => "--oversubscribe",
+            Self::NoOversubscribe => "--nooversubscribe",
             Self::ReportBindings => "--report-bindings",
             Self::TagOutput => "--tag-output",
             Self::MergeOutput => "--merge-output",
@@ -74,6 +76,7 @@ pub(crate) const PARAMETERS: &[(&[&str], Meaning)] = &[
         Meaning::CpuSet,
     ),
     (&["rmaps_base_oversubscribe"], Meaning::Oversubscribe),
+    (&["rmaps_base_no_oversubscribe"], Meaning::NoOversubscribe),
     (
         &["hwloc_base_report_bindings", "rmaps_base_display_map"],
         Meaning::ReportBindings,
@@ -105,11 +108,7 @@ pub(crate) const PARAMETERS: &[(&[&str], Meaning)] = &[
         Meaning::Unused("ranks follow the order of `--map-by`"),
     ),
     (
-        &[
-            "rmaps_rank_file_path",
-            "orte_rankfile",
-            "rmaps_base_no_oversubscribe",
-        ],
+        &["rmaps_rank_file_path", "orte_rankfile"],
         Meaning::Unused("use `--map-by PART` and `--cpu-set LIST`"),
     ),
     (
@@ -310,6 +309,7 @@ fn set(args: &mut Run, meaning: Meaning, value: &str) -> Result<(), String> {
             args.cpu_set.get_or_insert(cpus);
         }
         Meaning::Oversubscribe => args.habits.oversubscribe |= truth(value)?,
+        Meaning::NoOversubscribe => args.habits.nooversubscribe |= truth(value)?,
         Meaning::ReportBindings => args.report_bindings |= truth(value)?,
         Meaning::TagOutput => {
             args.tag_output |= truth(value)? && !args.whole_lines && !args.no_whole_lines

@@ -6,6 +6,21 @@ use pmix_topology::{Cpuset, Level, Topology};
 
 use super::variables::{Variables, is_rank, number};
 use crate::args::Run;
+use crate::failure::Failure;
+
+/// The advice for processes that cannot be placed.
+const FEWER: &str = "use a smaller number for -n, pe=N or --cpus-per-rank, a larger one for ppr:N:PART, or `--oversubscribe` to \
+    let processes share processors";
+
+/// Adds advice to the failure of a job whose processes need more parts of the node than there are.
+pub(super) fn advise(failure: Failure) -> Failure {
+    let message = failure.message();
+    match message.contains(" were requested for each ") || message.contains(" need more than ") {
+        true => failure.or_cure(FEWER),
+        // A list of processors has its own advice.
+        false => failure,
+    }
+}
 
 /// Returns the policy for mapping and binding that the options select.
 pub(super) fn policy(args: &Run, vars: &Variables) -> Policy {
@@ -29,7 +44,7 @@ pub(super) fn policy(args: &Run, vars: &Variables) -> Policy {
         _ => None,
     };
     // Slurm's numbers are about all threads of its allocation, even if fewer may be used here.
-    let oversubscribe = args.habits.oversubscribe || mapping.oversubscribe;
+    let oversubscribe = args.habits.oversubscribe || mapping.oversubscribe == Some(true);
     let asked = args.cpus_per_rank.is_some()
         || mapping.cores_each.is_some()
         || mapping.procs_each.is_some();
@@ -39,7 +54,7 @@ pub(super) fn policy(args: &Run, vars: &Variables) -> Policy {
         map_by,
         bind_to,
         parts_each: count(threads),
-        procs_each: count(mapping.procs_each),
+        procs_each: mapping.procs_each.map(|each| count(Some(each))),
         strict,
     }
 }
@@ -71,6 +86,57 @@ pub(super) fn num_procs(args: &Run, vars: &Variables, slots: Option<u32>) -> Opt
         return None;
     }
     number(vars, "SLURM_NTASKS").map(u64::from)
+}
+
+/// Returns the largest number of processes if the options refuse more processes than slots (`nooversubscribe`): `slots` of
+/// the hosts or of an allocation, the tasks of Slurm, or the available cores of this node.
+pub(super) fn most_procs(args: &Run, vars: &Variables, slots: Option<u32>) -> Option<u32> {
+    let mapping = args.map_by.unwrap_or_default();
+    let is_limited = match mapping.oversubscribe {
+        Some(oversubscribe) => !oversubscribe && !args.habits.oversubscribe,
+        None => args.habits.nooversubscribe,
+    };
+    if !is_limited {
+        return None;
+    }
+    let of_slurm = || {
+        let is_one_node = number(vars, "SLURM_JOB_NUM_NODES") == Some(1) && !is_rank(vars);
+        number(vars, "SLURM_NTASKS").filter(|_| is_one_node)
+    };
+    slots.or_else(of_slurm).or_else(|| {
+        let topology = this_machine(vars);
+        let level = match mapping.counts_threads {
+            true => Level::HwThread,
+            false => Level::Core,
+        };
+        let allowed = Cpuset::of_thread().ok();
+        let is_usable = |part: &&Cpuset| {
+            let mut sets = allowed.iter().chain(&args.cpu_set);
+            sets.all(|set| part.intersects(set))
+        };
+        let num_usable = topology.parts(level).iter().filter(is_usable).count();
+        u32::try_from(num_usable.max(1)).ok()
+    })
+}
+
+/// Checks the number of processes of a job against the largest one.
+///
+/// # Errors
+/// There are more processes.
+pub(super) fn check_slots(num_procs: u32, most: Option<u32>) -> Result<(), Failure> {
+    match most {
+        Some(most) if num_procs > most => {
+            let message = format!(
+                "{num_procs} processes were requested, but there {} only {most} slot{} (nooversubscribe)",
+                if most == 1 { "is" } else { "are" },
+                if most == 1 { "" } else { "s" },
+            );
+            Err(Failure::usage(message).cure(format!(
+                "use -n {most} or less, or `--oversubscribe` to let processes share processors"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns the number of cores or hardware threads of each task of a Slurm allocation. Slurm counts hardware

@@ -13,7 +13,7 @@ use pmix_types::{DataArray, Info, Nspace, Proc, Rank, Status, Text, Value, keys}
 use serde_json::{Value as Json, json};
 
 use super::fleet::Fleet;
-use super::{attach_with, leave, node, warn_of_lost};
+use super::{MAX_FOLLOWED_OF_OTHERS, attach_to_each, attach_with, leave, node, warn_of_lost};
 use crate::args::{Attach, Events, Global};
 use crate::failure::{Exit, Failure};
 use crate::get::typed_json;
@@ -57,8 +57,8 @@ const OF_JOBS: &[Status] = &[
 ];
 
 /// The maximum number of events that wait for the output. More events wait in the client, which
-/// drops events beyond its limit.
-const WAITING: usize = 1024;
+/// drops events beyond its limit. Events of other users may be long.
+const WAITING: usize = 64;
 
 /// The maximum number of servers that are followed. Each needs a thread.
 const MAX_SERVERS: usize = 256;
@@ -129,19 +129,25 @@ impl Following<'_> {
             if self.servers.values().any(is_known) {
                 continue;
             }
-            let num_live = self
-                .servers
-                .values()
-                .filter(|followed| followed.ends.is_some());
-            if num_live.count() >= MAX_SERVERS {
+            // The servers of other users come last, and do not replace those of this user.
+            let is_others = server.owner.is_some();
+            let num_alike = { self.servers.values() }.filter(|followed| {
+                followed.ends.is_some() && followed.server.owner.is_some() == is_others
+            });
+            let limit = match is_others {
+                true => MAX_FOLLOWED_OF_OTHERS,
+                false => MAX_SERVERS,
+            };
+            if num_alike.count() >= limit {
                 if !self.is_full {
+                    let of_others = if is_others { " of other users" } else { "" };
                     let server = node::describe(&server);
                     tracing::warn!(
-                        "{MAX_SERVERS} servers are followed; the events of {server} are not shown"
+                        "{limit} servers{of_others} are followed; the events of {server} are not shown"
                     );
                 }
                 self.is_full = true;
-                return;
+                continue;
             }
             match self.begin(&server) {
                 Ok(ends) => {
@@ -165,6 +171,7 @@ impl Following<'_> {
         let (ends, ended) = mpsc::channel::<()>();
         let (index, sender) = (self.next, self.sender.clone());
         let (server, attach) = (server.clone(), Attach::by_job(self.args.attach.timeout));
+        let is_one_of_many = self.fleet.is_all();
         let codes = match self.args.codes.is_empty() {
             true => OF_JOBS.to_vec(),
             false => self.args.codes.clone(),
@@ -175,7 +182,7 @@ impl Following<'_> {
                 // The receiver is dropped only when the command is about to exit.
                 let _ = events.send((index, Report::Event(event)));
             };
-            let failure = follow_one(&server, &attach, codes, &ended, listener);
+            let failure = follow_one(&server, &attach, is_one_of_many, codes, &ended, listener);
             let _ = sender.send((index, Report::Ended(failure.err())));
         };
         thread::Builder::new().spawn(work)?;
@@ -293,11 +300,15 @@ impl Following<'_> {
 fn follow_one(
     server: &FoundServer,
     attach: &Attach,
+    is_one_of_many: bool,
     codes: Vec<Status>,
     ended: &Receiver<()>,
     listener: impl FnMut(ClientEvent) + Send + 'static,
 ) -> Result<(), Failure> {
-    let tool = attach_with(server, attach, listener)?;
+    let tool = match is_one_of_many {
+        true => attach_to_each(server, attach, listener)?,
+        false => attach_with(server, attach, listener)?,
+    };
     tool.register_events(codes, Vec::new()).wait()?;
     // If the server is lost by then, the tool no longer has it as its primary server.
     let client = tool.primary()?.clone();
@@ -449,5 +460,44 @@ fn words(proc: &Proc<'_>) -> String {
     match proc.rank {
         Rank::WILDCARD => nspace,
         rank => format!("{nspace},{rank}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Root's own servers come first, and each kind has its own limit.
+    #[test]
+    fn servers_of_other_users_do_not_replace_own_ones_and_are_fewer() {
+        let (sender, _reports) = mpsc::sync_channel(WAITING);
+        let args = Events {
+            nspace: None,
+            codes: Vec::new(),
+            count: None,
+            attach: Attach::by_job(Duration::from_millis(1)),
+        };
+        let mut following = Following {
+            args: &args,
+            fleet: Fleet::of_all(),
+            sender,
+            servers: BTreeMap::new(),
+            next: 0,
+            has_events: false,
+            is_full: false,
+        };
+        // Nothing listens at these addresses.
+        let server = |index: usize, owner| {
+            let uri = format!("server{index}.0;tcp4://127.0.0.1:1");
+            let mut server = FoundServer::at(uri.parse().unwrap());
+            server.owner = owner;
+            server
+        };
+        let others = (0..MAX_FOLLOWED_OF_OTHERS + 10).map(|index| server(index, Some(54_321)));
+        following.add(others.collect());
+        assert_eq!(following.servers.len(), MAX_FOLLOWED_OF_OTHERS);
+        assert!(following.is_full);
+        following.add(vec![server(1000, None)]);
+        assert_eq!(following.servers.len(), MAX_FOLLOWED_OF_OTHERS + 1);
     }
 }

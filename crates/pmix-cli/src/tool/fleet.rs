@@ -43,6 +43,20 @@ impl Fleet {
         Ok((fleet, servers))
     }
 
+    /// Returns a fleet of all servers of the node, whose next search is due.
+    #[cfg(test)]
+    pub(super) fn of_all() -> Self {
+        Self {
+            is_all: true,
+            next: Instant::now(),
+        }
+    }
+
+    /// Returns `true` if all servers of the node are followed, also servers that start later.
+    pub(super) fn is_all(&self) -> bool {
+        self.is_all
+    }
+
     /// Returns the time of the next search, or `None` if the command follows one server only.
     pub(super) fn next_search(&self) -> Option<Instant> {
         self.is_all.then_some(self.next)

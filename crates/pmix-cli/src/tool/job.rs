@@ -28,6 +28,8 @@ const OTHERS_LIMITS: u32 = 4;
 enum JobReply {
     HasJob,
     NoJob,
+    /// The server no longer listens. The text is the reason.
+    Ended(String),
     /// The server did not list its jobs. The text is the reason.
     Failed(String),
 }
@@ -106,6 +108,10 @@ fn ask(server: &FoundServer, nspace: &str, limit: Duration) -> JobReply {
     match names {
         Ok(names) if names.iter().any(|name| name == nspace) => JobReply::HasJob,
         Ok(_) => JobReply::NoJob,
+        // The launcher of root may have ended meanwhile, for example by the same command.
+        Err(failure) if failure.status() == Status::ERR_UNREACH => {
+            JobReply::Ended(failure.message().to_owned())
+        }
         Err(failure) => JobReply::Failed(failure.message().to_owned()),
     }
 }
@@ -151,7 +157,7 @@ fn other(args: &Attach, servers: &[FoundServer], said: &[JobReply]) -> Option<Fo
 
 fn none_has(nspace: &str, servers: &[FoundServer], said: &[JobReply]) -> Failure {
     let silent = servers.iter().zip(said).filter_map(|(server, said)| {
-        let JobReply::Failed(why) = said else {
+        let (JobReply::Failed(why) | JobReply::Ended(why)) = said else {
             return None;
         };
         Some(format!("\n  {}: {why}", named(server)))

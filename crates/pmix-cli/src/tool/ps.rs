@@ -41,6 +41,8 @@ const MAX_LIMITS: u32 = 4;
 pub(super) struct Report {
     pub(super) server: FoundServer,
     pub(super) jobs: Result<Vec<Job>, Failure>,
+    /// The figures of a server without jobs.
+    pub(super) figures: Option<ServerFigures>,
 }
 
 /// A job and its processes, or the status with which the server refuses to list them.
@@ -127,13 +129,21 @@ pub(super) fn ask_each(
 ) -> Result<(), Failure> {
     let left = Mutex::new(servers.iter());
     let until = Instant::now().checked_add(args.attach.timeout.saturating_mul(MAX_LIMITS));
-    let report = |server: &FoundServer| Report {
-        server: server.clone(),
-        jobs: match until {
+    let report = |server: &FoundServer| {
+        let reported = match until {
             // Servers of other users that do not reply must not delay root for ever.
             Some(until) if server.owner.is_some() && Instant::now() >= until => Err(unasked()),
-            _ => jobs(server, args),
-        },
+            _ => jobs_and_figures(server, args),
+        };
+        let (jobs, figures) = match reported {
+            Ok((jobs, figures)) => (Ok(jobs), figures),
+            Err(failure) => (Err(failure), None),
+        };
+        Report {
+            server: server.clone(),
+            jobs,
+            figures,
+        }
     };
     let next = || {
         let server = left.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -171,8 +181,20 @@ pub(super) fn ask_each(
 
 /// Returns the jobs of a server.
 pub(super) fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure> {
+    jobs_and_figures(server, args).map(|(jobs, _)| jobs)
+}
+
+/// Returns the jobs of a server, and its figures if they are wanted and it has no job.
+fn jobs_and_figures(
+    server: &FoundServer,
+    args: &Ps,
+) -> Result<(Vec<Job>, Option<ServerFigures>), Failure> {
     let tool = attach(server, &args.attach)?;
     let mut names = names(&tool)?;
+    let figures_of_server = match args.figures && names.is_empty() {
+        true => figures(&tool, None)?,
+        false => None,
+    };
     if let Some(only) = &args.nspace {
         names.retain(|name| name == only);
     }
@@ -193,7 +215,7 @@ pub(super) fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure>
         let pending = pending::ask(&tool, &nspace)?;
         bytes += pending.as_ref().map_or(0, pending::num_bytes);
         let figures = match args.figures {
-            true => figures(&tool, &nspace)?,
+            true => figures(&tool, Some(&nspace))?,
             false => None,
         };
         Ok(Job {
@@ -205,9 +227,9 @@ pub(super) fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure>
             figures,
         })
     });
-    let jobs = jobs.collect();
+    let jobs: Result<_, Failure> = jobs.collect();
     leave(tool);
-    jobs
+    Ok((jobs?, figures_of_server))
 }
 
 /// Rejects more than [`MAX_JOBS`] jobs, because each costs requests and memory.
@@ -366,10 +388,11 @@ fn usage(tool: &Tool, nspace: &str) -> Result<Result<BTreeMap<Rank, Row>, Status
     Ok(Ok(rows.map(|row| (row.rank(), row)).collect()))
 }
 
-/// Returns the figures of the server with the restarts of a job. Only servers of this project report them.
-fn figures(tool: &Tool, nspace: &str) -> Result<Option<ServerFigures>, Failure> {
-    let of_job = vec![Info::new(keys::NSPACE, nspace.to_owned())];
-    let value = ask(tool, QUERY_FIGURES, of_job)?;
+/// Returns the figures of the server with the restarts of a job, or of all jobs. Only servers of this project report
+/// them.
+fn figures(tool: &Tool, nspace: Option<&str>) -> Result<Option<ServerFigures>, Failure> {
+    let of_job = nspace.map(|nspace| Info::new(keys::NSPACE, nspace.to_owned()));
+    let value = ask(tool, QUERY_FIGURES, of_job.into_iter().collect())?;
     let value = value.ok().flatten();
     Ok(value.map(|value| ServerFigures::of_value(&value)))
 }
@@ -395,7 +418,7 @@ pub(super) fn missing_rank(
 }
 
 fn in_json(out: &mut Out, report: &Report) -> Result<(), Failure> {
-    let Report { server, jobs } = report;
+    let Report { server, jobs, .. } = report;
     let about = |of: Json| {
         let mut line = json!({
             "server": server.uri.server.nspace.as_text().to_str_lossy(),
@@ -443,7 +466,7 @@ fn row(proc: &ProcInfo<'_>, job: &Job) -> Json {
 }
 
 fn in_words(out: &mut Out, report: &Report, has_stacks: bool) -> Result<(), Failure> {
-    let Report { server, jobs } = report;
+    let Report { server, jobs, .. } = report;
     writeln!(out, "server {}", node::describe(server))?;
     let jobs = match jobs {
         Ok(jobs) => jobs,

@@ -27,7 +27,31 @@ fn options_of_other_launchers_are_understood() {
             "slot:oversubscribe",
         ],
         &["-np", "2", "--host", "localhost:2"],
+        &["-H", "localhost:2"],
+        &["-hosts", "localhost,localhost"],
         &["--map-by", "ppr:2:node"],
+        &["-n", "2", "--host", "localhost:2", "--nooversubscribe"],
+        &["--host", "localhost:2", "--map-by", "slot:NOOVERSUBSCRIBE"],
+        // The last of both options has effect.
+        &[
+            "-n",
+            "2",
+            "--host",
+            "localhost:1",
+            "--nooversubscribe",
+            "--oversubscribe",
+        ],
+        &[
+            "-n",
+            "2",
+            "--host",
+            "localhost:1",
+            "--nooversubscribe",
+            "--map-by",
+            ":oversubscribe",
+        ],
+        // Both processes get a core of the same part, as under mpirun.
+        &["-n", "2", "--map-by", "node:pe=1:oversubscribe"],
     ] {
         assert_eq!(
             lines(&[options, &["echo", "x"]].concat()),
@@ -61,7 +85,7 @@ fn ambiguous_options_are_rejected_with_their_replacement() {
     for (options, hint) in [
         (
             &["-c", "2"][..],
-            "--cpus-per-rank N for the number of cores",
+            "`--cpus-per-rank N` for the number of cores",
         ),
         (&["--rank-by", "node"], "follow the order of --map-by"),
         (
@@ -76,7 +100,7 @@ fn ambiguous_options_are_rejected_with_their_replacement() {
         (&["--export", "NONE"], "env -i"),
         (&["--map-by", "board"], "unknown part of a node"),
         (&["--cpu-set", "x"], "numbers and ranges"),
-        (&["-N", "2"], "use -n N for the number of processes"),
+        (&["-N", "2"], "use `-n N` for the number of processes"),
         (&["--nspace", "a b"], "other than spaces"),
         (
             &["-n", "2", "--stdin", "2"],
@@ -117,10 +141,12 @@ fn options_of_other_launchers_are_rejected_with_their_replacement() {
         (&["-pernode"], "on this node"),
         (&["-rf", "file"], "--cpu-set LIST"),
         (&["--display-map"], "--report-bindings"),
-        (&["--nooversubscribe"], "too few processors"),
         (&["--use-hwthread-cpus"], "--bind-to hwthread"),
         (&["--continuous"], "--keep-going"),
         (&["-W", "3"], "--grace SECONDS"),
+        (&["-W3"], "--grace SECONDS"),
+        (&["-j1"], "--bind-to hwthread"),
+        (&["-d2"], "--cpus-per-rank N"),
         (&["--report-uri", "-"], "shows its address"),
         (&["--personality", "ompi"], "with any MPI library"),
         (&["--gpus-per-task=1"], "salloc"),
@@ -212,8 +238,8 @@ fn options_of_the_whole_job_are_rejected_after_a_colon() {
         (&["--gmca", "btl", "self"], "`--mca NAME VALUE`"),
         (&["-q"], "use `--quiet`"),
         (&["-npernode", "2"], "on this node"),
-        (&["-c", "2"], "--cpus-per-rank N for the number of cores"),
-        (&["-N", "2"], "use -n N for the number of processes"),
+        (&["-c", "2"], "`--cpus-per-rank N` for the number of cores"),
+        (&["-N", "2"], "use `-n N` for the number of processes"),
         (&["--host", "elsewhere.invalid"], "srun, prterun or mpirun"),
         (&["--hostfile", "/no/such"], "cannot read /no/such"),
         (&["--mapby", "core"], "expected after `:`: [-n N]"),

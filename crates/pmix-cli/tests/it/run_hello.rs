@@ -57,6 +57,9 @@ fn processes_in_a_user_namespace_are_accepted_as_the_user_outside() {
     for words in [
         &["unshare", "--user"][..],
         &["unshare", "--user", "--map-root-user"],
+        // Only the user is mapped, or another group.
+        &["unshare", "--user", "--map-user=1000"],
+        &["unshare", "--user", "--map-user=1000", "--map-group=2000"],
     ] {
         let args = [&["-n", "2", "--node-name", "n1"], words, &[PMIX, "hello"]].concat();
         let outcome = run(&args);

@@ -12,10 +12,10 @@ use rustix::termios::{InputModes, LocalModes, OutputModes, Termios, tcgetattr};
 use crate::run_terminal::{CTRL_C, CTRL_D, CTRL_Z, Leader, Terminal, processor_ticks};
 
 /// The modes that the launcher changes.
-type Modes = (InputModes, OutputModes, LocalModes);
+pub(crate) type Modes = (InputModes, OutputModes, LocalModes);
 
 /// Returns the modes of a terminal.
-fn modes(terminal: &Terminal) -> Modes {
+pub(crate) fn modes(terminal: &Terminal) -> Modes {
     let Termios {
         input_modes,
         output_modes,
@@ -26,7 +26,7 @@ fn modes(terminal: &Terminal) -> Modes {
 }
 
 /// Waits until the modes of a terminal are as expected.
-fn await_modes(terminal: &Terminal, expected: impl Fn(Modes) -> bool) {
+pub(crate) fn await_modes(terminal: &Terminal, expected: impl Fn(Modes) -> bool) {
     let begun = Instant::now();
     while !expected(modes(terminal)) {
         let now = modes(terminal);
@@ -36,12 +36,12 @@ fn await_modes(terminal: &Terminal, expected: impl Fn(Modes) -> bool) {
 }
 
 /// Returns `true` for modes in which the terminal passes every key on.
-fn are_raw((_, _, local): Modes) -> bool {
+pub(crate) fn are_raw((_, _, local): Modes) -> bool {
     !local.intersects(LocalModes::ICANON | LocalModes::ISIG | LocalModes::ECHO)
 }
 
 /// Reads the screen up to a text.
-fn read_to(terminal: &mut Terminal, text: &str) -> String {
+pub(crate) fn read_to(terminal: &mut Terminal, text: &str) -> String {
     let mut read = Vec::new();
     while !read.ends_with(text.as_bytes()) {
         let mut byte = [0];
@@ -102,6 +102,30 @@ fn a_time_limit_ends_the_program_in_the_foreground_of_an_interactive_shell() {
     read_to(&mut terminal, "ready\r\n");
     read_to(&mut terminal, "heard\r\n");
     assert_eq!(terminal.end(), Some(124));
+}
+
+// A shell with job control gives each of its programs a process group. One of them is stopped, one has lost its parent.
+#[test]
+fn a_time_limit_ends_the_programs_in_the_background_of_an_interactive_shell() {
+    let shell = ["bash", "--norc", "--noprofile", "-i"];
+    let options = ["-n", "1", "--timeout", "2", "--grace", "5"];
+    let mut terminal = Terminal::start(&[&options[..], &shell].concat());
+    let script = "trap 'echo $1 >> $TMPDIR/heard; exit' TERM; case $1 in stopped) kill -STOP $$;; esac; \
+        echo $1 >> $TMPDIR/begun; while :; do sleep 0.05; done";
+    fs::write(terminal.tmp.path().join("job"), script).unwrap();
+    terminal
+        .press(b"sh $TMPDIR/job running & sh $TMPDIR/job stopped & (sh $TMPDIR/job orphan &)\n");
+    terminal.press(b"trap 'echo shell heard' TERM; while :; do sleep 0.05; done\n");
+    let mut screen = Vec::new();
+    // A terminal without programs ends with an error.
+    let _ = terminal.screen.read_to_end(&mut screen);
+    let dir = terminal.tmp.path().to_owned();
+    let heard = fs::read_to_string(dir.join("heard")).unwrap_or_default();
+    let mut heard: Vec<_> = heard.lines().collect();
+    heard.sort_unstable();
+    let screen = String::from_utf8_lossy(&screen);
+    assert_eq!(heard, ["orphan", "running", "stopped"], "{screen}");
+    assert_eq!(terminal.end(), Some(124), "{screen}");
 }
 
 // Python writes the text and the end of a line on standard error separately.

@@ -233,7 +233,7 @@ fn a_rank_that_exceeds_the_memory_of_its_control_group_is_named_as_such() {
 }
 
 /// Returns a directory with a program `eu-stack` that runs these lines of a shell.
-fn stack_tool(lines: &str) -> tempfile::TempDir {
+pub(crate) fn stack_tool(lines: &str) -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("eu-stack");

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::command::{self, Outcome, Running};
 use pmix_tool::{FoundServer, Search, Target, Tool};
 use pmix_types::{App, DataArray, Envar, Info, Proc, Query, Rank, Status, Value, keys};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// The time limit of each step, which only a fault reaches.
@@ -266,6 +267,34 @@ fn a_tool_that_attaches_to_a_waiting_launcher_releases_it() {
     at_inner.finalize().unwrap();
     tool.finalize().unwrap();
     assert_eq!(end(outer), "");
+}
+
+#[test]
+fn the_metrics_of_a_server_without_a_job_have_its_figures() {
+    let (mut child, _watchdog, tmp) = unstarted(&["true"]);
+    let found = server_of(&tmp.path().join("inner"));
+    let pid = found.pid.unwrap().to_string();
+    let mut top = command::command(&["top", "--openmetrics", "--pid", &pid]);
+    top.env("TMPDIR", tmp.path()).env("PMIX_HOSTNAME", "n1");
+    let outcome = command::finish(top, b"");
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let text = outcome.text();
+    for (name, value) in [
+        ("pmix_server_up", "1"),
+        ("pmix_server_jobs", "0"),
+        ("pmix_server_connections", "1"),
+    ] {
+        let sample = text
+            .lines()
+            .find(|line| line.starts_with(&format!("{name}{{")));
+        let sample = sample.unwrap_or_else(|| panic!("{name} is not in {text}"));
+        assert!(sample.ends_with(&format!("}} {value}")), "{sample}");
+    }
+    assert!(text.contains("pmix_server_queued_bytes{"), "{text}");
+    assert!(!text.contains("job="), "{text}");
+    let launcher = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(launcher, Signal::TERM).unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

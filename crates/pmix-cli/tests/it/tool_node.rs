@@ -214,15 +214,15 @@ fn ps_shows_the_state_right_after_a_pause_and_a_resume() {
 }
 
 /// Users that are neither root nor the user of the tests.
-const USERS: [u32; 2] = [54_321, 54_322];
+pub(crate) const USERS: [u32; 2] = [54_321, 54_322];
 
 /// A node on which other users run jobs. The command is where they can execute it.
-struct Node {
+pub(crate) struct Node {
     root: TempDir,
 }
 
 impl Node {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let root = TempDir::new().unwrap();
         fs::set_permissions(root.path(), Permissions::from_mode(0o755)).unwrap();
         let node = Self { root };
@@ -240,12 +240,12 @@ impl Node {
         self.root.path().join("tmp")
     }
 
-    fn program(&self) -> PathBuf {
+    pub(crate) fn program(&self) -> PathBuf {
         self.root.path().join("pmix")
     }
 
     /// Returns a command of a user.
-    fn command(&self, user: u32, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, user: u32, args: &[&str]) -> Command {
         let mut command = Command::new(self.program());
         command.args(args).env_clear().env("HOME", "/nonexistent");
         command
@@ -258,7 +258,7 @@ impl Node {
         command
     }
 
-    fn start(&self, user: u32, name: &str) -> Running {
+    pub(crate) fn start(&self, user: u32, name: &str) -> Running {
         // The launcher has its session directory in the shared directory, which the guard does not empty.
         let args = [&["run"][..], &words(name)].concat();
         let mut running = Running::of(self.command(user, &args), TempDir::new().unwrap());
@@ -266,7 +266,7 @@ impl Node {
         running
     }
 
-    fn tool(&self, user: u32, args: &[&str]) -> Outcome {
+    pub(crate) fn tool(&self, user: u32, args: &[&str]) -> Outcome {
         finish(self.command(user, args), b"")
     }
 }

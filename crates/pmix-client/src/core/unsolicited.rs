@@ -53,6 +53,8 @@ pub(super) struct UnsolicitedQueue {
     questions: VecDeque<Kept<(Question, Event<'static>)>>,
     /// The size of queued events, output and questions.
     bytes: usize,
+    /// The largest size of queued events and output when output is added.
+    max_bytes: usize,
     num_queued: u64,
     num_lost: u64,
 }
@@ -68,20 +70,37 @@ struct Kept<T> {
 impl UnsolicitedQueue {
     /// The largest number of queued events, and of queued questions.
     pub(super) const MAX_EVENTS: usize = 4096;
-    /// The largest size of queued events and output when output is added.
-    const MAX_BYTES: usize = 64 << 20;
     /// The additional size for events, so unread output cannot displace the event that a job has terminated.
     const FOR_EVENTS: usize = 4 << 20;
     /// The size added for each item.
     const EACH: usize = 256;
 
+    /// Returns an empty queue for this size of output.
+    pub(super) fn new(max_bytes: usize) -> Self {
+        Self {
+            max_bytes,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the largest size of the queue when an event is added.
+    const fn max_with_events(&self) -> usize {
+        let quarter = self.max_bytes / 4;
+        let more = if quarter < Self::FOR_EVENTS {
+            quarter
+        } else {
+            Self::FOR_EVENTS
+        };
+        self.max_bytes.saturating_add(more)
+    }
+
     /// Returns `true` if there is room for output with this size on the wire.
     pub(super) const fn has_room_for_output(&self, len: usize) -> bool {
-        self.with(len) <= Self::MAX_BYTES
+        self.with(len) <= self.max_bytes
     }
 
     pub(super) fn has_room_for_event(&self, len: usize) -> bool {
-        self.events.len() < Self::MAX_EVENTS && self.with(len) <= Self::MAX_BYTES + Self::FOR_EVENTS
+        self.events.len() < Self::MAX_EVENTS && self.with(len) <= self.max_with_events()
     }
 
     /// Returns the size of the queue with another item of `len` bytes.
@@ -92,7 +111,7 @@ impl UnsolicitedQueue {
     /// Returns `true` if there is room for a question with this event.
     pub(super) fn has_room_for_question(&self, event: &Event<'_>) -> bool {
         let bytes = self.with(event.measure(Measure::All));
-        self.questions.len() < Self::MAX_EVENTS && bytes <= Self::MAX_BYTES + Self::FOR_EVENTS
+        self.questions.len() < Self::MAX_EVENTS && bytes <= self.max_with_events()
     }
 
     /// Queues an event, or drops it if there is no room.
@@ -177,7 +196,7 @@ impl UnsolicitedQueue {
     pub(super) fn lose(&mut self) {
         // One warning is enough; `num_lost` has the number.
         if self.num_lost == 0 {
-            let (most, bytes) = (Self::MAX_EVENTS, Self::MAX_BYTES);
+            let (most, bytes) = (Self::MAX_EVENTS, self.max_bytes);
             tracing::warn!(
                 "events or output are lost: the program has not read {most} events or {bytes} bytes"
             );
@@ -231,7 +250,7 @@ mod tests {
         };
         let question = Question::of_construct(&event(0), |name: &Text<'_>| *name == "g");
         let question = question.unwrap();
-        let mut queue = UnsolicitedQueue::default();
+        let mut queue = UnsolicitedQueue::new(64 << 20);
         let large = event(1 << 20);
         let mut count = 0;
         while queue.has_room_for_question(&large) {

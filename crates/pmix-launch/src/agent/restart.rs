@@ -19,6 +19,7 @@ use pmix_types::{Info, Nspace, Proc, Value, keys};
 
 use super::waiting_restarts;
 use super::{Agent, FromAgent};
+use crate::input::ProcessInput;
 use crate::job_info::Bound;
 use crate::output::{CreatedPaths, Files, RankFiles};
 use crate::process::{self, Process, Ready, Restart, Spawner, StartResult};
@@ -165,7 +166,7 @@ impl Agent<'_> {
             rank: proc.rank,
             cpus: bound.cpus.first().cloned(),
             vars,
-            input,
+            input: ProcessInput::File(input),
             streams,
             opens_files: false,
         };

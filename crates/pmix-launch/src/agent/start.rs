@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The start of jobs: registration with the server of the node, and the start of their processes by threads.
 
-use std::process::Stdio;
 use std::sync::Arc;
 
 use pmix_host::forward::OutputStream;
@@ -11,7 +10,7 @@ use pmix_types::{Info, Nspace, Proc, Text};
 use super::local_job::{JobSettings, LocalJob};
 use super::starting::{NewJob, StartingJob};
 use super::{Agent, FromAgent, INPUT, PUSHED};
-use crate::input::PushedInput;
+use crate::input::{ProcessInput, PushedInput};
 use crate::job_info::{self, Bound};
 use crate::preparation::JobPlace;
 use crate::process::{JobStart, Ready, Spawner, Table, Unadopted, limits};
@@ -219,7 +218,7 @@ impl<'a> Agent<'a> {
                 let rank =
                     rank.ok_or_else(|| Error::request("the process map does not have this rank"))?;
                 let input = match reader {
-                    Some(reader) if reader.matches(rank) => Stdio::piped(),
+                    Some(reader) if reader.matches(rank) => ProcessInput::Pipe,
                     _ => agent.streams.input_of(&plan, rank)?,
                 };
                 let is_first = reader.is_none();

@@ -3,7 +3,7 @@
 //! and the input of the first job.
 
 use std::os::fd::OwnedFd;
-use std::process::{ChildStdin, Stdio};
+use std::process::ChildStdin;
 use std::time::{Duration, Instant};
 
 use mio::{Registry, Token};
@@ -20,7 +20,7 @@ use rustix::termios::{
 };
 
 use super::log::{Logs, Outlets};
-use crate::input::{self, Input, SavedModes, TerminalInput};
+use crate::input::{self, Input, ProcessInput, SavedModes, TerminalInput};
 use crate::output::{OwnStreams, Route, Standard};
 use crate::{Error, Plan};
 
@@ -78,7 +78,7 @@ impl<'a> Streams<'a> {
     }
 
     /// Returns the standard input for a process that does not read pushed input.
-    pub(super) fn input_of(&self, plan: &Plan, rank: Rank) -> Result<Stdio, Error> {
+    pub(super) fn input_of(&self, plan: &Plan, rank: Rank) -> Result<ProcessInput, Error> {
         input::of(plan, rank, self.standard.input)
     }
 

@@ -189,8 +189,8 @@ pub(crate) fn policy_of(request: &Request, first: Policy) -> Policy {
         bind_to: request.bind_to.or(named).unwrap_or(first.bind_to),
         parts_each: request.cores_each.unwrap_or(first.parts_each),
         procs_each: match (request.procs_each, request.map_by) {
-            (Some(each), _) => each,
-            (None, Some(_)) => 1,
+            (Some(each), _) => Some(each),
+            (None, Some(_)) => None,
             (None, None) => first.procs_each,
         },
         // PPR specifies an exact number of processes for each part.

@@ -8,7 +8,7 @@ mod terminal;
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::process::{ChildStdin, Stdio};
+use std::process::ChildStdin;
 use std::time::Instant;
 
 use mio::{Registry, Token};
@@ -33,19 +33,29 @@ pub(crate) enum Input<'a> {
     Pushed(StdinPipe),
 }
 
+/// The standard input of a process.
+#[derive(Debug)]
+pub(crate) enum ProcessInput {
+    /// A new pipe, to which the launcher writes.
+    Pipe,
+    /// This file, pipe or terminal.
+    File(OwnedFd),
+}
+
 /// Returns the standard input for a process.
-pub(crate) fn of(plan: &Plan, rank: Rank, input: BorrowedFd<'_>) -> Result<Stdio, Error> {
+pub(crate) fn of(plan: &Plan, rank: Rank, input: BorrowedFd<'_>) -> Result<ProcessInput, Error> {
     if plan.stdin_rank != Some(rank) {
         return null::input()
+            .map(ProcessInput::File)
             .map_err(|e| Error::system("cannot give a process empty standard input", e));
     }
     // A terminal cannot be inherited (see `terminal`), and pushed input needs a pipe. The test is an `ioctl` that file
     // systems refuse at once, so it does not wait for a disk.
     if plan.forward_io || rustix::termios::isatty(input) {
-        return Ok(Stdio::piped());
+        return Ok(ProcessInput::Pipe);
     }
     let own = input.try_clone_to_owned();
-    own.map(Stdio::from)
+    own.map(ProcessInput::File)
         .map_err(|e| Error::system("cannot forward standard input", e))
 }
 

@@ -58,6 +58,11 @@ impl<'a> RawTerminal<'a> {
             && tcgetattr(self.terminal).is_ok_and(edits)
     }
 
+    /// Returns `true` while the modes of the launcher are set.
+    pub(super) fn is_entered(&self) -> bool {
+        self.saved.is_some()
+    }
+
     /// Sets the modes of the launcher if it is in the foreground and they are not set.
     pub(super) fn enter(&mut self) {
         if self.saved.is_some() || !is_in_foreground(self.terminal) {

@@ -53,7 +53,8 @@ struct Keyboard<'a> {
 enum State {
     /// Open; the next event of the poll is awaited.
     Watched,
-    /// Open with input, while another process group is in the foreground. The launcher tests again at this time.
+    /// Open with input or a keyboard, while another process group is in the foreground. The launcher tests again at this
+    /// time.
     Background(Instant),
     /// Hung up; the session was not yet notified.
     HungUp,
@@ -101,7 +102,17 @@ impl<'a> TerminalInput<'a> {
             echo: Vec::new(),
         });
         self.enter();
+        self.state = self.unread_state(Instant::now());
         self
+    }
+
+    /// Returns the state while nothing is read. A shell that brings a running job to the foreground sends no signal, so a
+    /// launcher with a keyboard looks for that.
+    fn unread_state(&self, now: Instant) -> State {
+        match &self.keyboard {
+            Some(keyboard) if !keyboard.raw.is_entered() => State::Background(now + LOOK),
+            _ => State::Watched,
+        }
     }
 
     /// Sets the modes of the launcher for a keyboard, if it is in the foreground.
@@ -154,7 +165,10 @@ impl<'a> TerminalInput<'a> {
         self.enter();
         loop {
             match news(self.terminal) {
-                News::Nothing => return,
+                News::Nothing => {
+                    self.state = self.unread_state(now);
+                    return;
+                }
                 News::HangUp => return self.hang_up(registry),
                 // Backpressure: input that rank 0 does not read stays in the terminal. When the pipe has room again,
                 // a write causes the next turn.

@@ -314,7 +314,7 @@ impl Streams {
 
     /// Splits the streams into those of the process and those of the launcher. The input is `None` unless it is the
     /// pseudo terminal.
-    pub(crate) fn split(self) -> (Option<Stdio>, [Stdio; 2], KeptStreams) {
+    pub(crate) fn split(self) -> (Option<OwnedFd>, [Stdio; 2], KeptStreams) {
         let Self {
             stdio,
             keyboard,
@@ -329,7 +329,7 @@ impl Streams {
             keyboard,
             files,
         };
-        (input.map(Stdio::from), stdio, kept)
+        (input, stdio, kept)
     }
 }
 

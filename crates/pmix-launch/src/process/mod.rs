@@ -5,11 +5,13 @@ mod ending;
 pub(crate) mod limits;
 mod orphans;
 mod program;
+mod session;
 mod spawn;
 mod starters;
 mod table;
 mod watcher;
 mod wrapper;
+mod wrapper_link;
 
 pub use ending::{Ending, signal_number};
 pub use watcher::end_with_launcher;

@@ -2,10 +2,10 @@
 //! The start of processes.
 
 use std::ffi::{OsStr, OsString};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -20,7 +20,9 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use super::program::Search;
 use super::table::Process;
 use super::wrapper::{Preparations, hold, is_of_linker, linker_words};
+use super::wrapper_link::{self, LauncherEnd, Step};
 use crate::environment::{Environments, Variables, compat};
+use crate::input::ProcessInput;
 use crate::job_info::Bound;
 use crate::output::{CreatedPaths, Files, Streams};
 use crate::{App, Error, Interfaces, Plan};
@@ -68,7 +70,7 @@ pub(crate) struct Ready {
     /// Its variables, which override those of its application.
     pub(crate) vars: Vec<(OsString, OsString)>,
     /// Its standard input, unless that is its pseudo terminal.
-    pub(crate) input: Stdio,
+    pub(crate) input: ProcessInput,
     pub(crate) streams: Streams,
     /// `true` if its output files are not open yet.
     pub(crate) opens_files: bool,
@@ -161,14 +163,24 @@ impl Spawner {
             affinity.confine(cpus)?;
         }
         let mut command = self.command(app, rank, &vars, preparations, has_no_pager);
-        let input = keyboard.unwrap_or(input);
+        let input = keyboard.map_or(input, ProcessInput::File);
+        let no_input = |e| Error::system(format!("cannot give rank {rank} its input"), e);
+        let (mut input, feed) = input_of(input).map_err(no_input)?;
+        let mut link = None;
+        if preparations.are_needed() && self.plan.wrapper.is_some() {
+            let (here, there) = wrapper_link::connect(input.as_fd()).map_err(no_input)?;
+            (link, input) = (Some(here), there);
+        }
         command.stdin(input).stdout(output).stderr(errors);
         let started = Instant::now();
         // The spawn waits until the kernel has executed the program, which may be on a file system that hangs.
-        let mut child = command.spawn().map_err(|e| {
+        let cannot = |e| {
             let program = self.plan.apps[app].program.display();
             Error::program(format!("cannot run {program} as rank {rank}"), e)
-        })?;
+        };
+        let mut child = command.spawn().map_err(cannot)?;
+        // The launcher would otherwise keep the socket of the wrapper open, and the wait for its end would not end.
+        drop(command);
         let mut process = Process::new(rank, app, Pid::from_child(&child), cpus, started);
         process.leads_session = preparations.leads_session;
         if preparations.stops {
@@ -179,11 +191,28 @@ impl Spawner {
                 Error::system(format!("cannot stop rank {rank} on exec"), e)
             })?;
         }
+        // A process that stopped on exec has executed its program.
+        let link = link.filter(|_| !process.is_stopped_on_exec);
+        let failed = match link.map_or(Ok(None), LauncherEnd::failure) {
+            Ok(None) => None,
+            Ok(Some(failure)) => Some(match failure.step {
+                Step::Execute => cannot(failure.cause),
+                Step::Prepare => {
+                    Error::system(format!("cannot prepare rank {rank}"), failure.cause)
+                }
+            }),
+            Err(e) => Some(Error::system(format!("cannot start rank {rank}"), e)),
+        };
+        if let Some(error) = failed {
+            // The process is in no table yet, so it has to be reaped here.
+            let _ = child.kill().and_then(|()| child.wait());
+            return Err(error);
+        }
         let (output, errors) = pipes(&mut child)
             .map_err(|e| Error::system(format!("cannot read the output of rank {rank}"), e))?;
         Ok(Started {
             process,
-            input: child.stdin.take(),
+            input: feed,
             keyboard: kept.keyboard,
             output: kept.output.or(output),
             errors,
@@ -281,6 +310,17 @@ fn selection(interfaces: Interfaces) -> Option<(&'static str, OsString)> {
         Interfaces::Pmi2 => "2",
     };
     Some((name, version.into()))
+}
+
+/// Returns the standard input of a process, and the launcher's end of it if that is a pipe.
+fn input_of(input: ProcessInput) -> std::io::Result<(OwnedFd, Option<ChildStdin>)> {
+    Ok(match input {
+        ProcessInput::File(file) => (file, None),
+        ProcessInput::Pipe => {
+            let (reader, writer) = std::io::pipe()?;
+            (reader.into(), Some(OwnedFd::from(writer).into()))
+        }
+    })
 }
 
 fn pipes(child: &mut Child) -> std::io::Result<(Option<Receiver>, Option<Receiver>)> {

@@ -202,7 +202,6 @@ impl JobStart {
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsFd as _;
-    use std::process::Stdio;
     use std::time::Duration;
 
     use pmix_host::helpers::Cancel;
@@ -210,6 +209,7 @@ mod tests {
 
     use super::*;
     use crate::Plan;
+    use crate::input::ProcessInput;
     use crate::job_info::Bound;
     use crate::output::{OwnStreams, Route};
     use crate::process::{CommandForm, Programs};
@@ -232,7 +232,7 @@ mod tests {
             rank: Rank::new(u32::try_from(index).unwrap()),
             cpus: None,
             vars: Vec::new(),
-            input: Stdio::null(),
+            input: ProcessInput::File(crate::null::input().unwrap()),
             streams: Route::new(&Plan::of_test(&[1]), 1, own)
                 .streams(None)
                 .unwrap(),

@@ -21,6 +21,7 @@ use rustix::process::{
 };
 
 use super::Ending;
+use super::session::signal_session;
 use pmix_topology::Cpuset;
 
 /// The state of a process towards the server.
@@ -179,7 +180,13 @@ impl Process {
             tracing::debug!("cannot signal rank {}: {e}", self.rank);
         }
         // A shell with job control ignores SIGTERM, and its programs have process groups of their own.
-        if self.leads_session && self.ended.is_none() && ends(signal) {
+        if !self.leads_session || self.ended.is_some() || !ends(signal) {
+            return;
+        }
+        if ![Signal::INT, Signal::QUIT].contains(&signal) {
+            signal_session(self.pid, signal);
+        } else {
+            // As from the keyboard: programs in the background go on.
             let group = foreground_group(self.pid).filter(|group| *group != self.pid);
             if let Some(Err(e)) = group.map(|group| kill_process_group(group, signal)) {
                 tracing::debug!("cannot signal the program of rank {}: {e}", self.rank);

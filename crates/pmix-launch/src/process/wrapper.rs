@@ -15,17 +15,19 @@
 //! Otherwise a library that cannot be loaded, or a pipe in its place, could block the command before its request, and
 //! the launcher waits for that request. All other variables stay in the environment, which other users cannot read.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::process::CommandExt as _;
-use std::process::Command;
 use std::sync::Arc;
 
 use nix::sys::ptrace;
+use nix::unistd::execve;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, ioctl_tiocsctty, setsid, waitid,
 };
+use signal_hook::consts::SIGPIPE;
+
+use super::wrapper_link::{Step, WrapperEnd, WrapperFailure};
 
 /// The separator between the variables and the arguments of the program.
 const END: &str = "--";
@@ -76,42 +78,97 @@ impl Preparations {
 
 /// Prepares this process and executes a program in its place. This is the entry point of the
 /// [`wrapper`](crate::Plan::wrapper) of a plan. The words after those of the command are the preparations, the program,
-/// its `argv[0]`, variables of the dynamic linker as `NAME=VALUE`, `--`, and the arguments. Returns only on an error.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "it is handed on but for what is meant for this command alone"
-)]
-pub fn exec_wrapped(words: impl IntoIterator<Item = OsString>) -> io::Error {
-    let mut words = words.into_iter();
-    let preparations = words.next().and_then(|word| Preparations::read(&word));
-    let (Some(preparations), Some(program), Some(name)) =
-        (preparations, words.next(), words.next())
-    else {
-        return io::ErrorKind::InvalidInput.into();
+/// its `argv[0]`, variables of the dynamic linker as `NAME=VALUE`, `--`, and the arguments. Standard input is a socket of
+/// the launcher, from which the command receives the standard input of the program.
+///
+/// Returns only on an error: `None` if it was reported to the launcher, otherwise the error.
+pub fn exec_wrapped(words: impl IntoIterator<Item = OsString>) -> Option<io::Error> {
+    let mut link = match WrapperEnd::take() {
+        Ok(link) => link,
+        Err(error) => return Some(error),
     };
-    let mut command = Command::new(program);
-    command.arg0(name);
-    // These linker variables are the launcher's own, for this command. The program's are among the words.
-    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_linker(name)) {
-        command.env_remove(name);
-    }
-    loop {
-        let Some(word) = words.next() else {
-            return io::ErrorKind::InvalidInput.into();
-        };
-        if word == END {
-            break;
+    let failure = fail_to_exec(words.into_iter());
+    link.report(&failure).is_err().then_some(failure.cause)
+}
+
+/// Prepares this process and executes the program. Returns only on an error.
+fn fail_to_exec(words: impl Iterator<Item = OsString>) -> WrapperFailure {
+    let prepared = Wrapped::read(words).and_then(|wrapped| {
+        prepare(wrapped.preparations)?;
+        // The standard library ignores SIGPIPE, and a signal that is ignored stays ignored in the program. One with a
+        // handler gets its default action.
+        signal_hook::flag::register(SIGPIPE, Arc::default())?;
+        Ok(wrapped)
+    });
+    match prepared {
+        // The `exec` of the standard library would run a file that is no program with a shell.
+        Ok(wrapped) => {
+            let executed = execve(&wrapped.program, &wrapped.args, &wrapped.vars);
+            let cause = executed.map_or_else(io::Error::from, |never| match never {});
+            WrapperFailure {
+                step: Step::Execute,
+                cause,
+            }
         }
-        let mut parts = word.as_bytes().splitn(2, |byte| *byte == b'=');
-        let (Some(name), Some(value)) = (parts.next(), parts.next()) else {
-            return io::ErrorKind::InvalidInput.into();
+        Err(cause) => WrapperFailure {
+            step: Step::Prepare,
+            cause,
+        },
+    }
+}
+
+/// The program that replaces this process, and its preparations.
+struct Wrapped {
+    preparations: Preparations,
+    program: CString,
+    args: Vec<CString>,
+    vars: Vec<CString>,
+}
+
+impl Wrapped {
+    /// Reads the words of the command.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "it is handed on but for what is meant for this command alone"
+    )]
+    fn read(mut words: impl Iterator<Item = OsString>) -> io::Result<Self> {
+        let preparations = words.next().and_then(|word| Preparations::read(&word));
+        let (Some(preparations), Some(program), Some(name)) =
+            (preparations, words.next(), words.next())
+        else {
+            return Err(io::ErrorKind::InvalidInput.into());
         };
-        command.env(OsStr::from_bytes(name), OsStr::from_bytes(value));
+        // The linker variables of this process are the launcher's own, for this command. The program's are among the
+        // words.
+        let own = std::env::vars_os().filter(|(name, _)| !is_of_linker(name));
+        let mut vars = own
+            .map(|(name, value)| variable(&name, &value))
+            .collect::<io::Result<Vec<_>>>()?;
+        loop {
+            let word = words.next().ok_or(io::ErrorKind::InvalidInput)?;
+            if word == END {
+                break;
+            }
+            vars.push(c_string(word)?);
+        }
+        let args = [name].into_iter().chain(words).map(c_string);
+        Ok(Self {
+            preparations,
+            program: c_string(program)?,
+            args: args.collect::<Result<_, _>>()?,
+            vars,
+        })
     }
-    match prepare(preparations) {
-        Ok(()) => command.args(words).exec(),
-        Err(error) => error,
-    }
+}
+
+/// Returns a variable in the form of the environment.
+fn variable(name: &OsStr, value: &OsStr) -> io::Result<CString> {
+    let bytes = [name.as_bytes(), b"=", value.as_bytes()].concat();
+    Ok(CString::new(bytes)?)
+}
+
+fn c_string(word: OsString) -> io::Result<CString> {
+    Ok(CString::new(word.into_vec())?)
 }
 
 fn prepare(preparations: Preparations) -> io::Result<()> {
@@ -194,7 +251,14 @@ mod tests {
             assert_eq!(Preparations::read(OsStr::new(word)), Some(preparations));
         }
         assert_eq!(Preparations::read(OsStr::new("stopped")), None);
-        let error = exec_wrapped(["stopped", "true", "true", "--"].map(OsString::from));
-        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        for words in [
+            &["stopped", "true", "true", "--"][..],
+            &["none", "true"],
+            &["none", "true", "true"],
+        ] {
+            let words = words.iter().map(OsString::from);
+            let error = Wrapped::read(words).err().unwrap();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::row::Handling::{Accepted, Refused};
 use super::row::{APRUN, FLUX, HYDRA, JSRUN, MPIRUN4, MPIRUN5, PALS, Row, SRUN, row};
+use crate::args::{AMBIGUOUS_C, AMBIGUOUS_N};
 
 /// The rows of a section.
 pub(super) const PROCESSES: &[Row] = &[
@@ -14,18 +15,12 @@ pub(super) const PROCESSES: &[Row] = &[
     row(
         &["-c"],
         &[MPIRUN4, MPIRUN5, SRUN, FLUX, JSRUN],
-        Refused(
-            "-c has different meanings for mpirun and srun: use `-n N` for the number of processes, `--cpus-per-rank N` for \
-            the number of cores of each",
-        ),
+        Refused(AMBIGUOUS_C),
     ),
     row(
         &["-N"],
         &[MPIRUN4, MPIRUN5, SRUN, APRUN, FLUX],
-        Refused(
-            "-N is a number of nodes for srun and of processes per node for mpirun: use `-n N` for the number of processes on \
-            this node",
-        ),
+        Refused(AMBIGUOUS_N),
     ),
     row(
         &[
@@ -109,7 +104,7 @@ pub(super) const PROCESSES: &[Row] = &[
 /// The rows of a section.
 pub(super) const NODES: &[Row] = &[
     row(
-        &["--host", "-host"],
+        &["--host", "-host", "-H", "--hosts", "-hosts"],
         &[MPIRUN4, MPIRUN5, HYDRA, PALS],
         Accepted(
             "`--host NODES` with this node; the slots are the number of processes without `-n`",
@@ -125,10 +120,7 @@ pub(super) const NODES: &[Row] = &[
     row(
         &[
             "-w",
-            "-H",
             "--nodelist",
-            "--hosts",
-            "-hosts",
             "--hostlist",
             "-L",
             "--node-list",
@@ -223,8 +215,8 @@ pub(super) const PLACEMENT: &[Row] = &[
     row(
         &["--nooversubscribe", "--no-oversubscribe"],
         &[MPIRUN4],
-        Refused(
-            "`--cpus-per-rank N` and `--map-by ppr:N:PART` fail if there are too few processors",
+        Accepted(
+            "refuses more processes than slots: those of `--host`, `--hostfile` or the allocation, otherwise the cores of this node",
         ),
     ),
     row(

@@ -34,26 +34,73 @@ pub(super) struct Measured {
     pub(super) at: Instant,
 }
 
+/// The size of a measurement, which is kept until the next one.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds {
+    max_rows: usize,
+    max_pending_bytes: usize,
+}
+
+impl Bounds {
+    pub(super) const NONE: Self = Self {
+        max_rows: usize::MAX,
+        max_pending_bytes: usize::MAX,
+    };
+    /// Those of a server of another user, of which root may measure many.
+    pub(super) const OF_OTHERS: Self = Self {
+        max_rows: 2048,
+        max_pending_bytes: 1 << 20,
+    };
+}
+
 /// Measures the processes of all jobs of a server, or of one job.
-pub(super) fn measure(tool: &Tool, nspace: Option<&str>) -> Result<Measured, Failure> {
-    let rows = usage(tool, nspace)?;
+pub(super) fn measure(
+    tool: &Tool,
+    nspace: Option<&str>,
+    bounds: Bounds,
+) -> Result<Measured, Failure> {
+    let mut rows = usage(tool, nspace)?;
+    if rows.len() > bounds.max_rows {
+        return Err(Failure::new(
+            Exit::Negative,
+            Status::ERR_OUT_OF_RESOURCE,
+            format!(
+                "the server reports {} processes; of each server of other users, at most {} are shown together with others: \
+                select it with --pid",
+                rows.len(),
+                bounds.max_rows
+            ),
+        ));
+    }
+    rows.shrink_to_fit();
     let at = Instant::now();
-    let pending = pending(tool, nspace)?;
+    let pending = pending(tool, nspace, bounds.max_pending_bytes)?;
     Ok(Measured { rows, pending, at })
 }
 
 /// Returns the pending operations of all jobs, or of one job, with the names of the jobs.
-fn pending(tool: &Tool, nspace: Option<&str>) -> Result<Vec<(String, PendingOperations)>, Failure> {
+fn pending(
+    tool: &Tool,
+    nspace: Option<&str>,
+    max_bytes: usize,
+) -> Result<Vec<(String, PendingOperations)>, Failure> {
     let names = match nspace {
         Some(name) => vec![name.to_owned()],
         None => ps::names(tool)?,
     };
     let names = names.into_iter().take(MOST_JOBS);
-    let ask = |name: String| match operations::ask(tool, &name) {
-        Ok(pending) => Some(Ok((name, pending?))),
-        Err(failure) => Some(Err(failure)),
-    };
-    names.filter_map(ask).collect()
+    let mut found = Vec::new();
+    let mut bytes = 0;
+    for name in names {
+        if let Some(pending) = operations::ask(tool, &name)? {
+            bytes += operations::num_bytes(&pending);
+            found.push((name, pending));
+        }
+        if bytes > max_bytes {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 /// Queries the server for the resource usage of the processes of all jobs, or of one job.

@@ -164,7 +164,8 @@ impl Metrics {
         self.set(UP, labels.clone(), 1.0);
         let names: BTreeSet<_> = jobs.iter().map(|job| &job.nspace).collect();
         self.set(JOBS, labels.clone(), count(names.len()));
-        if let Some(figures) = jobs.iter().find_map(|job| job.figures) {
+        let of_jobs = jobs.iter().find_map(|job| job.figures);
+        if let Some(figures) = of_jobs.or(report.figures) {
             for (name, value) in [
                 (CONNECTIONS, figures.num_connections),
                 (REQUESTS, figures.num_requests),

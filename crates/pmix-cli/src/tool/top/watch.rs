@@ -9,17 +9,14 @@ use std::time::{Duration, Instant};
 use pmix_tool::{ClientEvent, FoundServer, Tool};
 use pmix_types::Status;
 
-use super::measure::{Measured, measure};
+use super::measure::{Bounds, Measured, measure};
 use crate::args::Top;
 use crate::failure::Failure;
 use crate::tool::fleet::Fleet;
-use crate::tool::{attach_with, leave};
+use crate::tool::{MAX_FOLLOWED_OF_OTHERS, attach_to_each, attach_with, is_answer, leave};
 
 /// The maximum number of servers that are measured. Each needs a thread and memory.
 const MAX_SERVERS: usize = 256;
-
-/// The same for servers of other users, which may send long replies to root.
-const MAX_SERVERS_OF_OTHERS: usize = 64;
 
 /// The time to wait for further servers after the first server has replied.
 const OTHERS: Duration = Duration::from_secs(3);
@@ -109,7 +106,7 @@ impl<'a> Watch<'a> {
                 !watched.is_over() && watched.server.owner.is_some() == is_others
             });
             let limit = match is_others {
-                true => MAX_SERVERS_OF_OTHERS,
+                true => MAX_FOLLOWED_OF_OTHERS,
                 false => MAX_SERVERS,
             };
             if num_alike.count() >= limit {
@@ -146,6 +143,11 @@ impl<'a> Watch<'a> {
         let (reports, lost) = (self.sender.clone(), self.sender.clone());
         let (server, nspace) = (server.clone(), self.args.nspace.clone());
         let attach = crate::args::Attach::by_job(self.args.attach.timeout);
+        let is_one_of_many = self.fleet.is_all();
+        let bounds = match is_one_of_many && server.owner.is_some() {
+            true => Bounds::OF_OTHERS,
+            false => Bounds::NONE,
+        };
         let work = move || {
             let listener = move |event| {
                 if matches!(event, ClientEvent::Lost) {
@@ -153,7 +155,11 @@ impl<'a> Watch<'a> {
                     let _ = lost.send((index, Report::Lost));
                 }
             };
-            let tool = match attach_with(&server, &attach, listener) {
+            let tool = match is_one_of_many {
+                true => attach_to_each(&server, &attach, listener),
+                false => attach_with(&server, &attach, listener),
+            };
+            let tool = match tool {
                 Ok(tool) => tool,
                 Err(failure) => {
                     let _ = reports.send((index, Report::Measured(Err(failure))));
@@ -162,7 +168,7 @@ impl<'a> Watch<'a> {
             };
             register(&tool);
             for () in due {
-                let measured = measure(&tool, nspace.as_deref());
+                let measured = measure(&tool, nspace.as_deref(), bounds);
                 let has_failed = measured.is_err();
                 if reports.send((index, Report::Measured(measured))).is_err() || has_failed {
                     break;
@@ -231,10 +237,8 @@ impl<'a> Watch<'a> {
             return;
         };
         match report {
-            Report::Lost => {
-                watched.is_lost = true;
-                watched.is_busy = false;
-            }
+            // The thread still reports why its request failed: the reply may have been too long.
+            Report::Lost => watched.is_lost = true,
             Report::Measured(measured) => {
                 watched.is_busy = false;
                 match measured {
@@ -242,6 +246,8 @@ impl<'a> Watch<'a> {
                         watched.has_replied = true;
                         watched.fresh = Some(measured);
                     }
+                    // The server has ended.
+                    Err(failure) if watched.is_lost && !is_answer(failure.status()) => {}
                     Err(failure) => watched.failure = Some(failure),
                 }
             }
