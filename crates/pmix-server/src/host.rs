@@ -18,6 +18,7 @@ use pmix_engine::host::{
 use pmix_types::{Info, Nspace, Pdata, Proc, Status, Text};
 
 pub use completion::{Completion, Credential, Reply, UntypedCompletion};
+pub use dispatch::call_host;
 pub(crate) use dispatch::{Devices, OwnUpcalls, call, guarded, server_event};
 
 macro_rules! host {
