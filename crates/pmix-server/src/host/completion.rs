@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use pmix_engine::{CallId, HostReply};
 use pmix_types::{DeviceDistance, Info, Nspace, Pdata, Proc, Status};
 
-use super::dispatch::guarded;
+use super::guard::guarded;
 use crate::engine_handle::EngineHandle;
 
 /// The completion of one upcall, immediate or later, from any thread.

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The dispatch of upcalls to the methods of the host, and the requests that the server answers for it.
 
-use std::any::Any;
 use std::io::{self, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
 use pmix_engine::host::{DeviceDistances, Log};
@@ -12,6 +10,7 @@ use pmix_topology::{Cpuset, DeviceFilter, Error, Topology};
 use pmix_types::{DeviceDistance, Info, Status, Value, keys};
 
 use super::completion::ReplyTarget;
+use super::guard::guarded;
 use super::{Completion, Host, ServerEvent};
 use crate::engine_handle::EngineHandle;
 
@@ -85,19 +84,6 @@ pub fn call_host(
 /// Reports an event to the host.
 pub(crate) fn server_event(host: &dyn Host, event: ServerEvent) {
     guarded("server_event", || host.server_event(event));
-}
-
-/// Runs code of the host, and logs a panic in it.
-pub(crate) fn guarded(name: &str, code: impl FnOnce()) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(code)) {
-        tracing::error!(call = name, panic = text(&*panic), "the host panicked");
-    }
-}
-
-fn text(panic: &(dyn Any + Send)) -> &str {
-    let owned = || panic.downcast_ref::<String>().map(String::as_str);
-    let found = panic.downcast_ref::<&str>().copied().or_else(owned);
-    found.unwrap_or("no message")
 }
 
 /// Calls the method for an upcall.
@@ -278,7 +264,7 @@ mod tests {
         }
 
         fn lookup(&self, _: pmix_engine::host::Lookup, done: Completion<Vec<Pdata<'static>>>) {
-            // The form that another thread may complete, from which the type is gone.
+            // The untyped form, which another thread completes.
             let reply = HostReply::Found(Status::SUCCESS, Vec::new());
             let done = done.untyped();
             std::thread::spawn(move || done.complete(reply));
