@@ -15,6 +15,7 @@
 //! | [`groups::GroupAssembler`] | assembles group constructs | `group`, ends of processes and servers, timeouts |
 //! | [`helpers::Helpers`] | runs work that may block in threads | the work; it wakes the host |
 //! | [`monitor::MonitorService`] | watches files, measures usage | `monitor`, ends of processes and jobs, timeouts |
+//! | [`relay`] | says which servers get an event, and the events of a lost node | `notify_event`, lost nodes |
 //! | [`tree::Tree`] | computes parents and branches in a tree of nodes | any |
 //! | [`usage`] | reads the resource usage of processes and the node | requests |
 //!
@@ -40,6 +41,7 @@ pub mod groups;
 pub mod helpers;
 pub mod monitor;
 pub mod publish;
+pub mod relay;
 pub mod tree;
 pub mod usage;
 
