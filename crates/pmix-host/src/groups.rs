@@ -550,7 +550,7 @@ fn failed<T>(tokens: Vec<T>, status: Status) -> EndedConstruct<T> {
 
 /// Returns processes in a canonical form: sorted, with a whole job as its wildcard. A server lists the single processes
 /// of a job that it does not know.
-fn in_one_form(procs: &[Proc<'_>], processes: &impl Processes) -> Vec<Proc<'static>> {
+pub(crate) fn in_one_form(procs: &[Proc<'_>], processes: &impl Processes) -> Vec<Proc<'static>> {
     let mut jobs = BTreeMap::<_, BTreeSet<Rank>>::new();
     for proc in procs {
         jobs.entry(&proc.nspace).or_default().insert(proc.rank);

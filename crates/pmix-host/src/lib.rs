@@ -11,9 +11,12 @@
 //! | [`cleanup::remove`] | removes files that processes registered for cleanup | `ServerEvent::Cleanup` |
 //! | [`forward::OutputForwarder`] | copies output to the host's streams and for pulls | pipes of processes, polls |
 //! | [`forward::StdinPipe`] | feeds the standard input of a process without waiting | `push_stdin` |
+//! | [`collectives::Collectives`] | gathers fences, connects and disconnects of several nodes | `fence`, `connect`, `disconnect`, ends of processes and nodes, timeouts |
 //! | [`groups::GroupAssembler`] | assembles group constructs | `group`, ends of processes and servers, timeouts |
 //! | [`helpers::Helpers`] | runs work that may block in threads | the work; it wakes the host |
 //! | [`monitor::MonitorService`] | watches files, measures usage | `monitor`, ends of processes and jobs, timeouts |
+//! | [`relay`] | says which servers get an event, and the events of a lost node | `notify_event`, lost nodes |
+//! | [`tree::Tree`] | computes parents and branches in a tree of nodes | any |
 //! | [`usage`] | reads the resource usage of processes and the node | requests |
 //!
 //! Heartbeats need no component: the server itself watches them (`PMIX_MONITOR_HEARTBEAT`) and raises the event for a
@@ -31,12 +34,15 @@
 )]
 
 pub mod cleanup;
+pub mod collectives;
 mod error;
 pub mod forward;
 pub mod groups;
 pub mod helpers;
 pub mod monitor;
 pub mod publish;
+pub mod relay;
+pub mod tree;
 pub mod usage;
 
 pub use error::Error;

@@ -5,6 +5,7 @@
 
 mod completion;
 mod dispatch;
+mod guard;
 
 use std::time::Instant;
 
@@ -18,7 +19,9 @@ use pmix_engine::host::{
 use pmix_types::{Info, Nspace, Pdata, Proc, Status, Text};
 
 pub use completion::{Completion, Credential, Reply, UntypedCompletion};
-pub(crate) use dispatch::{Devices, OwnUpcalls, call, guarded, server_event};
+pub use dispatch::call_host;
+pub(crate) use dispatch::{Devices, OwnUpcalls, call, server_event};
+pub(crate) use guard::guarded;
 
 macro_rules! host {
     ($($(#[$doc:meta])* $name:ident($call:ident) -> $result:ty;)*) => {

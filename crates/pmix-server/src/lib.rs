@@ -51,6 +51,7 @@ pub use builder::{Builder, gds_parameters};
 pub use error::Error;
 pub use host::{
     Completion, Credential, Host, NoHost, Reply, ServerEvent, UntypedCompletion, WireObserver,
+    call_host,
 };
 pub use net::{Listeners, socket_owner};
 pub use pmix_engine::host as upcall;

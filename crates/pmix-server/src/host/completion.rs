@@ -10,6 +10,7 @@ use std::sync::{Arc, Weak};
 use pmix_engine::{CallId, HostReply};
 use pmix_types::{DeviceDistance, Info, Nspace, Pdata, Proc, Status};
 
+use super::guard::guarded;
 use crate::engine_handle::EngineHandle;
 
 /// The completion of one upcall, immediate or later, from any thread.
@@ -17,19 +18,73 @@ use crate::engine_handle::EngineHandle;
 /// If it is dropped, the request fails with `PMIX_ERR_COMM_FAILURE`. The same applies if the method of the host panics.
 #[must_use = "dropped without a reply, it fails the request"]
 pub struct Completion<T: Reply> {
-    call: CallId,
     /// `None` after the completion.
-    handle: Option<Weak<EngineHandle>>,
+    target: Option<ReplyTarget>,
     result: std::marker::PhantomData<fn(T)>,
 }
 
+/// The recipient of the reply to an upcall.
+pub(crate) enum ReplyTarget {
+    /// The server that made the upcall.
+    Server(CallId, Weak<EngineHandle>),
+    /// The host's code for an upcall that another process made.
+    Callback(Box<dyn FnOnce(HostReply) + Send>),
+}
+
+impl ReplyTarget {
+    fn send(self, reply: HostReply) {
+        match self {
+            Self::Server(call, handle) => {
+                // No request is pending after the server was dropped.
+                if let Some(handle) = handle.upgrade() {
+                    handle.reply(call, reply);
+                }
+            }
+            // The reply may be sent while a panic of the host unwinds, and a second panic would end the process.
+            Self::Callback(callback) => guarded("reply", || callback(reply)),
+        }
+    }
+}
+
+impl fmt::Debug for ReplyTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server(call, _) => call.fmt(f),
+            Self::Callback(_) => f.write_str("callback"),
+        }
+    }
+}
+
 impl<T: Reply> Completion<T> {
-    pub(crate) fn new(call: CallId, handle: Weak<EngineHandle>) -> Self {
+    pub(crate) fn new(target: ReplyTarget) -> Self {
         Self {
-            call,
-            handle: Some(handle),
+            target: Some(target),
             result: std::marker::PhantomData,
         }
+    }
+
+    /// Creates the completion of an upcall that no server of this process made, for example one that another node of
+    /// the host packed. The function is called exactly once, with the reply, or with [`HostReply::DROPPED`] if the
+    /// completion is dropped. It runs in the thread that completes the upcall; a panic in it is logged.
+    ///
+    /// ```
+    /// use pmix_server::Completion;
+    /// use pmix_server::upcall::HostReply;
+    /// use pmix_types::Status;
+    /// use std::sync::mpsc::channel;
+    ///
+    /// let (sender, replies) = channel();
+    /// let link = sender.clone();
+    /// let done = Completion::<Vec<u8>>::from_fn(move |reply| link.send(reply).unwrap_or_default());
+    /// done.succeed(b"data".to_vec());
+    /// assert_eq!(replies.recv(), Ok(HostReply::Data(Ok(b"data".to_vec()))));
+    ///
+    /// drop(Completion::<()>::from_fn(move |reply| sender.send(reply).unwrap_or_default()));
+    /// assert_eq!(replies.recv(), Ok(HostReply::DROPPED));
+    /// # assert_eq!(HostReply::DROPPED, HostReply::Done(Status::ERR_COMM_FAILURE));
+    /// ```
+    pub fn from_fn(callback: impl FnOnce(HostReply) + Send + 'static) -> Self {
+        Self::new(ReplyTarget::Callback(Box::new(callback)))
     }
 
     /// Completes with a result or with the status of a failure.
@@ -69,20 +124,16 @@ impl<T: Reply> Completion<T> {
     /// Converts to a completion without the type of its result. It is for a host that gets results as [`HostReply`]s, for
     /// example from another process ([`HostReply::unpack`]).
     pub fn untyped(mut self) -> UntypedCompletion {
-        // Without a handle, dropping `self` does not complete the upcall.
-        let (call, handle) = (self.call, self.handle.take());
-        let result = std::marker::PhantomData;
+        // Without a target, dropping `self` does not complete the upcall.
         UntypedCompletion(Completion {
-            call,
-            handle,
-            result,
+            target: self.target.take(),
+            result: std::marker::PhantomData,
         })
     }
 
     fn reply(&mut self, reply: HostReply) {
-        // No request is pending after the server was dropped.
-        if let Some(handle) = self.handle.take().and_then(|handle| handle.upgrade()) {
-            handle.reply(self.call, reply);
+        if let Some(target) = self.target.take() {
+            target.send(reply);
         }
     }
 }
@@ -110,8 +161,8 @@ impl UntypedCompletion {
 
 impl<T: Reply> Drop for Completion<T> {
     fn drop(&mut self) {
-        if self.handle.is_some() {
-            tracing::warn!(call = ?self.call, "the host dropped a request without completing it");
+        if let Some(target) = &self.target {
+            tracing::warn!(call = ?target, "the host dropped a request without completing it");
             self.reply(HostReply::DROPPED);
         }
     }
@@ -119,7 +170,11 @@ impl<T: Reply> Drop for Completion<T> {
 
 impl<T: Reply> fmt::Debug for Completion<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Completion").field(&self.call).finish()
+        let mut tuple = f.debug_tuple("Completion");
+        match &self.target {
+            Some(target) => tuple.field(target).finish(),
+            None => tuple.finish(),
+        }
     }
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The dispatch of upcalls to the methods of the host, and the requests that the server answers for it.
 
-use std::any::Any;
 use std::io::{self, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 
 use pmix_engine::host::{DeviceDistances, Log};
 use pmix_engine::{HostCall, Upcall};
 use pmix_topology::{Cpuset, DeviceFilter, Error, Topology};
 use pmix_types::{DeviceDistance, Info, Status, Value, keys};
 
+use super::completion::ReplyTarget;
+use super::guard::guarded;
 use super::{Completion, Host, ServerEvent};
 use crate::engine_handle::EngineHandle;
 
@@ -24,14 +24,61 @@ pub(crate) struct OwnUpcalls {
 /// Calls the method for an upcall, or handles it. If the method panics, only this request fails.
 pub(crate) fn call(host: &dyn Host, own: &OwnUpcalls, call: HostCall, handle: &Arc<EngineHandle>) {
     let name = call.upcall.name();
-    let handle = Arc::downgrade(handle);
+    let target = ReplyTarget::Server(call.id, Arc::downgrade(handle));
     // Unwinding drops the completion, which fails the request.
     guarded(name, || match call.upcall {
         Upcall::Log(request) if own.is_gateway => {
-            log(host, request, Completion::new(call.id, handle));
+            log(host, request, Completion::new(target));
         }
-        _ => dispatch(host, &own.devices, call, handle),
+        Upcall::DeviceDistances(request) => {
+            Completion::new(target).complete(own.devices.distances(&request));
+        }
+        upcall => dispatch(host, upcall, target),
     });
+}
+
+/// Calls the method of a host for an upcall that no server of this process made, for example one that another node of
+/// the host packed ([`Upcall::pack`]). `reply` is called exactly once, as the function of [`Completion::from_fn`].
+///
+/// If the method panics, the reply is [`HostReply::DROPPED`](pmix_engine::HostReply::DROPPED). Each node answers
+/// [`DeviceDistances`](pmix_engine::host::DeviceDistances) itself, so the reply to it is
+/// [`HostReply::NotSupported`](pmix_engine::HostReply::NotSupported).
+///
+/// ```
+/// use pmix_server::upcall::{HostReply, Publish, Upcall};
+/// use pmix_server::{Completion, Host, call_host};
+/// use pmix_types::{Info, Proc, Rank, Status};
+/// use std::sync::mpsc::channel;
+///
+/// struct Controller;
+///
+/// impl Host for Controller {
+///     fn publish(&self, call: Publish, done: Completion<()>) {
+///         assert_eq!(call.infos.len(), 1);
+///         done.succeed(());
+///     }
+/// }
+///
+/// // A node packs the upcall, and keeps its completion.
+/// let proc = Proc::new("job@1", Rank::new(0));
+/// let call = Publish::new(proc, vec![Info::new("port", "tcp:4711")]);
+/// let frame = Upcall::from(call).pack()?;
+///
+/// // The controller unpacks it, and packs the reply.
+/// let (link, frames) = channel();
+/// let upcall = Upcall::unpack(&frame)?;
+/// call_host(&Controller, upcall, move |reply| link.send(reply.pack()).unwrap_or_default());
+/// let reply = HostReply::unpack(&frames.recv()??)?;
+/// assert_eq!(reply, HostReply::Done(Status::SUCCESS));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn call_host(
+    host: &dyn Host,
+    upcall: Upcall,
+    reply: impl FnOnce(pmix_engine::HostReply) + Send + 'static,
+) {
+    let target = ReplyTarget::Callback(Box::new(reply));
+    guarded(upcall.name(), || dispatch(host, upcall, target));
 }
 
 /// Reports an event to the host.
@@ -39,31 +86,14 @@ pub(crate) fn server_event(host: &dyn Host, event: ServerEvent) {
     guarded("server_event", || host.server_event(event));
 }
 
-/// Runs code of the host, and logs a panic in it.
-pub(crate) fn guarded(name: &str, code: impl FnOnce()) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(code)) {
-        tracing::error!(call = name, panic = text(&*panic), "the host panicked");
-    }
-}
-
-fn text(panic: &(dyn Any + Send)) -> &str {
-    let owned = || panic.downcast_ref::<String>().map(String::as_str);
-    let found = panic.downcast_ref::<&str>().copied().or_else(owned);
-    found.unwrap_or("no message")
-}
-
-fn dispatch(host: &dyn Host, devices: &Devices, call: HostCall, handle: Weak<EngineHandle>) {
+/// Calls the method for an upcall.
+fn dispatch(host: &dyn Host, upcall: Upcall, target: ReplyTarget) {
     macro_rules! methods {
         ($($upcall:ident => $method:ident,)*) => {
-            match call.upcall {
-                Upcall::DeviceDistances(request) => {
-                    Completion::new(call.id, handle).complete(devices.distances(&request));
-                }
-                $(Upcall::$upcall(request) => {
-                    host.$method(request, Completion::new(call.id, handle));
-                })*
-                // The engine of this release makes no other upcall.
-                _ => Completion::<()>::new(call.id, handle).not_supported(),
+            match upcall {
+                $(Upcall::$upcall(request) => host.$method(request, Completion::new(target)),)*
+                // A host has no method for the devices of a node, and the engine of this release makes no other upcall.
+                _ => Completion::<()>::new(target).not_supported(),
             }
         };
     }
@@ -201,6 +231,11 @@ fn not_written<'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+
+    use pmix_engine::HostReply;
+    use pmix_types::{Pdata, Proc, Rank};
+
     use super::*;
 
     /// A stream that its reader has closed.
@@ -214,6 +249,83 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    /// A host that completes nothing, and panics for a publish.
+    struct Careless;
+
+    impl Host for Careless {
+        fn fence(&self, _: pmix_engine::host::Fence, done: Completion<Vec<u8>>) {
+            drop(done);
+        }
+
+        fn publish(&self, _: pmix_engine::host::Publish, _done: Completion<()>) {
+            panic!("no table");
+        }
+
+        fn lookup(&self, _: pmix_engine::host::Lookup, done: Completion<Vec<Pdata<'static>>>) {
+            // The untyped form, which another thread completes.
+            let reply = HostReply::Found(Status::SUCCESS, Vec::new());
+            let done = done.untyped();
+            std::thread::spawn(move || done.complete(reply));
+        }
+    }
+
+    fn reply_to(upcall: impl Into<Upcall>) -> HostReply {
+        let (sender, replies) = channel();
+        call_host(&Careless, upcall.into(), move |reply| {
+            sender.send(reply).expect("one reply");
+        });
+        let reply = replies.recv().expect("a reply");
+        assert!(replies.recv().is_err(), "a second reply");
+        reply
+    }
+
+    #[test]
+    fn a_call_of_another_node_gets_one_reply_whatever_the_host_does() {
+        use pmix_engine::host::{Fence, Lookup, Publish, Query};
+        let proc = || Proc::new("job", Rank::new(0));
+        let fence = Fence::new(vec![proc()], Vec::new(), vec![1]);
+        assert_eq!(reply_to(fence), HostReply::DROPPED);
+        assert_eq!(
+            reply_to(Publish::new(proc(), Vec::new())),
+            HostReply::DROPPED
+        );
+        let found = HostReply::Found(Status::SUCCESS, Vec::new());
+        assert_eq!(reply_to(Lookup::new(proc(), Vec::new(), Vec::new())), found);
+        let query = Query::new(proc(), Vec::new());
+        assert_eq!(reply_to(query), HostReply::NotSupported);
+        let devices = DeviceDistances::new(proc(), None, Vec::new());
+        assert_eq!(reply_to(devices), HostReply::NotSupported);
+    }
+
+    #[test]
+    fn a_reply_that_panics_ends_neither_the_process_nor_the_host() {
+        use pmix_engine::host::{Fence, Publish};
+        let proc = Proc::new("job", Rank::new(0));
+        // The first reply is sent by a call, the second while the panic of the host unwinds.
+        let calls: [Upcall; 2] = [
+            Fence::new(vec![proc.clone()], Vec::new(), Vec::new()).into(),
+            Publish::new(proc, Vec::new()).into(),
+        ];
+        for call in calls {
+            let (sender, replies) = channel();
+            call_host(&Careless, call, move |reply| {
+                sender.send(reply).expect("one reply");
+                panic!("the link is closed");
+            });
+            assert_eq!(replies.recv(), Ok(HostReply::DROPPED));
+        }
+    }
+
+    #[test]
+    fn a_completion_is_small_and_can_change_threads() {
+        fn is_send<T: Send>(_: &T) {}
+        let done = Completion::<()>::from_fn(|_| ());
+        is_send(&done);
+        assert_eq!(format!("{done:?}"), "Completion(callback)");
+        assert!(size_of_val(&done) <= 24);
+        done.succeed(());
     }
 
     #[test]
