@@ -45,6 +45,7 @@ const WHOLE: &[&str] = &[
     "consumers slurm --release 24.11 --profile dev",
     "consumers suite --long --profile dev",
     "consumers mpich --long --profile dev",
+    "consumers nodes --long --profile dev",
     "sanitize --only memcheck --profile dev",
     "sanitize --only address --profile dev",
     "sanitize --only thread --profile dev",

@@ -21,7 +21,7 @@ pub(crate) use map::{
     Where, Who, Writer,
 };
 pub(crate) use placement::{BindTo, MODIFIERS, MapByArg, POLICIES, Part};
-pub(crate) use run::{AMBIGUOUS_C, AMBIGUOUS_N, AppArgs, NextApp, Report, Run};
+pub(crate) use run::{AMBIGUOUS_C, AMBIGUOUS_N, AppArgs, NextApp, NodeArgs, Report, Run, Several};
 pub(crate) use tool::{
     Attach, AttachTo, Events, KeepFor, Kill, Lookup, Ps, Publish, QueryArgs, Ranks, Release,
     SeenBy, Stream, Target, Top, TopOrder,
@@ -31,7 +31,7 @@ pub(crate) use wire::{
     module,
 };
 
-/// PMIx: start jobs on this node, query their servers, and read and write node and process maps.
+/// PMIx: start jobs, query their servers, and read and write node and process maps.
 ///
 /// `pmix run` starts the processes of a job and is their PMIx server. `pmix ps` and `pmix query` query
 /// running servers, including those of other PMIx implementations.
@@ -210,9 +210,12 @@ pub(crate) enum Command {
     /// Look up values of a job, as PMIx_Get on one of its processes would return them.
     #[command(arg_required_else_help = true, after_help = GET_EXAMPLES)]
     Get(Get),
-    /// Start the processes of a job on this node, and their PMIx server.
+    /// Start the processes of a job, on this node or on several, and their PMIx servers.
     #[command(arg_required_else_help = true, after_help = RUN_EXAMPLES)]
     Run(Box<Run>),
+    /// Serve a launcher on another node: `pmix run` starts this command where processes of its job run.
+    #[command(hide = true)]
+    Node(NodeArgs),
     /// Query a running server.
     #[command(arg_required_else_help = true, after_help = QUERY_EXAMPLES)]
     Query(QueryArgs),

@@ -15,6 +15,7 @@ mod info;
 mod input;
 mod manual;
 mod map;
+mod node;
 mod octets;
 mod output;
 mod plugins;
@@ -149,7 +150,7 @@ const OF_OTHERS: &[(&[&str], &str)] = &[
     ),
     (
         &["pdsh", "clush"],
-        "pmix starts processes on this node only: use `pmix run -n N PROGRAM`, or prterun or srun for other nodes",
+        "use `pmix run --host n1,n2 -l PROGRAM` for one process on each node",
     ),
     (
         &["compare"],
@@ -369,6 +370,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Map(command) => opened(global, |context| map::run(context, command)),
         Command::Get(args) => opened(global, |context| get::run(context, &args)),
         Command::Run(args) => opened(global, |context| run::run(context, *args, &global.mca)),
+        Command::Node(args) => node::run(&args),
         Command::Wire(args) => opened(global, |context| wire::run(context, &args)),
         Command::Plugins(PluginsCommand::Check { file, lists }) => {
             plugins::check(global, &file, &lists)

@@ -8,9 +8,11 @@ mod initiator;
 pub(crate) mod launcher_mca;
 pub(crate) mod mca;
 mod nodes;
+mod own;
 mod page;
 mod placement;
 mod report;
+mod several;
 mod variables;
 
 use std::cell::OnceCell;
@@ -25,7 +27,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser as _};
 use pmix_launch::{
     App, Cause, DebugStops, Diagnosis, Ending, Export, FilePattern, Layout, Outcome, Output,
-    OutputFiles, OutputForm, Plan, PseudoTerminals, RankOutcome, Standard,
+    OutputFiles, OutputForm, Part, Plan, PseudoTerminals, RankOutcome, Standard,
 };
 use pmix_mca::Environment;
 use pmix_server::WireObserver;
@@ -44,16 +46,10 @@ use exports::export;
 use habits::{WHOLE, elsewhere, has_option, with_two_dashes};
 use initiator::Initiator;
 use nodes::{Here, ThisNode};
+pub(crate) use own::{WATCHER, WRAPPER, exec_wrapped, watch, watcher, wrapper};
 
 /// The name of this command.
 pub(crate) const NAME: &str = "run";
-
-/// The first argument with which this program runs as the watcher, which ends the processes of a
-/// killed launcher.
-pub(crate) const WATCHER: &str = "run-watcher";
-
-/// The first argument with which this program prepares its process and executes another program.
-pub(crate) const WRAPPER: &str = "run-wrapped";
 
 /// The beginning of each message, so that a log tells who wrote it.
 const PREFIX: &str = "pmix run:";
@@ -211,7 +207,7 @@ fn observe(context: &Context, path: &Path) -> Result<Box<dyn WireObserver>, Fail
     Ok(Box::new(trace))
 }
 
-fn refused(error: pmix_launch::Error) -> Failure {
+pub(crate) fn refused(error: pmix_launch::Error) -> Failure {
     Failure::new(
         Exit::Job(error.exit_code()),
         error.status(),
@@ -235,14 +231,18 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         default,
         of_default: OnceCell::new(),
     };
-    let of_hosts = here.slots(&args.app)?;
+    let host = args.node_name.clone().unwrap_or(system);
+    let several = here.several(&args.app, &host)?;
+    let of_hosts = match &several {
+        Some(nodes) => Some(nodes.num_procs(&args)?),
+        None => here.slots(&args.app)?,
+    };
     let has_hosts = of_hosts.is_some() || here.is_part;
     let is_open = args.app.num_procs.is_none();
     let allocated = match has_hosts {
         true => None,
         false => allocation::slots(&environment.vars, &here.node, here.limits, is_open)?,
     };
-    let host = args.node_name.clone().unwrap_or(system);
     let maps = match &args.nodes {
         Some(nodes) => Some(larger_job(context, &host, nodes, &args)?),
         None if args.layout.is_asked() => {
@@ -267,13 +267,16 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         .map_by
         .is_some_and(|map_by| map_by.procs_each.is_some());
     let placed = match args.app.num_procs {
-        None if !has_ppr && of_hosts.is_some() => placed.or_else(|| of_hosts.map(u64::from)),
+        None if (several.is_some() || !has_ppr) && of_hosts.is_some() => {
+            placed.or_else(|| of_hosts.map(u64::from))
+        }
         None => placed.or_else(|| {
             let slots = allocated.or_else(|| here.default_slots());
             placement::num_procs(&args, &environment.vars, slots)
         }),
         Some(_) => placed,
     };
+    let mapping = several::Mapping::of(&args);
     let of_limit = of_hosts.or(allocated).or_else(|| here.default_slots());
     let most = placement::most_procs(&args, &environment.vars, of_limit);
     let apps = read(args.app, placed, of_hosts, &mca::exports(mca), &here)?;
@@ -283,9 +286,16 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
     let num_procs = num_procs
         .ok_or_else(|| Failure::usage("the number of processes exceeds the largest rank"))?;
     placement::check_slots(num_procs, most)?;
-    let layout = match maps {
-        Some(layout) => layout,
-        None => Layout::on_one_node(host.as_bytes(), num_procs).map_err(refused)?,
+    let layout = match (maps, several) {
+        (Some(layout), _) => layout,
+        (None, Some(nodes)) => nodes.layout(&host, num_procs, mapping, context.limits())?,
+        (None, None) => Layout::on_one_node(host.as_bytes(), num_procs).map_err(refused)?,
+    };
+    // Processes that fill the slots of this node need no other one.
+    let is_alone = args.nodes.is_some() || layout.here().len() as u64 == layout.num_procs();
+    let part = match is_alone {
+        true => Part::Alone,
+        false => Part::Controller(several::agents(&args.several)?),
     };
     // A debugger with MPIR attaches before the processes start their program, unless they stop
     // later.
@@ -301,6 +311,7 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         nspace: nspace.unwrap_or_else(|| format!("run-{host}-{}@1", std::process::id())),
         apps,
         layout,
+        part,
         policy,
         preg: Arc::clone(&context.preg),
         params: context.params.clone(),
@@ -318,7 +329,7 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         max_spawn_depth: args.max_spawn_depth,
         max_restarts: args.max_restarts,
         watcher: Some(watcher()),
-        wrapper: Some(vec!["/proc/self/exe".into(), WRAPPER.into()]),
+        wrapper: Some(wrapper()),
         cpus: args.cpu_set,
         compat_env: !args.no_compat_env,
         client_library: Some(client_library()),
@@ -381,29 +392,6 @@ fn output(args: &mut Run) -> Result<Output, Failure> {
             is_copied: args.copy_output || matches!(form, OutputForm::Tagged | OutputForm::Lines),
         }),
     })
-}
-
-/// Returns the command line of the watcher, which ends the processes of a killed launcher.
-fn watcher() -> Vec<OsString> {
-    // This path works even if the file was replaced or removed after the start of this process.
-    vec!["/proc/self/exe".into(), WATCHER.into()]
-}
-
-/// Prepares this process and replaces it by its program. Users do not run this command.
-pub(crate) fn exec_wrapped(words: impl Iterator<Item = OsString>) -> ! {
-    // The launcher reports the errors of which it has been notified.
-    if let Some(error) = pmix_launch::exec_wrapped(words) {
-        crate::trace::say(format!("pmix run: cannot prepare the program: {error}\n").into_bytes());
-    }
-    // The exit code is that of a shell that cannot execute a program.
-    std::process::exit(126)
-}
-
-/// Runs as the watcher: ends the processes of the launcher when it is killed. Users do not run this
-/// command.
-pub(crate) fn watch() -> ! {
-    let watched = pmix_launch::end_with_launcher(std::io::stdin());
-    std::process::exit(i32::from(watched.is_err()))
 }
 
 fn larger_job(context: &Context, host: &str, nodes: &OsStr, args: &Run) -> Result<Layout, Failure> {

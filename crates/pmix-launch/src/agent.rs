@@ -15,12 +15,12 @@
 //! | `OomKills` | the kills by the kernel |
 //! | `Examinations` | reports that wait for the examination of their processes |
 //! | `Mailbox` | the upcalls of the server of this node |
+//! | `OtherNodes` | the agents of other nodes, if this is the agent of the controller |
 //!
 //! The controller calls the methods of the agent, and the agent reports by [`FromAgent`] and by upcalls. What passes
 //! between them is data: names, numbers, settings, states of processes. The agent never calls the controller, and it
-//! decides nothing about a job: neither its end nor a restart. So the same agent can serve a controller on another
-//! node. Only [`Task`](pmix_host::helpers::Task) and `Completion` do not leave their process; a link replaces them by
-//! numbers.
+//! decides nothing about a job: neither its end nor a restart. So the same agent serves a controller on another
+//! node: `pmix node` carries the calls and reports over a link, with numbers in place of completions.
 
 mod begun_removals;
 mod children;
@@ -31,7 +31,10 @@ mod figures;
 mod local_job;
 mod log;
 mod measure;
+mod node_input;
+mod nodes;
 mod oom;
+mod places;
 mod pmi;
 mod removals;
 mod restart;
@@ -47,6 +50,7 @@ use std::time::Instant;
 
 use mio::{Events, Poll, Token, Waker};
 use pmix_host::cleanup::ProtectedPaths;
+use pmix_host::forward::OutputChunk;
 use pmix_host::helpers::Helpers;
 use pmix_server::{Server, WireObserver};
 use pmix_types::{Nspace, Proc};
@@ -57,13 +61,16 @@ use self::examine::Examinations;
 use self::figures::Figures;
 use self::local_job::LocalJobs;
 use self::measure::Monitors;
+use self::nodes::OtherNodes;
 use self::oom::OomKills;
 use self::pmi::PmiService;
 use self::starting::StartingJobs;
 use self::streams::Streams;
 use self::waiting_restarts::WaitingRestarts;
-use crate::host::{LocalHost, Mailbox, host_channel};
+use crate::host::{LocalHost, Mailbox, RemoteHost, host_channel};
+use crate::nodes::ALL_TOKENS;
 use crate::output::{OwnStreams, Standard};
+use crate::plan::Part;
 use crate::process::{Process, Watcher};
 use crate::process_dirs::ProcessDirs;
 use crate::session_dir::SessionDir;
@@ -72,6 +79,7 @@ use crate::{Error, Plan, service};
 pub(crate) use self::examine::{Report, Subject};
 pub(crate) use self::local_job::{EndedJob, JobSettings, LocalJob};
 pub(crate) use self::measure::{Measured, MeasuredQuery, Question};
+pub(crate) use self::places::number_of;
 pub(crate) use self::starting::NewJob;
 
 /// The token of signals.
@@ -84,8 +92,10 @@ const PUSHED: usize = 3;
 pub(crate) const RELEASE: Token = Token(4);
 /// The token of helper threads. Their results are kept with the tasks.
 const HELPERS: usize = 5;
+/// The first token of the links to other nodes.
+const NODES: usize = 6;
 /// The first token of output; all larger ones belong to output as well.
-const FORWARD: usize = 6;
+const FORWARD: usize = NODES + ALL_TOKENS;
 
 /// The largest number of output files that are written at a time.
 const MOST_WRITING: usize = 64;
@@ -118,6 +128,13 @@ pub(crate) struct Agent<'a> {
     oom_kills: OomKills,
     /// The threads that open the output files of restarted processes.
     open_helpers: Helpers,
+    others: OtherNodes,
+    /// `true` if the controller is on another node.
+    is_member: bool,
+    /// The processes whose state towards the server was not reported to a controller on another node.
+    linked: Vec<(Proc<'static>, bool)>,
+    /// Wakes the poll.
+    wake: Arc<dyn Fn() + Send + Sync>,
     /// The poll for all descriptors except the sockets of the server. The server waits for both.
     poll: Poll,
 }
@@ -164,6 +181,8 @@ impl<'a> Agent<'a> {
         };
         let output_helpers = Helpers::new("pmix-output", MOST_WRITING, wake.clone());
         let dir = SessionDir::create(&plan.tmpdir)?;
+        let others = RemoteHost::new(&host_channel, plan.forward_io);
+        let others = OtherNodes::start(plan, poll.registry(), others)?;
         let host = LocalHost::new(host_channel, plan.forward_io, ProcessDirs::of(dir.path()));
         let server = service::start(plan, &dir, host, observer)?;
         tracing::info!("the server listens on {}", server.uri());
@@ -177,7 +196,12 @@ impl<'a> Agent<'a> {
         let examinations = Examinations::new(wake.clone());
         // Every other child of the launcher belongs to a job or is an orphan of one.
         let stack_programs = examinations.stack_programs();
-        let children = Children::new(plan.adopt, watcher.pid(), stack_programs, wake.clone());
+        let spared = watcher
+            .pid()
+            .into_iter()
+            .chain(others.nodes.pids())
+            .collect();
+        let children = Children::new(plan.adopt, spared, stack_programs, wake.clone());
         let agent = Self {
             plan: Arc::clone(plan),
             jobs: LocalJobs::default(),
@@ -194,6 +218,10 @@ impl<'a> Agent<'a> {
             figures: Figures::new(plan.diagnosis.measures, wake.clone()),
             oom_kills: OomKills::of_launcher(),
             open_helpers: Helpers::new("pmix-open", MOST_OPENING, wake.clone()),
+            others,
+            is_member: matches!(plan.part, Part::Member { .. }),
+            linked: Vec::new(),
+            wake: Arc::new(wake.clone()),
             poll,
         };
         Ok((agent, wake))
@@ -237,7 +265,7 @@ impl<'a> Agent<'a> {
     /// Handles an event of the poll, or returns it for the session.
     pub(crate) fn handle_event(&mut self, token: Token, now: Instant) -> Option<PollEvent> {
         // Output has the most events, and its tokens have no upper bound, so it is asked first.
-        if self.streams.handle_ready(token) {
+        if self.others.nodes.handle_ready(token) || self.streams.handle_ready(token) {
             return None;
         }
         match token {
@@ -294,16 +322,20 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Writes output, and passes it to the server for peers that pull it.
-    pub(crate) fn turn_output(&mut self) {
-        for chunk in self.streams.turn(self.poll.registry()) {
+    /// Writes output, and passes it to the server for peers that pull it. Returns the output of processes that is passed
+    /// on.
+    pub(crate) fn turn_output(&mut self) -> Vec<OutputChunk> {
+        let chunks = self.streams.turn(self.poll.registry());
+        for chunk in &chunks {
             let channel = chunk.kind.channel();
             // The server keeps output for peers that pull it later, so it gets all of it.
-            let delivered = (self.server).iof_deliver(&chunk.source, channel, chunk.bytes, &[]);
+            let delivered =
+                (self.server).iof_deliver(&chunk.source, channel, chunk.bytes.clone(), &[]);
             if let Err(e) = delivered {
                 tracing::warn!("cannot forward output: {e}");
             }
         }
+        chunks
     }
 
     /// Handles completed removals. Restarts that waited for them go on.
@@ -319,6 +351,7 @@ impl<'a> Agent<'a> {
     pub(crate) fn is_busy(&mut self) -> bool {
         self.release_early();
         self.streams.is_busy()
+            || self.others.nodes.are_busy()
             || self.mailbox.has_next()
             || self.is_collect_due()
             || self.starting.has_cancelled()
@@ -333,6 +366,7 @@ impl<'a> Agent<'a> {
             self.restarts.deadline(),
             self.cleanup.deadline(now),
             self.pmi.deadline(),
+            self.others.nodes.deadline(),
         ];
         deadlines.into_iter().flatten().min()
     }
@@ -342,6 +376,7 @@ impl<'a> Agent<'a> {
         // In this order, because orphans are read from `/proc`, which costs more than the counts.
         self.jobs.num_running() == 0
             && self.children.ended().is_empty()
+            && self.others.nodes.are_over()
             && self.streams.are_over()
             && !self.children.are_orphans_awaited(&self.jobs)
     }
@@ -394,6 +429,7 @@ impl<'a> Agent<'a> {
 
     /// Waits for the removal of all files, after the end of all processes.
     pub(crate) fn finish(&mut self) {
+        self.finish_nodes();
         self.cleanup.finish();
     }
 }

@@ -8,6 +8,7 @@
 //! | `Outcomes` | the first failure, the outcomes of spawned jobs that have ended |
 //! | `Connected` | the connections between jobs |
 //! | `Services` | published data, credentials, groups, process sets |
+//! | `Gathering` | the collectives that wait for other nodes |
 //! | `Notices` | the collectives that were reported because they wait for long |
 //! | `Waiting` | the wait of an intermediate launcher for its release |
 //!
@@ -28,6 +29,7 @@ mod ended;
 mod ending;
 mod events;
 mod fences;
+mod gathering;
 mod groups;
 mod job;
 mod launcher;
@@ -57,6 +59,7 @@ use pmix_types::{Nspace, Proc};
 use self::connected::Connected;
 use self::diagnosis::Notices;
 use self::fences::Fences;
+use self::gathering::Gathering;
 use self::job::Jobs;
 use self::outcomes::Outcomes;
 use self::services::Services;
@@ -106,7 +109,8 @@ impl<'a> Cx<'a> {
         let program = local.plan().apps.get(process.app);
         let program = program.map(|app| app.program.to_string_lossy());
         let program = program.unwrap_or_default();
-        let host = String::from_utf8_lossy(self.plan.layout.host());
+        let host = local.plan().layout.host_of(proc.rank);
+        let host = String::from_utf8_lossy(&host);
         format!("{name} ({program}, pid {} on {host})", process.pid)
     }
 
@@ -135,6 +139,7 @@ pub(crate) struct Controller {
     connected: Connected,
     services: Services,
     notices: Notices,
+    gathering: Gathering,
     fences: Fences,
     /// The state of the wait for the release of an intermediate launcher.
     tool_wait: Option<Waiting>,
@@ -155,6 +160,7 @@ impl Controller {
             connected: Connected::default(),
             services: Services::new(plan)?,
             notices: Notices::default(),
+            gathering: Gathering::default(),
             fences: Fences::default(),
             tool_wait: None,
             began: Instant::now(),
@@ -167,6 +173,10 @@ impl Controller {
     /// # Errors
     /// Returns [`Error`] if the first job could not be started.
     pub(crate) fn advance(&mut self, cx: &mut Cx<'_>) -> Result<Option<Instant>, Error> {
+        for (place, why) in cx.agent.turn_nodes(Instant::now()) {
+            let name = cx.agent.name_of_node(place).to_owned();
+            cx.say(&format!("node {name} was lost: {why}"));
+        }
         let late = self.refuse_late(cx, Instant::now());
         // After the refusals, so that no job starts whose time limit has passed.
         self.start_waiting(cx);
@@ -187,6 +197,7 @@ impl Controller {
             self.collect(cx);
         }
         self.services.tick(now);
+        self.tick_collectives(now);
         self.tick_monitors(cx, now);
         cx.warnings.tick(now);
         self.finish_reports(cx, now);
@@ -222,6 +233,7 @@ impl Controller {
         });
         let others = [
             self.services.deadline(),
+            self.gathering.deadline(),
             self.notices.deadline(),
             cx.warnings.deadline(),
             cx.agent.deadline(now),

@@ -7,6 +7,8 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Error;
 
 /// The longest variable that Linux passes to a program: its name, `=` and its value, in bytes (`MAX_ARG_STRLEN`
@@ -22,7 +24,7 @@ const ENTRY_BYTES: usize = 64;
 /// A change to the environment of an application.
 ///
 /// Names and values are shared: the environments of all applications refer to one copy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Export {
     /// A variable with its value.
     Set(Arc<OsStr>, Arc<OsStr>),

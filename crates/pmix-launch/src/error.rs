@@ -116,6 +116,18 @@ impl Error {
         Self::new(kind, ErrorDetail::new(kind.status(), why))
     }
 
+    /// Returns an error that the agent of another node reported.
+    #[cold]
+    pub(crate) fn of_node(status: Status, exit_code: u8, message: String) -> Self {
+        let kind = match exit_code {
+            2 => Kind::Request,
+            126 => Kind::Refused,
+            127 => Kind::Missing,
+            _ => Kind::System,
+        };
+        Self::new(kind, ErrorDetail::new(status, message))
+    }
+
     /// Returns an error for a preparation that stopped because its requester no longer waits for it.
     #[cold]
     pub(crate) fn cancelled() -> Self {

@@ -11,7 +11,7 @@ use pmix_types::{DataArray, Info, Proc, Rank, Text, Value, keys};
 use crate::placement::{Policy, place};
 use crate::session_dir::{JobDir, SessionDir};
 use crate::stops::StopPoint;
-use crate::{Error, Plan};
+use crate::{Error, Part, Plan};
 use pmix_topology::{Cpuset, Level, Topology};
 
 /// The binding of the processes.
@@ -164,7 +164,7 @@ fn wide(plan: &Plan, bound: &Bound, places: &Places<'_>) -> Vec<Info<'static>> {
         Info::new(keys::RANKBY, text(b"slot")),
         Info::new(keys::BINDTO, text(bind_to.as_bytes())),
         // The session belongs to this process.
-        Info::new(keys::SESSION_ID, std::process::id()),
+        Info::new(keys::SESSION_ID, session(plan)),
         // Ranks are counted across the jobs of a session.
         Info::new(keys::NPROC_OFFSET, Value::Rank(Rank::new(places.offset))),
         of_node(plan, bound),
@@ -185,6 +185,14 @@ fn wide(plan: &Plan, bound: &Bound, places: &Places<'_>) -> Vec<Info<'static>> {
         infos.push(Info::new(keys::NODE_OVERSUBSCRIBED, true));
     }
     infos
+}
+
+/// Returns the number of the session: the process id of its launcher.
+fn session(plan: &Plan) -> u32 {
+    match plan.part {
+        Part::Member { session, .. } => session,
+        Part::Alone | Part::Controller(_) => std::process::id(),
+    }
 }
 
 /// Returns the infos for the processes that stop for a debugger. OpenPMIx stops all processes of a job that has the

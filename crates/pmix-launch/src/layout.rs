@@ -43,6 +43,24 @@ impl Layout {
     /// # Errors
     /// Returns [`Error`] if the maps have different numbers of nodes, or if this node is missing or has no process.
     pub fn of_maps(host: &[u8], nodes: NodeList, procs: ProcMap) -> Result<Self, Error> {
+        let name = String::from_utf8_lossy(host).into_owned();
+        let layout = Self::of_nodes(host, nodes, procs)?;
+        match layout.here.is_empty() {
+            true if layout.nodes.position(host).is_none() => {
+                Err(Error::request(format!("the node map does not have {name}")))
+            }
+            true => Err(Error::request(format!(
+                "the process map has no process on {name}"
+            ))),
+            false => Ok(layout),
+        }
+    }
+
+    /// Returns the layout of a job on several nodes, for a controller whose node need not have a process.
+    ///
+    /// # Errors
+    /// Returns [`Error`] if the maps have different numbers of nodes.
+    pub fn of_nodes(host: &[u8], nodes: NodeList, procs: ProcMap) -> Result<Self, Error> {
         if nodes.len() != procs.num_nodes() {
             return Err(Error::request(format!(
                 "the node map has {} nodes, the process map {}",
@@ -50,17 +68,9 @@ impl Layout {
                 procs.num_nodes()
             )));
         }
-        let name = String::from_utf8_lossy(host).into_owned();
-        let Some(index) = nodes.position(host) else {
-            return Err(Error::request(format!("the node map does not have {name}")));
-        };
-        let ranks = procs.ranks_of(index).into_iter().flatten();
-        let mut here: Vec<Rank> = ranks.collect();
+        let ranks = nodes.position(host).and_then(|index| procs.ranks_of(index));
+        let mut here: Vec<Rank> = ranks.into_iter().flatten().collect();
         here.sort_unstable();
-        if here.is_empty() {
-            let message = format!("the process map has no process on {name}");
-            return Err(Error::request(message));
-        }
         Ok(Self {
             host: host.to_vec(),
             nodes,
@@ -93,7 +103,17 @@ impl Layout {
         self.procs.num_ranks()
     }
 
-    /// Returns the ranks on this node in ascending order; at least one.
+    /// Returns the name of the node of a rank; that of this node for a rank that no node has.
+    #[must_use]
+    pub fn host_of(&self, rank: Rank) -> Vec<u8> {
+        let node = self
+            .procs
+            .node_of(rank)
+            .and_then(|node| self.nodes.nth(node));
+        node.map_or_else(|| self.host.clone(), |name| name.to_vec())
+    }
+
+    /// Returns the ranks on this node in ascending order.
     #[must_use]
     pub fn here(&self) -> &[Rank] {
         &self.here

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A launcher for one node: starts the processes of a job, watches them, and cleans up.
+//! A launcher: starts the processes of a job, on one node or several, watches them, and cleans up.
 //!
 //! A [`Plan`] describes the job. [`launch`] starts it, forwards output and signals, and returns the [`Outcome`] when
 //! nothing of the job is left: no process, no descendant of a process, no file of the session. One thread waits for
@@ -9,8 +9,8 @@
 //! its two maps, keeps published data, terminates the job after `PMIx_Abort`, and serves the requests that only a
 //! launcher can serve.
 //!
-//! It does not start processes on other nodes, does not share a node with other launchers, and does not read its own
-//! environment: the caller passes the variables in the plan.
+//! On other nodes, agents start the processes ([`Part::Controller`], [`serve_as_member`]). The launcher does not share a
+//! node with other launchers, and does not read its own environment: the caller passes the variables in the plan.
 //!
 //! ```no_run
 //! use std::os::fd::AsFd as _;
@@ -29,6 +29,7 @@
 //! let plan = Plan {
 //!     nspace: "job@1".to_owned(),
 //!     layout: Layout::on_one_node(b"n1", app.num_procs)?,
+//!     part: pmix_launch::Part::Alone,
 //!     apps: vec![app],
 //!     policy: Policy::default(),
 //!     environment: vec![("PATH".into(), "/usr/bin:/bin".into())].into(),
@@ -82,6 +83,7 @@ mod input;
 mod job_info;
 mod layout;
 mod named;
+mod nodes;
 mod null;
 mod outcome;
 mod output;
@@ -104,12 +106,14 @@ pub use environment::Export;
 pub use error::Error;
 pub use figures::{QUERY_FIGURES, ServerFigures};
 pub use layout::Layout;
+pub use nodes::{MemberSettings, OpenEncoders, serve_as_member};
 pub use outcome::{Cause, Culprit, FenceOutcome, GroupOutcome, JobOutcome, Outcome, RankOutcome};
 pub use output::{FilePattern, Standard};
 pub use pending::{PendingOperation, PendingOperations, ProcRuns, QUERY_PENDING};
 pub use placement::{MapBy, Policy, place};
 pub use plan::{
-    App, Diagnosis, Interfaces, Output, OutputFiles, OutputForm, Plan, ProcessSet, PseudoTerminals,
+    Agents, App, Diagnosis, Interfaces, Output, OutputFiles, OutputForm, Part, Plan, ProcessSet,
+    PseudoTerminals,
 };
 pub use pmix_mpir::is_being_debugged;
 pub use process::{Ending, end_with_launcher, exec_wrapped, signal_number};

@@ -21,6 +21,18 @@ pub(crate) fn output() -> io::Result<Stdio> {
     output_of(Path::new(DEVICE))
 }
 
+/// Returns the place of both streams of a launcher that writes none itself.
+pub(crate) fn both() -> io::Result<OwnedFd> {
+    match File::options().read(true).write(true).open(DEVICE) {
+        Ok(file) => Ok(file.into()),
+        Err(error) => {
+            tracing::debug!("{DEVICE}: {error}; using a pipe instead");
+            let (_, writer) = io::pipe()?;
+            Ok(writer.into())
+        }
+    }
+}
+
 fn input_of(device: &Path) -> io::Result<OwnedFd> {
     match File::open(device) {
         Ok(file) => Ok(file.into()),

@@ -51,6 +51,8 @@ pub struct Culprit {
     pub program: String,
     /// The process id.
     pub pid: i32,
+    /// The name of its node.
+    pub host: Vec<u8>,
     /// The reason for a kill by the kernel.
     pub kernel_kill: Option<String>,
 }
@@ -65,6 +67,8 @@ pub struct RankOutcome {
     pub app: usize,
     /// The process id.
     pub pid: i32,
+    /// The name of its node.
+    pub host: Vec<u8>,
     /// The processors to which it was bound, if any.
     pub cpus: Option<Cpuset>,
     /// The time from the start of the process to its first initialize.
@@ -300,7 +304,6 @@ impl Outcome {
     #[must_use]
     pub fn message(&self) -> Option<String> {
         let cause = self.cause.as_ref()?;
-        let host = String::from_utf8_lossy(&self.host);
         let rank = cause
             .rank()
             .map_or_else(String::new, |rank| format!("rank {rank}"));
@@ -308,8 +311,10 @@ impl Outcome {
             Some(Culprit {
                 program,
                 pid,
+                host,
                 kernel_kill,
             }) => {
+                let host = String::from_utf8_lossy(host);
                 let process = format!("{rank} ({program}, pid {pid} on {host})");
                 (process, kernel_kill.as_deref())
             }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use pmix_mca::Params;
 use pmix_types::Rank;
 use preg_core::Preg;
+use serde::{Deserialize, Serialize};
 
 use crate::environment::Export;
 use crate::{DebugStops, Error, FilePattern, Layout, Policy};
@@ -23,6 +24,8 @@ pub struct Plan {
     pub apps: Vec<App>,
     /// The distribution of its processes over nodes.
     pub layout: Layout,
+    /// The part that this launcher has in a session of several nodes.
+    pub part: Part,
     /// The policy for placing its processes on processors.
     pub policy: Policy,
     /// The processors to use, of those that are available to this process; all if `None`.
@@ -89,6 +92,35 @@ pub struct Plan {
     pub wrapper: Option<Vec<OsString>>,
 }
 
+/// The part of a launcher in a session of several nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Part {
+    /// It starts processes on its own node only. Other nodes of the layout are described to the processes.
+    #[default]
+    Alone,
+    /// It starts agents on the other nodes of the layout and controls them.
+    Controller(Agents),
+    /// It is the agent of a node, with the session of its controller.
+    Member {
+        /// The number of the session (`PMIX_SESSION_ID`).
+        session: u32,
+        /// The number of the node in the session, from 1.
+        node: u32,
+    },
+}
+
+/// The start of agents on other nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agents {
+    /// The command that executes a command on a node. A word `{node}` is replaced by the name of the node; without one,
+    /// the name is the last word. The words of [`command`](Self::command) follow.
+    pub reach: Vec<OsString>,
+    /// The command of a process that calls [`serve_as_member`](crate::serve_as_member).
+    pub command: Vec<OsString>,
+    /// The time after which a node that has not answered fails the job.
+    pub start_timeout: Duration,
+}
+
 /// The reports about a job that makes no progress, and about its use of resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Diagnosis {
@@ -103,7 +135,7 @@ pub struct Diagnosis {
 }
 
 /// The interfaces by which processes find each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Interfaces {
     /// PMIx, PMI-1 and PMI-2: each library uses the one that it was built with.
     #[default]
@@ -235,7 +267,7 @@ pub enum OutputForm {
 }
 
 /// The files for the output of each process, which contain its output without tags.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputFiles {
     /// The directory, which is created if it is missing.
     pub dir: PathBuf,
@@ -262,6 +294,32 @@ impl Plan {
             end += u64::from(app.num_procs);
             u64::from(rank) < end
         })
+    }
+
+    /// Returns `true` if the launcher starts processes on other nodes.
+    pub(crate) fn has_agents(&self) -> bool {
+        matches!(self.part, Part::Controller(_))
+    }
+
+    /// Returns the number of the processes that the launcher and its agents start.
+    pub(crate) fn num_started(&self) -> usize {
+        match self.part {
+            Part::Controller(_) => usize::try_from(self.layout.num_procs()).unwrap_or(usize::MAX),
+            Part::Alone | Part::Member { .. } => self.layout.here().len(),
+        }
+    }
+
+    /// Checks that a job on several nodes requires nothing that only a job on one node has.
+    fn check_for_several_nodes(&self) -> Result<(), Error> {
+        let lacking = match () {
+            () if !self.stops.is_empty() => "stopping processes for a debugger",
+            () if self.max_restarts > 0 => "restarting processes (--max-restarts)",
+            () if self.forward_io => "input and output for tools (--forward-io)",
+            () => return Ok(()),
+        };
+        Err(Error::request(format!(
+            "{lacking} is not available for a job on several nodes: name only this node (--host localhost)"
+        )))
     }
 
     /// Checks that the parts of the plan are consistent with each other and with the layout.
@@ -296,6 +354,9 @@ impl Plan {
                 "stopping processes on exec is not supported on this system",
             ));
         }
+        if let Part::Controller(_) = self.part {
+            self.check_for_several_nodes()?;
+        }
         if let Some(rank) = self.stops.stranger(self.layout.here()) {
             return Err(Error::request(format!(
                 "rank {rank} cannot stop for a debugger: it does not run on this node"
@@ -326,6 +387,7 @@ impl Plan {
         Self {
             nspace: "job@1".to_owned(),
             layout: Layout::on_one_node(b"n1", num_procs.iter().sum()).unwrap(),
+            part: Part::Alone,
             apps: num_procs.iter().map(app).collect(),
             policy: Policy::default(),
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())].into(),

@@ -164,6 +164,8 @@ impl<'a> Preparation<'a> {
             allowed,
             num_here,
         } = self;
+        // The programs of a job without processes here may exist on other nodes only.
+        let apps = if num_here == 0 { &[] } else { apps };
         let bound = job_info::bind(environment, policy, cpus, allowed, num_here)?;
         let programs = Programs::find(apps, environment, bound.oversubscribed, form, cancel)?;
         Ok(Prepared { bound, programs })

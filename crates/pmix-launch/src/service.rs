@@ -8,7 +8,7 @@ use pmix_types::{Nspace, Proc, Rank, Status};
 
 use crate::host::LocalHost;
 use crate::session_dir::SessionDir;
-use crate::{Error, Plan};
+use crate::{Error, Part, Plan};
 
 /// Starts the server, which the session drives. Tools find it by the files in the session directory.
 pub(crate) fn start(
@@ -28,13 +28,15 @@ pub(crate) fn start(
         }
         _ => Error::server("the server cannot start", e),
     };
+    let own = name(plan);
     let mut builder = Server::builder();
     if let Some(observer) = observer {
         builder = builder.wire_observer(observer);
     }
     builder
         .host(host)
-        .nspace(server_nspace(&plan.nspace))
+        .nspace(own.nspace)
+        .rank(own.rank)
         .hostname(String::from_utf8_lossy(plan.layout.host()))
         .server_tmpdir(session.path())
         .system_tmpdir(plan.system_server.as_ref().unwrap_or(&plan.tmpdir))
@@ -52,9 +54,13 @@ pub(crate) fn start(
         .map_err(cannot)
 }
 
-/// Returns the name of the server.
-pub(crate) fn name(nspace: &str) -> Proc<'static> {
-    Proc::new(server_nspace(nspace), Rank::new(0))
+/// Returns the name of the server of this node in the session of a plan.
+pub(crate) fn name(plan: &Plan) -> Proc<'static> {
+    let rank = match plan.part {
+        Part::Member { node, .. } => node,
+        Part::Alone | Part::Controller(_) => 0,
+    };
+    Proc::new(server_nspace(&plan.nspace), Rank::new(rank))
 }
 
 /// Returns the nspace of the server: that of the first job with the suffix `.server`, shortened if necessary.

@@ -18,6 +18,13 @@ pub struct DebugStops {
     pub in_app: BTreeSet<Rank>,
 }
 
+impl DebugStops {
+    /// Returns `true` if no process stops.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.on_exec.is_empty() && self.in_init.is_empty() && self.in_app.is_empty()
+    }
+}
+
 /// A point at which a process may stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopPoint {

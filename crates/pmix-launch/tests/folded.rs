@@ -48,6 +48,7 @@ fn plan(num_nodes: u32, tmpdir: &std::path::Path) -> Plan {
     let params = Params::default();
     Plan {
         nspace: "described@1".to_owned(),
+        part: pmix_launch::Part::Alone,
         layout: Layout::of_maps(b"here", nodes.finish(), procs.finish()).unwrap(),
         apps: vec![App {
             program: "/bin/true".into(),

@@ -5,6 +5,7 @@
 mod hosts;
 mod machines;
 mod mpich;
+mod nodes;
 mod nvshmem;
 pub mod slurm;
 mod suite;
@@ -39,6 +40,8 @@ pub enum Part {
     Nvshmem,
     /// Hosts in C that make the calls of flux-pmix, OpenPBS, CraneSched and ParaStation.
     Hosts,
+    /// `pmix run` over ssh on several nodes, which are network namespaces.
+    Nodes,
     /// Programs that use PMI-1 and PMI-2: the test suite of mpi4py on MPICH, Intel MPI, NVSHMEM, Slurm's client.
     Mpich,
 }
@@ -181,6 +184,10 @@ pub(crate) fn run(peers: &[Peer], options: &Options, tally: &mut Tally) -> Resul
     }
     if options.wants(Part::Hosts) {
         hosts::run(&swap, peers, until, tally)?;
+    }
+    if options.wants(Part::Nodes) {
+        install::packages(nodes::PACKAGES);
+        nodes::run(&program, options.long, until, tally)?;
     }
     if options.wants(Part::Mpich) {
         install::packages(mpich::PACKAGES);

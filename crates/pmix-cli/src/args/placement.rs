@@ -137,7 +137,7 @@ pub(crate) const MODIFIERS: &[(&str, Option<&str>)] = &[
     ("nooversubscribe", None),
     (
         "nolocal",
-        Some("omit it: processes start on this node only"),
+        Some("omit it, and name the nodes of the job in --host or --hostfile"),
     ),
     ("hwtcpus", None),
     // Processors are counted by cores anyway.
@@ -366,7 +366,7 @@ mod tests {
             assert!(MapByArg::parse(&format!("core:{word}")).is_ok(), "{word}");
         }
         for (word, cure) in [
-            ("NOLOCAL", "this node only"),
+            ("NOLOCAL", "name the nodes of the job"),
             ("DEVICE=mlx5_0", "lstopo"),
             ("NOINHERIT", "PMIX_MAPBY"),
             ("QFILE=x", "an application for each"),

@@ -14,6 +14,21 @@ use super::Ranks;
 use super::map::LayoutArgs;
 use super::placement::{BindTo, BindToParser, MapByArg};
 
+/// Options about other nodes.
+#[derive(Args)]
+pub(crate) struct Several {
+    /// The command that executes a command on another node, by default ssh; `{node}` in it is the name of the node,
+    /// otherwise the name follows it. For example `podman exec {node}` or `ssh -p 2222`.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) launch_agent: Option<String>,
+    /// The path of this program on the other nodes, by default its path on this one.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) node_command: Option<PathBuf>,
+    /// The number of seconds after which a node that has not answered fails the job, by default 60.
+    #[arg(long, value_name = "SECONDS", value_parser = start_timeout)]
+    pub(crate) start_timeout: Option<Duration>,
+}
+
 /// Arguments of `run`.
 #[derive(Args)]
 pub(crate) struct Run {
@@ -61,6 +76,8 @@ pub(crate) struct Run {
     /// Report the binding of each process on standard error before it starts.
     #[arg(long, help_heading = "Placement")]
     pub(crate) report_bindings: bool,
+    #[command(flatten, next_help_heading = "Several nodes")]
+    pub(crate) several: Several,
     #[command(flatten)]
     pub(crate) habits: Habits,
     /// The part of the node that each process is bound to; by default the part of --map-by.
@@ -412,6 +429,15 @@ fn seconds(word: &str) -> Result<Duration, String> {
         .map_err(|_| "expected a time of 0 or more seconds in range".to_owned())
 }
 
+/// Parses the time limit for the answer of a node.
+fn start_timeout(word: &str) -> Result<Duration, String> {
+    let limit = seconds(word)?;
+    match limit.is_zero() {
+        true => Err("expected a time above 0, for example --start-timeout 60".to_owned()),
+        false => Ok(limit),
+    }
+}
+
 /// Parses the time limit of a job.
 fn limit(word: &str) -> Result<Duration, String> {
     let limit = seconds(word)?;
@@ -440,4 +466,12 @@ impl Report {
             _ => Err("expected text, html or html:FILE".to_owned()),
         }
     }
+}
+
+/// Arguments of `node`.
+#[derive(Args)]
+pub(crate) struct NodeArgs {
+    /// The launcher is at the other end of standard input and standard output.
+    #[arg(long, required = true)]
+    pub(crate) stdio: bool,
 }

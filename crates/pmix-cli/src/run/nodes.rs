@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The nodes that `--host` and `--hostfile` name. Each must be this node, because processes start on this node only.
-//! Their slots are the number of processes without `-n`.
+//! The nodes that `--host` and `--hostfile` name, and their slots. The slots are the number of processes without `-n`.
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
@@ -10,6 +9,7 @@ use std::path::Path;
 use pmix_hostlist::{Allocation, Slots};
 use pmix_map::Limits;
 
+use super::several::{JobNodes, NamedNodes};
 use crate::args::AppArgs;
 use crate::failure::Failure;
 use crate::input::{Form, Source, allocation};
@@ -123,6 +123,24 @@ impl Here<'_> {
         slots(app, &self.node, self.limits, self.is_part)
     }
 
+    /// Returns the nodes of the job if its options name others than this one. `host` is the name of this node in the maps.
+    ///
+    /// # Errors
+    /// An option or file is invalid, or the file cannot be read.
+    pub(super) fn several(&self, app: &AppArgs, host: &str) -> Result<Option<JobNodes>, Failure> {
+        if self.is_part {
+            return Ok(None);
+        }
+        let named = named(app, &self.node, self.limits)?;
+        let is_no_name = |(name, ..): &&(String, u32, bool)| name.starts_with(['@', '+']);
+        if let Some(named) = &named
+            && let Some((name, ..)) = named.all.iter().find(is_no_name)
+        {
+            return Err(other_node(&named.origin, name, &self.node));
+        }
+        Ok(named.and_then(|named| JobNodes::of(named, host)))
+    }
+
     /// Returns the slots of this node in the default hostfile. A warning says why a file is not used.
     pub(super) fn default_slots(&self) -> Option<u32> {
         let file = self.default.as_ref().filter(|_| !self.is_part)?;
@@ -179,6 +197,68 @@ impl Nodes {
                 .collect(),
         }
     }
+}
+
+/// Returns the nodes that `--host` and `--hostfile` name, or `None` without these options. `--host` selects from the
+/// nodes of a file.
+///
+/// # Errors
+/// An option or file is invalid, or the file cannot be read.
+pub(super) fn named(
+    args: &AppArgs,
+    here: &ThisNode,
+    limits: &Limits,
+) -> Result<Option<NamedNodes>, Failure> {
+    let of_file = match &args.hostfile {
+        Some(file) => {
+            let origin = format!("--hostfile {}", file.display());
+            let source = read(file)?;
+            let found = allocation(&source, limits).map_err(Failure::into_usage)?;
+            let all = Nodes::of(found, here).all;
+            if !all.iter().all(|(.., is_here)| *is_here) {
+                warn_of_users(&origin, &source);
+            }
+            Some(NamedNodes { origin, all })
+        }
+        None => None,
+    };
+    let Some(hosts) = &args.host else {
+        return Ok(of_file);
+    };
+    let origin = format!("--host {hosts}");
+    let source = Source {
+        origin: "--host".to_owned(),
+        bytes: hosts.clone().into_bytes(),
+        comments: false,
+        form: Form::Hosts,
+    };
+    let found = allocation(&source, limits);
+    let found =
+        found.map_err(|failure| failure.misuse("name this node, for example --host localhost:4, or other nodes, as in --host n1:4,n2:4"))?;
+    let has_counts = has_counts(hosts, &found);
+    let mut all = Nodes::of(found, here).all;
+    if !all.iter().all(|(.., is_here)| *is_here) {
+        warn_of_users(&origin, &source);
+    }
+    if let Some(file) = of_file {
+        for (name, slots, _) in &mut all {
+            let mut entries = file.all.iter().filter(|(other, ..)| other == name);
+            let of_file = entries
+                .clone()
+                .map(|(_, slots, _)| *slots)
+                .reduce(u32::saturating_add);
+            match of_file {
+                _ if entries.next().is_none() => {
+                    let message = format!("{origin}: {name} is not in the file of {}", file.origin);
+                    return Err(Failure::usage(message)
+                        .cure("name nodes of the file, or omit one of the options"));
+                }
+                Some(of_file) if !has_counts => *slots = of_file,
+                _ => {}
+            }
+        }
+    }
+    Ok(Some(NamedNodes { origin, all }))
 }
 
 /// Returns the number of slots that `--host` and `--hostfile` give to this node, or `None` without these options.
@@ -280,7 +360,8 @@ fn warn_of_users(option: &str, source: &Source) {
     };
     if let Some(word) = words.find(is_user) {
         tracing::warn!(
-            "{option}: the user in `{word}` is not used, because all processes run as the user of the launcher"
+            "{option}: the user in `{word}` is not used: all processes run as the user of the launcher, and ssh reads users of other nodes from \
+            its configuration"
         );
     }
 }
@@ -342,12 +423,10 @@ fn other_node(option: &str, node: &str, here: &ThisNode) -> Failure {
         let message = format!("{option}: `{node}` is a place in an allocation of mpirun");
         return Failure::usage(message).cure("use the name of this node, or --host localhost");
     }
-    let message = format!(
-        "{option}: pmix run starts processes on this node only, and {node} is another node than {here}"
-    );
+    let message = format!("{option}: {node} is another node than {here}");
     Failure::usage(message).cure(
-        "use --node-name NAME if the list has another name of this node; use srun, prterun or mpirun to \
-        start processes on other nodes",
+        "name all nodes of a job in the options of its first program, as in --host n1:2,n2:2 ./a : -n 2 ./b; with --nodes, \
+        use --node-name NAME if the list has another name of this node",
     )
 }
 
@@ -403,7 +482,7 @@ mod tests {
             let failure = of(&format!("{line} true"), &["n1"]).unwrap_err();
             let message = format!("{failure:?}");
             assert!(
-                message.contains(&format!("and {node} is another node than n1")),
+                message.contains(&format!(": {node} is another node than n1")),
                 "{line}: {message}"
             );
         }

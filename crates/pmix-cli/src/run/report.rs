@@ -22,14 +22,32 @@ pub(super) fn table(outcome: &Outcome) -> String {
         .max()
         .unwrap_or(0)
         .max("cpus".len());
+    // A job on one node needs no column for it.
+    let has_nodes = outcome.ranks.iter().any(|rank| rank.host != outcome.host);
+    let nodes = outcome.ranks.iter().map(|rank| rank.host.len());
+    let node_width = nodes.max().unwrap_or(0).max("node".len());
+    let node_cell = |name: &[u8]| match has_nodes {
+        true => format!("  {:<node_width$}", String::from_utf8_lossy(name)),
+        false => String::new(),
+    };
     text += &format!(
-        "{:>6}  {:>3}  {:>8}  {:<width$}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}  end\n",
-        "rank", "app", "pid", "cpus", "start", "time", "init", "cpu", "memory"
+        "{:>6}{}  {:>3}  {:>8}  {:<width$}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}  end\n",
+        "rank",
+        node_cell(b"node"),
+        "app",
+        "pid",
+        "cpus",
+        "start",
+        "time",
+        "init",
+        "cpu",
+        "memory"
     );
     for (rank, cpus) in outcome.ranks.iter().zip(&cpus) {
         text += &format!(
-            "{:>6}  {:>3}  {:>8}  {cpus:<width$}  {:>7.3} s  {:>7.3} s  {}  {}  {}  {}\n",
+            "{:>6}{}  {:>3}  {:>8}  {cpus:<width$}  {:>7.3} s  {:>7.3} s  {}  {}  {}  {}\n",
             rank.rank.to_string(),
+            node_cell(&rank.host),
             rank.app,
             rank.pid,
             rank.started.as_secs_f64(),
@@ -237,13 +255,14 @@ fn of_group(group: &GroupOutcome, first_job: &str) -> Json {
 
 fn of_rank(rank: &RankOutcome) -> Json {
     let signal = match rank.ending {
-        Ending::Exited(_) => None,
+        Ending::Exited(_) | Ending::Lost => None,
         Ending::Signalled { signal, .. } => Some(signal),
     };
     json!({
         "rank": rank.rank.as_raw(),
         "app": rank.app,
         "pid": rank.pid,
+        "host": String::from_utf8_lossy(&rank.host),
         "cpus": rank.cpus.as_ref().map(ToString::to_string),
         "start": seconds(rank.started),
         "seconds": seconds(rank.elapsed),

@@ -152,6 +152,7 @@ fn info_has_every_parameter_that_is_read() {
 /// expressions. The name is the name of a declaration, or `pmix info` builds it in the same way.
 /// Check the requested name before adding a line.
 const NAMED_ELSEWHERE: &[(&str, &str)] = &[
+    ("pmix-launch/src/nodes/form.rs", "name"),
     ("pmix-mca/src/catalog.rs", "&self.name"),
     ("pmix-mca/src/select.rs", "&key("),
     ("pmix-mca/src/select.rs", "&key("),

@@ -25,6 +25,7 @@ mod map_slots;
 mod planted;
 mod plugins_check;
 mod run;
+mod run_agents;
 mod run_habits;
 mod run_hello;
 mod run_job_control;

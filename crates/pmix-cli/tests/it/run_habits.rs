@@ -89,8 +89,8 @@ fn ambiguous_options_are_rejected_with_their_replacement() {
         ),
         (&["--rank-by", "node"], "follow the order of --map-by"),
         (
-            &["--host", "elsewhere.invalid:2,other.invalid"],
-            "srun, prterun or mpirun",
+            &["-n", "3", "--host", "n1.invalid,n2.invalid"],
+            "3 processes need more than the 2 slots of the nodes",
         ),
         (&["--hostfile", "/no/such"], "cannot read /no/such"),
         (
@@ -148,7 +148,7 @@ fn options_of_other_launchers_are_rejected_with_their_replacement() {
         (&["-j1"], "--bind-to hwthread"),
         (&["-d2"], "--cpus-per-rank N"),
         (&["--report-uri", "-"], "shows its address"),
-        (&["--personality", "ompi"], "with any MPI library"),
+        (&["--personality", "ompi"], "find any MPI library"),
         (&["--gpus-per-task=1"], "salloc"),
     ] {
         let outcome = run(&[options, &["true"]].concat());
@@ -240,7 +240,10 @@ fn options_of_the_whole_job_are_rejected_after_a_colon() {
         (&["-npernode", "2"], "on this node"),
         (&["-c", "2"], "`--cpus-per-rank N` for the number of cores"),
         (&["-N", "2"], "use `-n N` for the number of processes"),
-        (&["--host", "elsewhere.invalid"], "srun, prterun or mpirun"),
+        (
+            &["--host", "elsewhere.invalid"],
+            "in the options of its first program",
+        ),
         (&["--hostfile", "/no/such"], "cannot read /no/such"),
         (&["--mapby", "core"], "expected after `:`: [-n N]"),
     ] {
@@ -259,30 +262,43 @@ fn a_node_to_start_on_is_no_name_of_this_node() {
     std::fs::write(&hostfile, "elsewhere.invalid slots=1 # of the cluster\n").unwrap();
     let hostfile = hostfile.to_str().unwrap();
     let maps = ["--nodes", "elsewhere.invalid,n2.invalid", "--procs", "0;1"];
-    for options in [
-        &["--host", "elsewhere.invalid"][..],
-        &["--host", "elsewhere.invalid:2"],
-        &[&maps[..], &["--host", "elsewhere.invalid"]].concat(),
-        &["--hostfile", hostfile],
-        &["--hostfile", hostfile, "--host", "localhost"],
+    let other = [&maps[..], &["--host", "elsewhere.invalid", "echo", "x"]].concat();
+    let outcome = run(&other);
+    assert_eq!((outcome.code, outcome.text().as_str()), (2, ""));
+    for said in [
+        ": elsewhere.invalid is another node than ",
+        "use --node-name NAME if the list",
     ] {
-        let outcome = run(&[options, &["echo", "x"]].concat());
-        assert_eq!(
-            (outcome.code, outcome.text().as_str()),
-            (2, ""),
-            "{options:?}"
+        assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+    }
+    // `false` does not reach the node.
+    let unreached = ["--launch-agent", "false"];
+    for (options, said) in [
+        (
+            &["--host", "elsewhere.invalid"][..],
+            "node elsewhere.invalid: it could not be reached",
+        ),
+        (
+            &["--host", "elsewhere.invalid:2"],
+            "node elsewhere.invalid: it could not be reached",
+        ),
+        (
+            &["--hostfile", hostfile],
+            "node elsewhere.invalid: it could not be reached",
+        ),
+        (
+            &["--hostfile", hostfile, "--host", "localhost"],
+            "localhost is not in the file of",
+        ),
+    ] {
+        let outcome = run(&[&unreached[..], options, &["echo", "x"]].concat());
+        assert_ne!(outcome.code, 0, "{options:?}");
+        assert_eq!(outcome.text(), "", "{options:?}");
+        assert!(
+            outcome.stderr.contains(said),
+            "{options:?}: {}",
+            outcome.stderr
         );
-        for said in [
-            ": pmix run starts processes on this node only, and elsewhere.invalid is another node than ",
-            "use --node-name NAME if the list",
-            "srun, prterun or mpirun",
-        ] {
-            assert!(
-                outcome.stderr.contains(said),
-                "{options:?}: {}",
-                outcome.stderr
-            );
-        }
     }
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     let host = host.trim();

@@ -80,7 +80,7 @@ fn an_unknown_option_is_reported_as_it_was_typed() {
         (
             &["-launcher", "fork"][..],
             "'-launcher'",
-            "no daemon is started",
+            "agents on other nodes are started by ssh",
         ),
         (
             &["-prepend-rank"],
@@ -88,7 +88,7 @@ fn an_unknown_option_is_reported_as_it_was_typed() {
             "`--tag-output` (`-l`)",
         ),
         (&["-configfile", "x"], "'-configfile'", "` : ` between them"),
-        (&["-nolocal"], "'-nolocal'", "on this node only"),
+        (&["-nolocal"], "'-nolocal'", "name the nodes of the job"),
         (&["-nosuch=1"], "'-nosuch'", ""),
         (&["-lnosuch"], "'-lnosuch'", ""),
         (
@@ -118,7 +118,7 @@ fn an_unknown_option_is_reported_as_it_was_typed() {
     }
     refused(
         &["true", ":", "-launcher", "fork", "true"],
-        &["'-launcher'", "no daemon"],
+        &["'-launcher'", "agents on other nodes"],
     );
     let mca = ["--mca", "rmaps_base_mapping_policy", "core"];
     refused(

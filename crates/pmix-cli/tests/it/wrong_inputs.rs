@@ -169,7 +169,7 @@ const WRONG: &[(&str, i32, &str, &str)] = &[
     ("pmix --hostfile f a.out", 2, "unexpected argument '--hostfile' found", "pmix run --hostfile"),
     ("pmix hostname", 2, "unrecognized subcommand 'hostname'", "use `pmix run -n N hostname`"),
     ("pmix ./damaged", 2, "unrecognized subcommand './damaged'", "use `pmix run -n N ./damaged`"),
-    ("pmix nonsense", 2, "unrecognized subcommand 'nonsense'", "`pmix --help` lists the commands"),
+    ("pmix zzzzz", 2, "unrecognized subcommand 'zzzzz'", "`pmix --help` lists the commands"),
     ("pmix run -n 1 --nspace '' hostname", 2, "invalid value '' for '--nspace <NAME>'", "a job name has 1 to 248 printable characters"),
 ];
 

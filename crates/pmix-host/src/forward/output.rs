@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The copy of output from the pipes of processes to the streams of the host.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -10,9 +10,9 @@ use mio::unix::SourceFd;
 use mio::unix::pipe::Receiver;
 use mio::{Interest, Registry, Token};
 use pmix_types::{Nspace, Proc};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::Winsize;
 
-use self::stream::{Read, Stream};
+use self::stream::{Fed, Origin, Read, Stream};
 use super::delivery::{Delivery, HeldStream, LineForm, OutputChunk, OutputStream};
 use super::files::{Failure, Files};
 use super::line_ends::LineEnds;
@@ -68,6 +68,12 @@ pub struct OutputForwarder<'a> {
     piece: Vec<u8>,
     /// The name of the node, for tags.
     host: String,
+    /// The indexes of the streams of other nodes.
+    fed: BTreeMap<(Proc<'static>, usize), usize>,
+    /// The delivered bytes of each feeder.
+    taken: BTreeMap<usize, usize>,
+    /// `true` if pipes are not read.
+    is_held: bool,
 }
 
 impl<'a> OutputForwarder<'a> {
@@ -88,6 +94,9 @@ impl<'a> OutputForwarder<'a> {
             chunks: None,
             piece: vec![0; PIECE],
             host: String::new(),
+            fed: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            is_held: false,
         }
     }
 
@@ -131,7 +140,6 @@ impl<'a> OutputForwarder<'a> {
         kind: OutputStream,
         mut pipe: Receiver,
     ) -> io::Result<()> {
-        let Delivery { shown, file } = delivery.into();
         let index = self.free.last().copied().unwrap_or(self.streams.len());
         registry.register(&mut pipe, Token(self.first + index), Interest::READABLE)?;
         if self.num_open < NUM_LARGE
@@ -139,10 +147,81 @@ impl<'a> OutputForwarder<'a> {
         {
             tracing::debug!("a pipe for output stays as large as it is: {e}");
         }
+        let host = std::mem::take(&mut self.host);
+        self.open(source, delivery.into(), kind, Origin::Pipe(pipe), &host);
+        self.host = host;
+        Ok(())
+    }
+
+    /// Adds one stream of a process of another node, `node`. Its bytes are passed by [`feed`](Self::feed), for example as
+    /// a `feeder` received them from that node. The feeders are numbered by the host.
+    pub fn add_fed(
+        &mut self,
+        (feeder, node): (usize, &str),
+        source: Proc<'static>,
+        delivery: impl Into<Delivery>,
+        kind: OutputStream,
+    ) {
+        let fed = Fed {
+            feeder,
+            bytes: VecDeque::new(),
+            has_ended: false,
+            num_taken: 0,
+        };
+        let index = self.open(
+            source.clone(),
+            delivery.into(),
+            kind,
+            Origin::Fed(fed),
+            node,
+        );
+        self.fed.insert((source, kind as usize), index);
+    }
+
+    /// Passes bytes of a stream that [`add_fed`](Self::add_fed) added, or its end if there are none. Returns `false` if
+    /// the stream is not open; the bytes are lost then.
+    ///
+    /// The host limits the bytes of a feeder that [`take_fed`](Self::take_fed) has not returned.
+    pub fn feed(&mut self, source: &Proc<'static>, kind: OutputStream, bytes: &[u8]) -> bool {
+        let Some(&index) = self.fed.get(&(source.clone(), kind as usize)) else {
+            return false;
+        };
+        let stream = self.streams.get_mut(index).and_then(Option::as_mut);
+        let Some(fed) = stream.and_then(|stream| stream.origin.fed()) else {
+            return false;
+        };
+        match bytes.is_empty() {
+            true => fed.has_ended = true,
+            false => fed.bytes.extend(bytes),
+        }
+        self.queue(index);
+        true
+    }
+
+    /// Returns the numbers of bytes of each feeder that were delivered or dropped since the last call.
+    pub fn take_fed(&mut self) -> BTreeMap<usize, usize> {
+        std::mem::take(&mut self.taken)
+    }
+
+    /// Stops reading the pipes of processes while `is_held` is `true`, so that processes wait that write more than a
+    /// pipe holds.
+    pub fn hold(&mut self, is_held: bool) {
+        self.is_held = is_held;
+    }
+
+    fn open(
+        &mut self,
+        source: Proc<'static>,
+        Delivery { shown, file }: Delivery,
+        kind: OutputStream,
+        origin: Origin,
+        host: &str,
+    ) -> usize {
+        let index = self.free.pop().unwrap_or(self.streams.len());
         let stream = Some(Stream {
             is_shown: shown.is_some(),
             is_for_pulls: shown.is_none() && self.chunks.is_some(),
-            lines: shown.and_then(|form| lines(&source, form, kind, &self.host)),
+            lines: shown.and_then(|form| lines(&source, form, kind, host)),
             patience: match shown {
                 Some(LineForm::WholeWithin(patience)) => Some(patience),
                 _ => None,
@@ -152,18 +231,18 @@ impl<'a> OutputForwarder<'a> {
             is_part_new: false,
             file: file.map(|file| self.files.add(file)),
             source,
-            pipe,
+            origin,
             kind,
             queued: false,
             left: None,
             failure: None,
         });
-        match self.free.pop() {
-            Some(index) => self.streams[index] = stream,
+        match self.streams.get_mut(index) {
+            Some(free) => *free = stream,
             None => self.streams.push(stream),
         }
         self.num_open += 1;
-        Ok(())
+        index
     }
 
     /// Sets whether a pseudo terminal converts line ends (`OPOST` and `ONLCR`). While it does, the carriage returns that it
@@ -193,8 +272,7 @@ impl<'a> OutputForwarder<'a> {
     /// Changes the size of all pseudo terminals among the pipes.
     pub fn resize(&self, size: Winsize) {
         for stream in self.streams.iter().flatten() {
-            // This fails for pipes, which have no size.
-            let _ = tcsetwinsize(&stream.pipe, size);
+            stream.origin.resize(size);
         }
     }
 
@@ -255,13 +333,14 @@ impl<'a> OutputForwarder<'a> {
     #[must_use]
     pub fn is_busy(&self) -> bool {
         let mut unread = self.unread.iter();
-        unread.any(|&index| match &self.streams[index] {
-            Some(stream) => {
-                let has_room = !stream.is_shown || !self.sinks[stream.kind as usize].is_full();
-                has_room && stream.file.is_none_or(|file| !self.files.is_full(file))
-            }
-            None => false,
-        })
+        !self.is_held
+            && unread.any(|&index| match &self.streams[index] {
+                Some(stream) => {
+                    let has_room = !stream.is_shown || !self.sinks[stream.kind as usize].is_full();
+                    has_room && stream.file.is_none_or(|file| !self.files.is_full(file))
+                }
+                None => false,
+            })
     }
 
     /// Records an event of the poll. Returns `true` if the token is that of one of these pipes or streams.
@@ -289,7 +368,11 @@ impl<'a> OutputForwarder<'a> {
         // A file that has room again after this lets its streams be read in the same turn.
         let failures = self.files.turn(Instant::now());
         self.stop_writing(failures);
-        for index in std::mem::take(&mut self.unread) {
+        let unread = match self.is_held {
+            true => Vec::new(),
+            false => std::mem::take(&mut self.unread),
+        };
+        for index in unread {
             let Some(stream) = self.streams[index].as_mut() else {
                 continue;
             };
@@ -316,6 +399,9 @@ impl<'a> OutputForwarder<'a> {
                 if !matches!(read, Read::More) || stream.failure.is_some() {
                     break;
                 }
+            }
+            if let Some(fed) = stream.origin.fed() {
+                *self.taken.entry(fed.feeder).or_default() += std::mem::take(&mut fed.num_taken);
             }
             stream.note_part(index, &mut self.parts);
             let failure = stream.failure.take();
@@ -440,6 +526,12 @@ impl<'a> OutputForwarder<'a> {
         if let Some(mut stream) = self.streams[index].take() {
             self.num_open -= 1;
             self.free.push(index);
+            if let Some(fed) = stream.origin.fed() {
+                // The rest is lost, so the feeder has room for it again.
+                *self.taken.entry(fed.feeder).or_default() += fed.num_taken + fed.bytes.len();
+                self.fed
+                    .remove(&(stream.source.clone(), stream.kind as usize));
+            }
             if let Some(file) = stream.file.take() {
                 self.files.release(file);
             }

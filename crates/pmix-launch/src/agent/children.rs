@@ -25,12 +25,12 @@ pub(super) struct Children {
 impl Children {
     pub(super) fn new(
         adopts: bool,
-        watcher: Option<Pid>,
+        spared: Vec<Pid>,
         stack_programs: StackPrograms,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Self {
         let mut orphans = Orphans::adopt(adopts, stack_programs);
-        orphans.spare(watcher);
+        orphans.spare(spared);
         Self {
             orphans,
             starters: Arc::new(Starters::new(wake)),
@@ -42,6 +42,12 @@ impl Children {
     /// Returns the threads that start processes.
     pub(super) fn starters(&self) -> Arc<Starters> {
         Arc::clone(&self.starters)
+    }
+
+    /// Records the end of a process of another node.
+    pub(super) fn add_ended(&mut self, proc: Proc<'static>) {
+        self.ended.push(proc);
+        self.is_collect_due = true;
     }
 
     /// Returns `true` while a child may be a process that is in no table yet.

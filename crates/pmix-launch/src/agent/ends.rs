@@ -9,6 +9,7 @@ use rustix::process::Signal;
 
 use super::Agent;
 use super::local_job::EndedJob;
+use crate::nodes::ToNode;
 use crate::process::Process;
 
 impl Agent<'_> {
@@ -114,6 +115,10 @@ impl Agent<'_> {
         if let Some(job) = self.jobs.named_mut(nspace) {
             job.is_abandoned = true;
         }
+        let message = ToNode::Abandon {
+            nspace: nspace.as_bytes().to_vec(),
+        };
+        self.others.nodes.send_of_job(nspace, &message);
         is_last
     }
 
@@ -158,6 +163,7 @@ impl Agent<'_> {
         };
         job.num_running() == 0
             && !self.has_ended_of(nspace)
+            && !self.others.nodes.have_job(nspace)
             && !self.streams.has_open(nspace)
             && (job.is_abandoned || !self.children.has_orphans_of(job, &self.jobs))
     }
@@ -172,10 +178,11 @@ impl Agent<'_> {
         let processes: Vec<Process> = job.table.iter().cloned().collect();
         // Reaping frees the process ids, so the watcher must not kill them after this.
         drop(job.table);
-        for process in &processes {
+        for process in processes.iter().filter(|process| process.node.is_none()) {
             self.cleanup.deregister_process(process.pid);
         }
         self.deregister_nspace(nspace);
+        self.others.nodes.end_job(nspace);
         Some(EndedJob {
             processes,
             unsound,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pmix_host::forward::LineForm;
-use pmix_host::groups::Processes as GroupMembers;
 use pmix_types::{Info, Nspace, Proc, Rank};
 use rustix::process::{Pid, Signal};
 
@@ -16,9 +15,6 @@ use crate::{OutputForm, Plan};
 
 /// The time after which a partial line is written.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// The index of the only server.
-const HERE: usize = 0;
 
 /// The settings of a job that do not follow from its plan. The controller sends them with the plan.
 #[derive(Clone, Debug, Default)]
@@ -106,18 +102,17 @@ impl LocalJob {
         unsound.map(|process| self.proc(process.rank)).collect()
     }
 
-    /// Returns its processes that have not ended, with their process ids.
+    /// Returns its processes on this node that have not ended, with their process ids.
     pub(crate) fn running(&self) -> impl Iterator<Item = (Proc<'static>, i32)> + '_ {
-        let running = self.table.iter().filter(|process| process.ended.is_none());
+        let here = self.table.iter().filter(|process| process.node.is_none());
+        let running = here.filter(|process| process.ended.is_none());
         running.map(|process| (self.proc(process.rank), process.pid.as_raw_nonzero().get()))
     }
 
     /// Returns the form of output lines of one of its processes.
     pub(super) fn form(&self, pid: Pid) -> LineForm {
         match self.plan.output.form {
-            OutputForm::Unmixed if self.plan.layout.here().len() > 1 => {
-                LineForm::WholeWithin(PATIENCE)
-            }
+            OutputForm::Unmixed if self.plan.num_started() > 1 => LineForm::WholeWithin(PATIENCE),
             OutputForm::Unmixed | OutputForm::Plain => LineForm::Plain,
             OutputForm::Lines => LineForm::Whole,
             OutputForm::Tagged => LineForm::Tagged,
@@ -200,28 +195,5 @@ impl LocalJobs {
     /// Sends a signal to the processes of all jobs.
     pub(super) fn signal(&mut self, signal: Signal) {
         self.iter_mut().for_each(|job| job.table.signal(signal));
-    }
-}
-
-impl GroupMembers for LocalJobs {
-    fn job_size(&self, nspace: &Nspace<'_>) -> Option<u32> {
-        let size = self.named(nspace)?.plan.layout.num_procs();
-        u32::try_from(size).ok()
-    }
-
-    fn has_ended(&self, proc: &Proc<'_>) -> bool {
-        let Some(job) = self.named(&proc.nspace) else {
-            return true;
-        };
-        let process = job.table.with_rank(proc.rank);
-        process.is_some_and(|process| process.ended.is_some())
-    }
-
-    fn num_running(&self) -> Option<usize> {
-        Some(Self::num_running(self))
-    }
-
-    fn server_of(&self, proc: &Proc<'_>) -> Option<usize> {
-        self.named(&proc.nspace).map(|_| HERE)
     }
 }

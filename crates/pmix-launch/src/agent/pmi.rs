@@ -11,7 +11,7 @@ use pmix_client::Settings;
 use pmix_mca::Environment;
 use pmix_pmi::{JobSettings, Service};
 use pmix_server::Server;
-use pmix_types::{Nspace, Proc, Rank};
+use pmix_types::{Nspace, Proc};
 
 use super::Agent;
 use crate::{Error, Interfaces, Plan};
@@ -73,7 +73,11 @@ impl PmiService {
         let Some(service) = &self.service else {
             return Ok(());
         };
-        let proc = Proc::new(plan.nspace.clone(), Rank::new(0));
+        let rank = plan.layout.here().first().copied();
+        let Some(rank) = rank else {
+            return Ok(());
+        };
+        let proc = Proc::new(plan.nspace.clone(), rank);
         let vars = server.setup_fork(&proc);
         let vars = vars.map_err(|e| Error::server("the server has no address", e))?;
         // The service connects to the server as the processes do.

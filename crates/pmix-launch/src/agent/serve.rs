@@ -103,11 +103,13 @@ impl Agent<'_> {
             HostMessage::Connected(proc) => {
                 tracing::info!("rank {} of {} has initialized", proc.rank, proc.nspace);
                 self.set_link(&proc, Link::Connected);
+                self.report_link(&proc, Link::Connected);
                 self.set_initialized(&proc, Instant::now());
             }
             HostMessage::Finalized(proc) => {
                 tracing::info!("rank {} of {} has finalized", proc.rank, proc.nspace);
                 self.set_link(&proc, Link::Finalized);
+                self.report_link(&proc, Link::Finalized);
                 self.figures.finalized(&self.jobs, &proc);
             }
             HostMessage::CleanupRegistered(target, user, paths) => {
@@ -139,6 +141,7 @@ impl Agent<'_> {
     pub(crate) fn explain_kill(&mut self, proc: &Proc<'_>) {
         let job = self.jobs.named_mut(&proc.nspace);
         let process = job.and_then(|job| job.table.of_rank(proc.rank));
+        let process = process.filter(|process| process.node.is_none());
         if let Some(process) = process.filter(|process| process.is_killed_by_other()) {
             process.kernel_kill = self.oom_kills.explain();
         }
@@ -148,6 +151,7 @@ impl Agent<'_> {
     pub(crate) fn notify(&self, status: Status, source: &Proc<'static>, infos: &[Info<'_>]) {
         // All jobs of the launcher are one session, and its tools belong to it.
         let range = DataRange::SESSION;
+        self.notify_nodes(None, (status, source, range), infos);
         if let Err(e) = self.server.notify(status, source, range, infos) {
             tracing::debug!("cannot notify clients of {status}: {e}");
         }
@@ -189,6 +193,9 @@ impl Agent<'_> {
 
     /// Deregisters a process: collectives do not wait for it.
     pub(crate) fn deregister_client(&self, proc: &Proc<'_>) {
+        if self.deregister_at_node(proc) {
+            return;
+        }
         if let Err(e) = self.server.deregister_client(proc) {
             tracing::debug!("cannot deregister rank {}: {e}", proc.rank);
         }

@@ -12,6 +12,7 @@ use super::starting::{NewJob, StartingJob};
 use super::{Agent, FromAgent, INPUT, PUSHED};
 use crate::input::{ProcessInput, PushedInput};
 use crate::job_info::{self, Bound};
+use crate::nodes::ToNode;
 use crate::preparation::JobPlace;
 use crate::process::{JobStart, Ready, Spawner, Table, Unadopted, limits};
 use crate::process_dirs::ProcessDirs;
@@ -47,13 +48,14 @@ impl<'a> Agent<'a> {
         // The Standard requires that job and clients are registered before the processes start: these may connect at
         // once.
         self.register(&plan, &settings, &place, &prepared.bound)?;
+        self.start_at_nodes(&plan, &settings)?;
         let Some((dir, files)) = place.keep() else {
             return Err(Error::request("the job has no directory"));
         };
         let (bound, programs) = (prepared.bound, Arc::new(prepared.programs));
         let mut table = Table::default();
         // From here on its processes count as running. Otherwise the job would be over before the first one starts.
-        table.expect(num_here);
+        table.expect(plan.num_started());
         let nspace = Nspace::new(plan.nspace.clone()).to_shared();
         // A restart needs the form again.
         let form = settings.form.clone();
@@ -64,6 +66,7 @@ impl<'a> Agent<'a> {
             route,
             files: files.map(Vec::into_iter),
             bound,
+            started_here: None,
         });
         self.jobs.push(LocalJob {
             plan,
@@ -107,7 +110,7 @@ impl<'a> Agent<'a> {
         let Some(dir) = place.dir() else {
             return Err(Error::request("the job has no directory"));
         };
-        let server = service::name(&self.plan.nspace);
+        let server = service::name(&self.plan);
         let places = job_info::Places {
             session: self.cleanup.dir(),
             job: dir,
@@ -168,9 +171,18 @@ impl<'a> Agent<'a> {
             let Some(mut starting) = self.starting.next() else {
                 break;
             };
-            let Some(result) = self.advance_start(&mut starting) else {
-                self.starting.add(starting);
-                continue;
+            if starting.started_here.is_none() {
+                starting.started_here = self.advance_start(&mut starting);
+            }
+            let there = self.others.nodes.start_of(&starting.nspace);
+            let result = match (starting.started_here.take(), there) {
+                (Some(Ok(())), Some(there)) => there,
+                (Some(Err(error)), _) | (None, Some(Err(error))) => Err(error),
+                (here, _) => {
+                    starting.started_here = here;
+                    self.starting.add(starting);
+                    continue;
+                }
             };
             if let Some(job) = self.jobs.named_mut(&starting.nspace) {
                 job.table.complete();
@@ -186,6 +198,10 @@ impl<'a> Agent<'a> {
     /// once, since a program may be on a file system that hangs.
     pub(crate) fn cancel_start(&mut self, nspace: &Nspace<'_>) {
         // The controller still gets a report, because a spawn request may wait for it.
+        let message = ToNode::Cancel {
+            nspace: nspace.as_bytes().to_vec(),
+        };
+        self.others.nodes.send_of_job(nspace, &message);
         self.starting.cancel(nspace);
         if let Some(job) = self.jobs.named_mut(nspace) {
             job.table.complete();
@@ -201,6 +217,7 @@ impl<'a> Agent<'a> {
             route,
             files,
             bound,
+            ..
         } = starting;
         let Some(job) = self.jobs.named(nspace) else {
             return Some(Err(Error::cancelled()));

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use pmix_types::Nspace;
 
 use super::local_job::JobSettings;
-use crate::Plan;
 use crate::job_info::Bound;
 use crate::output::{RankFiles, Route};
 use crate::preparation::{JobPlace, Prepared};
 use crate::process::JobStart;
+use crate::{Error, Plan};
 
 /// A job that the controller wants to be started.
 pub(crate) struct NewJob {
@@ -32,6 +32,8 @@ pub(super) struct StartingJob<'a> {
     /// opens its files.
     pub(super) files: Option<std::vec::IntoIter<RankFiles>>,
     pub(super) bound: Bound,
+    /// The result of the start on this node, once it is over.
+    pub(super) started_here: Option<Result<(), Error>>,
 }
 
 /// The jobs whose processes are being started.
@@ -55,6 +57,11 @@ impl<'a> StartingJobs<'a> {
     /// Removes and returns the job whose turn it is to advance.
     pub(super) fn next(&mut self) -> Option<StartingJob<'a>> {
         self.jobs.pop_front()
+    }
+
+    /// Returns `true` if the processes of a job are being started.
+    pub(super) fn has(&self, nspace: &Nspace<'_>) -> bool {
+        self.jobs.iter().any(|job| job.nspace == *nspace)
     }
 
     /// Drops the start of a job. Processes that are in no table yet are killed.

@@ -2,6 +2,7 @@
 //! The streams of the processes of a node: output on its way to the streams of the launcher and to files, log texts,
 //! and the input of the first job.
 
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::process::ChildStdin;
 use std::time::{Duration, Instant};
@@ -47,6 +48,8 @@ pub(crate) struct Streams<'a> {
     at_keyboard: Option<Proc<'static>>,
     /// The number of output bytes that readers had taken at the last check during termination.
     written: u64,
+    /// The streams of other nodes: node, process and name of the stream.
+    fed: BTreeMap<(usize, Proc<'static>, &'static str), OutputStream>,
 }
 
 impl<'a> Streams<'a> {
@@ -69,6 +72,7 @@ impl<'a> Streams<'a> {
             input: Input::Own,
             at_keyboard: None,
             written: 0,
+            fed: BTreeMap::new(),
         }
     }
 
@@ -182,6 +186,67 @@ impl<'a> Streams<'a> {
             self.forward.close_stream(&proc, OutputStream::Output);
         }
         has_hung_up
+    }
+
+    /// Adds a stream of a process of another node.
+    pub(super) fn add_fed(
+        &mut self,
+        node: (usize, &str),
+        source: Proc<'static>,
+        kind: OutputStream,
+        shown: Option<LineForm>,
+    ) {
+        let shown = shown.map(|form| match form {
+            LineForm::WholeWithin(_) if self.own.is_terminal(kind) => {
+                LineForm::WholeWithin(PATIENCE_OF_USER)
+            }
+            form => form,
+        });
+        let delivery = Delivery { shown, file: None };
+        self.fed.insert((node.0, source.clone(), kind.name()), kind);
+        self.forward.add_fed(node, source, delivery, kind);
+    }
+
+    /// Passes output of a process of another node, or the end of the stream if there are no bytes. Returns `false` if the
+    /// stream is not open.
+    pub(super) fn feed(
+        &mut self,
+        place: usize,
+        source: &Proc<'static>,
+        kind: OutputStream,
+        bytes: &[u8],
+    ) -> bool {
+        if bytes.is_empty() {
+            self.fed.remove(&(place, source.clone(), kind.name()));
+        }
+        self.forward.feed(source, kind, bytes)
+    }
+
+    /// Returns a copy of the standard input of the launcher.
+    pub(super) fn own_input(&self) -> std::io::Result<OwnedFd> {
+        self.standard.input.try_clone_to_owned()
+    }
+
+    /// Ends the streams of a node that was lost.
+    pub(super) fn end_fed(&mut self, place: usize) {
+        let forward = &mut self.forward;
+        self.fed.retain(|(node, source, _), kind| {
+            let is_lost = *node == place;
+            if is_lost {
+                forward.feed(source, *kind, &[]);
+            }
+            !is_lost
+        });
+    }
+
+    /// Returns the numbers of bytes of each node that were written since the last call.
+    pub(super) fn take_fed(&mut self) -> BTreeMap<usize, usize> {
+        self.forward.take_fed()
+    }
+
+    /// Stops reading the output of processes while `is_held` is `true`.
+    pub(super) fn hold(&mut self, is_held: bool) {
+        self.forward.hold(is_held);
     }
 
     /// Returns the modes of the user's terminal, once, if the watcher does not know them.

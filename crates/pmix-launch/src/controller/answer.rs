@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use pmix_server::upcall::{Abort, SessionControl, Spawn};
+use pmix_server::upcall::{Abort, DirectModex, SessionControl, Spawn};
 use pmix_server::{Collective, Completion};
 use pmix_types::{GroupOperation, Info, Nspace, Proc, Rank, Status, Value, keys};
 use rustix::process::geteuid;
@@ -13,8 +13,31 @@ use super::events::notify_of_process;
 use super::support;
 use super::tool_wait::WaitEnd;
 use super::{Controller, Cx};
+use crate::agent::number_of;
 use crate::host::{Failed, HostMessage};
 use crate::{Cause, Error};
+
+/// Passes a request for data to the node of its process.
+fn direct_modex(cx: &mut Cx<'_>, call: &DirectModex, done: Completion<Vec<u8>>) {
+    let DirectModex { proc, infos, .. } = call;
+    if let Some(place) = cx.agent.node_of(proc) {
+        let done = Box::new(move |result| done.complete(result));
+        return cx.agent.modex_at_node(place, proc, infos, done);
+    }
+    let job = cx.agent.job(&proc.nspace);
+    let is_here = job.is_some_and(|job| job.plan().layout.here().contains(&proc.rank));
+    match is_here && cx.plan.has_agents() {
+        true => {
+            let done = Box::new(move |result| done.complete(result));
+            cx.agent.modex_here(proc, infos, done);
+        }
+        // A process that is only described never commits data.
+        false => {
+            tracing::debug!("{proc:?} was not started, so its data is not available");
+            done.fail(Status::ERR_NOT_FOUND);
+        }
+    }
+}
 
 /// The time for which messages are handled before signals, time limits and output get their turn.
 const ANSWERING: Duration = Duration::from_millis(20);
@@ -125,6 +148,14 @@ impl Controller {
             }
             HostMessage::FenceAcrossJobs(procs) => self.connected.fenced(&procs),
             HostMessage::PushStdin(call, done) => cx.agent.push_input(call, done),
+            HostMessage::DirectModex(call, done) => direct_modex(cx, &call, done),
+            HostMessage::Event(node, call) => {
+                let event = (call.status, &call.source, call.range);
+                if node.is_some() {
+                    cx.agent.notify_here(event, &call.infos);
+                }
+                cx.agent.notify_nodes(node, event, &call.infos);
+            }
             HostMessage::Debugger(call) => self.handle_debugger_event(cx, &call),
             HostMessage::Log(call, done) => {
                 let who = cx.identify(&call.proc);
@@ -157,11 +188,23 @@ impl Controller {
                     self.services.groups().failed(failed);
                 }
             }
-            HostMessage::Fence(call, done) => match self.exist(Collective::Fence, &call.procs) {
-                true => done.succeed(call.data),
-                false => done.fail(Status::ERR_NOT_FOUND),
-            },
-            HostMessage::Connect(call, done) => {
+            HostMessage::NodeLost(place) => self.gather_without_node(place),
+            HostMessage::Fence(node, call, done) => {
+                match self.exist(Collective::Fence, &call.procs) {
+                    true if cx.plan.has_agents() => {
+                        self.gather(cx, node, call.into(), done.untyped());
+                    }
+                    // Participants that are only described count as arrived, without data.
+                    true => done.succeed(call.data),
+                    false => done.fail(Status::ERR_NOT_FOUND),
+                }
+            }
+            HostMessage::Connect(node, call, done)
+                if cx.plan.has_agents() && self.exist(Collective::Connect, &call.procs) =>
+            {
+                self.gather(cx, node, call.into(), done.untyped());
+            }
+            HostMessage::Connect(_, call, done) => {
                 // The server completes the connect only after all participants have called.
                 let exist = self.exist(Collective::Connect, &call.procs);
                 if exist && call.failed.is_none() {
@@ -169,20 +212,33 @@ impl Controller {
                 }
                 complete_if(done, exist);
             }
-            HostMessage::Disconnect(call, done) => {
+            HostMessage::Disconnect(node, call, done)
+                if cx.plan.has_agents() && self.exist(Collective::Disconnect, &call.procs) =>
+            {
+                self.gather(cx, node, call.into(), done.untyped());
+            }
+            HostMessage::Disconnect(_, call, done) => {
                 let exist = self.exist(Collective::Disconnect, &call.procs);
                 if exist {
                     self.connected.disconnect(&call.procs);
                 }
                 complete_if(done, exist);
             }
-            HostMessage::Group(call, done) => {
-                let operation = match call.operation == GroupOperation::CONSTRUCT {
+            HostMessage::Group(node, call, done) => {
+                let is_construct = call.operation == GroupOperation::CONSTRUCT;
+                let operation = match is_construct {
                     true => Collective::GroupConstruct,
                     false => Collective::GroupDestruct,
                 };
+                let has_agents = cx.plan.has_agents();
                 match self.exist(operation, &call.procs) {
-                    true => self.services.group(&call, cx.agent.jobs(), done),
+                    true if has_agents && !is_construct => {
+                        self.gather(cx, node, call.into(), done.untyped());
+                    }
+                    true => {
+                        let number = has_agents.then(|| number_of(node));
+                        self.services.group(number, &call, &cx.agent.places(), done);
+                    }
                     false => done.fail(Status::ERR_NOT_FOUND),
                 }
             }

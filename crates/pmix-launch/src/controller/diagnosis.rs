@@ -214,7 +214,8 @@ fn subject(cx: &Cx<'_>, proc: &Proc<'static>, process: &Process) -> Subject {
     Subject {
         name: cx.identify(proc),
         state: state.to_owned(),
-        pid: process.ended.is_none().then_some(pid),
+        // Only this node can examine its processes.
+        pid: (process.ended.is_none() && process.node.is_none()).then_some(pid),
     }
 }
 

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use pmix_topology::{Level, Topology};
+use pmix_types::Rank;
 
 use super::node;
 use crate::Plan;
@@ -113,9 +114,21 @@ impl Display {
     }
 
     fn map(self, lines: &mut String, host: &str, plan: &Plan, bound: &Bound) {
-        for (index, rank) in plan.layout.here().iter().enumerate() {
-            let cpus = bound.cpus.get(index);
+        let here = plan.layout.here();
+        let all = (0..u32::try_from(plan.layout.num_procs()).unwrap_or(u32::MAX)).map(Rank::new);
+        let ranks: Vec<_> = match plan.has_agents() {
+            true => all.collect(),
+            false => here.to_vec(),
+        };
+        for rank in ranks {
+            let index = here.binary_search(&rank).ok();
+            let cpus = index.and_then(|index| bound.cpus.get(index));
+            let node = plan.layout.host_of(rank);
+            let node = String::from_utf8_lossy(&node);
+            let host = if index.is_some() { host } else { &*node };
             let mut text = match (self.is_parseable, cpus) {
+                // Each node binds its own processes.
+                (false, _) if index.is_none() => format!("rank {rank} on {host}"),
                 (false, Some(cpus)) => format!("rank {rank} on {host}: bound to processors {cpus}"),
                 (false, None) => format!("rank {rank} on {host}: not bound"),
                 (true, cpus) => {

@@ -81,7 +81,8 @@ impl Controller {
             return;
         };
         tracing::info!("rank {} of {} ended: {ending}", proc.rank, proc.nspace);
-        self.services.proc_ended(proc, cx.agent.jobs());
+        self.services.proc_ended(proc, &cx.agent.places());
+        self.gather_without(cx, proc);
         // Its monitors end even if it is restarted: they were for this incarnation.
         cx.agent.monitors().proc_ended(proc);
         match self.may_restart(proc, &process) {

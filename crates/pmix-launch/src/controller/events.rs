@@ -56,6 +56,7 @@ pub(crate) fn notify_process_ended(agent: &Agent<'_>, proc: &Proc<'static>, proc
             Status::ERR_PROC_KILLED_BY_CMD
         }
         (Ending::Signalled { .. }, _) => Status::ERR_PROC_ABORTED_BY_SIG,
+        (Ending::Lost, _) => Status::ERR_LOST_CONNECTION,
     };
     let code = Some(i32::from(ending.exit_code())).filter(|code| *code != 0);
     let text = code.map(|_| ending.to_string());
@@ -146,6 +147,7 @@ pub(crate) fn of_cause(cause: &Cause) -> (Rank, Status) {
         Cause::Failed { rank, ending } => match ending {
             Ending::Exited(_) => (*rank, Status::ERR_JOB_NON_ZERO_TERM),
             Ending::Signalled { .. } => (*rank, Status::ERR_JOB_ABORTED_BY_SIG),
+            Ending::Lost => (*rank, Status::ERR_JOB_ABORTED_BY_SYS_EVENT),
         },
         Cause::NotFinalized { rank } => (*rank, Status::ERR_JOB_TERM_WO_SYNC),
         Cause::Aborted { rank, .. } => (*rank, Status::ERR_JOB_ABORTED),

@@ -137,7 +137,7 @@ impl Controller {
                 _ => Error::server("cannot serve the tool that started this launcher", e),
             })?;
         }
-        let server = service::name(&cx.plan.nspace);
+        let server = service::name(&cx.plan);
         let infos = [Info::new(keys::EVENT_NON_DEFAULT, true), timestamp()];
         cx.agent.notify(Status::LAUNCHER_READY, &server, &infos);
         ready();
@@ -243,7 +243,7 @@ impl Controller {
             .tool_wait
             .as_ref()
             .filter(|waiting| waiting.end().is_none())?;
-        let server = service::name(&cx.plan.nspace);
+        let server = service::name(&cx.plan);
         let mut names = [Some(server), waiting.launcher().cloned()]
             .into_iter()
             .flatten();
@@ -258,7 +258,7 @@ impl Controller {
         named: &Named<'_>,
         all: bool,
     ) {
-        let server = service::name(&cx.plan.nspace);
+        let server = service::name(&cx.plan);
         let Some(waiting) = &mut self.tool_wait else {
             return;
         };

@@ -45,7 +45,7 @@ impl Controller {
                 }
                 Measured::Query(query) => self.finish_query(cx, *query),
                 Measured::Events(events) => {
-                    let server = service::name(&cx.plan.nspace);
+                    let server = service::name(&cx.plan);
                     for event in events {
                         let (status, range, infos) = (event.status, event.range, &event.infos);
                         let source = match &event.observed {

@@ -106,7 +106,7 @@ impl Outcomes {
             nspace: plan.nspace.clone(),
             host: plan.layout.host().to_vec(),
             ranks: processes
-                .map(|process| of_process(process, began, plan.diagnosis.measures))
+                .map(|process| of_process(process, began, plan))
                 .collect(),
             cause: self.cause.clone(),
             culprit: self.culprit.clone(),
@@ -128,14 +128,19 @@ fn culprit(job: &Job, process: &Process) -> Culprit {
     Culprit {
         program: program.unwrap_or_default(),
         pid: process.pid.as_raw_nonzero().get(),
+        host: job.plan.layout.host_of(process.rank),
         kernel_kill: process.kernel_kill.clone(),
     }
 }
 
-fn of_process(process: &Process, began: Instant, is_measured: bool) -> RankOutcome {
+fn of_process(process: &Process, began: Instant, plan: &Plan) -> RankOutcome {
+    let is_measured = plan.diagnosis.measures;
     let pid = process.pid.as_raw_nonzero().get();
     // The process is not reaped yet, so the kernel still has its time, and the number means no other process.
-    let processor_time = is_measured.then(|| usage::processor_time(pid).ok());
+    let processor_time = is_measured.then(|| match process.node {
+        None => usage::processor_time(pid).ok(),
+        Some(_) => process.processor_time,
+    });
     let (ending, at) = process
         .ended
         .unwrap_or((Ending::Exited(u8::MAX), process.started));
@@ -143,6 +148,7 @@ fn of_process(process: &Process, began: Instant, is_measured: bool) -> RankOutco
         rank: process.rank,
         app: process.app,
         pid,
+        host: plan.layout.host_of(process.rank),
         cpus: process.cpus.clone(),
         init: { process.initialized }.map(|at| at.saturating_duration_since(process.started)),
         processor_time: processor_time.flatten(),

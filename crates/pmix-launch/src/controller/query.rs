@@ -321,7 +321,7 @@ fn about(job: &Job, process: &Process) -> ProcInfo<'static> {
     let text = |bytes: &[u8]| Some(Text::new(bytes.to_vec()));
     ProcInfo {
         proc: job.proc(process.rank),
-        hostname: text(job.plan.layout.host()),
+        hostname: text(&job.plan.layout.host_of(process.rank)),
         executable_name: program.and_then(|name| text(name.as_encoded_bytes())),
         pid: process.pid.as_raw_nonzero().get(),
         exit_code: process
@@ -346,5 +346,6 @@ fn state(process: &Process) -> ProcState {
             ProcState::KILLED_BY_CMD
         }
         ProcessState::Ended(Ending::Signalled { .. }) => ProcState::ABORTED_BY_SIG,
+        ProcessState::Ended(Ending::Lost) => ProcState::COMM_FAILED,
     }
 }

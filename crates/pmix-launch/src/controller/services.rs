@@ -70,16 +70,18 @@ impl Services {
         self.sets.add(name, num_bytes)
     }
 
-    /// Completes a construct or destruct of a group. All its processes belong to jobs of the session.
+    /// Completes a construct or destruct of a group. All its processes belong to jobs of the session. `number` is that of
+    /// the calling node, if the session has several.
     pub(crate) fn group(
         &mut self,
+        number: Option<usize>,
         call: &Group,
         processes: &impl Processes,
         done: Completion<Infos>,
     ) {
-        if GroupAssembler::<Completion<Infos>>::concerns(call) {
-            let now = Instant::now();
-            let ended = self.assembler.take(done, HERE, call, processes, now);
+        if number.is_some() || GroupAssembler::<Completion<Infos>>::concerns(call) {
+            let (number, now) = (number.unwrap_or(HERE), Instant::now());
+            let ended = self.assembler.take(done, number, call, processes, now);
             return self.complete_constructs(ended);
         }
         let mut infos = Vec::new();

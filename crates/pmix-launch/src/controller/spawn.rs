@@ -87,7 +87,7 @@ impl Controller {
     pub(crate) fn refuse_waiting(&mut self, cx: &mut Cx<'_>) {
         for mut spawn in self.spawning.queue().take(|_| true) {
             let status = Status::ERR_JOB_CANCELED;
-            let server = service::name(&cx.plan.nspace);
+            let server = service::name(&cx.plan);
             let why = "all jobs are being terminated";
             notify_refused(&cx.agent, &server, status, &spawn.asker, why);
             self.give_up_jobs(cx, &mut spawn);
@@ -183,7 +183,7 @@ impl Controller {
     pub(crate) fn refuse(&mut self, cx: &mut Cx<'_>, mut spawn: PendingSpawn, refusal: Refusal) {
         let Refusal { status, why } = refusal;
         self.give_up_jobs(cx, &mut spawn);
-        let server = service::name(&cx.plan.nspace);
+        let server = service::name(&cx.plan);
         notify_refused(&cx.agent, &server, status, &spawn.asker, &why);
         let who = cx.identify(&spawn.asker);
         cx.warn(format!("PMIx_Spawn from {who} was rejected: {why}"));

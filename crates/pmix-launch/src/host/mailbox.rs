@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use super::HostMessage;
 
 /// The sending end of the channel.
+#[derive(Clone)]
 pub(crate) struct HostSender {
     messages: Sender<HostMessage>,
 }

@@ -14,24 +14,31 @@ use pmix_server::upcall::{
     Abort, Alloc, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DirectModex,
     Disconnect, Fence, GetCredential, Group, IofPull, JobControl, Log, Lookup, Monitor,
     NotifyEvent, Publish, PushStdin, Query, RegisterEvents, ResourceBlock, SessionControl, Spawn,
-    Unpublish, ValidateCredential,
+    Unpublish, Upcall, ValidateCredential,
 };
 use pmix_server::{
-    Cleanup, Collective, Completion, Credential, GroupChange, Host, ServerEvent, is_about_support,
+    Cleanup, Collective, Completion, Credential, GroupChange, Host, ServerEvent, UntypedCompletion,
+    is_about_support,
 };
 use pmix_types::{GroupOperation, Info, Nspace, Pdata, Proc, Status, Text, keys};
 
 use crate::process_dirs::ProcessDirs;
 pub(crate) use mailbox::{HostSender, Mailbox, host_channel};
 
-/// The host of the server: a launcher for one node.
+/// The number of another node, or `None` for that of the controller.
+pub(crate) type AtNode = Option<usize>;
+
+/// The host of the server of a node.
 ///
 /// Upcalls that it does not implement complete with `PMIX_ERR_NOT_SUPPORTED`: it allocates nothing and has no fabric.
 pub(crate) struct LocalHost {
     messages: HostSender,
+    /// The node whose server makes the upcalls.
+    node: AtNode,
     /// `true` if output and input pass through the launcher.
     forwards: bool,
-    dirs: ProcessDirs,
+    /// The directories of processes on this node.
+    dirs: Option<ProcessDirs>,
     /// Number of connections of other users that were rejected.
     num_rejected: AtomicU32,
 }
@@ -46,10 +53,15 @@ pub(crate) enum HostMessage {
     /// A tool that finalized or whose connection was closed.
     ToolLeft(Proc<'static>),
     Abort(Abort, Completion<()>),
-    Fence(Fence, Completion<Vec<u8>>),
-    Connect(Connect, Completion<()>),
-    Disconnect(Disconnect, Completion<()>),
-    Group(Group, Completion<Vec<Info<'static>>>),
+    Fence(AtNode, Fence, Completion<Vec<u8>>),
+    Connect(AtNode, Connect, Completion<()>),
+    Disconnect(AtNode, Disconnect, Completion<()>),
+    Group(AtNode, Group, Completion<Vec<Info<'static>>>),
+    DirectModex(DirectModex, Completion<Vec<u8>>),
+    /// An event for the clients and tools of other nodes.
+    Event(AtNode, NotifyEvent),
+    /// Another node was lost.
+    NodeLost(usize),
     Spawn(Spawn, Completion<Nspace<'static>>),
     Publish(Publish, Completion<()>),
     Lookup(Lookup, Completion<Vec<Pdata<'static>>>),
@@ -86,13 +98,13 @@ impl HostMessage {
     /// checks before it serves them.
     pub(crate) fn directives(&self) -> Option<(&'static str, Vec<&[Info<'static>]>)> {
         Some(match self {
-            Self::Fence(call, _) => ("PMIx_Fence", vec![&call.infos]),
-            Self::Connect(call, _) => ("PMIx_Connect", vec![&call.infos]),
-            Self::Disconnect(call, _) => ("PMIx_Disconnect", vec![&call.infos]),
-            Self::Group(call, _) if call.operation == GroupOperation::CONSTRUCT => {
+            Self::Fence(_, call, _) => ("PMIx_Fence", vec![&call.infos]),
+            Self::Connect(_, call, _) => ("PMIx_Connect", vec![&call.infos]),
+            Self::Disconnect(_, call, _) => ("PMIx_Disconnect", vec![&call.infos]),
+            Self::Group(_, call, _) if call.operation == GroupOperation::CONSTRUCT => {
                 ("PMIx_Group_construct", vec![&call.directives])
             }
-            Self::Group(call, _) => ("PMIx_Group_destruct", vec![&call.directives]),
+            Self::Group(_, call, _) => ("PMIx_Group_destruct", vec![&call.directives]),
             Self::Lookup(call, _) => ("PMIx_Lookup", vec![&call.infos]),
             Self::Unpublish(call, _) => ("PMIx_Unpublish", vec![&call.infos]),
             Self::Query(call, _) => {
@@ -131,13 +143,38 @@ impl HostMessage {
         })
     }
 
+    /// Returns the upcall for a controller on another node, or the message itself if it is not for the controller in this
+    /// form.
+    pub(crate) fn into_upcall(self) -> Result<(Upcall, UntypedCompletion), Box<Self>> {
+        Ok(match self {
+            Self::Abort(call, done) => (call.into(), done.untyped()),
+            Self::Fence(_, call, done) => (call.into(), done.untyped()),
+            Self::Connect(_, call, done) => (call.into(), done.untyped()),
+            Self::Disconnect(_, call, done) => (call.into(), done.untyped()),
+            Self::Group(_, call, done) => (call.into(), done.untyped()),
+            Self::DirectModex(call, done) => (call.into(), done.untyped()),
+            Self::Spawn(call, done) => (call.into(), done.untyped()),
+            Self::Publish(call, done) => (call.into(), done.untyped()),
+            Self::Lookup(call, done) => (call.into(), done.untyped()),
+            Self::Unpublish(call, done) => (call.into(), done.untyped()),
+            Self::Query(call, done) => (call.into(), done.untyped()),
+            Self::JobControl(call, done) => (call.into(), done.untyped()),
+            Self::SessionControl(call, done) => (call.into(), done.untyped()),
+            Self::Log(call, done) => (call.into(), done.untyped()),
+            Self::GetCredential(call, done) => (call.into(), done.untyped()),
+            Self::ValidateCredential(call, done) => (call.into(), done.untyped()),
+            Self::IofPull(call, done) => (call.into(), done.untyped()),
+            Self::PushStdin(call, done) => (call.into(), done.untyped()),
+            other => return Err(Box::new(other)),
+        })
+    }
+
     /// Completes the call with an error, if it has a completion of such a call.
     pub(crate) fn fail(self, status: Status) {
         match self {
-            Self::Fence(_, done) => done.fail(status),
-            Self::Connect(_, done) => done.fail(status),
-            Self::Disconnect(_, done) => done.fail(status),
-            Self::Group(_, done) => done.fail(status),
+            Self::Fence(_, _, done) | Self::DirectModex(_, done) => done.fail(status),
+            Self::Connect(_, _, done) | Self::Disconnect(_, _, done) => done.fail(status),
+            Self::Group(_, _, done) => done.fail(status),
             Self::Lookup(_, done) => done.fail(status),
             Self::Unpublish(_, done) => done.fail(status),
             Self::Query(_, done) => done.fail(status),
@@ -165,12 +202,40 @@ pub(crate) struct Failed {
     pub(crate) missing: Vec<Proc<'static>>,
 }
 
+/// The maker of hosts for the servers of other nodes.
+pub(crate) struct RemoteHost {
+    messages: HostSender,
+    forwards: bool,
+}
+
+impl RemoteHost {
+    /// Creates the maker. Its hosts send to the same channel as that of this node.
+    pub(crate) fn new(messages: &HostSender, forwards: bool) -> Self {
+        Self {
+            messages: messages.clone(),
+            forwards,
+        }
+    }
+
+    /// Returns the host for the server of another node.
+    pub(crate) fn at(&self, node: usize) -> LocalHost {
+        LocalHost {
+            messages: self.messages.clone(),
+            node: Some(node),
+            forwards: self.forwards,
+            dirs: None,
+            num_rejected: AtomicU32::new(0),
+        }
+    }
+}
+
 impl LocalHost {
     pub(crate) fn new(messages: HostSender, forwards: bool, dirs: ProcessDirs) -> Self {
         Self {
             messages,
+            node: None,
             forwards,
-            dirs,
+            dirs: Some(dirs),
             num_rejected: AtomicU32::new(0),
         }
     }
@@ -194,7 +259,9 @@ impl LocalHost {
 impl Host for LocalHost {
     /// Creates the directory of the process before the reply: the client is connected once this has returned.
     fn client_connected(&self, call: ClientConnected, done: Completion<()>) {
-        self.dirs.make(call.object);
+        if let Some(dirs) = &self.dirs {
+            dirs.make(call.object);
+        }
         self.messages.send(HostMessage::Connected(call.proc));
         done.succeed(());
     }
@@ -212,19 +279,13 @@ impl Host for LocalHost {
         self.messages.send(HostMessage::Abort(call, done));
     }
 
-    /// Participants on other nodes are only described ([`Layout::of_maps`](crate::Layout)): they count as arrived,
-    /// without data.
     fn fence(&self, call: Fence, done: Completion<Vec<u8>>) {
-        self.messages.send(HostMessage::Fence(call, done));
+        let message = HostMessage::Fence(self.node, call, done);
+        self.messages.send(message);
     }
 
-    /// Processes on other nodes are only described and never commit data.
     fn direct_modex(&self, call: DirectModex, done: Completion<Vec<u8>>) {
-        tracing::debug!(
-            "{:?} does not run on this node, so its data is not available",
-            call.proc
-        );
-        done.fail(Status::ERR_NOT_FOUND);
+        self.messages.send(HostMessage::DirectModex(call, done));
     }
 
     fn publish(&self, call: Publish, done: Completion<()>) {
@@ -240,18 +301,21 @@ impl Host for LocalHost {
     }
 
     fn connect(&self, call: Connect, done: Completion<()>) {
-        self.messages.send(HostMessage::Connect(call, done));
+        let message = HostMessage::Connect(self.node, call, done);
+        self.messages.send(message);
     }
 
     fn disconnect(&self, call: Disconnect, done: Completion<()>) {
-        self.messages.send(HostMessage::Disconnect(call, done));
+        let message = HostMessage::Disconnect(self.node, call, done);
+        self.messages.send(message);
     }
 
     fn group(&self, call: Group, done: Completion<Vec<Info<'static>>>) {
-        self.messages.send(HostMessage::Group(call, done));
+        let message = HostMessage::Group(self.node, call, done);
+        self.messages.send(message);
     }
 
-    /// Succeeds at once: all processes that can cause an event are on this node.
+    /// Succeeds at once: events of other nodes reach this one in any case.
     fn register_events(&self, _: RegisterEvents, done: Completion<()>) {
         done.succeed(());
     }
@@ -260,8 +324,10 @@ impl Host for LocalHost {
         done.succeed(());
     }
 
-    /// Succeeds at once: all processes that an event can reach are on this node, and the server has notified them.
+    /// Succeeds at once: the server has notified the processes of its node, and the controller passes the event on.
     fn notify_event(&self, call: NotifyEvent, done: Completion<()>) {
+        let message = HostMessage::Event(self.node, call.clone());
+        self.messages.send(message);
         if [Status::READY_FOR_DEBUG, Status::DEBUGGER_RELEASE].contains(&call.status) {
             self.messages.send(HostMessage::Debugger(call));
         }

@@ -6,6 +6,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use pmix_types::Rank;
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
@@ -14,13 +15,13 @@ use crate::Error;
 /// `%r` is the rank, padded to the digits of the largest rank of the job, `%n` the nspace, `%h` the name of the node
 /// and `%%` a percent sign. `%n` and `%r` are those of `PMIX_IOF_FILE_PATTERN` (PMIx Standard, chapter "Process
 /// Management").
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilePattern {
     parts: Vec<Part>,
     is_extended: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Part {
     Text(Vec<u8>),
     Rank,

@@ -20,6 +20,8 @@ pub enum Ending {
         /// `true` if it left a core file.
         core: bool,
     },
+    /// The loss of its node, or of the link to it. Whether the process still runs is not known.
+    Lost,
 }
 
 impl Ending {
@@ -29,12 +31,13 @@ impl Ending {
         matches!(self, Self::Exited(0))
     }
 
-    /// Returns the exit code that a shell would report: 128 plus the number for a signal.
+    /// Returns the exit code that a shell would report: 128 plus the number for a signal, 1 for a loss.
     #[must_use]
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Exited(code) => code,
             Self::Signalled { signal, .. } => of_signal(signal),
+            Self::Lost => 1,
         }
     }
 }
@@ -49,6 +52,7 @@ impl Ending {
                 let core = if core { " (core dumped)" } else { "" };
                 format!("was killed by {}{core}", signal_name(signal))
             }
+            Self::Lost => "was lost with its node".to_owned(),
         }
     }
 }
@@ -61,6 +65,7 @@ impl fmt::Display for Ending {
                 let core = if core { ", core dumped" } else { "" };
                 write!(f, "signal {}{core}", signal_name(signal))
             }
+            Self::Lost => f.write_str("loss of its node"),
         }
     }
 }

@@ -15,14 +15,14 @@ use crate::stacks::StackPrograms;
 /// The orphans of the jobs of a launcher. Dropping it kills those that are left.
 ///
 /// Drop it after the tables of processes: every child of the launcher then counts as an orphan, except the
-/// [spared](Self::spare) one and programs that print stacks. The predicates of its methods tell the processes of jobs
+/// [spared](Self::spare) ones and programs that print stacks. The predicates of its methods tell the processes of jobs
 /// from orphans.
 pub(crate) struct Orphans {
     adopts: bool,
     /// `true` after the session stopped waiting for orphans.
     abandoned: bool,
-    /// The child that is not part of a job.
-    spared: Option<Pid>,
+    /// The children that are not part of a job.
+    spared: Vec<Pid>,
     /// The programs that print stacks, which are not part of a job either.
     stack_programs: StackPrograms,
 }
@@ -42,14 +42,14 @@ impl Orphans {
         Self {
             adopts,
             abandoned: false,
-            spared: None,
+            spared: Vec::new(),
             stack_programs,
         }
     }
 
-    /// Excludes a child that is not part of a job.
-    pub(crate) fn spare(&mut self, child: Option<Pid>) {
-        self.spared = child;
+    /// Excludes children that are not part of a job.
+    pub(crate) fn spare(&mut self, children: Vec<Pid>) {
+        self.spared = children;
     }
 
     /// Returns `true` if the job waits for orphans: they may have work to finish, for example `tee`.
@@ -116,7 +116,7 @@ impl Orphans {
                 children.extend(list.split_ascii_whitespace().filter_map(to_pid));
             }
         }
-        children.retain(|&pid| self.spared != Some(pid) && !self.stack_programs.has(pid));
+        children.retain(|&pid| !self.spared.contains(&pid) && !self.stack_programs.has(pid));
         children
     }
 }

@@ -12,8 +12,8 @@
 //! Before the first state, a thread starts the process, and the table only counts it. A process is reaped when its job
 //! is removed or its next incarnation takes its place.
 
-use std::collections::BTreeSet;
-use std::time::Instant;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use pmix_types::Rank;
 use rustix::process::{
@@ -45,10 +45,14 @@ pub(crate) enum ProcessState {
     RestartAwaited,
 }
 
-/// A process of this node.
+/// A process of this node, or the copy of the state that the agent of another node reports.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
     pub(crate) rank: Rank,
+    /// The number of its node if that is another one. The kernel of this node does not know its process id then.
+    pub(crate) node: Option<usize>,
+    /// The signals for a process of another node that were not passed on.
+    orders: Vec<Signal>,
     /// The index of its application.
     pub(crate) app: usize,
     pub(crate) pid: Pid,
@@ -64,6 +68,8 @@ pub(crate) struct Process {
     pub(crate) started: Instant,
     /// The time of its first initialize.
     pub(crate) initialized: Option<Instant>,
+    /// The processor time that the agent of another node reported.
+    pub(crate) processor_time: Option<Duration>,
     /// The largest resident memory that was sampled, in bytes.
     pub(crate) largest_memory: Option<u64>,
     /// The reason for a kill by the kernel.
@@ -100,6 +106,8 @@ impl Process {
     ) -> Self {
         Self {
             rank,
+            node: None,
+            orders: Vec::new(),
             app,
             pid,
             cpus,
@@ -109,6 +117,7 @@ impl Process {
             leads_session: false,
             started,
             initialized: None,
+            processor_time: None,
             largest_memory: None,
             kernel_kill: None,
             ended: None,
@@ -116,6 +125,14 @@ impl Process {
             num_restarts: 0,
             num_at_once: 0,
             restart: Restart::No,
+        }
+    }
+
+    /// Returns a process of another node.
+    pub(crate) fn remote(node: usize, rank: Rank, app: usize, pid: Pid, started: Instant) -> Self {
+        Self {
+            node: Some(node),
+            ..Self::new(rank, app, pid, None, started)
         }
     }
 
@@ -161,6 +178,9 @@ impl Process {
         }
         if self.restart == Restart::Awaited && ends(signal) {
             self.restart = Restart::GivenUp;
+        }
+        if self.node.is_some() {
+            return self.orders.push(signal);
         }
         let signal = match signal {
             // The kernel ignores SIGTSTP in a process group without a parent in its session, which could continue it.
@@ -227,7 +247,7 @@ fn bit(signal: i32) -> u64 {
     place.and_then(|place| 1u64.checked_shl(place)).unwrap_or(0)
 }
 
-/// The processes of this node, in the order of their ranks.
+/// The processes of this node and of those whose agents report to it, in the order of their ranks.
 ///
 /// An ended process is reaped only when the table is dropped. Until then the kernel does not reuse its process id, so
 /// a signal to its group can reach its descendants but never an unrelated process.
@@ -240,6 +260,10 @@ pub(crate) struct Table {
     num_awaited: usize,
     /// The signals that were sent to all processes while some were still to start, without repetitions.
     missed: Vec<Signal>,
+    /// The number of processes of other nodes.
+    num_remote: usize,
+    /// The number of ended processes of each node, `None` for this one.
+    num_ended: BTreeMap<Option<usize>, usize>,
 }
 
 impl Table {
@@ -265,7 +289,15 @@ impl Table {
         self.missed
             .iter()
             .for_each(|signal| process.signal(*signal));
-        self.processes.push(process);
+        self.num_remote += usize::from(process.node.is_some());
+        // The processes of one node arrive in the order of their ranks, those of several nodes in any order.
+        let place = match self.processes.last() {
+            Some(last) if last.rank >= process.rank => {
+                self.processes.partition_point(|p| p.rank < process.rank)
+            }
+            _ => self.processes.len(),
+        };
+        self.processes.insert(place, process);
         match self.num_awaited.checked_sub(1) {
             Some(num_awaited) => self.num_awaited = num_awaited,
             None => self.num_running += 1,
@@ -304,6 +336,9 @@ impl Table {
         let Some(old) = self.processes.get_mut(place) else {
             return self.push(process);
         };
+        if let Some(num_ended) = self.num_ended.get_mut(&None) {
+            *num_ended = num_ended.saturating_sub(1);
+        }
         // Reaping frees the process id. The old entry is replaced at once, so no signal is sent to the old group.
         let _ = waitid(WaitId::Pid(old.pid), WaitIdOptions::EXITED);
         *old = Process {
@@ -329,7 +364,11 @@ impl Table {
 
     /// Returns `true` if the table has this process id.
     pub(crate) fn has(&self, pid: Pid) -> bool {
-        self.processes.iter().any(|process| process.pid == pid)
+        let mut here = self
+            .processes
+            .iter()
+            .filter(|process| process.node.is_none());
+        here.any(|process| process.pid == pid)
     }
 
     pub(crate) fn get(&self, index: usize) -> Option<&Process> {
@@ -363,7 +402,8 @@ impl Table {
     pub(crate) fn ended(&mut self, now: Instant, left: Option<Rank>) -> Vec<usize> {
         let mut ended = Vec::new();
         for (index, process) in self.processes.iter_mut().enumerate() {
-            if process.ended.is_some() || left == Some(process.rank) {
+            let is_here = process.node.is_none();
+            if !is_here || process.ended.is_some() || left == Some(process.rank) {
                 continue;
             }
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -385,7 +425,65 @@ impl Table {
             }
         }
         self.num_running -= ended.len();
+        *self.num_ended.entry(None).or_default() += ended.len();
         ended
+    }
+
+    /// Records the end of a process of another node. Returns `false` if it was recorded before, or if the table has no
+    /// such process.
+    pub(crate) fn end_remote(&mut self, rank: Rank, ending: Ending, now: Instant) -> bool {
+        let process = self.of_rank(rank).filter(|process| process.node.is_some());
+        let Some(process) = process.filter(|process| process.ended.is_none()) else {
+            return false;
+        };
+        process.ended = Some((ending, now));
+        let node = process.node;
+        self.num_running = self.num_running.saturating_sub(1);
+        *self.num_ended.entry(node).or_default() += 1;
+        true
+    }
+
+    /// Returns the number of processes of a node that have ended and were not restarted; `None` for this node.
+    pub(crate) fn num_ended(&self, node: Option<usize>) -> usize {
+        self.num_ended.get(&node).copied().unwrap_or_default()
+    }
+
+    /// Returns the ranks of the processes of a node that have not ended.
+    pub(crate) fn running_at(&self, node: usize) -> Vec<Rank> {
+        let running = self
+            .processes
+            .iter()
+            .filter(|process| process.ended.is_none());
+        let there = running.filter(|process| process.node == Some(node));
+        there.map(|process| process.rank).collect()
+    }
+
+    /// Takes the signals for processes of other nodes: for each node and sequence of signals, the ranks.
+    pub(crate) fn take_orders(&mut self) -> BTreeMap<(usize, Vec<i32>), Vec<u32>> {
+        let mut orders = BTreeMap::<_, Vec<_>>::new();
+        if self.num_remote == 0 {
+            return orders;
+        }
+        for process in &mut self.processes {
+            if let Some(node) = process.node.filter(|_| !process.orders.is_empty()) {
+                let signals = std::mem::take(&mut process.orders).into_iter();
+                let signals = signals.map(Signal::as_raw).collect();
+                orders
+                    .entry((node, signals))
+                    .or_default()
+                    .push(process.rank.as_raw());
+            }
+        }
+        orders
+    }
+
+    /// Sends signals in this order to processes and their descendants, also to those of ended processes.
+    pub(crate) fn signal_listed(&mut self, ranks: &[Rank], signals: &[Signal]) {
+        for rank in ranks {
+            if let Some(process) = self.of_rank(*rank) {
+                signals.iter().for_each(|signal| process.signal(*signal));
+            }
+        }
     }
 
     /// Sends a signal to all processes and their descendants, also to those of ended processes. Processes that are
@@ -451,7 +549,11 @@ impl Drop for Table {
     /// Kills the remaining processes with their descendants and reaps them.
     fn drop(&mut self) {
         self.signal(Signal::KILL);
-        for process in &self.processes {
+        for process in self
+            .processes
+            .iter()
+            .filter(|process| process.node.is_none())
+        {
             // The status is not needed: it was recorded before, or the launch failed.
             let _ = waitid(WaitId::Pid(process.pid), WaitIdOptions::EXITED);
         }

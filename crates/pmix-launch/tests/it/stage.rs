@@ -110,6 +110,7 @@ fn plan_of(act: &str, num_procs: u32, vars: &[(&str, &Path)], tmp: &TempDir) -> 
     Plan {
         nspace: format!("{act}@1"),
         layout: Layout::on_one_node(b"here", num_procs).unwrap(),
+        part: pmix_launch::Part::Alone,
         apps: vec![app],
         policy: Policy::default(),
         environment: Vec::new().into(),

@@ -5,7 +5,7 @@
 //! `pmix_server_module_t`.
 
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use pmix_engine::{CallId, HostReply};
 use pmix_types::{DeviceDistance, Info, Nspace, Pdata, Proc, Status};
@@ -28,7 +28,16 @@ pub(crate) enum ReplyTarget {
     /// The server that made the upcall.
     Server(CallId, Weak<EngineHandle>),
     /// The host's code for an upcall that another process made.
-    Callback(Box<dyn FnOnce(HostReply) + Send>),
+    Callback(Box<Callback>),
+}
+
+/// A function that gets the reply. The lock is never contended: it lets hosts share a completion between threads.
+pub(crate) struct Callback(Mutex<Box<dyn FnOnce(HostReply) + Send>>);
+
+impl Callback {
+    pub(crate) fn new(callback: impl FnOnce(HostReply) + Send + 'static) -> Box<Self> {
+        Box::new(Self(Mutex::new(Box::new(callback))))
+    }
 }
 
 impl ReplyTarget {
@@ -41,7 +50,10 @@ impl ReplyTarget {
                 }
             }
             // The reply may be sent while a panic of the host unwinds, and a second panic would end the process.
-            Self::Callback(callback) => guarded("reply", || callback(reply)),
+            Self::Callback(callback) => guarded("reply", || {
+                let callback = callback.0.into_inner();
+                callback.unwrap_or_else(PoisonError::into_inner)(reply);
+            }),
         }
     }
 }
@@ -84,7 +96,7 @@ impl<T: Reply> Completion<T> {
     /// # assert_eq!(HostReply::DROPPED, HostReply::Done(Status::ERR_COMM_FAILURE));
     /// ```
     pub fn from_fn(callback: impl FnOnce(HostReply) + Send + 'static) -> Self {
-        Self::new(ReplyTarget::Callback(Box::new(callback)))
+        Self::new(ReplyTarget::Callback(Callback::new(callback)))
     }
 
     /// Completes with a result or with the status of a failure.

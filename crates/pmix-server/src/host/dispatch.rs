@@ -9,7 +9,7 @@ use pmix_engine::{HostCall, Upcall};
 use pmix_topology::{Cpuset, DeviceFilter, Error, Topology};
 use pmix_types::{DeviceDistance, Info, Status, Value, keys};
 
-use super::completion::ReplyTarget;
+use super::completion::{Callback, ReplyTarget};
 use super::guard::guarded;
 use super::{Completion, Host, ServerEvent};
 use crate::engine_handle::EngineHandle;
@@ -77,7 +77,7 @@ pub fn call_host(
     upcall: Upcall,
     reply: impl FnOnce(pmix_engine::HostReply) + Send + 'static,
 ) {
-    let target = ReplyTarget::Callback(Box::new(reply));
+    let target = ReplyTarget::Callback(Callback::new(reply));
     guarded(upcall.name(), || dispatch(host, upcall, target));
 }
 

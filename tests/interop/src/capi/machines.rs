@@ -233,6 +233,11 @@ impl Machines {
         Ok(())
     }
 
+    /// Returns a shell command on a machine with namespaces.
+    pub(super) fn command(&self, name: &str, run: &str) -> Command {
+        self.mounted(name, &[], run)
+    }
+
     /// Returns a shell command with files mounted over others.
     fn mounted(&self, name: &str, mounts: &[(&Path, &Path)], run: &str) -> Command {
         let hosts = Path::new(SHARED).join("hosts");

@@ -16,7 +16,7 @@ use crate::tally::Tally;
 use xtask::{install, process};
 
 /// The source package of mpi4py with the tests, and the release that runs them.
-const SUITE: &str = "mpi4py==4.1.2";
+pub(super) const SUITE: &str = "mpi4py==4.1.2";
 
 /// Debian's Open MPI 4, which the wheel of mpi4py loads.
 const LIBMPI_OF_DEBIAN: &str = "/usr/lib/x86_64-linux-gnu/libmpi.so.40";

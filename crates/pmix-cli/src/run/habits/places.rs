@@ -128,7 +128,7 @@ pub(super) const NODES: &[Row] = &[
             "--launch_node_task",
         ],
         &[SRUN, MPIRUN4, MPIRUN5, HYDRA, PALS, APRUN, JSRUN],
-        Refused("use `--host NODE` with the name of this node; processes start on this node only"),
+        Refused("use `--host NODES` or `--hostfile FILE`"),
     ),
     row(
         &[
@@ -165,7 +165,7 @@ pub(super) const NODES: &[Row] = &[
             "-disable-hostname-propagation",
         ],
         &[SRUN, MPIRUN4, MPIRUN5, HYDRA, APRUN, JSRUN],
-        Refused("omit it: processes start on this node only"),
+        Refused("omit it, and name the nodes of the job in `--host` or `--hostfile`"),
     ),
 ];
 

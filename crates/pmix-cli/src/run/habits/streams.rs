@@ -379,10 +379,11 @@ pub(super) const DAEMONS: &[Row] = &[
             "--app-pmix-prefix",
             "--no-app-prefix",
             "--pmix-prefix",
-            "--launch-agent",
         ],
         &[MPIRUN4, MPIRUN5],
-        Refused("omit it: processes start on this node only, with any MPI library"),
+        Refused(
+            "omit it: processes find any MPI library by their own environment; `--node-command` names this program on other nodes",
+        ),
     ),
     row(
         &[
@@ -415,7 +416,9 @@ pub(super) const DAEMONS: &[Row] = &[
             "--use_spindle",
         ],
         &[HYDRA, MPIRUN4, MPIRUN5, SRUN, JSRUN],
-        Refused("omit it: no daemon is started, because processes start on this node only"),
+        Refused(
+            "omit it: agents on other nodes are started by ssh, or by the command of `--launch-agent`",
+        ),
     ),
     row(
         &["--dvm", "--ompi-server", "--terminate"],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A stream of a process: its pipe or pseudo terminal, and where its output goes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Read as _};
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,7 @@ use mio::unix::pipe::Receiver;
 use pmix_types::Proc;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::forward::delivery::{OutputChunk, OutputStream};
 use crate::forward::files::{Failure, FileId, Files};
@@ -19,10 +20,62 @@ use crate::forward::sink::Sink;
 /// The largest number of bytes on their way through a pseudo terminal.
 const MAX_IN_TERMINAL: usize = 64 << 10;
 
+/// The end of a stream that the host reads.
+pub(super) enum Origin {
+    /// The pipe or pseudo terminal of a process of this node.
+    Pipe(Receiver),
+    /// The bytes that the host received from another node.
+    Fed(Fed),
+}
+
+/// The bytes of a stream of another node that were not delivered yet.
+pub(super) struct Fed {
+    /// The feeder, by a numbering of the host.
+    pub(super) feeder: usize,
+    pub(super) bytes: VecDeque<u8>,
+    /// `true` if no more bytes follow.
+    pub(super) has_ended: bool,
+    /// The number of bytes that were delivered and not counted by the host.
+    pub(super) num_taken: usize,
+}
+
+impl Origin {
+    /// Reads bytes, as [`io::Read`] with a nonblocking descriptor.
+    fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Pipe(pipe) => pipe.read(piece),
+            Self::Fed(fed) if fed.bytes.is_empty() && !fed.has_ended => {
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+            Self::Fed(fed) => {
+                let len = fed.bytes.read(piece)?;
+                fed.num_taken += len;
+                Ok(len)
+            }
+        }
+    }
+
+    /// Sets the size of a pseudo terminal.
+    pub(super) fn resize(&self, size: Winsize) {
+        if let Self::Pipe(pipe) = self {
+            // This fails for pipes, which have no size.
+            let _ = tcsetwinsize(pipe, size);
+        }
+    }
+
+    /// Returns the bytes of another node, with their feeder.
+    pub(super) fn fed(&mut self) -> Option<&mut Fed> {
+        match self {
+            Self::Pipe(_) => None,
+            Self::Fed(fed) => Some(fed),
+        }
+    }
+}
+
 /// A stream of a process.
 pub(super) struct Stream {
     pub(super) source: Proc<'static>,
-    pub(super) pipe: Receiver,
+    pub(super) origin: Origin,
     pub(super) kind: OutputStream,
     /// `true` if the output goes to the stream of the host.
     pub(super) is_shown: bool,
@@ -91,8 +144,12 @@ impl Stream {
 
     /// Returns `true` if a process may still have the pipe open for writing.
     pub(super) fn is_held(&self) -> bool {
+        let pipe = match &self.origin {
+            Origin::Pipe(pipe) => pipe,
+            Origin::Fed(fed) => return !fed.has_ended,
+        };
         // The kernel reports a hang-up once no process has the pipe open for writing.
-        let mut fds = [PollFd::new(&self.pipe, PollFlags::IN)];
+        let mut fds = [PollFd::new(pipe, PollFlags::IN)];
         let now = Timespec::default();
         poll(&mut fds, Some(&now)).is_ok() && !fds[0].revents().contains(PollFlags::HUP)
     }
@@ -100,16 +157,21 @@ impl Stream {
     /// Returns the number of bytes to read before a stream is closed whose pipe has `num_unread` bytes.
     pub(super) fn most_left(&self, num_unread: usize) -> usize {
         // The kernel counts only a part of the bytes on their way through a pseudo terminal.
-        match rustix::termios::isatty(&self.pipe) {
-            true => num_unread.max(MAX_IN_TERMINAL),
-            false => num_unread,
+        match &self.origin {
+            Origin::Pipe(pipe) if rustix::termios::isatty(pipe) => num_unread.max(MAX_IN_TERMINAL),
+            _ => num_unread,
         }
     }
 
     /// Returns the number of bytes in the pipe.
     pub(super) fn num_unread(&self) -> usize {
-        let num_bytes = rustix::io::ioctl_fionread(&self.pipe).unwrap_or(0);
-        usize::try_from(num_bytes).unwrap_or(usize::MAX)
+        match &self.origin {
+            Origin::Pipe(pipe) => {
+                let num_bytes = rustix::io::ioctl_fionread(pipe).unwrap_or(0);
+                usize::try_from(num_bytes).unwrap_or(usize::MAX)
+            }
+            Origin::Fed(fed) => fed.bytes.len(),
+        }
     }
 
     pub(super) fn read(
@@ -124,7 +186,7 @@ impl Stream {
             return Read::End;
         }
         loop {
-            return match self.pipe.read(&mut piece[..most]) {
+            return match self.origin.read(&mut piece[..most]) {
                 Ok(0) => self.end(out, files, chunks),
                 Ok(len) => {
                     if let Some(left) = &mut self.left {

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The nodes of the processes of a session, for collectives.
+
+use pmix_host::collectives::{NodeShare, Nodes as NodesOfJobs};
+use pmix_host::groups::Processes;
+use pmix_types::{Nspace, Proc};
+
+use super::local_job::LocalJobs;
+use crate::host::AtNode;
+use crate::nodes::Nodes;
+
+/// The processes of all jobs, and their nodes, for collectives.
+pub(crate) struct Places<'a> {
+    jobs: &'a LocalJobs,
+    nodes: &'a Nodes,
+}
+
+/// Returns the number of a node in collectives: 0 for that of the controller.
+pub(crate) fn number_of(node: AtNode) -> usize {
+    node.map_or(0, |place| place + 1)
+}
+
+impl<'a> Places<'a> {
+    pub(super) fn new(jobs: &'a LocalJobs, nodes: &'a Nodes) -> Self {
+        Self { jobs, nodes }
+    }
+
+    /// Returns the number of the node of a process, or `None` if it is on this one or not known.
+    pub(super) fn node_of(&self, proc: &Proc<'_>) -> Option<usize> {
+        let layout = &self.jobs.named(&proc.nspace)?.plan.layout;
+        let name = layout.nodes().nth(layout.procs().node_of(proc.rank)?)?;
+        self.nodes.place(&name)
+    }
+}
+
+impl Processes for Places<'_> {
+    fn job_size(&self, nspace: &Nspace<'_>) -> Option<u32> {
+        let size = self.jobs.named(nspace)?.plan.layout.num_procs();
+        u32::try_from(size).ok()
+    }
+
+    fn has_ended(&self, proc: &Proc<'_>) -> bool {
+        let Some(job) = self.jobs.named(&proc.nspace) else {
+            return true;
+        };
+        let process = job.table.with_rank(proc.rank);
+        process.is_some_and(|process| process.ended.is_some())
+    }
+
+    fn num_running(&self) -> Option<usize> {
+        Some(self.jobs.num_running())
+    }
+
+    fn server_of(&self, proc: &Proc<'_>) -> Option<usize> {
+        self.jobs.named(&proc.nspace)?;
+        Some(number_of(self.node_of(proc)))
+    }
+}
+
+impl NodesOfJobs for Places<'_> {
+    fn nodes_of_job(&self, nspace: &Nspace<'_>) -> Vec<NodeShare> {
+        let Some(job) = self.jobs.named(nspace) else {
+            return Vec::new();
+        };
+        let layout = &job.plan.layout;
+        let share = |(index, name): (usize, Vec<u8>)| {
+            let name: &[u8] = &name;
+            let num_procs = layout.procs().ranks_of(index)?.count();
+            let place = self.nodes.place(name);
+            let is_known = place.is_some() || name == layout.host();
+            let ended = job.table.num_ended(place);
+            let share = NodeShare::new(number_of(place), num_procs.saturating_sub(ended));
+            (is_known && num_procs > 0).then_some(share)
+        };
+        layout
+            .nodes()
+            .iter()
+            .enumerate()
+            .filter_map(share)
+            .collect()
+    }
+
+    fn is_lost(&self, node: usize) -> bool {
+        node.checked_sub(1)
+            .is_some_and(|place| self.nodes.is_lost(place))
+    }
+}
