@@ -19,7 +19,7 @@ pub struct EndedCollective<T> {
     pub kind: CollectiveKind,
     /// The participants in ascending order; a whole job is its wildcard.
     pub procs: Arc<[Proc<'static>]>,
-    /// The token that [`Collectives::take`] got with each call that is to be answered, in the order of node numbers.
+    /// The token that [`take`](super::Collectives::take) got with each call that is to be answered, in the order of node numbers.
     pub tokens: Vec<T>,
     /// The result, or the status of the failure.
     pub outcome: Result<Gathered, Status>,
@@ -58,7 +58,7 @@ impl<T: fmt::Debug> std::error::Error for RefusedCall<T> {}
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Forward {
-    /// The number for [`Collectives::answered`].
+    /// The number for [`answered`](super::Collectives::answered).
     pub id: CollectiveId,
     /// The contribution.
     pub contribution: Contribution,
