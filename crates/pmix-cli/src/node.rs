@@ -21,8 +21,8 @@ pub(crate) fn run(args: &NodeArgs) -> Result<Exit, Failure> {
     let link = link.map_err(|e| Failure::usage(format!("cannot use the standard streams: {e}")))?;
     let settings = MemberSettings {
         open,
-        watcher: run::watcher(),
-        wrapper: run::wrapper(),
+        watcher: Some(run::watcher()),
+        wrapper: Some(run::wrapper()),
     };
     let served = serve_as_member(&settings, link);
     served.map_err(run::refused)?;

@@ -131,6 +131,13 @@ impl<'a> Cx<'a> {
     }
 }
 
+/// Exchanges messages with other nodes, and shows the lines that come of it.
+fn turn_nodes(cx: &mut Cx<'_>) {
+    for line in cx.agent.turn_nodes(Instant::now()) {
+        cx.say(&line);
+    }
+}
+
 /// The controller of the jobs of a session. The number of the session (`PMIX_SESSION_ID`) is the launcher's process id.
 pub(crate) struct Controller {
     jobs: Jobs,
@@ -173,10 +180,7 @@ impl Controller {
     /// # Errors
     /// Returns [`Error`] if the first job could not be started.
     pub(crate) fn advance(&mut self, cx: &mut Cx<'_>) -> Result<Option<Instant>, Error> {
-        for (place, why) in cx.agent.turn_nodes(Instant::now()) {
-            let name = cx.agent.name_of_node(place).to_owned();
-            cx.say(&format!("node {name} was lost: {why}"));
-        }
+        turn_nodes(cx);
         let late = self.refuse_late(cx, Instant::now());
         // After the refusals, so that no job starts whose time limit has passed.
         self.start_waiting(cx);

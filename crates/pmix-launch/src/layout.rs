@@ -103,6 +103,21 @@ impl Layout {
         self.procs.num_ranks()
     }
 
+    /// Returns the names of the other nodes that have processes.
+    pub(crate) fn others(&self) -> impl Iterator<Item = Vec<u8>> + '_ {
+        let nodes = self.nodes.iter().enumerate();
+        let nodes = nodes.filter(|(index, name)| self.num_at(*index) > 0 && *name != self.host);
+        nodes.map(|(_, name)| name)
+    }
+
+    /// Returns the number of processes of a node.
+    pub(crate) fn num_at(&self, node: usize) -> usize {
+        // The map has runs of ranks, which are not expanded for the number.
+        self.procs
+            .ranks_of(node)
+            .map_or(0, |ranks| ranks.size_hint().0)
+    }
+
     /// Returns the name of the node of a rank; that of this node for a rank that no node has.
     #[must_use]
     pub fn host_of(&self, rank: Rank) -> Vec<u8> {

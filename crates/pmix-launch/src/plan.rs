@@ -354,7 +354,8 @@ impl Plan {
                 "stopping processes on exec is not supported on this system",
             ));
         }
-        if let Part::Controller(_) = self.part {
+        let num_here = self.layout.here().len();
+        if self.has_agents() && u64::try_from(num_here) != Ok(self.layout.num_procs()) {
             self.check_for_several_nodes()?;
         }
         if let Some(rank) = self.stops.stranger(self.layout.here()) {

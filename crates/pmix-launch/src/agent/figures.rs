@@ -69,6 +69,8 @@ impl Figures {
     /// Samples a process that has finalized, and will probably exit soon.
     pub(super) fn finalized(&mut self, jobs: &LocalJobs, proc: &Proc<'_>) {
         let process = jobs.process(proc).filter(|_| self.next.is_some());
+        // Agents measure the processes of other nodes.
+        let process = process.filter(|process| process.node.is_none());
         let job = jobs.named(&proc.nspace);
         if let Some((process, job)) = process.zip(job) {
             let pid = process.pid.as_raw_nonzero().get();

@@ -7,6 +7,9 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
+use std::time::Duration;
+
+use rustix::process::getpgrp;
 
 /// The standard input of the launcher on its way to a process of another node.
 pub(super) struct NodeInput {
@@ -17,6 +20,9 @@ pub(super) struct NodeInput {
     /// The number of bytes that were sent and not read by the process.
     pub(super) num_open: u64,
 }
+
+/// The interval at which a launcher in the background looks for the terminal.
+const IN_BACKGROUND: Duration = Duration::from_millis(250);
 
 /// The largest number of bytes of input on the way.
 pub(super) const MOST_INPUT: u64 = 256 << 10;
@@ -33,6 +39,10 @@ impl NodeInput {
         let read = move || {
             let mut piece = vec![0; 64 << 10];
             loop {
+                // A read from the terminal in the background would stop the launcher.
+                while rustix::termios::tcgetpgrp(&own).is_ok_and(|group| group != getpgrp()) {
+                    thread::sleep(IN_BACKGROUND);
+                }
                 let len = match own.read(&mut piece) {
                     Ok(len) => len,
                     Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,

@@ -8,16 +8,16 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
-use pmix_server::upcall::{HostReply, PushStdin, Upcall};
+use pmix_host::relay;
+use pmix_server::upcall::{HostReply, NotifyEvent, PushStdin, Upcall};
 use pmix_server::{Completion, EventSource, call_host};
-use pmix_types::{DataRange, Info, Nspace, Proc, Rank, Status};
+use pmix_types::{DataRange, Info, IntoOwned as _, Nspace, Proc, Rank, Status};
 use rustix::process::{Pid, Signal};
 
-use super::local_job::JobSettings;
 use super::node_input::{MOST_INPUT, NodeInput};
-use super::places::Places;
+use super::places::{Places, number_of};
 use super::{Agent, NODES};
-use crate::host::{HostMessage, RemoteHost};
+use crate::host::{AtNode, HostMessage, RemoteHost};
 use crate::nodes::{
     EndedForm, Found, FromNode, JobForm, Nodes, OnData, ProcName, ServerForm, ToNode, pack_infos,
     stream,
@@ -32,17 +32,11 @@ pub(super) struct OtherNodes {
     answers: Receiver<(usize, u64, HostReply)>,
     sender: Sender<(usize, u64, HostReply)>,
     /// The messages that wait for the next turn.
-    posted: Receiver<(Recipients, ToNode)>,
-    outgoing: Sender<(Recipients, ToNode)>,
+    posted: Receiver<(usize, ToNode)>,
+    outgoing: Sender<(usize, ToNode)>,
     /// The host that gets the upcalls of other nodes.
     host: RemoteHost,
     input: Option<NodeInput>,
-}
-
-/// The recipients of a message.
-enum Recipients {
-    Node(usize),
-    AllExcept(Option<usize>),
 }
 
 impl OtherNodes {
@@ -78,23 +72,14 @@ impl Agent<'_> {
     ///
     /// # Errors
     /// Returns [`Error`] if the job cannot be encoded.
-    pub(super) fn start_at_nodes(
-        &mut self,
-        plan: &Plan,
-        settings: &JobSettings,
-    ) -> Result<(), Error> {
+    pub(super) fn start_at_nodes(&mut self, plan: &Plan) -> Result<(), Error> {
         if self.others.nodes.is_empty() {
             return Ok(());
         }
         let nspace = Nspace::new(plan.nspace.as_str()).to_shared();
         let has_terminals = self.streams.are_live(plan);
-        let form = JobForm::of(plan, settings, has_terminals)?;
-        for (index, name) in plan.layout.nodes().iter().enumerate() {
-            let has_procs = plan.layout.procs().ranks_of(index);
-            let has_procs = has_procs.is_some_and(|mut ranks| ranks.next().is_some());
-            if !has_procs || name == plan.layout.host() {
-                continue;
-            }
+        let form = JobForm::of(plan, has_terminals)?;
+        for name in plan.layout.others() {
             let Some(place) = self.others.nodes.place(&name) else {
                 let name = String::from_utf8_lossy(&name).into_owned();
                 return Err(Error::request(format!(
@@ -108,36 +93,34 @@ impl Agent<'_> {
         Ok(())
     }
 
-    /// Reads what other nodes have sent, and sends them what waits for them. Returns the nodes that were lost after
-    /// they had answered, with the reasons.
-    pub(crate) fn turn_nodes(&mut self, now: Instant) -> Vec<(usize, String)> {
+    /// Reads the messages of other nodes, and sends them those that wait. Returns lines for the user: warnings of agents,
+    /// and the nodes that were lost after they had answered.
+    pub(crate) fn turn_nodes(&mut self, now: Instant) -> Vec<String> {
+        let mut lines = Vec::new();
         if self.others.nodes.is_empty() {
-            return Vec::new();
+            return lines;
         }
-        let mut lost = Vec::new();
         for (place, found) in self.others.nodes.turn(now) {
-            match found {
-                Found::Message(message) => {
-                    if let Err(error) = self.handle_node(place, message, now) {
-                        lost.push((place, error.to_string()));
-                    }
+            let lost = match found {
+                Found::Message(message) => match self.handle_node(place, message, now) {
+                    Ok(()) => continue,
+                    Err(error) => error.to_string(),
+                },
+                Found::Said(line) => {
+                    lines.push(line);
+                    continue;
                 }
-                Found::Lost(why) => lost.push((place, why)),
-                Found::Said(line) => self.streams.write_error(&format!("pmix run: {line}\n")),
+                Found::Lost(why) => why,
+            };
+            // A node that never answered fails the start of its jobs, which is reported there.
+            if self.others.nodes.has_answered(place) {
+                let name = self.others.nodes.name(place);
+                lines.push(format!("node {name} was lost: {lost}"));
             }
-        }
-        // A node that never answered fails the start of its jobs, which is reported there.
-        let had_answered = |place| self.others.nodes.has_answered(place);
-        let reported = lost
-            .iter()
-            .filter(|(place, _)| had_answered(*place))
-            .cloned()
-            .collect();
-        for (place, why) in &lost {
-            self.lose_node(*place, why, now);
+            self.lose_node(place, &lost, now);
         }
         self.send_to_nodes();
-        reported
+        lines
     }
 
     /// Sends answers, signals and input to other nodes.
@@ -146,14 +129,8 @@ impl Agent<'_> {
         if others.nodes.is_empty() {
             return;
         }
-        for (recipients, message) in others.posted.try_iter() {
-            match recipients {
-                Recipients::Node(place) => others.nodes.send(place, &message),
-                Recipients::AllExcept(except) => {
-                    let places = (0..others.nodes.len()).filter(|place| Some(*place) != except);
-                    places.for_each(|place| others.nodes.send(place, &message));
-                }
-            }
+        for (place, message) in others.posted.try_iter() {
+            others.nodes.send(place, &message);
         }
         for (place, call, reply) in others.answers.try_iter() {
             let reply = reply.pack().or_else(|error| {
@@ -250,11 +227,6 @@ impl Agent<'_> {
                 if let Some(input) = &mut self.others.input {
                     input.num_open = input.num_open.saturating_sub(num_bytes);
                 }
-            }
-            FromNode::Said { line } => {
-                let name = self.others.nodes.name(place).to_owned();
-                self.streams
-                    .write_error(&format!("pmix run: node {name}: {line}\n"));
             }
             FromNode::Bye => self.others.nodes.leave(place),
         }
@@ -424,27 +396,46 @@ impl Agent<'_> {
         }
     }
 
-    /// Notifies the clients and tools of other nodes, except one, of an event.
-    pub(crate) fn notify_nodes(
-        &self,
-        except: Option<usize>,
-        (status, source, range): (Status, &Proc<'_>, DataRange),
-        infos: &[Info<'_>],
-    ) {
+    /// Notifies the clients and tools of all other nodes of an event of the session.
+    pub(super) fn notify_nodes(&self, status: Status, source: &Proc<'static>, infos: &[Info<'_>]) {
         if self.others.nodes.is_empty() {
             return;
         }
-        let infos = match pack_infos(infos) {
+        let infos = infos.iter().cloned().map(Info::into_owned).collect();
+        let event = NotifyEvent::new(status, source.clone(), DataRange::SESSION, infos);
+        self.pass_event(&event, 0..self.others.nodes.len());
+    }
+
+    /// Passes an event of a process of one node to the servers of the nodes that it may reach.
+    pub(crate) fn relay_event(&self, from: AtNode, event: &NotifyEvent) {
+        if self.others.nodes.is_empty() {
+            return;
+        }
+        let numbers = relay::recipients(event, number_of(from), 0..=self.others.nodes.len());
+        let numbers: Vec<_> = numbers.collect();
+        if numbers.contains(&number_of(None)) {
+            self.notify_here((event.status, &event.source, event.range), &event.infos);
+        }
+        let places = numbers
+            .into_iter()
+            .filter_map(|number| number.checked_sub(1));
+        self.pass_event(event, places);
+    }
+
+    fn pass_event(&self, event: &NotifyEvent, places: impl Iterator<Item = usize>) {
+        let infos = match pack_infos(&event.infos) {
             Ok(infos) => infos,
-            Err(error) => return tracing::warn!("cannot pass on {status}: {error}"),
+            Err(error) => return tracing::warn!("cannot pass on {}: {error}", event.status),
         };
         let message = ToNode::Event {
-            status: status.as_raw(),
-            source: ProcName::of(source),
-            range: range.as_raw(),
+            status: event.status.as_raw(),
+            source: ProcName::of(&event.source),
+            range: event.range.as_raw(),
             infos,
         };
-        self.post(Recipients::AllExcept(except), message);
+        for place in places {
+            self.post(place, message.clone());
+        }
     }
 
     /// Lets collectives at the node of a process not wait for it any more. Returns `false` if that is not another node.
@@ -453,14 +444,14 @@ impl Agent<'_> {
             return false;
         };
         let proc = ProcName::of(proc);
-        self.post(Recipients::Node(place), ToNode::Deregister { proc });
+        self.post(place, ToNode::Deregister { proc });
         true
     }
 
     /// Sends a message in the next turn.
-    fn post(&self, recipients: Recipients, message: ToNode) {
+    fn post(&self, place: usize, message: ToNode) {
         // The receiver lives as long as the agent.
-        let _ = self.others.outgoing.send((recipients, message));
+        let _ = self.others.outgoing.send((place, message));
         (self.wake)();
     }
 
@@ -481,11 +472,6 @@ impl Agent<'_> {
     /// Returns the number of the node of a process, or `None` if it is on this one or not known.
     pub(crate) fn node_of(&self, proc: &Proc<'_>) -> Option<usize> {
         self.places().node_of(proc)
-    }
-
-    /// Returns the name of another node.
-    pub(crate) fn name_of_node(&self, place: usize) -> &str {
-        self.others.nodes.name(place)
     }
 
     /// Sends the signals of a message to processes of this node.

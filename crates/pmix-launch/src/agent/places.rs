@@ -65,7 +65,7 @@ impl NodesOfJobs for Places<'_> {
         let layout = &job.plan.layout;
         let share = |(index, name): (usize, Vec<u8>)| {
             let name: &[u8] = &name;
-            let num_procs = layout.procs().ranks_of(index)?.count();
+            let num_procs = layout.num_at(index);
             let place = self.nodes.place(name);
             let is_known = place.is_some() || name == layout.host();
             let ended = job.table.num_ended(place);

@@ -151,7 +151,7 @@ impl Agent<'_> {
     pub(crate) fn notify(&self, status: Status, source: &Proc<'static>, infos: &[Info<'_>]) {
         // All jobs of the launcher are one session, and its tools belong to it.
         let range = DataRange::SESSION;
-        self.notify_nodes(None, (status, source, range), infos);
+        self.notify_nodes(status, source, infos);
         if let Err(e) = self.server.notify(status, source, range, infos) {
             tracing::debug!("cannot notify clients of {status}: {e}");
         }
@@ -276,6 +276,14 @@ impl Agent<'_> {
         LocalNode {
             processes: self.jobs.iter().flat_map(LocalJob::running).collect(),
             ..self.node_alone()
+        }
+    }
+
+    /// Lets the thread sample the monitors that are due.
+    pub(crate) fn tick_monitors(&mut self, now: Instant) {
+        if self.monitors.deadline().is_some_and(|due| due <= now) {
+            let node = self.local_node();
+            self.monitors.tick(now, || node);
         }
     }
 

@@ -48,7 +48,7 @@ impl<'a> Agent<'a> {
         // The Standard requires that job and clients are registered before the processes start: these may connect at
         // once.
         self.register(&plan, &settings, &place, &prepared.bound)?;
-        self.start_at_nodes(&plan, &settings)?;
+        self.start_at_nodes(&plan)?;
         let Some((dir, files)) = place.keep() else {
             return Err(Error::request("the job has no directory"));
         };
@@ -305,7 +305,7 @@ impl<'a> Agent<'a> {
         }
         let source = job.proc(rank);
         let asked = job.plan.output.files.as_ref();
-        let is_shown = asked.is_none_or(|asked| asked.is_copied);
+        let is_shown = !self.is_member && asked.is_none_or(|asked| asked.is_copied);
         let shown = is_shown.then(|| job.form(pid));
         let registry = self.poll.registry();
         if let Some(keyboard) = started.keyboard {

@@ -25,7 +25,7 @@ fn direct_modex(cx: &mut Cx<'_>, call: &DirectModex, done: Completion<Vec<u8>>) 
         return cx.agent.modex_at_node(place, proc, infos, done);
     }
     let job = cx.agent.job(&proc.nspace);
-    let is_here = job.is_some_and(|job| job.plan().layout.here().contains(&proc.rank));
+    let is_here = job.is_some_and(|job| job.plan().layout.here().binary_search(&proc.rank).is_ok());
     match is_here && cx.plan.has_agents() {
         true => {
             let done = Box::new(move |result| done.complete(result));
@@ -149,13 +149,7 @@ impl Controller {
             HostMessage::FenceAcrossJobs(procs) => self.connected.fenced(&procs),
             HostMessage::PushStdin(call, done) => cx.agent.push_input(call, done),
             HostMessage::DirectModex(call, done) => direct_modex(cx, &call, done),
-            HostMessage::Event(node, call) => {
-                let event = (call.status, &call.source, call.range);
-                if node.is_some() {
-                    cx.agent.notify_here(event, &call.infos);
-                }
-                cx.agent.notify_nodes(node, event, &call.infos);
-            }
+            HostMessage::Event(node, call) => cx.agent.relay_event(node, &call),
             HostMessage::Debugger(call) => self.handle_debugger_event(cx, &call),
             HostMessage::Log(call, done) => {
                 let who = cx.identify(&call.proc);

@@ -23,7 +23,7 @@ use super::events::timestamp;
 use super::request::{Refusal, Request};
 use super::spawn_plan::{check_processors, output_of, policy_of};
 use super::tool_wait::{ToolWait, WaitEnd, Waiting};
-use super::{Controller, Cx};
+use super::{Controller, Cx, turn_nodes};
 use crate::agent::RELEASE;
 use crate::named::Named;
 use crate::preparation::JobPlace;
@@ -212,6 +212,7 @@ impl Controller {
 
     /// Refuses waiting spawns whose time limit passed during the wait. Returns the time of the next call.
     pub(crate) fn advance_waiting(&mut self, cx: &mut Cx<'_>) -> Option<Instant> {
+        turn_nodes(cx);
         let late = self.refuse_late(cx, Instant::now());
         cx.agent.turn_removals();
         late

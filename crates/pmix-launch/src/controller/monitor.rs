@@ -57,10 +57,7 @@ impl Controller {
                 }
             }
         }
-        if cx.agent.monitors().deadline().is_some_and(|due| due <= now) {
-            let node = cx.agent.local_node();
-            cx.agent.monitors().tick(now, || node);
-        }
+        cx.agent.tick_monitors(now);
     }
 
     /// Answers a query, after the requested usage was measured.

@@ -10,12 +10,8 @@ use pmix_topology::{Cpuset, Level};
 use pmix_types::{Info, IntoOwned as _, Rank, Status};
 use preg_core::{Preg, Regex2Ref};
 
-use super::message::{
-    AppForm, ErrorForm, JobForm, MapForm, PolicyForm, ProcName, SessionForm, SettingsForm,
-};
-use crate::agent::JobSettings;
+use super::message::{AppForm, ErrorForm, JobForm, MapForm, PolicyForm, SessionForm};
 use crate::placement::{MapBy, Policy};
-use crate::process::CommandForm;
 use crate::{App, Error, Layout, Output, OutputForm, Plan, ProcessSet, PseudoTerminals};
 
 impl From<&App> for AppForm {
@@ -115,11 +111,7 @@ impl JobForm {
     ///
     /// # Errors
     /// Returns [`Error`] if its maps or infos cannot be encoded.
-    pub(crate) fn of(
-        plan: &Plan,
-        settings: &JobSettings,
-        has_terminals: bool,
-    ) -> Result<Self, Error> {
+    pub(crate) fn of(plan: &Plan, has_terminals: bool) -> Result<Self, Error> {
         let (mut nodes, mut procs) = (Vec::new(), Vec::new());
         plan.layout.nodes().write_text(b',', &mut nodes);
         plan.layout.procs().write_text(&mut procs);
@@ -138,16 +130,14 @@ impl JobForm {
             is_merged: plan.output.is_merged,
             files: plan.output.files.clone(),
             has_terminals,
-            settings: SettingsForm::of(settings)?,
         })
     }
 
-    /// Returns the plan and the settings of the job on this node. Parts that are the same for the whole session are
-    /// those of `session`.
+    /// Returns the plan of the job on this node. Parts that are the same for the whole session are those of `session`.
     ///
     /// # Errors
     /// Returns [`Error`] if the form is damaged, or if the job has no process on this node.
-    pub(crate) fn into_job(self, session: &Plan) -> Result<(Plan, JobSettings), Error> {
+    pub(crate) fn into_plan(self, session: &Plan) -> Result<Plan, Error> {
         let damaged = |error: preg_core::Error| Error::request(format!("a damaged map: {error}"));
         let preg = &session.preg;
         let nodes: NodeList = preg.resolve_nodes(self.nodes.as_regex()).map_err(damaged)?;
@@ -156,7 +146,7 @@ impl JobForm {
         let sets = self.process_sets.into_iter();
         let cpus = self.cpus.as_deref().map(Cpuset::parse).transpose();
         let cpus = cpus.map_err(|error| Error::request(error.to_string()))?;
-        let plan = Plan {
+        Ok(Plan {
             nspace: self.nspace,
             apps: self.apps.into_iter().map(App::from).collect(),
             layout,
@@ -177,8 +167,7 @@ impl JobForm {
                 },
             },
             ..session.clone()
-        };
-        Ok((plan, self.settings.into_settings()?))
+        })
     }
 }
 
@@ -188,35 +177,6 @@ impl MapForm {
             kind: &self.scheme,
             bytes: &self.bytes,
         }
-    }
-}
-
-impl SettingsForm {
-    fn of(settings: &JobSettings) -> Result<Self, Error> {
-        Ok(Self {
-            number: settings.number,
-            parent: settings.parent.as_ref().map(ProcName::of),
-            offset: settings.offset,
-            preput: pack_infos(&settings.preput)?,
-            fork_agent: settings.form.agent.clone(),
-            has_rank: settings.form.has_rank,
-            reader: settings.reader.map(Rank::as_raw),
-        })
-    }
-
-    fn into_settings(self) -> Result<JobSettings, Error> {
-        Ok(JobSettings {
-            number: self.number,
-            parent: self.parent.map(ProcName::into_proc),
-            offset: self.offset,
-            preput: unpack_infos(&self.preput)?,
-            form: CommandForm {
-                agent: self.fork_agent,
-                has_rank: self.has_rank,
-            },
-            reader: self.reader.map(Rank::new),
-            ..JobSettings::default()
-        })
     }
 }
 

@@ -6,8 +6,8 @@
 //! | greeting of the agent | the line `PMIX-NODE`, the number of the form, the release of the agent |
 //! | frame | the length of the message as four bytes, the lowest first; the message |
 //!
-//! What precedes the greeting was printed by the program that starts the agent, for example by the start files of a
-//! login shell. It is kept for messages to the user.
+//! The program that starts the agent may print text before the greeting, for example from the start files of a login
+//! shell. The text is kept for messages to the user.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -30,7 +30,7 @@ const MOST_RELEASE: usize = 64;
 const MOST_NOISE: usize = 64 << 10;
 
 /// The largest length of a message. The largest are data of many processes, of which the server accepts fewer.
-const MOST_BYTES: usize = 1 << 30;
+pub(super) const MOST_BYTES: usize = 1 << 30;
 
 /// The bytes that were received from the other end of a link.
 #[derive(Debug, Default)]

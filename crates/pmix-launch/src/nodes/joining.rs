@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The settings of a session, as the agent of a node receives them before it starts.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,10 +23,10 @@ pub type OpenEncoders = fn(Vec<(String, String)>) -> Result<(Params, Preg), Stri
 pub struct MemberSettings {
     /// Opens the encoders of maps with the parameters of the controller.
     pub open: OpenEncoders,
-    /// The command of a process that calls [`end_with_launcher`](crate::end_with_launcher).
-    pub watcher: Vec<std::ffi::OsString>,
-    /// The command of a process that calls [`exec_wrapped`](crate::exec_wrapped).
-    pub wrapper: Vec<std::ffi::OsString>,
+    /// The [`watcher`](Plan::watcher) of its plan.
+    pub watcher: Option<Vec<OsString>>,
+    /// The [`wrapper`](Plan::wrapper) of its plan.
+    pub wrapper: Option<Vec<OsString>>,
 }
 
 /// Waits for the settings of the session. Returns `None` if the link ends before they have arrived.
@@ -97,8 +98,8 @@ pub(super) fn plan(form: SessionForm, settings: &MemberSettings) -> Result<Plan,
         max_spawned: 0,
         max_spawn_depth: 0,
         max_restarts: 0,
-        watcher: Some(settings.watcher.clone()),
-        wrapper: Some(settings.wrapper.clone()),
+        watcher: settings.watcher.clone(),
+        wrapper: settings.wrapper.clone(),
     })
 }
 

@@ -17,6 +17,9 @@ const PIECE: usize = 64 << 10;
 /// The number of reads before others are served.
 const READS_A_TURN: usize = 16;
 
+/// The largest number of bytes that wait for the other end: two of the largest messages.
+const MOST_UNSENT: usize = 2 * frames::MOST_BYTES;
+
 /// One end of a link.
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -129,14 +132,22 @@ impl Link {
     /// Sends a message. It is written now as far as the other end takes it, and later as the poll reports room.
     ///
     /// # Errors
-    /// Returns [`Error`] if the message exceeds the limit.
+    /// Returns [`Error`] if the message exceeds the limit, and closes the link if the messages that wait exceed theirs.
     pub(crate) fn send(&mut self, message: &impl Serialize) -> Result<(), Error> {
         if self.is_closed {
             return Ok(());
         }
         frames::push(message, &mut self.outbox)?;
         self.flush();
-        Ok(())
+        match self.num_unsent() > MOST_UNSENT {
+            true => {
+                self.is_closed = true;
+                Err(Error::no_room(format!(
+                    "the other end of the link has not taken more than {MOST_UNSENT} bytes"
+                )))
+            }
+            false => Ok(()),
+        }
     }
 
     fn flush(&mut self) {

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use mio::{Events, Poll, Token};
 use pmix_host::forward::OutputChunk;
 use pmix_host::helpers::Cancel;
-use pmix_server::upcall::{HostReply, PushStdin, Upcall};
-use pmix_server::{Completion, UntypedCompletion};
+use pmix_server::upcall::{HostReply, NotifyEvent, PushStdin, Upcall};
+use pmix_server::{Completion, EventSource, UntypedCompletion};
 use pmix_types::{DataRange, Nspace, Proc, Rank, Status};
 use signal_hook::consts::SIGCHLD;
 
@@ -25,13 +25,13 @@ use super::message::{
     EndForm, EndedForm, ErrorForm, FromNode, JobForm, ProcName, ServerForm, ToNode,
 };
 use super::unpack_infos;
-use crate::agent::{Agent, EVENTS, FromAgent, NewJob, SIGNALS};
+use crate::agent::{Agent, EVENTS, FromAgent, JobSettings, Measured, NewJob, SIGNALS};
 use crate::host::HostMessage;
 use crate::output::{OwnStreams, Standard};
 use crate::preparation::Preparation;
 use crate::process::{self, Process};
 use crate::signals::Signals;
-use crate::{Error, Plan, null};
+use crate::{Error, Plan, null, service};
 
 /// The tokens of the link. They follow those that an agent uses for itself.
 const READ: Token = Token(6);
@@ -63,11 +63,11 @@ pub fn serve_as_member(
     let plan = Arc::new(plan(form, settings)?);
     enter(wdir.as_deref(), &plan);
     let null = null::both().map_err(|e| Error::system("cannot open the null device", e))?;
-    let errors = std::io::stderr();
+    // The output of processes goes to the controller only.
     let standard = Standard {
         input: null.as_fd(),
         output: null.as_fd(),
-        errors: errors.as_fd(),
+        errors: null.as_fd(),
     };
     let signals = Signals::take(poll.registry(), SIGNALS)?;
     let streams = OwnStreams::examine(standard.output, standard.errors);
@@ -196,8 +196,7 @@ impl Member<'_> {
         }
         let now = Instant::now();
         _ = self.agent.tick(now);
-        self.tick_monitors(now);
-        Ok(())
+        self.turn_monitors(now)
     }
 
     fn handle_signal(&mut self, signal: i32) {
@@ -297,12 +296,22 @@ impl Member<'_> {
                 let proc = ProcName::of(&proc);
                 self.send(&FromNode::Server(ServerForm::ToolLeft { proc }))
             }
-            HostMessage::Event(_, call) => {
-                let done = Completion::<()>::from_fn(|_| {}).untyped();
-                self.pass_upcall(&Upcall::from(call), done)
+            HostMessage::Event(_, call) => self.pass_event(call),
+            HostMessage::Refused(Proc { nspace, rank }, what) => {
+                tracing::warn!(
+                    "rank {rank} of {nspace} asked to {what}, which pmix run does not support"
+                );
+                Ok(())
             }
+            // The controller reports only those of its own server: debuggers, groups, fences, missing participants.
             _ => Ok(()),
         }
+    }
+
+    /// Passes an event to the controller, whose answer nothing waits for.
+    fn pass_event(&mut self, event: NotifyEvent) -> Result<(), Error> {
+        let done = Completion::<()>::from_fn(|_| {}).untyped();
+        self.pass_upcall(&Upcall::from(event), done)
     }
 
     fn pass_upcall(&mut self, upcall: &Upcall, done: UntypedCompletion) -> Result<(), Error> {
@@ -457,7 +466,8 @@ impl Member<'_> {
 
     /// Begins the start of the part of a job.
     fn start(&mut self, form: JobForm) -> Result<(), Error> {
-        let (plan, settings) = form.into_job(&self.plan)?;
+        let plan = form.into_plan(&self.plan)?;
+        let settings = JobSettings::default();
         let nspace = plan.nspace.clone().into_bytes();
         let preparation = Preparation::of(&plan, &settings.form, process::allowed());
         let never = Cancel::never();
@@ -490,17 +500,38 @@ impl Member<'_> {
         self.agent.push_input_of_first(call, done);
     }
 
-    /// Handles the results of monitors.
-    fn tick_monitors(&mut self, now: Instant) {
-        if self
-            .agent
-            .monitors()
-            .deadline()
-            .is_some_and(|due| due <= now)
-        {
-            let node = self.agent.local_node();
-            self.agent.monitors().tick(now, || node);
+    /// Handles the results of monitors. Their events are for the clients of this node, and the controller passes them on.
+    fn turn_monitors(&mut self, now: Instant) -> Result<(), Error> {
+        while let Some(measured) = self.agent.monitors().next() {
+            match measured {
+                Measured::Monitor(Ok(found), _, done) => done.succeed(found),
+                Measured::Monitor(Err(error), proc, done) => {
+                    let Proc { nspace, rank } = proc;
+                    tracing::warn!(
+                        "PMIx_Process_monitor of rank {rank} of {nspace} failed: {error}"
+                    );
+                    done.fail(error.status());
+                }
+                // The controller answers queries.
+                Measured::Query(_) => {}
+                Measured::Events(events) => {
+                    for event in events {
+                        let server = service::name(&self.plan);
+                        let source = event
+                            .observed
+                            .as_ref()
+                            .map_or_else(|| EventSource::Reporter(&server), EventSource::Observed);
+                        let (status, range) = (event.status, event.range);
+                        (self.agent).notify_of_monitor(status, source, range, &event.infos);
+                        let source = event.observed.unwrap_or(server);
+                        let event = NotifyEvent::new(status, source, range, event.infos);
+                        self.pass_event(event)?;
+                    }
+                }
+            }
         }
+        self.agent.tick_monitors(now);
+        Ok(())
     }
 
     /// Ends all processes and the server, removes the files, and tells the controller.

@@ -84,7 +84,6 @@ pub(crate) struct JobForm {
     pub(crate) files: Option<OutputFiles>,
     /// `true` if standard output of the processes is a pseudo terminal.
     pub(crate) has_terminals: bool,
-    pub(crate) settings: SettingsForm,
 }
 
 /// An encoded map, with the name of its scheme.
@@ -93,21 +92,6 @@ pub(crate) struct MapForm {
     pub(crate) scheme: String,
     #[serde(with = "serde_bytes")]
     pub(crate) bytes: Vec<u8>,
-}
-
-/// The settings of a job that do not follow from its plan.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct SettingsForm {
-    pub(crate) number: Option<u64>,
-    pub(crate) parent: Option<ProcName>,
-    pub(crate) offset: u32,
-    /// Infos for all processes, packed.
-    pub(crate) preput: Vec<u8>,
-    /// The command, with arguments, that executes each application.
-    pub(crate) fork_agent: Vec<OsString>,
-    pub(crate) has_rank: bool,
-    /// The rank that reads pushed input of a spawned job; the wildcard for all.
-    pub(crate) reader: Option<u32>,
 }
 
 /// A message of the controller to an agent.
@@ -241,8 +225,6 @@ pub(crate) enum FromNode {
     Server(ServerForm),
     /// The input that was passed was read, so more may follow.
     InputTaken { num_bytes: u64 },
-    /// A line for the standard error of the launcher.
-    Said { line: String },
     /// The last message: the processes have ended and their files are removed.
     Bye,
 }

@@ -40,6 +40,9 @@ pub(crate) const ALL_TOKENS: usize = MOST_NODES * TOKENS;
 /// The time after which a node that has not answered is named.
 const NAMED_AFTER: Duration = Duration::from_secs(3);
 
+/// The beginning of the messages of an agent.
+const AGENT: &str = "pmix node: ";
+
 /// The largest text that is kept of what the program that reaches a node prints.
 const MOST_SAID: usize = 4096;
 
@@ -69,7 +72,7 @@ pub(crate) struct RemoteNode {
     child: Child,
     /// The standard error of the program that reaches the node, until its end.
     errors: Option<Receiver>,
-    /// The end of what it printed there.
+    /// The end of the text that it printed there. Whole lines of an agent that has answered were taken out of it.
     said: Vec<u8>,
     /// The jobs of which something is left on the node.
     open_jobs: BTreeSet<Vec<u8>>,
@@ -99,7 +102,7 @@ pub(crate) enum Found {
     Message(FromNode),
     /// The link to the node has ended, for this reason.
     Lost(String),
-    /// A line for the user.
+    /// A line for the user: of the agent, or about a node that has not answered.
     Said(String),
 }
 
@@ -118,18 +121,13 @@ impl Nodes {
         nodes.first_token = first_token;
         nodes.began = Some(Instant::now());
         nodes.start_timeout = agents.start_timeout;
-        for (index, name) in plan.layout.nodes().iter().enumerate() {
-            let has_procs = plan.layout.procs().ranks_of(index);
-            let has_procs = has_procs.is_some_and(|mut ranks| ranks.next().is_some());
-            if name == plan.layout.host() || !has_procs {
-                continue;
-            }
+        for name in plan.layout.others() {
             if nodes.nodes.len() == MOST_NODES {
                 let message = format!("the job has more than {MOST_NODES} nodes besides this one");
                 return Err(Error::no_room(message));
             }
             let node = nodes.reach(plan, agents, &name, registry)?;
-            nodes.places.insert(name.to_vec(), nodes.nodes.len());
+            nodes.places.insert(name, nodes.nodes.len());
             nodes.nodes.push(node);
         }
         Ok(nodes)
@@ -259,11 +257,9 @@ impl Nodes {
     pub(crate) fn want(&mut self, place: usize, message: impl Fn(u64) -> ToNode, done: OnData) {
         self.last_call += 1;
         let call = self.last_call;
-        match self
-            .nodes
-            .get_mut(place)
-            .filter(|node| node.state == State::Ready)
-        {
+        // The request follows the start of the process, also at a node that has not answered yet.
+        let node = self.nodes.get_mut(place);
+        match node.filter(|node| matches!(node.state, State::Greeting | State::Ready)) {
             Some(node) => {
                 node.wanted.insert(call, done);
                 self.send(place, &message(call));
@@ -280,9 +276,14 @@ impl Nodes {
         }
     }
 
-    /// Records that a node starts its part of a job.
+    /// Records that a node starts its part of a job. The start fails if the node was lost.
     pub(crate) fn begin(&mut self, place: usize, nspace: &Nspace<'_>) {
         if let Some(node) = self.nodes.get_mut(place) {
+            if !node.is_open() {
+                let message = format!("node {}: it was lost before the job started", node.name);
+                let error = Error::of_node(Status::ERR_JOB_FAILED_TO_LAUNCH, 1, message);
+                return self.started(place, nspace.as_bytes(), Some(error));
+            }
             node.starting.insert(nspace.as_bytes().to_vec());
             node.open_jobs.insert(nspace.as_bytes().to_vec());
         }
@@ -376,6 +377,8 @@ impl Nodes {
             } else if is_closed && node.state != State::Left {
                 found.push((place, Found::Lost(node.why_closed())));
             }
+            let lines = node.take_lines().into_iter();
+            found.extend(lines.map(|line| (place, Found::Said(line))));
             if node.state == State::Greeting && found.len() == before {
                 let silence = silence.unwrap_or_default();
                 let is_late = silence >= self.start_timeout;
@@ -471,6 +474,9 @@ impl RemoteNode {
             && let Some(message) = link.take()?
         {
             if message == FromNode::Bye {
+                if self.state != State::Leaving {
+                    return Err(Error::request("its agent was ended there"));
+                }
                 self.state = State::Left;
             }
             take(message);
@@ -495,6 +501,25 @@ impl RemoteNode {
                 Err(_) => self.errors = None,
             }
         }
+    }
+
+    /// Takes the whole lines that an agent has printed after its greeting: its warnings.
+    fn take_lines(&mut self) -> Vec<String> {
+        if !matches!(self.state, State::Ready | State::Leaving) {
+            return Vec::new();
+        }
+        let Some(end) = memchr::memrchr(b'\n', &self.said) else {
+            return Vec::new();
+        };
+        let rest = self.said.split_off(end + 1);
+        let lines = std::mem::replace(&mut self.said, rest);
+        let lines = String::from_utf8_lossy(&lines).into_owned();
+        let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
+        // Other lines are from the program that reaches the node.
+        let lines = lines.filter_map(|line| line.strip_prefix(AGENT));
+        lines
+            .map(|line| format!("node {}: {line}", self.name))
+            .collect()
     }
 
     /// Returns a message with the last line that the program printed.

@@ -262,6 +262,8 @@ pub(crate) struct Table {
     missed: Vec<Signal>,
     /// The number of processes of other nodes.
     num_remote: usize,
+    /// `true` if processes of other nodes may have signals that were not passed on.
+    has_orders: bool,
     /// The number of ended processes of each node, `None` for this one.
     num_ended: BTreeMap<Option<usize>, usize>,
 }
@@ -290,6 +292,7 @@ impl Table {
             .iter()
             .for_each(|signal| process.signal(*signal));
         self.num_remote += usize::from(process.node.is_some());
+        self.has_orders |= !process.orders.is_empty();
         // The processes of one node arrive in the order of their ranks, those of several nodes in any order.
         let place = match self.processes.last() {
             Some(last) if last.rank >= process.rank => {
@@ -351,6 +354,7 @@ impl Table {
 
     /// Kills the rest of the process group of an ended process without canceling its restart.
     pub(crate) fn kill_group(&mut self, place: usize) {
+        self.has_orders |= self.num_remote > 0;
         if let Some(process) = self.processes.get_mut(place) {
             let restart = process.restart;
             process.signal(Signal::KILL);
@@ -461,7 +465,7 @@ impl Table {
     /// Takes the signals for processes of other nodes: for each node and sequence of signals, the ranks.
     pub(crate) fn take_orders(&mut self) -> BTreeMap<(usize, Vec<i32>), Vec<u32>> {
         let mut orders = BTreeMap::<_, Vec<_>>::new();
-        if self.num_remote == 0 {
+        if !std::mem::take(&mut self.has_orders) {
             return orders;
         }
         for process in &mut self.processes {
@@ -489,6 +493,7 @@ impl Table {
     /// Sends a signal to all processes and their descendants, also to those of ended processes. Processes that are
     /// still to start get it later.
     pub(crate) fn signal(&mut self, signal: Signal) {
+        self.has_orders |= self.num_remote > 0;
         if self.is_incomplete() {
             // The last occurrence counts: the order decides between a stop and a continue.
             self.missed.retain(|missed| *missed != signal);
@@ -500,6 +505,7 @@ impl Table {
     /// Sends signals in this order like [`signal`](Self::signal), except to running processes that have finalized. Returns
     /// their ranks.
     pub(crate) fn signal_unless_finalized(&mut self, signals: [Signal; 2]) -> BTreeSet<Rank> {
+        self.has_orders |= self.num_remote > 0;
         if self.is_incomplete() {
             signals.into_iter().for_each(|signal| self.signal(signal));
             return BTreeSet::new();
@@ -518,6 +524,7 @@ impl Table {
 
     /// Continues processes that were stopped on exec.
     pub(crate) fn continue_stopped(&mut self, is_meant: impl Fn(Rank) -> bool) {
+        self.has_orders |= self.num_remote > 0;
         let stopped = self
             .processes
             .iter_mut()
@@ -531,6 +538,7 @@ impl Table {
     /// Sends a signal to the selected processes that have not ended, and to their descendants. A terminating signal
     /// also cancels pending restarts. Returns the number of selected processes.
     pub(crate) fn signal_some(&mut self, ranks: &BTreeSet<Rank>, signal: Signal) -> usize {
+        self.has_orders |= self.num_remote > 0;
         // Special ranks, such as the wildcard, match many processes; they are above the valid ones.
         let patterns: Vec<_> = ranks.range(Rank::MAX_VALID..).collect();
         let meant = |process: &&mut Process| {

@@ -257,3 +257,74 @@ fn a_tagged_text_stops_when_its_stream_is_full_and_continues_at_a_line() {
         "[job,0]<stdout>: \n".repeat(1 << 16)
     );
 }
+
+#[test]
+fn bytes_of_other_nodes_are_shown_and_counted_for_their_feeder() {
+    let mut poll = Poll::new().unwrap();
+    let (output, output_end) = io::pipe().unwrap();
+    let (_errors, errors_end) = io::pipe().unwrap();
+    {
+        let mut forwarder = OutputForwarder::new(3, output_end.as_fd(), errors_end.as_fd());
+        let source = Proc::new("job", Rank::new(7));
+        let kind = OutputStream::Output;
+        assert!(!forwarder.feed(&source, kind, b"no stream"));
+        forwarder.add_fed(
+            (5, "n5"),
+            source.clone(),
+            LineForm::Detailed { pid: 4711 },
+            kind,
+        );
+        assert!(forwarder.feed(&source, kind, b"one\ntw"));
+        forwarder.turn(poll.registry());
+        assert_eq!(forwarder.take_fed(), [(5, 6)].into());
+        assert_eq!(forwarder.num_open(), 1);
+        assert!(forwarder.feed(&source, kind, b"o"));
+        assert!(forwarder.feed(&source, kind, b""));
+        finish(&mut forwarder, &mut poll);
+        assert_eq!(forwarder.take_fed(), [(5, 1)].into());
+        // The rest of a stream that is closed is lost, and its feeder has room again.
+        forwarder.add_fed((5, "n5"), source.clone(), LineForm::Plain, kind);
+        assert!(forwarder.feed(&source, kind, b"lost"));
+        forwarder.close_stream(&source, kind);
+        assert_eq!(forwarder.take_fed(), [(5, 4)].into());
+        assert!(!forwarder.feed(&source, kind, b"late"));
+    }
+    drop(output_end);
+    assert_eq!(
+        read(output),
+        "[job,7][n5:4711]<stdout>: one\n[job,7][n5:4711]<stdout>: two\n"
+    );
+}
+
+#[test]
+fn pipes_are_not_read_while_they_are_held() {
+    let poll = Poll::new().unwrap();
+    let (_output, output_end) = io::pipe().unwrap();
+    let (_errors, errors_end) = io::pipe().unwrap();
+    let mut forwarder =
+        OutputForwarder::new(3, output_end.as_fd(), errors_end.as_fd()).keep_chunks_if(true);
+    let (reader, mut writer) = pipe();
+    let source = Proc::new("job", Rank::new(0));
+    let delivery = crate::forward::Delivery {
+        shown: None,
+        file: None,
+    };
+    forwarder
+        .add(
+            poll.registry(),
+            source,
+            delivery,
+            OutputStream::Output,
+            reader,
+        )
+        .unwrap();
+    writer.write_all(b"text").unwrap();
+    forwarder.hold(true);
+    assert!(forwarder.handle_ready(Token(5)));
+    forwarder.turn(poll.registry());
+    assert!(!forwarder.is_busy() && forwarder.take_chunks().is_empty());
+    forwarder.hold(false);
+    assert!(forwarder.is_busy());
+    forwarder.turn(poll.registry());
+    assert_eq!(forwarder.take_chunks()[0].bytes, b"text");
+}
