@@ -374,6 +374,21 @@ fn a_lost_node_ends_the_job_everywhere() {
     nodes.assert_clean();
 }
 
+// Planted: the last message of an agent that was ended on its node counted as the end of the session, and the job waited.
+#[test]
+fn an_agent_that_is_ended_on_its_node_is_a_lost_node() {
+    let nodes = Nodes::new("");
+    let (child, _watchdog, mark) = start_sleepers(&nodes, 4);
+    kill("TERM", agents(child.id())[1]);
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    let said = "node n3 was lost: its agent was ended there";
+    assert!(stderr.contains(said), "{stderr}");
+    wait_until("processes are left", || !runs(&mark));
+    nodes.assert_clean();
+}
+
 #[test]
 fn a_killed_launcher_leaves_nothing_on_any_node() {
     let nodes = Nodes::new("");

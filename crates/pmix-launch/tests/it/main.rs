@@ -17,6 +17,7 @@ mod nothing;
 mod placed;
 mod pmi;
 mod required;
+mod several;
 mod stage;
 mod waits;
 
