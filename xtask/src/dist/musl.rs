@@ -103,10 +103,6 @@ fn has_std(target: &str) -> Result<(), String> {
 fn installed(folder: &Path, profile: &str, target: &str) -> Result<(), String> {
     let mut build = cargo(["build", "--locked", "--package", "pmix-cli"]);
     build.args(["--profile", profile, "--target", target]);
-    if profile == "dev" {
-        // No other build uses these dependencies, so optimizing them does not pay.
-        build.args(["--config", "profile.dev.package.\"*\".opt-level=0"]);
-    }
     run(&mut build)?;
     let built = install::target().join(target);
     let built = built.join(install::profile_folder(profile)).join("pmix");

@@ -204,24 +204,50 @@ fn num_counted() -> String {
     calls.to_string()
 }
 
-/// Checks the output of `returned.c`, which counts for each function the callbacks that ran before the call returned.
+/// Returns the processor time that a hypervisor has taken from this machine, in clock ticks; 0 if the kernel does not
+/// count it.
+fn stolen_time() -> u64 {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let of_all = text.lines().next().unwrap_or_default();
+    let stolen = of_all.split_whitespace().nth(8);
+    stolen.and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
+}
+
+/// Runs `returned.c`, which counts for each function the callbacks that ran before the call returned.
 #[track_caller]
-fn none_is_early(said: &str, least: usize) {
+fn none_is_early(mut run: impl FnMut() -> String, least: usize) {
+    // The kernel charges time that the hypervisor takes to the interrupted thread. A thread that is interrupted right
+    // before it returns then seems to have run on, so such a count is repeated.
+    for is_last in [false, false, true] {
+        let stolen = stolen_time();
+        let output = run();
+        let early = early_callbacks(&output, least);
+        let Some(early) = early else { return };
+        assert!(!is_last && stolen_time() > stolen, "{early}");
+    }
+}
+
+/// Returns a description of the first function whose callbacks came early.
+#[track_caller]
+fn early_callbacks(output: &str, least: usize) -> Option<String> {
     let mut num_functions = 0;
-    for line in said.lines() {
+    let mut found = None;
+    for line in output.lines() {
         let [name, _calls, called, early] = line.split(' ').collect::<Vec<_>>()[..] else {
             panic!("{line}");
         };
-        assert_eq!(
-            early, "0",
-            "callbacks of {name} that came early, of {called}"
-        );
+        if early != "0" && found.is_none() {
+            found = Some(format!(
+                "{early} callbacks of {name} came early, of {called}"
+            ));
+        }
         num_functions += usize::from(called != "0");
     }
     assert!(
         num_functions >= least,
-        "{num_functions} functions called back:\n{said}"
+        "{num_functions} functions called back:\n{output}"
     );
+    found
 }
 
 #[test]
@@ -233,13 +259,19 @@ fn no_callback_comes_before_its_call_has_returned() {
             command.env("LD_LIBRARY_PATH", folder);
             command
         };
-        none_is_early(&must(&mut count("server")), 20);
-        let (server, environment) = serve_one(folder);
-        none_is_early(&must(count("client").envs(environment)), 20);
-        server.finalize().expect("the server ends");
+        none_is_early(|| must(&mut count("server")), 20);
+        none_is_early(
+            || {
+                let (server, environment) = serve_one(folder);
+                let output = must(count("client").envs(environment));
+                server.finalize().expect("the server ends");
+                output
+            },
+            20,
+        );
         let top = tempfile::tempdir().expect("a folder");
         let server = crate::tools::server_of(pmix_server::NoHost, "calls", 1, top.path());
-        none_is_early(&must(count("tool").arg(top.path())), 15);
+        none_is_early(|| must(count("tool").arg(top.path())), 15);
         server.finalize().expect("the server ends");
     });
 }
