@@ -65,8 +65,8 @@ const PARTS: &[(&str, &[&str])] = &[
     ("About it", &["CHANGELOG.md", "SECURITY.md"]),
 ];
 
-/// Builds the site in a directory, checks its links, and loads it in a browser.
-pub(crate) fn book(folder: &Path) -> Outcome {
+/// Builds the site in a directory, checks its links, and loads it in a browser on request.
+pub(crate) fn book(folder: &Path, in_browser: bool) -> Outcome {
     let mut outcome = Outcome::default();
     let folder = &std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let mdbook = match install::tool(
@@ -94,7 +94,9 @@ pub(crate) fn book(folder: &Path) -> Outcome {
     };
     outcome.check("book", Ok(()));
     outcome.check("links", links::check(folder, API));
-    browser::check(&mut outcome, folder, &pages);
+    if in_browser {
+        browser::check(&mut outcome, folder, &pages);
+    }
     outcome
 }
 

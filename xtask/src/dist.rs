@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use xtask::Outcome;
-use xtask::process::{cargo, output, root, run};
+use xtask::process::{cargo, output, root, run, selection};
 use xtask::{install, library};
 
 use crate::files::{copy, directory, write};
@@ -167,8 +167,8 @@ struct Built {
 fn built(build: Build<'_>) -> Result<Built, String> {
     let Some((major, minor)) = build.glibc else {
         let library = library::build(build.profile)?;
-        let command = ["--locked", "--package", "pmix-cli", "--profile"];
-        run(cargo(["build"]).args(command).arg(build.profile))?;
+        let command = selection(build.profile, "pmix-cli");
+        run(cargo(["build", "--bin", "pmix"]).args(command))?;
         let command = install::built(build.profile);
         return Ok(Built { library, command });
     };

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use crate::install;
-use crate::process::{cargo, run};
+use crate::process::{cargo, run, selection};
 
 /// Builds the C library, shared and static, and returns its directory.
 ///
@@ -16,12 +16,12 @@ use crate::process::{cargo, run};
 /// Returns the message of cargo if the build fails.
 pub fn build(profile: &str) -> Result<PathBuf, String> {
     let profile = profile_beside(profile);
-    let package = ["--quiet", "--locked", "--package", "pmix-capi", "--profile"];
+    let package = selection(profile, "pmix-capi");
     if profile == "dev" {
-        run(cargo(["build"]).args(package).arg(profile))?;
+        run(cargo(["build", "--lib"]).args(package))?;
     } else {
         let forms = ["--lib", "--crate-type", "cdylib,staticlib"];
-        run(cargo(["rustc"]).args(package).arg(profile).args(forms))?;
+        run(cargo(["rustc"]).args(package).args(forms))?;
     }
     Ok(install::built(profile))
 }

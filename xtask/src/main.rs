@@ -105,6 +105,9 @@ enum Task {
     Book {
         /// Directory of the site.
         folder: PathBuf,
+        /// Leaves out the check of the pages in a browser.
+        #[arg(long)]
+        no_browser: bool,
         #[command(flatten)]
         install: Install,
     },
@@ -226,9 +229,13 @@ fn run(task: Task) -> Outcome {
                 false => dist::dist(&folder, build),
             }
         }
-        Task::Book { folder, install } => {
+        Task::Book {
+            folder,
+            no_browser,
+            install,
+        } => {
             install.heed();
-            book::book(&folder)
+            book::book(&folder, !no_browser)
         }
         Task::Crates => package::crates(),
         Task::Deb {

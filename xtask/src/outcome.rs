@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::ops::AddAssign;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::{fmt, fs};
 
 use serde::{Deserialize, Serialize};
@@ -125,9 +125,11 @@ fn try_delegate<S: AsRef<OsStr>>(
 ) -> Result<Outcome, String> {
     let name = format!("{package}-{}", std::process::id());
     let file = install::scratch("outcomes")?.join(name);
-    let mut command = cargo(["run", "--quiet", "--locked", "--package", package]);
-    command.args(["--profile", profile, "--"]);
+    let selection = process::selection(profile, package);
+    process::run(cargo(["build", "--bin", package]).args(selection))?;
+    let mut command = Command::new(install::built(profile).join(package));
     command.args(arguments).env(FILE, &file);
+    command.current_dir(process::root());
     let asked = arguments.iter().any(|word| word.as_ref() == "--install");
     if install::may_install() && !asked {
         command.arg("--install");

@@ -41,6 +41,18 @@ pub fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command
     command
 }
 
+/// Returns the options with which cargo builds a target of a package in a profile.
+///
+/// In the profile of the tests they name the whole workspace. Its crates then have the features that they have in the
+/// tests; for a package alone, cargo would build them a second time with fewer.
+pub fn selection<'a>(profile: &'a str, package: &'a str) -> Vec<&'a str> {
+    let packages = match profile {
+        "dev" => ["--workspace"].as_slice(),
+        _ => &["--package", package],
+    };
+    [&["--quiet", "--locked", "--profile", profile], packages].concat()
+}
+
 /// Formats a command as a user would type it.
 pub fn shown(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];

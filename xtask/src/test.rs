@@ -169,7 +169,8 @@ fn ignored_test(line: &str) -> Option<Ignored> {
 //
 // Each recompiles crates, which takes too long for `cargo xtask test`.
 
-/// Lints the builds without optional features and tests the second compression back end.
+/// Lints the builds without optional features, tests the second compression back end, and runs the tests of the
+/// datastore with loom.
 pub(crate) fn run_variants() -> Outcome {
     let mut outcome = Outcome::default();
     // All encoders are optional, also compress. Hosts and clients are not optional.
@@ -186,6 +187,10 @@ pub(crate) fn run_variants() -> Outcome {
     // Built alone, the client has none of the features that other crates request from its dependencies.
     let client = ["--package", "pmix-client"];
     outcome.check("lints of the client alone", lints(&client));
+    // The orders of readers and the writer of the datastore.
+    let mut command = cargo(["test", "--locked", "--package", "gds-hash", "--lib"]);
+    command.env("RUSTFLAGS", "--cfg schedules");
+    outcome += tests(command.args(["--", "schedules"])).0;
     let zstd = ["--package", "preg-compress", "--features", "zstd"];
     let mut command = cargo(["test", "--locked", "--no-fail-fast"]);
     outcome += tests(command.args(zstd)).0;

@@ -22,9 +22,9 @@ use crate::{
 };
 
 /// The number of parts of the store. A registration copies one part, so its time hardly grows up to
-/// 100,000 jobs. Tests use fewer, because the loom tests (`store/schedules.rs`) create all parts
+/// 100,000 jobs. The loom tests (`store/schedules.rs`) use fewer, because they create all parts
 /// for each order of threads.
-const PARTS: usize = if cfg!(test) { 64 } else { 1024 };
+const PARTS: usize = if cfg!(all(test, schedules)) { 64 } else { 1024 };
 
 /// The registered sessions by number, each as a job that has only a session.
 type Sessions = HashMap<u32, Arc<Job>>;
@@ -523,5 +523,5 @@ impl Job {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, schedules))]
 mod schedules;

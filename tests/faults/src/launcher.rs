@@ -46,14 +46,10 @@ fn allowed(field: &Field, limit: Duration) -> Duration {
 
 /// Builds the command. The short form, which measures nothing, uses the test build.
 pub(super) fn build(field: &Field) -> Result<PathBuf, String> {
-    let mut command = process::cargo(["build", "--quiet", "--locked"]);
-    command.args(["--package", "pmix-cli", "--bin", "pmix"]);
-    let profile = if field.short { "debug" } else { "dist" };
-    if !field.short {
-        command.args(["--profile", "dist"]);
-    }
-    process::run(&mut command)?;
-    Ok(install::target().join(profile).join("pmix"))
+    let profile = if field.short { "dev" } else { "dist" };
+    let command = process::selection(profile, "pmix-cli");
+    process::run(process::cargo(["build", "--bin", "pmix"]).args(command))?;
+    Ok(install::built(profile).join("pmix"))
 }
 
 /// Returns a path of this program that processes of a job can execute.

@@ -23,9 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Returns a message if the build fails.
 pub(super) fn build(short: bool) -> Result<PathBuf, String> {
     let profile = if short { "dev" } else { "dist" };
-    let example = ["--package", "pmix-server", "--example", "fault_host"];
-    let mut command = cargo(["build", "--quiet", "--locked", "--profile", profile]);
-    process::run(command.args(example))?;
+    let package = process::selection(profile, "pmix-server");
+    process::run(cargo(["build", "--example", "fault_host"]).args(package))?;
     Ok(install::built(profile).join("examples/fault_host"))
 }
 

@@ -46,8 +46,8 @@ impl Ours {
     /// # Errors
     /// Returns a message if the build fails.
     pub fn build(profile: &str) -> Result<Self, String> {
-        let package = ["build", "--quiet", "--package", "pmix-cli", "--profile"];
-        process::run(process::cargo(package).arg(profile))?;
+        let package = process::selection(profile, "pmix-cli");
+        process::run(process::cargo(["build", "--bin", "pmix"]).args(package))?;
         let program = install::built(profile).join("pmix");
         Ok(Self { program })
     }

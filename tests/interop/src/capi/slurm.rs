@@ -205,8 +205,8 @@ impl Run<'_> {
 
 /// Builds the program of `cargo xtask faults`, which also provides the attacking process.
 fn hostile(profile: &str) -> Result<PathBuf, String> {
-    let package = ["build", "--quiet", "--locked", "--package", "pmix-faults"];
-    process::run(process::cargo(package).args(["--profile", profile]))?;
+    let package = process::selection(profile, "pmix-faults");
+    process::run(process::cargo(["build", "--bin", "pmix-faults"]).args(package))?;
     Ok(install::built(profile).join("pmix-faults"))
 }
 

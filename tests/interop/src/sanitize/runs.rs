@@ -2,8 +2,11 @@
 //! The runs under a tool: the programs of `tests/server` with our library on both sides, the tests of `pmix-capi`,
 //! which run those of `tests/capi`, and planted faults that the tool must find.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use super::Wanted;
 use super::tool::{FOUND, Tool};
@@ -213,13 +216,30 @@ fn before(words: &[String], command: Command) -> Command {
     whole
 }
 
+/// Builds the integration tests of the library's crate as `cargo xtask test` does, and returns their program.
+fn test_program() -> Result<PathBuf, String> {
+    let mut command = process::cargo(["test", "--no-run", "--test", "it"]);
+    command.args(process::selection("dev", "pmix-capi"));
+    let said = process::output(command.arg("--message-format=json"))?;
+    let of_crate = said.split(|byte| *byte == b'\n').find_map(|line| {
+        let artifact: Value = serde_json::from_slice(line).ok()?;
+        let is_of_crate = artifact["manifest_path"]
+            .as_str()?
+            .ends_with("/pmix-capi/Cargo.toml");
+        let program = artifact["executable"].as_str()?;
+        is_of_crate.then(|| PathBuf::from(program))
+    });
+    of_crate.ok_or_else(|| "cargo does not name the tests of pmix-capi".to_owned())
+}
+
 /// Runs the tests of the library's crate on the library of the tool.
 fn tests(tool: &Tool, short: bool, tally: &mut Tally) -> Result<(), String> {
     let what = format!("{}: tests of pmix-capi", tool.kind.title());
     let logs = Logs::new(tool.home().join("logs-tests"), tool.kind, 1)?;
     let fewer = "-DCYCLES=12 -DSERVER_CYCLES=12 -DKEPT_KB=262144";
-    let mut command = process::cargo(["test", "--locked", "--package", "pmix-capi"]);
-    command.args(["--test", "it", "--", "--test-threads", "2"]);
+    let mut command = Command::new(test_program()?);
+    command.current_dir(process::root().join("crates/pmix-capi"));
+    command.args(["--test-threads", "2"]);
     let long = if short { LONG } else { &[] };
     for name in LEFT_OUT.iter().chain(left_out(tool.kind)).chain(long) {
         command.args(["--skip", name]);
@@ -233,7 +253,9 @@ fn tests(tool: &Tool, short: bool, tally: &mut Tally) -> Result<(), String> {
         .env("PMIX_ROUNDS", "8")
         .envs(tool.setting(&logs))
         .stdin(Stdio::null());
-    let output = command.output().map_err(|e| format!("cargo test: {e}"))?;
+    let output = command
+        .output()
+        .map_err(|e| format!("the tests of pmix-capi: {e}"))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let ends = |end: &str| said.lines().filter(|line| line.ends_with(end)).count();
     let passed = said

@@ -60,8 +60,8 @@ impl Launcher {
     /// # Errors
     /// Returns a message if the build fails.
     pub fn example(profile: &str) -> Result<Self, String> {
-        let example = ["build", "--quiet", "--package", "pmix", "--example"];
-        process::run(process::cargo(example).args(["minimal_host", "--profile", profile]))?;
+        let package = process::selection(profile, "pmix");
+        process::run(process::cargo(["build", "--example", "minimal_host"]).args(package))?;
         let program = install::built(profile).join("examples/minimal_host");
         Ok(Self::Example(program))
     }
