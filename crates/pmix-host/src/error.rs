@@ -6,6 +6,7 @@ use pmix_types::{ErrorDetail, Status};
 pmix_types::error_type! {
     /// The reason why a component of a host could not do something.
     pub struct Error;
+    passes on pmix_server::Error;
 }
 
 impl Error {

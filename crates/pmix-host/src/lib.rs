@@ -11,6 +11,12 @@
 //! | [`cleanup::remove`] | removes files that processes registered for cleanup | `ServerEvent::Cleanup` |
 //! | [`forward::OutputForwarder`] | copies output to the host's streams and for pulls | pipes of processes, polls |
 //! | [`forward::StdinPipe`] | feeds the standard input of a process without waiting | `push_stdin` |
+//! | [`controller::ControllerLinks`] | links a controller with its nodes and serves their upcalls | bytes of a transport, lost nodes, timeouts |
+//! | [`node::NodeLink`] | links the server of a node with the controller | progress of the server, bytes of a transport, ends of processes |
+//! | [`services::ControllerServices`] | serves the upcalls of all nodes, without the links | upcalls, ends of processes and nodes, timeouts |
+//! | [`jobs::JobTable`] | records the nodes of processes, and their ends | starts and ends of jobs, ends of processes and nodes |
+//! | [`link::Link`] | carries upcalls, replies and events between the processes of a host | bytes of a transport |
+//! | [`frames::Frames`] | divides a stream of bytes into messages | bytes of a transport |
 //! | [`collectives::Collectives`] | gathers fences, connects and disconnects of several nodes | `fence`, `connect`, `disconnect`, ends of processes and nodes, timeouts |
 //! | [`groups::GroupAssembler`] | assembles group constructs | `group`, ends of processes and servers, timeouts |
 //! | [`helpers::Helpers`] | runs work that may block in threads | the work; it wakes the host |
@@ -22,8 +28,8 @@
 //! Heartbeats need no component: the server itself watches them (`PMIX_MONITOR_HEARTBEAT`) and raises the event for a
 //! missing one. It calls `monitor` of the host for everything else.
 //!
-//! `pmix run` is built of these components (crate `pmix-launch`); the example `minimal_host` of the crate
-//! `pmix` shows the first two in a host of 200 lines.
+//! `pmix run` is built of these components (crate `pmix-launch`). In the crate `pmix`, the example `minimal_host` shows
+//! the first two in a host of 200 lines, and `three_nodes` those of a host of several nodes in 250 lines.
 //!
 //! Threads are started by [`helpers`] and for monitored files. Most components get the time as an argument. A clock is
 //! read only by [`publish::PublishService::lookup`], [`usage`], [`forward`] and the checks of monitored files.
@@ -35,13 +41,19 @@
 
 pub mod cleanup;
 pub mod collectives;
+pub mod controller;
 mod error;
 pub mod forward;
+pub mod frames;
 pub mod groups;
 pub mod helpers;
+pub mod jobs;
+pub mod link;
 pub mod monitor;
+pub mod node;
 pub mod publish;
 pub mod relay;
+pub mod services;
 pub mod tree;
 pub mod usage;
 

@@ -14,7 +14,7 @@ use pmix_engine::host::{
     Abort, Alloc, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DirectModex,
     Disconnect, Fabric, Fence, GetCredential, Group, IofPull, JobControl, Log, Lookup, Monitor,
     NotifyEvent, Publish, PushStdin, Query, RegisterEvents, ResourceBlock, SessionControl, Spawn,
-    ToolConnected, Unpublish, ValidateCredential,
+    ToolConnected, Unpublish, Upcall, ValidateCredential,
 };
 use pmix_types::{Info, Nspace, Pdata, Proc, Status, Text};
 
@@ -47,7 +47,56 @@ macro_rules! host {
                 let _ = event;
             }
         }
+
+        impl<U, E> Host for UpcallHost<U, E>
+        where
+            U: Fn(Upcall, UntypedCompletion) + Send + Sync,
+            E: Fn(ServerEvent) + Send + Sync,
+        {
+            $(
+                fn $name(&self, call: $call, done: Completion<$result>) {
+                    (self.upcalls)(call.into(), done.untyped());
+                }
+            )*
+
+            fn server_event(&self, event: ServerEvent) {
+                (self.events)(event);
+            }
+        }
     };
+}
+
+/// A host that passes every upcall to one function, for example to send it to another process of the host
+/// ([`Upcall::pack`]). [`call_host`] is the inverse: it calls the method of a host for an upcall.
+///
+/// ```
+/// use pmix_server::upcall::Upcall;
+/// use pmix_server::{Server, UntypedCompletion, UpcallHost};
+/// use std::sync::mpsc::channel;
+///
+/// let (sender, upcalls) = channel::<(Upcall, UntypedCompletion)>();
+/// // Without a receiver the completion is dropped, which fails the request.
+/// let host = UpcallHost::new(move |upcall, done| drop(sender.send((upcall, done))), |_event| ());
+/// let server = Server::builder().host(host).hostname("n00").build()?;
+/// # server.finalize()?;
+/// # drop(upcalls);
+/// # Ok::<(), pmix_server::Error>(())
+/// ```
+pub struct UpcallHost<U, E> {
+    upcalls: U,
+    events: E,
+}
+
+impl<U, E> UpcallHost<U, E>
+where
+    U: Fn(Upcall, UntypedCompletion) + Send + Sync,
+    E: Fn(ServerEvent) + Send + Sync,
+{
+    /// Creates a host from a function for upcalls and one for [events](Host::server_event). Both are called as methods
+    /// of a [`Host`].
+    pub const fn new(upcalls: U, events: E) -> Self {
+        Self { upcalls, events }
+    }
 }
 
 // `name(Call) -> T` declares `fn name(&self, call: Call, done: Completion<T>)`.

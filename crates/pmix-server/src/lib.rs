@@ -50,8 +50,8 @@ mod shared;
 pub use builder::{Builder, gds_parameters};
 pub use error::Error;
 pub use host::{
-    Completion, Credential, Host, NoHost, Reply, ServerEvent, UntypedCompletion, WireObserver,
-    call_host,
+    Completion, Credential, Host, NoHost, Reply, ServerEvent, UntypedCompletion, UpcallHost,
+    WireObserver, call_host,
 };
 pub use net::{Listeners, socket_owner};
 pub use pmix_engine::host as upcall;

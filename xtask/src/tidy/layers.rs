@@ -70,7 +70,10 @@ const ONLY: &[(&str, &[&str])] = &[
         "pmix-engine",
         &["pmix-types", "bfrops", "pmix-map", "pmix-proto", "gds-hash"],
     ),
-    ("pmix-host", &["pmix-types", "pmix-engine", "pmix-server"]),
+    (
+        "pmix-host",
+        &["pmix-types", "pmix-map", "pmix-engine", "pmix-server"],
+    ),
     (
         "pmix-client",
         &[

@@ -4,11 +4,12 @@
 //! | part | form |
 //! | --- | --- |
 //! | greeting of the agent | the line `PMIX-NODE`, the number of the form, the release of the agent |
-//! | frame | the length of the message as four bytes, the lowest first; the message |
+//! | frame | [`pmix_host::frames`] with a message |
 //!
 //! The program that starts the agent may print text before the greeting, for example from the start files of a login
 //! shell. The text is kept for messages to the user.
 
+use pmix_host::frames::{Frames as HostFrames, begin_frame};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -33,12 +34,8 @@ const MOST_NOISE: usize = 64 << 10;
 pub(super) const MOST_BYTES: usize = 1 << 30;
 
 /// The bytes that were received from the other end of a link.
-#[derive(Debug, Default)]
-pub(crate) struct Frames {
-    bytes: Vec<u8>,
-    /// The number of bytes of `bytes` that were used.
-    used: usize,
-}
+#[derive(Debug)]
+pub(crate) struct Frames(HostFrames);
 
 /// Returns the greeting of an agent.
 pub(crate) fn greeting() -> String {
@@ -62,39 +59,24 @@ fn parse_greeting(line: &[u8]) -> Option<(u32, String)> {
 /// # Errors
 /// Returns [`Error`] if the message exceeds the limit.
 pub(crate) fn push(message: &impl Serialize, out: &mut Vec<u8>) -> Result<(), Error> {
-    let start = out.len();
-    out.extend_from_slice(&[0; 4]);
+    let start = begin_frame(out);
     let taken = std::mem::take(out);
     let cannot = |error: postcard::Error| Error::request(format!("cannot pack a message: {error}"));
     *out = postcard::to_extend(message, taken).map_err(cannot)?;
-    let len = out.len().saturating_sub(start + 4);
-    match u32::try_from(len) {
-        Ok(number) if len <= MOST_BYTES => {
-            if let Some(place) = out.get_mut(start..start + 4) {
-                place.copy_from_slice(&number.to_le_bytes());
-            }
-            Ok(())
-        }
-        _ => {
-            out.truncate(start);
-            let message = format!("a message of {len} bytes exceeds {MOST_BYTES} bytes");
-            Err(Error::no_room(message))
-        }
+    let ended = start.end(out, MOST_BYTES);
+    ended.map_err(|error| Error::no_room(error.to_string()))
+}
+
+impl Default for Frames {
+    fn default() -> Self {
+        Self(HostFrames::new(MOST_BYTES))
     }
 }
 
 impl Frames {
     /// Adds received bytes.
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
-        if self.used > 0 {
-            self.bytes.drain(..self.used);
-            self.used = 0;
-        }
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    fn rest(&self) -> &[u8] {
-        self.bytes.get(self.used..).unwrap_or_default()
+        self.0.handle_input(bytes);
     }
 
     /// Takes the greeting, if it has arrived.
@@ -102,7 +84,7 @@ impl Frames {
     /// # Errors
     /// Returns [`Error`] if the other end has another release, or if too much precedes the greeting.
     pub(crate) fn take_greeting(&mut self) -> Result<bool, Error> {
-        let rest = self.rest();
+        let rest = self.0.unread();
         let mut start = 0;
         while let Some(line) = rest.get(start..).filter(|line| !line.is_empty()) {
             let Some(len) = memchr::memchr(b'\n', line) else {
@@ -110,7 +92,7 @@ impl Frames {
             };
             let next = start + len + 1;
             if let Some((form, release)) = line.get(..len).and_then(parse_greeting) {
-                self.used += next;
+                self.0.skip(next);
                 return match (form, &*release) {
                     (FORM, RELEASE) => Ok(true),
                     _ => Err(Error::request(format!(
@@ -131,7 +113,7 @@ impl Frames {
 
     /// Returns the text that has arrived instead of a greeting.
     pub(crate) fn noise(&self) -> String {
-        String::from_utf8_lossy(self.rest()).into_owned()
+        String::from_utf8_lossy(self.0.unread()).into_owned()
     }
 
     /// Takes the next message, if it has arrived as a whole.
@@ -139,26 +121,21 @@ impl Frames {
     /// # Errors
     /// Returns [`Error`] if a frame is too long, or if its message is damaged.
     pub(crate) fn take<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Error> {
-        let Some((len, rest)) = self.rest().split_first_chunk::<4>() else {
-            return Ok(None);
-        };
-        let len = usize::try_from(u32::from_le_bytes(*len)).unwrap_or(usize::MAX);
-        if len > MOST_BYTES {
-            let message = format!("a message of {len} bytes was announced, at most {MOST_BYTES}");
-            return Err(Error::request(message));
-        }
-        let Some(message) = rest.get(..len) else {
+        let frame = self.0.next_frame();
+        let frame = frame.map_err(|error| Error::request(error.to_string()))?;
+        let Some(message) = frame else {
             return Ok(None);
         };
         let damaged =
             |error: postcard::Error| Error::request(format!("a damaged message: {error}"));
         let (message, left) = postcard::take_from_bytes(message).map_err(damaged)?;
-        if !left.is_empty() {
-            let message = format!("a damaged message: {} bytes follow its end", left.len());
-            return Err(Error::request(message));
+        match left.is_empty() {
+            true => Ok(Some(message)),
+            false => {
+                let message = format!("a damaged message: {} bytes follow its end", left.len());
+                Err(Error::request(message))
+            }
         }
-        self.used += 4 + len;
-        Ok(Some(message))
     }
 }
 
