@@ -2,7 +2,7 @@
 //! A process that gives its host work: direct modex, publish and lookup, cleanup.
 //!
 //!     cargo build -p pmix --examples
-//!     target/debug/examples/two_nodes 4 target/debug/examples/busy_client /tmp
+//!     target/debug/examples/three_nodes 2 target/debug/examples/busy_client /tmp
 //!
 //! Each process makes a file in the folder that is named and leaves its removal to the host.
 

@@ -24,7 +24,7 @@
 //! | example | what it shows |
 //! | --- | --- |
 //! | `minimal_host.rs` | a host of one node with a progress thread: publish and lookup, cleanup, abort |
-//! | `two_nodes.rs` | a host with a loop of its own and two servers: fence, direct modex |
+//! | `three_nodes.rs` | a host of three nodes with TCP between them: a controller, and a process on each node |
 //! | `minimal_client.rs` | a process of a job: put, commit, fence, get |
 //! | `busy_client.rs` | a process that gives its host work: direct modex, publish and lookup, cleanup |
 //! | `loop_client.rs` | a process whose own loop waits for the server, by poll(2) |
@@ -180,7 +180,7 @@ pub mod examples {
 
     examples! {
         minimal_host "minimal_host.rs"
-        two_nodes "two_nodes.rs"
+        three_nodes "three_nodes.rs"
         minimal_client "minimal_client.rs"
         busy_client "busy_client.rs"
         loop_client "loop_client.rs"
