@@ -36,6 +36,7 @@ const PARTS: &[(&str, &[&str])] = &[
             "docs/install.md",
             "docs/cli.md",
             "docs/programs.md",
+            "docs/nodes.md",
             "docs/tools.md",
             "docs/debuggers.md",
             "docs/groups.md",

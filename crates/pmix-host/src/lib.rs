@@ -31,6 +31,8 @@
 //! `pmix run` is built of these components (crate `pmix-launch`). In the crate `pmix`, the example `minimal_host` shows
 //! the first two in a host of 200 lines, and `three_nodes` those of a host of several nodes in 250 lines.
 //!
+//! The page `docs/nodes.md` of the project has every duty of a host of several nodes.
+//!
 //! Threads are started by [`helpers`] and for monitored files. Most components get the time as an argument. A clock is
 //! read only by [`publish::PublishService::lookup`], [`usage`], [`forward`] and the checks of monitored files.
 #![forbid(unsafe_code)]
