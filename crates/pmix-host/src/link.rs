@@ -15,7 +15,7 @@
 //! | --- | --- |
 //! | bytes arrived | [`handle_input`](Link::handle_input), then [`poll_message`](Link::poll_message) until `None` |
 //! | the transport takes bytes | [`output`](Link::output), then [`handle_written`](Link::handle_written) |
-//! | a stream in nonblocking mode is ready | [`transfer`](Link::transfer), which does both of these |
+//! | a stream in nonblocking mode is ready | [`transfer`](Link::transfer) or [`receive`](Link::receive) and [`flush`](Link::flush), instead of these |
 //! | `poll_message` returns an error, or the transport ended | [`close`](Link::close); the other end counts as lost |
 //!
 //! `T` is the host's token of a call, which it gets back with the reply. A node uses the
@@ -184,27 +184,51 @@ impl<T> Link<T> {
         }
     }
 
-    /// Receives and sends over a stream in nonblocking mode, without waiting. Returns `false` after the end of the stream;
-    /// messages that arrived before can still be taken.
+    /// Receives and sends over a stream in nonblocking mode, without waiting: [`receive`](Self::receive), then
+    /// [`flush`](Self::flush) unless the stream has ended. Returns `false` after the end of the stream.
     ///
-    /// One call reads at most 64 KiB. The host takes all messages before the next call, and waits for the stream to become
-    /// readable, or writable while there is [`output`](Self::output).
+    /// The host waits for the stream to become readable, or writable while there is [`output`](Self::output).
     ///
     /// # Errors
     ///
     /// Returns the error of the stream, which is not usable any more.
     pub fn transfer(&mut self, stream: &mut (impl Read + Write)) -> io::Result<bool> {
+        let is_open = self.receive(|bytes| stream.read(bytes))?;
+        if is_open {
+            self.flush(|bytes| stream.write(bytes))?;
+        }
+        Ok(is_open)
+    }
+
+    /// Reads at most 64 KiB by one call of a function that does not wait. Returns `false` after the end of the stream;
+    /// messages that arrived before can still be taken. The host takes all messages before the next call.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the function, unless it is `WouldBlock` or `Interrupted`.
+    pub fn receive(
+        &mut self,
+        read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<bool> {
         let mut piece = [0; PIECE];
-        let is_open = match stream.read(&mut piece) {
+        match read(&mut piece) {
             Ok(num_bytes) => {
                 self.handle_input(piece.get(..num_bytes).unwrap_or_default());
-                num_bytes > 0
+                Ok(num_bytes > 0)
             }
-            Err(error) if is_temporary(&error) => true,
-            Err(error) => return Err(error),
-        };
-        while is_open && !self.output().is_empty() {
-            match stream.write(self.output()) {
+            Err(error) if is_temporary(&error) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes the output by a function that does not wait, until the function takes no more.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the function, unless it is `WouldBlock` or `Interrupted`.
+    pub fn flush(&mut self, mut write: impl FnMut(&[u8]) -> io::Result<usize>) -> io::Result<()> {
+        while !self.output().is_empty() {
+            match write(self.output()) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(num_bytes) => self.handle_written(num_bytes),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -212,7 +236,7 @@ impl<T> Link<T> {
                 Err(error) => return Err(error),
             }
         }
-        Ok(is_open)
+        Ok(())
     }
 
     /// Sends an upcall. [`LinkMessage::Reply`] returns the token with the reply; a call that cannot be packed fails in the

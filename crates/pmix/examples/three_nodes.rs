@@ -101,14 +101,12 @@ fn serve_node(address: &OsStr, node: &OsStr, job: &[OsString]) -> Result<i32, Fa
     let mut stream = prepared(TcpStream::connect(address.to_str().ok_or("no address")?)?)?;
     let node = number(node)?;
     let name = NODES[node as usize];
+    let server = Server::builder().nspace(format!("host.{name}"));
     // All servers are on one machine, where no tool could tell them apart.
-    let server = Server::builder()
-        .tool_support(false)
-        .rendezvous_required(false);
-    let server = server.nspace(format!("host.{name}")).hostname(name);
-    let mut link = NodeLink::build(server, remove_files)?;
+    let server = server.hostname(name).tool_support(false);
+    let mut link = NodeLink::build(server.rendezvous_required(false), remove_files)?;
     let mut processes = start(link.server(), node, job)?;
-    while link.link().transfer(&mut stream)? {
+    while link.link().transfer(&mut stream).unwrap_or(false) {
         while link.poll_message()?.is_some() {
             // The only message of this host's own form: the whole job is aborted.
             processes

@@ -25,6 +25,7 @@
 //! | --- | --- |
 //! | `minimal_host.rs` | a host of one node with a progress thread: publish and lookup, cleanup, abort |
 //! | `three_nodes.rs` | a host of three nodes with TCP between them: a controller, and a process on each node |
+//! | `three_nodes_tokio.rs` | the same host in an async runtime |
 //! | `minimal_client.rs` | a process of a job: put, commit, fence, get |
 //! | `busy_client.rs` | a process that gives its host work: direct modex, publish and lookup, cleanup |
 //! | `loop_client.rs` | a process whose own loop waits for the server, by poll(2) |
@@ -32,7 +33,7 @@
 //!
 #![cfg_attr(doc, doc = "Their text is in the module [`examples`].")]
 //! They build in a crate of your own that also depends on `rustix` with the features `event`, `process` and `time`, and
-//! for `tokio_client.rs` on `tokio` with `macros`, `net`, `rt`, `sync` and `time`.
+//! for those with `tokio` in their name on `tokio` with `macros`, `net`, `process`, `rt`, `sync` and `time`.
 //!
 //! # A host
 //!
@@ -181,6 +182,7 @@ pub mod examples {
     examples! {
         minimal_host "minimal_host.rs"
         three_nodes "three_nodes.rs"
+        three_nodes_tokio "three_nodes_tokio.rs"
         minimal_client "minimal_client.rs"
         busy_client "busy_client.rs"
         loop_client "loop_client.rs"

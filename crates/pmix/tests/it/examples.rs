@@ -12,7 +12,7 @@ use pmix::prelude::*;
 use pmix::types::DataRange;
 
 /// The hosts of several nodes.
-const HOSTS_OF_NODES: [&str; 1] = ["three_nodes"];
+const HOSTS_OF_NODES: [&str; 2] = ["three_nodes", "three_nodes_tokio"];
 
 /// Time after which a job of three processes counts as stuck, even on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
