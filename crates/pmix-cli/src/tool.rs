@@ -13,6 +13,7 @@ mod pending;
 mod ps;
 mod publish;
 mod query;
+mod stacks;
 mod top;
 
 use std::time::Duration;

@@ -48,6 +48,9 @@ pub struct Wait {
     pub operation: WaitOperation,
     /// The time since the first call.
     pub age: Duration,
+    /// The participants of a collective on all nodes. A whole job is a single entry, its wildcard. Servers of several
+    /// nodes describe the same collective with the same participants.
+    pub participants: RankRuns,
     /// The local processes that have called.
     pub callers: RankRuns,
     /// The local processes that have not called. For a get, the process that has not committed its data. If the list is
@@ -121,11 +124,21 @@ impl Waits {
         runs.num_procs += procs.count();
         runs
     }
+
+    /// Does the same for processes that are made for the list.
+    pub(crate) fn runs_of(&mut self, mut procs: impl Iterator<Item = Proc<'static>>) -> RankRuns {
+        let left = MAX_VISITED.saturating_sub(self.num_visited);
+        let visited: Vec<_> = procs.by_ref().take(left).collect();
+        let mut runs = self.runs(visited.iter());
+        runs.num_procs += procs.count();
+        runs
+    }
 }
 
 impl RankRuns {
-    /// Folds processes in any order into runs.
-    pub(crate) fn of(mut procs: Vec<&Proc<'static>>) -> Self {
+    /// Folds processes in any order into runs. A wildcard is a run of its own.
+    #[must_use]
+    pub fn of(mut procs: Vec<&Proc<'static>>) -> Self {
         procs.sort_unstable();
         procs.dedup();
         let follows = |one: &&Proc<'_>, other: &&Proc<'_>| {

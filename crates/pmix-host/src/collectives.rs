@@ -81,6 +81,7 @@
 mod contribution;
 mod end;
 mod ended;
+mod listing;
 mod nodes;
 mod open;
 mod participants;
@@ -92,6 +93,7 @@ use pmix_types::{Proc, Status};
 
 pub use self::contribution::{CollectiveKind, Contribution, Gathered};
 pub use self::ended::{EndedCollective, Forward, RefusedCall};
+pub use self::listing::OpenCollective;
 pub use self::nodes::{CollectiveLimits, NodeShare, Nodes};
 pub use self::open::CollectiveId;
 use self::open::{Call, Collective, Key, Phase, Queue};
@@ -184,7 +186,7 @@ impl<T> Collectives<T> {
         now: Instant,
     ) -> Result<Vec<EndedCollective<T>>, RefusedCall<T>> {
         let mut call = call.into();
-        let (id, weight) = match self.collective_of(node, &call, nodes) {
+        let (id, weight) = match self.collective_of(node, &call, nodes, now) {
             Ok(Place::At(id, weight)) => (id, weight),
             Ok(Place::Alone(key)) => return Ok(vec![end_alone(token, key, call)]),
             Err(error) => return Err(RefusedCall { token, error }),
@@ -242,6 +244,7 @@ impl<T> Collectives<T> {
         node: usize,
         call: &Contribution,
         nodes: &impl Nodes,
+        now: Instant,
     ) -> Result<Place, Error> {
         if self.is_parent_lost {
             let message = format!("node {node} called for a collective after the parent was lost");
@@ -269,7 +272,8 @@ impl<T> Collectives<T> {
         let own = Collective::<T>::own_weight(key.procs.len(), members.running.len());
         let weight = weight.saturating_add(own);
         self.check_limits(node, weight)?;
-        let id = self.begin(node, key, members, call.is_tolerant(), nodes);
+        let first = (node, now);
+        let id = self.begin(first, key, members, call.is_tolerant(), nodes);
         Ok(Place::At(id, weight))
     }
 
@@ -314,7 +318,7 @@ impl<T> Collectives<T> {
     /// Begins a collective. Nodes without running participants are not awaited.
     fn begin(
         &mut self,
-        node: usize,
+        (node, began): (usize, Instant),
         key: Key,
         members: Members,
         is_tolerant: bool,
@@ -333,6 +337,7 @@ impl<T> Collectives<T> {
             failed_weight: 0,
             until: None,
             began_by: node,
+            began,
         };
         let is_destruct = matches!(key.kind, CollectiveKind::GroupDestruct(_));
         let num_all = open.missing.len();

@@ -28,6 +28,7 @@ mod cleanup;
 mod ends;
 mod examine;
 mod figures;
+mod inquire;
 mod local_job;
 mod log;
 mod measure;
@@ -76,9 +77,9 @@ use crate::process_dirs::ProcessDirs;
 use crate::session_dir::SessionDir;
 use crate::{Error, Plan, service};
 
-pub(crate) use self::examine::{Report, Subject};
+pub(crate) use self::examine::{Recipient, Report, Subject};
 pub(crate) use self::local_job::{EndedJob, JobSettings, LocalJob};
-pub(crate) use self::measure::{Measured, MeasuredQuery, Question};
+pub(crate) use self::measure::{Answers, Measured, MeasuredQuery, Question};
 pub(crate) use self::places::number_of;
 pub(crate) use self::starting::NewJob;
 

@@ -9,6 +9,7 @@
 //! | `Connected` | the connections between jobs |
 //! | `Services` | published data, credentials, groups, process sets |
 //! | `Gathering` | the collectives that wait for other nodes |
+//! | `Inquiries` | the requests to the agents of other nodes that wait for answers |
 //! | `Notices` | the collectives that were reported because they wait for long |
 //! | `Waiting` | the wait of an intermediate launcher for its release |
 //!
@@ -31,11 +32,14 @@ mod events;
 mod fences;
 mod gathering;
 mod groups;
+mod inquiries;
+mod inspection;
 mod job;
 mod launcher;
 mod monitor;
 mod node;
 mod outcomes;
+mod purpose;
 mod query;
 mod request;
 mod services;
@@ -60,8 +64,10 @@ use self::connected::Connected;
 use self::diagnosis::Notices;
 use self::fences::Fences;
 use self::gathering::Gathering;
+use self::inquiries::Inquiries;
 use self::job::Jobs;
 use self::outcomes::Outcomes;
+use self::purpose::Purpose;
 use self::services::Services;
 use self::spawning::Spawning;
 use self::tool_wait::Waiting;
@@ -147,6 +153,7 @@ pub(crate) struct Controller {
     services: Services,
     notices: Notices,
     gathering: Gathering,
+    inquiries: Inquiries<Purpose>,
     fences: Fences,
     /// The state of the wait for the release of an intermediate launcher.
     tool_wait: Option<Waiting>,
@@ -168,6 +175,7 @@ impl Controller {
             services: Services::new(plan)?,
             notices: Notices::default(),
             gathering: Gathering::default(),
+            inquiries: Inquiries::default(),
             fences: Fences::default(),
             tool_wait: None,
             began: Instant::now(),
@@ -181,6 +189,7 @@ impl Controller {
     /// Returns [`Error`] if the first job could not be started.
     pub(crate) fn advance(&mut self, cx: &mut Cx<'_>) -> Result<Option<Instant>, Error> {
         turn_nodes(cx);
+        self.tick_inquiries(cx, Instant::now());
         let late = self.refuse_late(cx, Instant::now());
         // After the refusals, so that no job starts whose time limit has passed.
         self.start_waiting(cx);
@@ -202,6 +211,7 @@ impl Controller {
         }
         self.services.tick(now);
         self.tick_collectives(now);
+        self.tick_inquiries(cx, now);
         self.tick_monitors(cx, now);
         cx.warnings.tick(now);
         self.finish_reports(cx, now);
@@ -238,6 +248,7 @@ impl Controller {
         let others = [
             self.services.deadline(),
             self.gathering.deadline(),
+            self.inquiries.deadline(),
             self.notices.deadline(),
             cx.warnings.deadline(),
             cx.agent.deadline(now),

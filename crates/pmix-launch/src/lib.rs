@@ -118,6 +118,6 @@ pub use plan::{
 pub use pmix_mpir::is_being_debugged;
 pub use process::{Ending, end_with_launcher, exec_wrapped, signal_number};
 pub use run::{launch, launch_for_tool};
-pub use stacks::stack_of_process;
+pub use stacks::{QUERY_STACKS, stack_of_process};
 pub use stops::DebugStops;
 pub use topology::this_machine;

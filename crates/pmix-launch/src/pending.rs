@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | `pmixrs.pending` | an array of infos for each operation, as below |
 //! | `pmixrs.pending.more` | the number of operations beyond the limit, `uint64_t`; absent if there are none |
+//! | `pmixrs.pending.silent`, `pmixrs.pending.num_silent` | the names of nodes whose agents have not answered in time, an array of strings, and their number, `uint64_t`; absent if all have |
 //!
 //! | key of an operation | value |
 //! | --- | --- |
@@ -16,14 +17,20 @@
 //! | `pmixrs.pending.key` | the key of a get; absent if the get is of all data |
 //! | `pmix.procid` | the process whose data a get requests |
 //! | `pmixrs.pending.ms` | the time since the first call in milliseconds, `uint64_t` |
-//! | `pmixrs.pending.callers`, `pmixrs.pending.missing` | the processes of this node that have called, or have not: an array of processes (`pmix_proc_t`), in pairs of the first and the last process of a run of ranks |
+//! | `pmixrs.pending.of_all` | `true` if the lists have the processes of all nodes; otherwise those of the node of the server |
+//! | `pmixrs.pending.callers`, `pmixrs.pending.missing` | the processes that have called, or have not: an array of processes (`pmix_proc_t`), in pairs of the first and the last process of a run of ranks |
+//! | `pmixrs.pending.participants`, `pmixrs.pending.num_participants` | all processes of a collective in the same form; a whole job is its wildcard |
 //! | `pmixrs.pending.num_callers`, `pmixrs.pending.num_missing` | the number of these processes, `uint64_t`; runs beyond the limit are missing in the list |
+
+mod merge;
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use pmix_server::{RankRuns, Wait, WaitOperation, Waits};
 use pmix_types::{DataArray, Info, IntoOwned as _, Proc, Rank, Text, Value, keys};
+
+pub(crate) use self::merge::{GatheredWait, NodeWaits, ProcsOfNodes, merge};
 
 /// The key of the query for the pending operations of a job.
 pub const QUERY_PENDING: &str = "pmixrs.query.pending";
@@ -40,8 +47,17 @@ const NUM_CALLERS: &str = "pmixrs.pending.num_callers";
 const MISSING: &str = "pmixrs.pending.missing";
 const NUM_MISSING: &str = "pmixrs.pending.num_missing";
 
+const PARTICIPANTS: &str = "pmixrs.pending.participants";
+const NUM_PARTICIPANTS: &str = "pmixrs.pending.num_participants";
+const OF_ALL: &str = "pmixrs.pending.of_all";
+const SILENT: &str = "pmixrs.pending.silent";
+const NUM_SILENT: &str = "pmixrs.pending.num_silent";
+
 /// The largest number of operations that are read from a result.
 const MAX_READ: usize = 256;
+
+/// The largest number of names of nodes that have not answered.
+const MOST_SILENT: usize = 16;
 
 /// The largest number of runs of ranks that are read from a list.
 const MAX_RUNS_READ: usize = 64;
@@ -53,6 +69,10 @@ pub struct PendingOperations {
     pub listed: Vec<PendingOperation>,
     /// The number of operations that are not listed.
     pub num_more: u64,
+    /// The names of nodes whose agents have not answered in time, the first ones of [`Self::num_silent`].
+    pub silent: Vec<String>,
+    /// The number of nodes whose agents have not answered in time.
+    pub num_silent: u64,
 }
 
 /// An operation in which processes wait.
@@ -70,14 +90,20 @@ pub struct PendingOperation {
     pub key: Option<Text<'static>>,
     /// The time since the first call.
     pub age: Duration,
-    /// The processes of this node that have called.
+    /// The participants of a collective on all nodes.
+    pub(crate) participants: ProcRuns,
+    /// `true` if the lists have the processes of all nodes; otherwise those of the node of the server.
+    pub is_of_all_nodes: bool,
+    /// The processes that have called.
     pub callers: ProcRuns,
-    /// The processes of this node that have not called.
+    /// The processes that have not called.
     pub missing: ProcRuns,
+    /// The numbers of nodes with the identifiers at their servers, for an operation on several nodes.
+    pub(crate) ids: Vec<(usize, u64)>,
 }
 
 /// Processes as runs of ranks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProcRuns {
     /// The first process of each run, and its last rank.
     pub runs: Vec<(Proc<'static>, Rank)>,
@@ -90,6 +116,7 @@ impl PendingOperations {
         Self {
             listed: waits.listed.iter().map(PendingOperation::of).collect(),
             num_more: u64::try_from(waits.num_more).unwrap_or(u64::MAX),
+            ..Self::default()
         }
     }
 
@@ -99,6 +126,13 @@ impl PendingOperations {
         let mut rows: Vec<_> = rows.map(PendingOperation::to_info).collect();
         if self.num_more > 0 {
             rows.push(Info::new(MORE, self.num_more));
+        }
+        if self.num_silent > 0 {
+            let names = self.silent.iter();
+            let names = names.map(|name| Some(Text::new(name.clone().into_bytes())));
+            let names = Value::DataArray(DataArray::String(names.collect()));
+            rows.push(Info::new(SILENT, names));
+            rows.push(Info::new(NUM_SILENT, self.num_silent));
         }
         Value::DataArray(DataArray::Info(rows))
     }
@@ -113,7 +147,37 @@ impl PendingOperations {
                 .filter_map(PendingOperation::of_info)
                 .collect(),
             num_more: number(rows, MORE),
+            silent: match find(rows, SILENT) {
+                Some(Value::DataArray(DataArray::String(names))) => {
+                    let names = names.iter().flatten().take(MOST_SILENT);
+                    names.map(|name| name.to_str_lossy().into_owned()).collect()
+                }
+                _ => Vec::new(),
+            },
+            num_silent: number(rows, NUM_SILENT),
         }
+    }
+
+    /// Returns the line about the nodes that have not answered in time, if there are any. The names are as they are, so
+    /// the caller escapes what a terminal must not receive.
+    #[must_use]
+    pub fn silent_line(&self) -> Option<String> {
+        let more = self
+            .num_silent
+            .saturating_sub(u64::try_from(self.silent.len()).unwrap_or(u64::MAX));
+        let mut words = self.silent.clone();
+        if more > 0 {
+            words.push(format!("{more} more"));
+        }
+        let (noun, verb) = match self.num_silent {
+            0 => return None,
+            1 => ("node", "has"),
+            _ => ("nodes", "have"),
+        };
+        let names = words.join(", ");
+        Some(format!(
+            "{noun} {names} {verb} not answered in time, so the state of the ranks there is not known"
+        ))
     }
 
     /// Returns the processes that an operation waits for, each once, at most `limit`.
@@ -158,9 +222,18 @@ impl PendingOperation {
             proc,
             key,
             age: wait.age,
+            participants: ProcRuns::of(&wait.participants),
+            is_of_all_nodes: false,
             callers: ProcRuns::of(&wait.callers),
             missing: ProcRuns::of(&wait.missing),
+            ids: Vec::new(),
         }
+    }
+
+    /// Returns the identifiers of the operation with the numbers of their nodes.
+    pub(crate) fn identifiers(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let own = self.ids.is_empty().then_some((0, self.id));
+        own.into_iter().chain(self.ids.iter().copied())
     }
 
     fn to_info(&self) -> Info<'static> {
@@ -172,6 +245,9 @@ impl PendingOperation {
         about.extend(self.key.as_ref().map(|key| text(KEY, key)));
         about.extend({ self.proc.as_ref() }.map(|proc| Info::new(keys::PROCID, proc.clone())));
         about.push(Info::new(AGE, ms));
+        about.push(Info::new(OF_ALL, self.is_of_all_nodes));
+        let participants = &self.participants;
+        participants.write(&mut about, (PARTICIPANTS, NUM_PARTICIPANTS));
         self.callers.write(&mut about, (CALLERS, NUM_CALLERS));
         self.missing.write(&mut about, (MISSING, NUM_MISSING));
         Info::new(PENDING, Value::DataArray(DataArray::Info(about)))
@@ -193,6 +269,9 @@ impl PendingOperation {
             },
             key: text(KEY),
             age: Duration::from_millis(number(about, AGE)),
+            participants: ProcRuns::read(about, (PARTICIPANTS, NUM_PARTICIPANTS)),
+            is_of_all_nodes: find(about, OF_ALL) == Some(&Value::Bool(true)),
+            ids: Vec::new(),
             callers: ProcRuns::read(about, (CALLERS, NUM_CALLERS)),
             missing: ProcRuns::read(about, (MISSING, NUM_MISSING)),
         })
@@ -221,6 +300,9 @@ impl PendingOperation {
             }
             (0, None) if self.id == 0 => {
                 line.push_str("waits for the registration of a job");
+            }
+            (0, None) if self.is_of_all_nodes => {
+                line.push_str("no rank is known to be missing");
             }
             (0, None) => line.push_str("all ranks of this node have called"),
             (_, Some(_)) => {
@@ -379,7 +461,11 @@ mod tests {
         let pending = PendingOperations {
             listed: vec![fence(), get()],
             num_more: 7,
+            silent: vec!["n3".to_owned()],
+            num_silent: 5,
         };
+        let silent = "nodes n3, 4 more have not answered in time, so the state of the ranks there is not known";
+        assert_eq!(pending.silent_line().as_deref(), Some(silent));
         assert_eq!(PendingOperations::of_value(&pending.to_value()), pending);
         let nothing = PendingOperations::of_value(&Value::Undef);
         assert_eq!(nothing, PendingOperations::default());
@@ -403,7 +489,7 @@ mod tests {
                 missing: runs(&[("job", 0, u32::MAX)], u64::MAX),
                 ..fence()
             }],
-            num_more: 0,
+            ..PendingOperations::default()
         };
         assert_eq!(all.missing(3).len(), 3);
     }

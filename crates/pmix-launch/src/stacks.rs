@@ -23,6 +23,9 @@ use rustix::fs::{OFlags, fcntl_setfl};
 
 pub(crate) use self::programs::StackPrograms;
 
+/// The key of the query for the stacks of processes of other nodes. The value is an array of strings, one for each line.
+pub const QUERY_STACKS: &str = "pmixrs.query.stacks";
+
 /// The time limit for one program. A process in an uninterruptible system call blocks a debugger.
 const LIMIT: Duration = Duration::from_secs(10);
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{find_job, pending, ps};
+use super::{find_job, pending, ps, stacks as stacks_of};
 use crate::args::{Attach, Ps};
 use crate::style::printable;
 
@@ -46,11 +46,16 @@ pub(crate) fn diagnose(
     let missing = pending::missing(&pending, procs);
     // Another user's server may name any process, and a debugger of root would read it.
     let wants_stacks = has_stacks && server.pid.is_some() && server.owner.is_none();
-    let stacks = { missing.iter() }.filter(|_| wants_stacks).map(|proc| {
+    let examined: &[_] = if wants_stacks { &missing } else { &[] };
+    let (elsewhere, here): (Vec<_>, Vec<_>) = { examined.iter() }
+        .copied()
+        .partition(|proc| job.elsewhere.contains(&proc.proc.rank));
+    let stacks = here.into_iter().map(|proc| {
         let stack = pmix_launch::stack_of_process(proc.pid).join(" | ");
         format!("rank {}: {}", proc.proc.rank, printable(stack.as_bytes()))
     });
-    let stacks = stacks.collect();
+    let mut stacks: Vec<_> = stacks.collect();
+    stacks.extend(stacks_of::of_elsewhere(&server, &elsewhere));
     let operations = pending.listed.iter().map(|operation| {
         let line = operation.to_line(name.as_bytes());
         let is_missing = operation.missing.num_procs > 0;

@@ -53,6 +53,8 @@ pub(super) fn lines(pending: &PendingOperations, nspace: &str) -> Vec<String> {
     if pending.num_more > 0 {
         lines.push(format!("{} more operations are pending", pending.num_more));
     }
+    let silent = pending.silent_line();
+    lines.extend(silent.map(|line| printable(line.as_bytes())));
     lines
 }
 
@@ -74,6 +76,7 @@ pub(super) fn to_json(pending: &PendingOperations) -> Json {
     json!({
         "operations": pending.listed.iter().map(of_operation).collect::<Vec<_>>(),
         "num_more": pending.num_more,
+        "silent_nodes": pending.silent,
     })
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `pmix ps`: the processes of the jobs that servers know.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 
 use super::ask::ask;
 use super::top::rows::Row;
-use super::{AT_ONCE, attach, find, leave, node, pending, target};
+use super::{AT_ONCE, attach, find, leave, node, pending, stacks, target};
 use crate::args::{Global, Ps, Ranks};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
@@ -55,6 +55,8 @@ pub(super) struct Job {
     pub(super) usage: Option<BTreeMap<Rank, Row>>,
     /// The operations in which processes of the job wait, if the server reports them.
     pub(super) pending: Option<PendingOperations>,
+    /// The processes on other nodes than that of the server, if stacks are wanted.
+    pub(super) elsewhere: BTreeSet<Rank>,
     /// The figures of the server, if they are wanted and the server reports them.
     pub(super) figures: Option<ServerFigures>,
 }
@@ -218,12 +220,17 @@ fn jobs_and_figures(
             true => figures(&tool, Some(&nspace))?,
             false => None,
         };
+        let elsewhere = match &procs {
+            Ok(procs) if args.stacks => stacks::elsewhere(&tool, &nspace, procs)?,
+            _ => BTreeSet::new(),
+        };
         Ok(Job {
             nspace,
             procs,
             waiting,
             usage,
             pending,
+            elsewhere,
             figures,
         })
     });
@@ -493,7 +500,8 @@ fn in_words(out: &mut Out, report: &Report, has_stacks: bool) -> Result<(), Fail
                 // Only a server whose file is on this node has its processes here. Another user's server may name any
                 // process, and a debugger of root would read it.
                 let has_stacks = has_stacks && server.pid.is_some() && server.owner.is_none();
-                write_pending(out, procs, job, has_stacks)?;
+                let server = has_stacks.then_some(server);
+                write_pending(out, procs, job, server)?;
             }
         }
     }
@@ -530,12 +538,12 @@ fn table(out: &mut Out, procs: &[ProcInfo<'_>], job: &Job) -> Result<(), Failure
     Ok(())
 }
 
-/// Prints the operations of a job, and the processes for which they wait.
+/// Prints the operations of a job, and the processes for which they wait. With a server, also their stacks.
 fn write_pending(
     out: &mut Out,
     procs: &[ProcInfo<'_>],
     job: &Job,
-    has_stacks: bool,
+    server: Option<&FoundServer>,
 ) -> Result<(), Failure> {
     let Some(pending) = job.pending.as_ref().map(pending::shown) else {
         return Ok(());
@@ -543,13 +551,23 @@ fn write_pending(
     for line in pending::lines(&pending, &job.nspace) {
         writeln!(out, "  {line}")?;
     }
+    let mut elsewhere = Vec::new();
     for proc in pending::missing(&pending, procs) {
         writeln!(out, "    {}", describe(proc, job))?;
-        if has_stacks {
-            for line in pmix_launch::stack_of_process(proc.pid) {
-                writeln!(out, "    {}", printable(line.as_bytes()))?;
-            }
+        if server.is_none() {
+            continue;
         }
+        if job.elsewhere.contains(&proc.proc.rank) {
+            elsewhere.push(proc);
+            continue;
+        }
+        for line in pmix_launch::stack_of_process(proc.pid) {
+            writeln!(out, "    {}", printable(line.as_bytes()))?;
+        }
+    }
+    let stacks = server.map(|server| stacks::of_elsewhere(server, &elsewhere));
+    for line in stacks.into_iter().flatten() {
+        writeln!(out, "    {line}")?;
     }
     Ok(())
 }

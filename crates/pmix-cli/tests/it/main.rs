@@ -26,6 +26,8 @@ mod planted;
 mod plugins_check;
 mod run;
 mod run_agents;
+mod run_agents_tools;
+mod run_agents_waits;
 mod run_habits;
 mod run_hello;
 mod run_job_control;

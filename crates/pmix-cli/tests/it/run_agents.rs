@@ -15,13 +15,13 @@ use crate::command::{Outcome, Watchdog, command, finish, sorted};
 const PMIX: &str = env!("CARGO_BIN_EXE_pmix");
 
 /// The directory of a test, with the script that reaches nodes.
-struct Nodes {
+pub(crate) struct Nodes {
     dir: TempDir,
 }
 
 impl Nodes {
     /// Creates a script with these lines before the execution of the agent. `$node` is the name of the node.
-    fn new(lines: &str) -> Self {
+    pub(crate) fn new(lines: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let script = dir.path().join("reach");
         fs::write(
@@ -38,7 +38,7 @@ impl Nodes {
         self.dir.path().join("tmp")
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let script = self.dir.path().join("reach");
         let reach = ["run", "--launch-agent", script.to_str().unwrap()];
         let mut command = command(&[&reach, args].concat());
@@ -54,7 +54,7 @@ impl Nodes {
         outcome
     }
 
-    fn run(&self, args: &[&str]) -> Outcome {
+    pub(crate) fn run(&self, args: &[&str]) -> Outcome {
         self.run_with(args, b"")
     }
 
@@ -72,7 +72,7 @@ impl Nodes {
     }
 }
 
-const FOUR: [&str; 4] = ["--host", "localhost:1,n2:2,n3:1", "--node-name", "n1"];
+pub(crate) const FOUR: [&str; 4] = ["--host", "localhost:1,n2:2,n3:1", "--node-name", "n1"];
 
 #[test]
 fn processes_of_several_nodes_exchange_data() {
@@ -339,7 +339,7 @@ fn start_sleepers(nodes: &Nodes, ranks: u32) -> (std::process::Child, Watchdog, 
 }
 
 /// Returns the process ids of the agents of a launcher.
-fn agents(launcher: u32) -> Vec<u32> {
+pub(crate) fn agents(launcher: u32) -> Vec<u32> {
     let found = Command::new("pgrep")
         .args(["-P", &launcher.to_string(), "-f", "node --stdio"])
         .output();
@@ -347,7 +347,7 @@ fn agents(launcher: u32) -> Vec<u32> {
     text.lines().map(|line| line.parse().unwrap()).collect()
 }
 
-fn kill(signal: &str, pid: u32) {
+pub(crate) fn kill(signal: &str, pid: u32) {
     let sent = Command::new("kill")
         .args(["-s", signal, &pid.to_string()])
         .status();

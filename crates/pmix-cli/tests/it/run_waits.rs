@@ -17,7 +17,7 @@ fn hung(options: &[&str]) -> Running {
 }
 
 /// Returns a command like this one that does not ignore SIGQUIT. A test that runs in the background of a shell does.
-fn heeding_sigquit(command: Command) -> Command {
+pub(crate) fn heeding_sigquit(command: Command) -> Command {
     let mut outer = Command::new("/usr/bin/env");
     outer
         .arg("--default-signal=QUIT")

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use pmix_types::Nspace;
+use pmix_types::{Nspace, Proc, Rank};
 
 use super::table::{Collectives, EarlyCall, EarlyState};
 use super::tracker::{Key, Phase, Slot, Tracker};
@@ -43,6 +43,7 @@ impl Collectives {
                 operation: operation(key),
                 age: age(cx.now, began(&calls)),
                 callers: runs(cx, callers, waits),
+                participants: participants(key, waits),
                 missing: RankRuns::default(),
             });
             num_listed += 1;
@@ -60,6 +61,7 @@ fn describe(cx: &Cx, id: u64, tracker: &Tracker, waits: &mut Waits) -> Wait {
         // First, because users want to know them.
         missing: runs(cx, tracker.missing.iter().copied(), waits),
         callers: runs(cx, callers.map(|(client, _)| *client), waits),
+        participants: participants(&tracker.key, waits),
     }
 }
 
@@ -68,6 +70,15 @@ fn operation((kind, _, group): &Key) -> WaitOperation {
         kind: *kind,
         group: group.clone(),
     }
+}
+
+fn participants((_, participants, _): &Key, waits: &mut Waits) -> RankRuns {
+    let jobs = participants.jobs();
+    let procs = jobs.flat_map(|(nspace, ranks)| {
+        let ranks = ranks.listed().unwrap_or(&[Rank::WILDCARD]);
+        ranks.iter().map(|rank| Proc::new(nspace.clone(), *rank))
+    });
+    waits.runs_of(procs)
 }
 
 fn runs(cx: &Cx, clients: impl Iterator<Item = ClientId>, waits: &mut Waits) -> RankRuns {

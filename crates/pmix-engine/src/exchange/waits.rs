@@ -7,7 +7,7 @@ use pmix_types::{Key, Nspace, Proc};
 
 use super::state::{Exchange, PendingGet, WaitFor};
 use crate::cx::Cx;
-use crate::waits::{MAX_GETS, Wait, WaitOperation, Waits, age};
+use crate::waits::{MAX_GETS, RankRuns, Wait, WaitOperation, Waits, age};
 
 /// A process, and the key of its data; `None` for all data.
 type RequestedData<'g> = (&'g Proc<'static>, Option<&'g Key<'static>>);
@@ -67,6 +67,7 @@ fn describe(
             key: request.key.clone(),
         },
         age: age(cx.now, began),
+        participants: RankRuns::default(),
         callers: waits.runs(callers),
         missing: waits.runs(missing.into_iter()),
     }

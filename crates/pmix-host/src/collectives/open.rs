@@ -74,6 +74,8 @@ pub(super) struct Collective<T> {
     pub(super) until: Option<Instant>,
     /// The node that made the first call.
     pub(super) began_by: usize,
+    /// The time of the first call.
+    pub(super) began: Instant,
 }
 
 impl<T> Collective<T> {

@@ -100,6 +100,32 @@ fn data(data: &str) -> HostReply {
 }
 
 #[test]
+fn open_collectives_are_listed_with_their_nodes_until_they_end_or_fail() {
+    let (job, now) = (Job::of(3), Instant::now());
+    let mut all = Collectives::default();
+    all.take("c", 2, fence(whole_job(), ""), &job, now).unwrap();
+    all.take(
+        "a",
+        0,
+        fence(whole_job(), ""),
+        &job,
+        now + Duration::from_secs(1),
+    )
+    .unwrap();
+    {
+        let open: Vec<_> = all.open().collect();
+        assert_eq!((open.len(), open[0].kind), (1, &CollectiveKind::Fence));
+        assert_eq!((open[0].procs, open[0].began), (&whole_job()[..], now));
+        assert_eq!(
+            (&open[0].called[..], &open[0].awaited[..]),
+            (&[0, 2][..], &[1][..])
+        );
+    }
+    assert_eq!(all.node_lost(1).len(), 1);
+    assert_eq!(all.open().count(), 0);
+}
+
+#[test]
 fn the_kth_call_of_a_node_belongs_to_the_kth_collective_in_any_form_of_its_participants() {
     let (job, now) = (Job::of(2), Instant::now());
     let mut all = Collectives::default();

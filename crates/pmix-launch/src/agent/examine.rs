@@ -39,10 +39,20 @@ pub(crate) struct Subject {
     pub(crate) pid: Option<i32>,
 }
 
+/// The recipient of a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Recipient {
+    /// The user. The jobs continue.
+    User,
+    /// The user. The job, whose time limit has passed, waits for the end of the report.
+    Late(Nspace<'static>),
+    /// A controller on another node, by the number of its request.
+    Controller(u64),
+}
+
 /// The part of a report that needs the examination of processes.
 pub(crate) struct Report {
-    /// The job whose time limit has passed; `None` if the job continues after the report.
-    pub(crate) ended_job: Option<Nspace<'static>>,
+    pub(crate) recipient: Recipient,
     /// The processes to examine.
     pub(crate) subjects: Vec<Subject>,
     /// `true` if the stacks of the processes are wanted.
@@ -52,7 +62,7 @@ pub(crate) struct Report {
 /// The examinations that have not ended.
 pub(crate) struct Examinations {
     helpers: Helpers,
-    pending: Vec<(Option<Nspace<'static>>, Task<Vec<String>>)>,
+    pending: Vec<(Recipient, Task<Vec<String>>)>,
     stack_programs: StackPrograms,
 }
 
@@ -78,20 +88,20 @@ impl Examinations {
     /// Begins the examination of the processes of a report. Returns `false` if too many have begun, or if there is no
     /// thread for it.
     pub(crate) fn begin(&mut self, report: Report) -> bool {
-        let has_room = match (&report.ended_job, report.has_stacks) {
-            (None, _) => self.has_room(),
+        let has_room = match (&report.recipient, report.has_stacks) {
+            (Recipient::User | Recipient::Controller(_), _) => self.has_room(),
             // The job waits for the report, and each examination before it can take as long as all stacks.
-            (Some(_), true) => self.pending.len() < MOST_AT_ONCE,
-            (Some(_), false) => true,
+            (Recipient::Late(_), true) => self.pending.len() < MOST_AT_ONCE,
+            (Recipient::Late(_), false) => true,
         };
         if !has_room {
             return false;
         }
-        let ended_job = report.ended_job.clone();
+        let recipient = report.recipient.clone();
         let examination = Examination::new(report, self.stack_programs());
         match self.helpers.run(move |cancel| examination.lines(cancel)) {
             Ok(task) => {
-                self.pending.push((ended_job, task));
+                self.pending.push((recipient, task));
                 true
             }
             Err(error) => {
@@ -101,8 +111,8 @@ impl Examinations {
         }
     }
 
-    /// Returns the lines of the next complete examination, with the job whose time limit has passed.
-    pub(crate) fn next(&mut self) -> Option<(Option<Nspace<'static>>, Vec<String>)> {
+    /// Returns the lines of the next complete examination, with their recipient.
+    pub(crate) fn next(&mut self) -> Option<(Recipient, Vec<String>)> {
         for place in 0..self.pending.len() {
             let state = self.pending.get_mut(place).map(|(_, task)| task.poll());
             let lines = match state {
@@ -110,8 +120,8 @@ impl Examinations {
                 Some(TaskState::Done(lines)) => lines,
                 Some(TaskState::Lost) => Vec::new(),
             };
-            let (ended_job, _) = self.pending.remove(place);
-            return Some((ended_job, lines));
+            let (recipient, _) = self.pending.remove(place);
+            return Some((recipient, lines));
         }
         None
     }
@@ -278,7 +288,7 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let exited = i32::try_from(child.id()).unwrap();
         let report = Report {
-            ended_job: None,
+            recipient: Recipient::User,
             subjects: vec![
                 subject("rank 0", Some(own)),
                 subject("rank 1", None),
@@ -299,18 +309,18 @@ mod tests {
     #[test]
     fn repeated_requests_are_bounded() {
         let mut examinations = Examinations::new(|| {});
-        let report = |ended_job, has_stacks| Report {
-            ended_job,
+        let report = |recipient, has_stacks| Report {
+            recipient,
             subjects: Vec::new(),
             has_stacks,
         };
         for _ in 0..MOST_PENDING {
             assert!(examinations.has_room());
-            assert!(examinations.begin(report(None, false)));
+            assert!(examinations.begin(report(Recipient::User, false)));
         }
         assert!(!examinations.has_room());
-        assert!(!examinations.begin(report(None, false)));
-        let job = Some(Nspace::new("job"));
+        assert!(!examinations.begin(report(Recipient::User, false)));
+        let job = Recipient::Late(Nspace::new("job"));
         assert!(examinations.begin(report(job.clone(), false)));
         // The job would wait too long for the stacks of others.
         assert!(!examinations.begin(report(job.clone(), true)));

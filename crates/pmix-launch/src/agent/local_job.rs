@@ -109,6 +109,17 @@ impl LocalJob {
         running.map(|process| (self.proc(process.rank), process.pid.as_raw_nonzero().get()))
     }
 
+    /// Returns its processes that have not ended, with their process ids and the numbers of other nodes.
+    pub(crate) fn running_everywhere(
+        &self,
+    ) -> impl Iterator<Item = (Proc<'static>, i32, Option<usize>)> + '_ {
+        let running = self.table.iter().filter(|process| process.ended.is_none());
+        running.map(|process| {
+            let pid = process.pid.as_raw_nonzero().get();
+            (self.proc(process.rank), pid, process.node)
+        })
+    }
+
     /// Returns the form of output lines of one of its processes.
     pub(super) fn form(&self, pid: Pid) -> LineForm {
         match self.plan.output.form {

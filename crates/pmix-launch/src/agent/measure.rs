@@ -19,31 +19,45 @@ use pmix_types::{
 };
 use rustix::process::getpid;
 
+use crate::host::AtNode;
+use crate::pending::PendingOperations;
+
 /// The delay after a measurement that failed or could not start.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// The time for which measurements are not shared after a signal. It is longer than the lifetime of a measurement.
 const SETTLING: Duration = Duration::from_millis(500);
 
-type Procs = Vec<(Proc<'static>, i32)>;
-type Infos = Vec<Info<'static>>;
+pub(crate) type Procs = Vec<(Proc<'static>, i32)>;
+pub(crate) type Infos = Vec<Info<'static>>;
+/// The results of questions in their order; `None` if the system does not report the figures.
+pub(crate) type Answers = Vec<Option<Info<'static>>>;
 
 /// A measurement for a query.
+#[derive(Clone, Debug)]
 pub(crate) enum Question {
-    /// The usage of the node (`PMIX_QUERY_NODE_RESOURCE_USAGE`).
-    Node(Wanted),
-    /// The usage of processes (`PMIX_QUERY_PROC_RESOURCE_USAGE`).
-    Processes(Procs, Detail, Wanted),
+    /// The usage of the node (`PMIX_QUERY_NODE_RESOURCE_USAGE`), with the wanted figures.
+    Node(Infos),
+    /// The usage of processes (`PMIX_QUERY_PROC_RESOURCE_USAGE`), with the wanted figures.
+    Processes(Procs, Detail, Infos),
     /// The memory of processes (`PMIX_QUERY_MEMORY_USAGE`), with the qualifiers.
     Memory(Procs, Infos),
 }
 
 /// A query that needs a measurement.
 pub(crate) struct MeasuredQuery {
+    /// The node whose server got the query.
+    pub(crate) node: AtNode,
     /// The parts of the query that need no measurement.
     pub(crate) others: Query,
     /// The results that need no measurement.
     pub(crate) found: Infos,
+    /// The results of the questions, in their order.
+    pub(crate) measured: Answers,
+    /// The results of other nodes, each with the place of its question.
+    pub(crate) remote: Vec<(usize, Info<'static>)>,
+    /// The pending operations over all nodes, of a job or of all jobs, if they were asked for.
+    pub(crate) waits: Vec<(Option<Nspace<'static>>, PendingOperations)>,
     /// The number of requested keys that `found` and the measurements answer.
     pub(crate) num_asked: usize,
     /// The status of a part that was refused, if any.
@@ -61,7 +75,9 @@ enum Pending {
         Proc<'static>,
         Completion<Infos>,
     ),
-    Query(Task<Sampled<Infos>>, Box<MeasuredQuery>),
+    Query(Task<Sampled<Answers>>, Box<MeasuredQuery>),
+    /// Questions of a controller on another node, with the number of its request.
+    Asked(Task<Sampled<Answers>>, u64),
     Tick(Task<Sampled<Vec<MonitorEvent>>>),
     Ended(Task<Sampled<()>>),
 }
@@ -70,6 +86,8 @@ enum Pending {
 pub(crate) enum Measured {
     Monitor(Result<Infos, Error>, Proc<'static>, Completion<Infos>),
     Query(Box<MeasuredQuery>),
+    /// The results for a controller on another node, with the number of its request.
+    Asked(u64, Answers),
     Events(Vec<MonitorEvent>),
 }
 
@@ -125,18 +143,27 @@ impl Monitors {
         questions: Vec<Question>,
         node: LocalNode,
     ) {
-        let task = self.run(move |service| {
-            let mut own = None;
-            let questions = questions.into_iter();
-            let measured = questions.map(|question| measure(service, question, &node, &mut own));
-            measured.flatten().collect()
-        });
-        match task {
+        match self.run(move |service| measure_all(service, questions, &node)) {
             Ok(task) => self
                 .pending
                 .push_back(Pending::Query(task, Box::new(query))),
             Err(error) => query.done.fail(error.status()),
         }
+    }
+
+    /// Measures for a request of a controller on another node.
+    ///
+    /// # Errors
+    /// Returns [`Error`] if too many requests wait for the thread, or if there is no thread.
+    pub(crate) fn measure_for(
+        &mut self,
+        call: u64,
+        questions: Vec<Question>,
+        node: LocalNode,
+    ) -> Result<(), Error> {
+        let task = self.run(move |service| measure_all(service, questions, &node))?;
+        self.pending.push_back(Pending::Asked(task, call));
+        Ok(())
     }
 
     /// Notes that processes were signaled: later requests do not get their state from before.
@@ -202,10 +229,17 @@ impl Monitors {
                 Pending::Query(mut task, mut query) => match task.poll() {
                     TaskState::Pending => return self.wait_for(Pending::Query(task, query)),
                     TaskState::Done((found, deadline)) => {
-                        query.found.extend(found);
+                        query.measured = found;
                         (Some(Measured::Query(query)), deadline)
                     }
                     TaskState::Lost => (Some(Measured::Query(query)), retry()),
+                },
+                Pending::Asked(mut task, call) => match task.poll() {
+                    TaskState::Pending => return self.wait_for(Pending::Asked(task, call)),
+                    TaskState::Done((found, deadline)) => {
+                        (Some(Measured::Asked(call, found)), deadline)
+                    }
+                    TaskState::Lost => (Some(Measured::Asked(call, Vec::new())), retry()),
                 },
                 Pending::Tick(mut task) => match task.poll() {
                     TaskState::Pending => return self.wait_for(Pending::Tick(task)),
@@ -268,6 +302,19 @@ impl Monitors {
 /// The usage of the launcher, once it was measured; the inner value is `None` if the system does not report it.
 type Own = Option<Option<ProcStats<'static>>>;
 
+/// Returns the results of measurements in their order.
+fn measure_all(
+    service: &mut MonitorService,
+    questions: Vec<Question>,
+    node: &LocalNode,
+) -> Answers {
+    let mut own = None;
+    let questions = questions.into_iter();
+    questions
+        .map(|question| measure(service, question, node, &mut own))
+        .collect()
+}
+
 /// Returns the result of one measurement, if the system reports it.
 fn measure(
     service: &mut MonitorService,
@@ -279,11 +326,12 @@ fn measure(
     match question {
         Question::Node(wanted) => {
             let stats = service.measure_node(node, now).ok()?;
-            let infos = vec![usage::of_node(&stats, &wanted)];
+            let infos = vec![usage::of_node(&stats, &of_infos(wanted))];
             Some(Info::new(keys::QUERY_NODE_RESOURCE_USAGE, infos))
         }
         Question::Processes(procs, detail, wanted) => {
             let stats = service.measure(&procs, node, detail, now);
+            let wanted = of_infos(wanted);
             let infos = stats.iter().map(|stats| usage::of_process(stats, &wanted));
             let infos: Vec<_> = infos.collect();
             Some(Info::new(keys::QUERY_PROC_RESOURCE_USAGE, infos))
@@ -295,6 +343,11 @@ fn measure(
             Some(Info::new(keys::QUERY_MEMORY_USAGE, infos))
         }
     }
+}
+
+/// Returns the figures with these keys.
+fn of_infos(infos: Infos) -> Wanted {
+    Wanted::of_value(&Value::DataArray(DataArray::Info(infos)))
 }
 
 /// Measures the launcher itself.
@@ -337,8 +390,7 @@ fn memory(
         (false, true) => Vec::new(),
         (false, false) => stats.iter().collect(),
     };
-    let wanted = [Info::new(keys::PROC_RSS, true)].to_vec();
-    let wanted = Wanted::of_value(&Value::DataArray(DataArray::Info(wanted)));
+    let wanted = of_infos([Info::new(keys::PROC_RSS, true)].to_vec());
     let reported = reported.into_iter();
     infos.extend(reported.map(|stats| usage::of_process(stats, &wanted)));
     infos

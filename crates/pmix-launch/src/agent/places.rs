@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The nodes of the processes of a session, for collectives.
+//! The nodes of the processes of a session, for collectives and the list of pending operations.
 
 use pmix_host::collectives::{NodeShare, Nodes as NodesOfJobs};
 use pmix_host::groups::Processes;
-use pmix_types::{Nspace, Proc};
+use pmix_types::{Nspace, Proc, Rank};
 
 use super::local_job::LocalJobs;
 use crate::host::AtNode;
 use crate::nodes::Nodes;
+use crate::pending::ProcsOfNodes;
 
 /// The processes of all jobs, and their nodes, for collectives.
 pub(crate) struct Places<'a> {
@@ -83,5 +84,31 @@ impl NodesOfJobs for Places<'_> {
     fn is_lost(&self, node: usize) -> bool {
         node.checked_sub(1)
             .is_some_and(|place| self.nodes.is_lost(place))
+    }
+}
+
+impl ProcsOfNodes for Places<'_> {
+    fn nodes_of(&self, nspace: &Nspace<'_>) -> Vec<usize> {
+        let shares = self.nodes_of_job(nspace).into_iter();
+        shares.map(|share| share.node).collect()
+    }
+
+    fn ranks_at(&self, nspace: &Nspace<'_>, node: usize) -> Box<dyn Iterator<Item = Rank> + '_> {
+        let layout = self.jobs.named(nspace).map(|job| &job.plan.layout);
+        let index = layout.and_then(|layout| match node.checked_sub(1) {
+            None => layout.nodes().position(layout.host()),
+            Some(place) => layout.nodes().position(self.nodes.name(place).as_bytes()),
+        });
+        let ranks = layout.zip(index);
+        let ranks = ranks.and_then(|(layout, index)| layout.procs().ranks_of(index));
+        Box::new(ranks.into_iter().flatten())
+    }
+
+    fn node_of(&self, proc: &Proc<'_>) -> Option<usize> {
+        self.server_of(proc)
+    }
+
+    fn has_ended(&self, proc: &Proc<'_>) -> bool {
+        Processes::has_ended(self, proc)
     }
 }

@@ -124,7 +124,7 @@ impl Controller {
             HostMessage::ValidateCredential(call, done) => {
                 self.services.credentials().validate(&call, done);
             }
-            HostMessage::Query(call, done) => self.handle_query(cx, call, done),
+            HostMessage::Query(node, call, done) => self.handle_query(cx, node, call, done),
             HostMessage::Monitor(call, done) => {
                 let (user, node) = (geteuid().as_raw(), cx.agent.local_node());
                 cx.agent.monitors().monitor(call, user, node, done);

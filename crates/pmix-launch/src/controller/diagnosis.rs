@@ -14,13 +14,15 @@ use std::time::{Duration, Instant};
 use pmix_types::{Nspace, Proc};
 
 use super::job::Job;
+use super::purpose::{LISTING, Purpose, SubjectsOfNodes};
 use super::{Controller, Cx};
-use crate::agent::{Report, Subject};
+use crate::agent::{Recipient, Report, Subject};
+use crate::nodes::{ProcName, SubjectForm};
 use crate::pending::PendingOperations;
 use crate::process::{Link, Process, ProcessState};
 
 /// The largest number of processes that a report describes one by one.
-const MAX_SUBJECTS: usize = 16;
+pub(super) const MAX_SUBJECTS: usize = 16;
 
 /// The shortest time between two checks for collectives that wait for long.
 const SHORTEST: Duration = Duration::from_millis(10);
@@ -30,14 +32,19 @@ const SHORTEST: Duration = Duration::from_millis(10);
 pub(crate) struct Notices {
     /// The time of the next check; `None` before the first turn.
     next: Option<Instant>,
-    /// The identifiers of the collectives that were reported.
-    reported: BTreeSet<u64>,
+    /// The nodes and identifiers of the collectives that were reported.
+    reported: BTreeSet<(usize, u64)>,
 }
 
 impl Notices {
     /// Returns the time of the next check.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.next
+    }
+
+    /// Defers the next check until another one has ended.
+    fn defer(&mut self, now: Instant) {
+        self.next = now.checked_add(LISTING * 2);
     }
 
     /// Returns the lines for collectives that have waited for `limit` and were not reported.
@@ -58,10 +65,12 @@ impl Notices {
             if one.age < limit {
                 next = next.min(limit.saturating_sub(one.age));
             } else if one.missing.num_procs > 0 {
-                open.insert(one.id);
-                if !self.reported.contains(&one.id) {
+                // A server that describes the collective later than others adds an identifier.
+                let mut ids = one.identifiers();
+                if !ids.any(|id| self.reported.contains(&id)) {
                     lines.push(one.to_line(job));
                 }
+                open.extend(one.identifiers());
             }
         }
         self.reported = open;
@@ -80,8 +89,25 @@ impl Controller {
         if self.notices.next.is_some_and(|next| next > now) {
             return;
         }
+        if !cx.agent.open_nodes().is_empty() {
+            self.notices.defer(now);
+            // Without room, the next check comes later.
+            let _ = self.ask_waits(cx, vec![None], Purpose::Notice(limit));
+            return;
+        }
         let pending = cx.agent.pending(None);
-        let lines = (self.notices).check(&pending, cx.plan.nspace.as_bytes(), limit, now);
+        self.show_notices(cx, &pending, limit, now);
+    }
+
+    /// Shows the collectives that have waited for `limit` and were not reported.
+    pub(super) fn show_notices(
+        &mut self,
+        cx: &mut Cx<'_>,
+        pending: &PendingOperations,
+        limit: Duration,
+        now: Instant,
+    ) {
+        let lines = (self.notices).check(pending, cx.plan.nspace.as_bytes(), limit, now);
         for line in lines {
             let hint = "`pmix ps` and SIGQUIT show more, --quiet omits this message";
             cx.say(&format!("{line} ({hint})"));
@@ -95,7 +121,7 @@ impl Controller {
         }
         let num_jobs = self.jobs.len();
         for index in 0..num_jobs {
-            if !cx.agent.examinations().has_room() {
+            if !cx.agent.examinations().has_room() || !self.inquiries.has_room() {
                 let (num_more, hint) = (num_jobs - index, "`pmix ps` shows more");
                 let noun = if num_more == 1 { "job is" } else { "jobs are" };
                 let line = "too many reports are not complete";
@@ -118,45 +144,98 @@ impl Controller {
 
     /// Reports what is known about a job, and begins the examination of its processes. Returns `false` if they cannot
     /// be examined.
-    fn begin_report(&self, cx: &mut Cx<'_>, index: usize, is_late: bool) -> bool {
+    fn begin_report(&mut self, cx: &mut Cx<'_>, index: usize, is_late: bool) -> bool {
         let Some(job) = self.jobs.get(index) else {
             return false;
         };
-        let (lines, report) = report(cx, job, is_late);
+        let nspace = job.nspace.clone();
+        if cx.agent.open_nodes().is_empty() {
+            let pending = cx.agent.pending(Some(&nspace));
+            return self.report(cx, index, is_late, &pending);
+        }
+        let jobs = vec![Some(nspace.clone())];
+        let has_begun = self.ask_waits(cx, jobs, Purpose::Report(nspace.clone(), is_late));
+        if has_begun.is_err() {
+            cx.say(&format!(
+                "{nspace}: it is not reported: too many requests to nodes are open"
+            ));
+        }
+        has_begun.is_ok()
+    }
+
+    /// Reports the pending operations of a job, and begins the examination of its processes on all nodes. Returns
+    /// `false` if they cannot be examined.
+    pub(super) fn report(
+        &mut self,
+        cx: &mut Cx<'_>,
+        index: usize,
+        is_late: bool,
+        pending: &PendingOperations,
+    ) -> bool {
+        let Some(job) = self.jobs.get(index) else {
+            return false;
+        };
+        let (lines, report, others) = report(cx, job, is_late, pending);
         // At once: the job may end before the examination, or the session may.
         for line in lines {
             cx.say(&line);
         }
-        let has_begun = cx.agent.examinations().begin(report);
-        if !has_begun {
-            let nspace = &job.nspace;
-            let why = "too many others are being examined, or no thread can be started";
-            cx.say(&format!("{nspace}: its processes are not examined: {why}"));
+        match others.is_empty() {
+            true => examine(cx, report),
+            false => match self.ask_examinations(cx, others, report) {
+                Ok(()) => true,
+                Err(report) => examine(cx, report),
+            },
         }
-        has_begun
+    }
+
+    /// Begins the termination of a job whose time limit has passed, after its report.
+    pub(super) fn end_report(&mut self, cx: &mut Cx<'_>, recipient: &Recipient, now: Instant) {
+        let Recipient::Late(nspace) = recipient else {
+            return;
+        };
+        let index = self.jobs.place(nspace);
+        let job = index.and_then(|index| self.jobs.get_mut(index));
+        let order = job.and_then(|job| job.stop.diagnosed(now));
+        if let (Some(order), Some(index)) = (order, index) {
+            self.execute(cx, index, order);
+        }
     }
 
     /// Writes the lines of the examinations that are complete.
     pub(crate) fn finish_reports(&mut self, cx: &mut Cx<'_>, now: Instant) {
-        while let Some((ended_job, lines)) = cx.agent.examinations().next() {
+        while let Some((recipient, lines)) = cx.agent.examinations().next() {
             for line in lines {
                 cx.say(&line);
             }
-            let index = ended_job.and_then(|nspace| self.jobs.place(&nspace));
-            let job = index.and_then(|index| self.jobs.get_mut(index));
-            let order = job.and_then(|job| job.stop.diagnosed(now));
-            if let (Some(order), Some(index)) = (order, index) {
-                self.execute(cx, index, order);
-            }
+            self.end_report(cx, &recipient, now);
         }
     }
 }
 
-/// Returns the report of a job: lines with its pending operations, and the processes to examine. These are the missing
-/// ones, or the running ones if none is missing.
-fn report(cx: &Cx<'_>, job: &Job, is_late: bool) -> (Vec<String>, Report) {
+/// Begins the examination of processes of this node. Returns `false` if they cannot be examined.
+pub(super) fn examine(cx: &mut Cx<'_>, report: Report) -> bool {
+    let job = match &report.recipient {
+        Recipient::Late(nspace) => format!("{nspace}: "),
+        Recipient::User | Recipient::Controller(_) => String::new(),
+    };
+    let has_begun = cx.agent.examinations().begin(report);
+    if !has_begun {
+        let why = "too many others are being examined, or no thread can be started";
+        cx.say(&format!("{job}processes are not examined: {why}"));
+    }
+    has_begun
+}
+
+/// Returns the report of a job: lines with its pending operations, the processes of this node to examine, and those of
+/// other nodes. These are the missing ones, or the running ones if none is missing.
+fn report(
+    cx: &Cx<'_>,
+    job: &Job,
+    is_late: bool,
+    pending: &PendingOperations,
+) -> (Vec<String>, Report, SubjectsOfNodes) {
     let nspace = &job.nspace;
-    let pending = cx.agent.pending(Some(nspace));
     let local = cx.agent.job(nspace);
     let processes = || local.into_iter().flat_map(|local| local.processes());
     let running = || processes().filter(|process| process.ended.is_none());
@@ -169,6 +248,11 @@ fn report(cx: &Cx<'_>, job: &Job, is_late: bool) -> (Vec<String>, Report) {
             pending.num_more
         ));
     }
+    lines.extend(
+        pending
+            .silent_line()
+            .map(|line| format!("{nspace}: {line}")),
+    );
     let num_running = running().count();
     if pending.listed.is_empty() {
         let noun = if num_running == 1 {
@@ -185,20 +269,36 @@ fn report(cx: &Cx<'_>, job: &Job, is_late: bool) -> (Vec<String>, Report) {
         lines.push(format!("{nspace}: {hint}"));
     }
     let missing = pending.missing(MAX_SUBJECTS);
-    let subjects: Vec<_> = match missing.is_empty() {
+    let described: Vec<_> = match missing.is_empty() {
         true => { running().take(MAX_SUBJECTS) }
-            .map(|process| subject(cx, &job.proc(process.rank), process))
+            .map(|process| (job.proc(process.rank), process))
             .collect(),
-        false => { missing.iter() }
-            .filter_map(|proc| Some(subject(cx, proc, cx.agent.jobs().process(proc)?)))
+        false => { missing.into_iter() }
+            .filter_map(|proc| {
+                let process = cx.agent.jobs().process(&proc)?;
+                Some((proc, process))
+            })
             .collect(),
     };
+    let (mut subjects, mut others) = (Vec::new(), SubjectsOfNodes::new());
+    for (proc, process) in described {
+        match process.node.filter(|_| process.ended.is_none()) {
+            None => subjects.push(subject(cx, &proc, process)),
+            Some(node) => {
+                let form = subject_form(cx, &proc, process);
+                others.entry(node).or_default().push(form);
+            }
+        }
+    }
     let report = Report {
-        ended_job: is_late.then(|| Nspace::clone(nspace)),
+        recipient: match is_late {
+            true => Recipient::Late(Nspace::clone(nspace)),
+            false => Recipient::User,
+        },
         subjects,
         has_stacks: cx.plan.diagnosis.stacks,
     };
-    (lines, report)
+    (lines, report, others)
 }
 
 fn subject(cx: &Cx<'_>, proc: &Proc<'static>, process: &Process) -> Subject {
@@ -216,6 +316,16 @@ fn subject(cx: &Cx<'_>, proc: &Proc<'static>, process: &Process) -> Subject {
         state: state.to_owned(),
         // Only this node can examine its processes.
         pid: (process.ended.is_none() && process.node.is_none()).then_some(pid),
+    }
+}
+
+/// Returns a process of another node in the form for the agent there.
+pub(super) fn subject_form(cx: &Cx<'_>, proc: &Proc<'static>, process: &Process) -> SubjectForm {
+    let Subject { name, state, .. } = subject(cx, proc, process);
+    SubjectForm {
+        proc: ProcName::of(proc),
+        name,
+        state,
     }
 }
 
@@ -241,7 +351,7 @@ mod tests {
         };
         PendingOperations {
             listed: ages.iter().map(one).collect(),
-            num_more: 0,
+            ..PendingOperations::default()
         }
     }
 

@@ -4,14 +4,20 @@
 
 use std::time::Instant;
 
-use pmix_host::collectives::{CollectiveKind, Collectives, Contribution, EndedCollective};
-use pmix_server::UntypedCompletion;
+use pmix_host::collectives::{
+    CollectiveKind, Collectives, Contribution, EndedCollective, OpenCollective,
+};
 use pmix_server::upcall::{HostReply, Upcall};
-use pmix_types::Proc;
+use pmix_server::{Collective, UntypedCompletion};
+use pmix_types::{Nspace, Proc};
 
 use super::{Controller, Cx};
 use crate::agent::number_of;
 use crate::host::AtNode;
+use crate::pending::{GatheredWait, ProcRuns};
+
+/// The largest number of collectives in a list for users.
+const MOST_LISTED: usize = 256;
 
 /// The collectives that wait for nodes.
 #[derive(Default)]
@@ -23,6 +29,36 @@ impl Gathering {
     /// Returns the time of the next [`Controller::tick_collectives`].
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.collectives.deadline()
+    }
+}
+
+impl Gathering {
+    /// Returns the collectives with participants of a job, or of any job, that await nodes.
+    pub(crate) fn waits(&self, job: Option<&Nspace<'_>>, now: Instant) -> Vec<GatheredWait> {
+        let open = self.collectives.open();
+        let concerned = open
+            .filter(|one| job.is_none_or(|job| one.procs.iter().any(|proc| proc.nspace == *job)));
+        let wait = |one: OpenCollective<'_>| {
+            // The words of the servers, so that the descriptions can be merged.
+            let (kind, group) = match one.kind {
+                CollectiveKind::Fence => (Collective::Fence, None),
+                CollectiveKind::Connect => (Collective::Connect, None),
+                CollectiveKind::Disconnect => (Collective::Disconnect, None),
+                CollectiveKind::GroupDestruct(group) => {
+                    (Collective::GroupDestruct, Some(group.clone()))
+                }
+                _ => return None,
+            };
+            Some(GatheredWait {
+                operation: kind.to_string(),
+                group,
+                participants: ProcRuns::of_procs(one.procs),
+                age: now.saturating_duration_since(one.began),
+                called: one.called.into_iter().collect(),
+                awaited: one.awaited.into_iter().collect(),
+            })
+        };
+        concerned.filter_map(wait).take(MOST_LISTED).collect()
     }
 }
 

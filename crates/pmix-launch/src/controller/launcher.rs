@@ -213,6 +213,7 @@ impl Controller {
     /// Refuses waiting spawns whose time limit passed during the wait. Returns the time of the next call.
     pub(crate) fn advance_waiting(&mut self, cx: &mut Cx<'_>) -> Option<Instant> {
         turn_nodes(cx);
+        self.tick_inquiries(cx, Instant::now());
         let late = self.refuse_late(cx, Instant::now());
         cx.agent.turn_removals();
         late

@@ -23,8 +23,8 @@ use std::time::Instant;
 use pmix_server::upcall::Query;
 use pmix_server::{SupportLevel, is_about_support};
 use pmix_types::{
-    Attribute, BREAKPOINT_IN_INIT, DataArray, Info, Proc, ProcInfo, ProcState, Rank, Status, Text,
-    Value, keys,
+    Attribute, BREAKPOINT_IN_INIT, DataArray, Info, Nspace, Proc, ProcInfo, ProcState, Rank,
+    Status, Text, Value, keys,
 };
 
 use super::debugging::ON_EXEC;
@@ -35,7 +35,8 @@ use super::support;
 use super::{Controller, Cx};
 use crate::agent::Agent;
 use crate::figures::{QUERY_FIGURES, ServerFigures};
-use crate::pending::QUERY_PENDING;
+use crate::host::AtNode;
+use crate::pending::{PendingOperations, QUERY_PENDING};
 use crate::process::{Ending, Link, Process, ProcessState};
 
 /// The keys about queues, allocations and storage. Only a resource manager can answer them.
@@ -68,13 +69,54 @@ struct Subject<'s> {
     /// This launcher itself, if it is named and waits for its release.
     launcher: Option<Proc<'static>>,
     rank: Option<Rank>,
-    /// `true` if this node is concerned: it is named, or no node is.
-    is_here: bool,
+    /// The nodes of the session that are named, or that of the requester.
+    nodes: Vec<Vec<u8>>,
+}
+
+impl Subject<'_> {
+    /// Returns the job, or `None` for all jobs: the jobs are a single one or all of them.
+    fn only_job(&self) -> Option<&Nspace<'static>> {
+        match self.jobs[..] {
+            [job] => Some(&job.nspace),
+            _ => None,
+        }
+    }
 }
 
 impl Controller {
-    /// Returns the values for the requested keys, with the status that tells if all were found.
-    pub(crate) fn query(&self, cx: &mut Cx<'_>, call: &Query) -> (Status, Vec<Info<'static>>) {
+    /// Returns the jobs whose pending operations a query asks for; `None` for all jobs together.
+    pub(crate) fn pending_jobs(
+        &self,
+        cx: &Cx<'_>,
+        node: AtNode,
+        call: &Query,
+    ) -> Vec<Option<Nspace<'static>>> {
+        let is_pending = |key: &Text<'_>| key.as_bytes() == QUERY_PENDING.as_bytes();
+        let asks = call.queries.iter();
+        let asks = asks.filter(|query| query.keys.iter().any(is_pending));
+        let mut jobs = Vec::new();
+        for query in asks {
+            let meant = self.subject(cx, (node, call), &query.qualifiers);
+            if meant.jobs.is_empty() || jobs.len() >= MOST_COSTLY {
+                continue;
+            }
+            let job = meant.only_job().cloned();
+            if !jobs.contains(&job) {
+                jobs.push(job);
+            }
+        }
+        jobs
+    }
+
+    /// Returns the values for the requested keys, with the status that tells if all were found. `waits` has the pending
+    /// operations of all nodes that were listed for it.
+    pub(crate) fn query(
+        &self,
+        cx: &mut Cx<'_>,
+        node: AtNode,
+        call: &Query,
+        waits: &[(Option<Nspace<'static>>, PendingOperations)],
+    ) -> (Status, Vec<Info<'static>>) {
         let mut found = Vec::new();
         let (mut num_asked, mut refused) = (0, Vec::new());
         let about_support = call.queries.iter().filter(|query| is_about_support(query));
@@ -97,7 +139,7 @@ impl Controller {
                 }));
                 continue;
             }
-            let meant = self.subject(cx, call, &query.qualifiers);
+            let meant = self.subject(cx, (node, call), &query.qualifiers);
             // The jobs are a single one or all of them, so the first one and their number identify them.
             let first = meant.jobs.first().map(|job| job.nspace.as_bytes());
             let ended = meant.named.clone().filter(|_| first.is_none());
@@ -109,7 +151,7 @@ impl Controller {
                     jobs.clone(),
                     meant.launcher.clone(),
                     rank,
-                    meant.is_here,
+                    meant.nodes.clone(),
                     key,
                 )) {
                     continue;
@@ -120,7 +162,7 @@ impl Controller {
                 if is_costly && num_costly > MOST_COSTLY {
                     continue;
                 }
-                match self.value_of(cx, &meant, key, &query.qualifiers) {
+                match self.value_of(cx, &meant, key, (&query.qualifiers, waits)) {
                     Some(value) => found.push(Info::new(key.to_owned(), value)),
                     None => refused.extend(REFUSED.iter().copied().filter(|one| *one == key)),
                 }
@@ -138,7 +180,12 @@ impl Controller {
     }
 
     /// Returns the jobs and the process that the qualifiers name.
-    fn subject(&self, cx: &Cx<'_>, call: &Query, qualifiers: &[Info<'_>]) -> Subject<'_> {
+    fn subject(
+        &self,
+        cx: &Cx<'_>,
+        (node, call): (AtNode, &Query),
+        qualifiers: &[Info<'_>],
+    ) -> Subject<'_> {
         let mut named = None;
         let mut rank = None;
         for info in qualifiers {
@@ -164,26 +211,14 @@ impl Controller {
             (None, Some(own)) => vec![own],
             (None, None) => self.jobs.iter().collect(),
         };
-        let layout = &cx.plan.layout;
-        let number = layout.nodes().position(layout.host());
-        let number = number.and_then(|number| u32::try_from(number).ok());
-        let is_node = |info: &&Info<'_>| info.key.is(keys::HOSTNAME) || info.key.is(keys::NODEID);
-        let mut nodes = qualifiers.iter().filter(is_node).peekable();
-        let is_here = nodes.peek().is_none()
-            || nodes.any(|info| match &info.value {
-                Value::String(name) => {
-                    let name = name.as_ref();
-                    name.is_none_or(|name| name.as_bytes() == layout.host())
-                }
-                id => id.to_number::<u32>().ok() == number,
-            });
+        let nodes = nodes_of(cx, node, qualifiers);
         let launcher = named.and_then(|name| self.waiting_launcher(cx, name));
         Subject {
             jobs,
             named: named.map(<[u8]>::to_vec),
             launcher,
             rank: rank.filter(|rank| rank.is_valid()),
-            is_here,
+            nodes,
         }
     }
 
@@ -192,12 +227,16 @@ impl Controller {
         cx: &Cx<'_>,
         meant: &Subject<'_>,
         key: &str,
-        qualifiers: &[Info<'_>],
+        (qualifiers, listed): (&[Info<'_>], &[(Option<Nspace<'static>>, PendingOperations)]),
     ) -> Option<Value<'static>> {
         let jobs = &meant.jobs;
         match key {
-            keys::QUERY_PROC_TABLE => table(&cx.agent, jobs),
-            keys::QUERY_LOCAL_PROC_TABLE if meant.is_here => table(&cx.agent, jobs),
+            keys::QUERY_PROC_TABLE => table(&cx.agent, jobs, |_| true),
+            keys::QUERY_LOCAL_PROC_TABLE if !meant.nodes.is_empty() => {
+                table(&cx.agent, jobs, |host| {
+                    meant.nodes.iter().any(|node| node == host)
+                })
+            }
             keys::PROC_STATE_STATUS => {
                 let [job] = jobs[..] else {
                     return None;
@@ -214,10 +253,12 @@ impl Controller {
             },
             QUERY_PENDING => {
                 jobs.first()?;
-                // The jobs are a single one or all of them.
-                let job = (jobs.len() == 1).then(|| jobs.first()).flatten();
-                let pending = cx.agent.pending(job.map(|job| &job.nspace));
-                Some(pending.to_value())
+                let job = meant.only_job();
+                let known = listed.iter().find(|(known, _)| known.as_ref() == job);
+                Some(match known {
+                    Some((_, pending)) => pending.to_value(),
+                    None => cx.agent.pending(job).to_value(),
+                })
             }
             QUERY_FIGURES => {
                 // A server without a job has figures, too.
@@ -277,13 +318,44 @@ fn status_of(num_found: usize, num_asked: usize, is_refused: bool) -> Status {
     }
 }
 
-/// Returns the processes of the jobs, if there are any jobs.
-fn table(agent: &Agent<'_>, jobs: &[&Job]) -> Option<Value<'static>> {
+/// Returns the nodes that the qualifiers of a query name, if they belong to the session. If the qualifiers name none, this
+/// is the node of the requester.
+fn nodes_of(cx: &Cx<'_>, node: AtNode, qualifiers: &[Info<'_>]) -> Vec<Vec<u8>> {
+    let layout = &cx.plan.layout;
+    let is_node = |info: &&Info<'_>| info.key.is(keys::HOSTNAME) || info.key.is(keys::NODEID);
+    let mut named = qualifiers.iter().filter(is_node).peekable();
+    if named.peek().is_none() {
+        let name = node.map(|node| cx.agent.name_of_node(node).as_bytes().to_vec());
+        return vec![name.unwrap_or_else(|| layout.host().to_vec())];
+    }
+    let names = named.filter_map(|info| match &info.value {
+        Value::String(name) => {
+            let name = name.as_ref().map(|name| name.as_bytes().to_vec());
+            Some(name.unwrap_or_else(|| layout.host().to_vec()))
+        }
+        id => {
+            let id = usize::try_from(id.to_number::<u32>().ok()?).ok()?;
+            layout.nodes().nth(id).map(|name| name.to_vec())
+        }
+    });
+    let is_known =
+        |name: &Vec<u8>| *name == layout.host() || layout.nodes().position(name).is_some();
+    names.filter(is_known).collect()
+}
+
+/// Returns the processes of the jobs on the selected nodes, if there are any jobs.
+fn table(
+    agent: &Agent<'_>,
+    jobs: &[&Job],
+    is_meant: impl Fn(&[u8]) -> bool,
+) -> Option<Value<'static>> {
     jobs.first()?;
+    let is_meant = &is_meant;
     let rows = jobs.iter().flat_map(|job| {
         let local = agent.job(&job.nspace);
         let processes = local.into_iter().flat_map(|local| local.processes());
-        processes.map(|process| about(job, process))
+        let meant = processes.filter(|process| is_meant(&job.plan.layout.host_of(process.rank)));
+        meant.map(|process| about(job, process))
     });
     Some(Value::DataArray(DataArray::ProcInfo(rows.collect())))
 }

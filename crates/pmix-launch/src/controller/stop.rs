@@ -34,6 +34,8 @@ const REPORT_DELAY: Duration = Duration::from_millis(500);
 /// has a shorter limit of its own, so its result is complete before.
 const DIAGNOSIS: Duration = Duration::from_secs(2);
 const DIAGNOSIS_WITH_STACKS: Duration = Duration::from_secs(60);
+/// The same if agents of other nodes are asked first.
+const DIAGNOSIS_OVER_NODES: Duration = Duration::from_secs(8);
 
 /// The longest grace period. A longer one would overflow the clock.
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
@@ -131,9 +133,10 @@ impl Stop {
             keep_going: plan.keep_going,
             spares_exit_codes: false,
             limit: plan.timeout,
-            diagnosis: match plan.diagnosis.stacks {
-                true => DIAGNOSIS_WITH_STACKS,
-                false => DIAGNOSIS,
+            diagnosis: match (plan.diagnosis.stacks, plan.has_agents()) {
+                (true, _) => DIAGNOSIS_WITH_STACKS,
+                (false, true) => DIAGNOSIS_OVER_NODES,
+                (false, false) => DIAGNOSIS,
             },
             is_late: false,
             next: plan

@@ -66,7 +66,7 @@ pub(crate) enum HostMessage {
     Publish(Publish, Completion<()>),
     Lookup(Lookup, Completion<Vec<Pdata<'static>>>),
     Unpublish(Unpublish, Completion<()>),
-    Query(Query, Completion<Vec<Info<'static>>>),
+    Query(AtNode, Query, Completion<Vec<Info<'static>>>),
     JobControl(JobControl, Completion<Vec<Info<'static>>>),
     SessionControl(SessionControl, Completion<Vec<Info<'static>>>),
     Log(Log, Completion<()>),
@@ -107,7 +107,7 @@ impl HostMessage {
             Self::Group(_, call, _) => ("PMIx_Group_destruct", vec![&call.directives]),
             Self::Lookup(call, _) => ("PMIx_Lookup", vec![&call.infos]),
             Self::Unpublish(call, _) => ("PMIx_Unpublish", vec![&call.infos]),
-            Self::Query(call, _) => {
+            Self::Query(_, call, _) => {
                 let queries = call.queries.iter().filter(|query| !is_about_support(query));
                 let qualifiers = queries.map(|query| &query.qualifiers[..]);
                 ("PMIx_Query_info", qualifiers.collect())
@@ -133,7 +133,7 @@ impl HostMessage {
             Self::Publish(call, _) => &call.proc,
             Self::Lookup(call, _) => &call.proc,
             Self::Unpublish(call, _) => &call.proc,
-            Self::Query(call, _) => &call.proc,
+            Self::Query(_, call, _) => &call.proc,
             Self::JobControl(call, _) => &call.proc,
             Self::SessionControl(call, _) => &call.proc,
             Self::Log(call, _) => &call.proc,
@@ -157,7 +157,7 @@ impl HostMessage {
             Self::Publish(call, done) => (call.into(), done.untyped()),
             Self::Lookup(call, done) => (call.into(), done.untyped()),
             Self::Unpublish(call, done) => (call.into(), done.untyped()),
-            Self::Query(call, done) => (call.into(), done.untyped()),
+            Self::Query(_, call, done) => (call.into(), done.untyped()),
             Self::JobControl(call, done) => (call.into(), done.untyped()),
             Self::SessionControl(call, done) => (call.into(), done.untyped()),
             Self::Log(call, done) => (call.into(), done.untyped()),
@@ -177,7 +177,7 @@ impl HostMessage {
             Self::Group(_, _, done) => done.fail(status),
             Self::Lookup(_, done) => done.fail(status),
             Self::Unpublish(_, done) => done.fail(status),
-            Self::Query(_, done) => done.fail(status),
+            Self::Query(_, _, done) => done.fail(status),
             Self::JobControl(_, done) => done.fail(status),
             Self::SessionControl(_, done) => done.fail(status),
             Self::Log(_, done) => done.fail(status),
@@ -335,7 +335,8 @@ impl Host for LocalHost {
     }
 
     fn query(&self, call: Query, done: Completion<Vec<Info<'static>>>) {
-        self.messages.send(HostMessage::Query(call, done));
+        self.messages
+            .send(HostMessage::Query(self.node, call, done));
     }
 
     fn log(&self, call: Log, done: Completion<()>) {

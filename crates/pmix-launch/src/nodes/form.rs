@@ -106,6 +106,18 @@ pub(crate) fn unpack_infos(bytes: &[u8]) -> Result<Vec<Info<'static>>, Error> {
     Ok(infos.into_iter().map(Info::into_owned).collect())
 }
 
+/// Packs lines for the user.
+pub(crate) fn pack_lines(lines: &[String]) -> Result<Vec<u8>, Error> {
+    let cannot = |error: postcard::Error| Error::request(format!("cannot pack lines: {error}"));
+    postcard::to_allocvec(lines).map_err(cannot)
+}
+
+/// Unpacks lines that [`pack_lines`] packed.
+pub(crate) fn unpack_lines(bytes: &[u8]) -> Result<Vec<String>, Error> {
+    let damaged = |error: postcard::Error| Error::request(format!("damaged lines: {error}"));
+    postcard::from_bytes(bytes).map_err(damaged)
+}
+
 impl JobForm {
     /// Returns the form of a job.
     ///

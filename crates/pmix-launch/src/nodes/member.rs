@@ -4,6 +4,8 @@
 //! The agent does everything that concerns its node, and the member passes on what concerns the controller: upcalls of
 //! the server, starts and ends of processes, output. If the link ends, the processes end as well.
 
+mod asked;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
@@ -196,6 +198,7 @@ impl Member<'_> {
         }
         let now = Instant::now();
         _ = self.agent.tick(now);
+        self.finish_examinations()?;
         self.turn_monitors(now)
     }
 
@@ -432,18 +435,14 @@ impl Member<'_> {
                     done.complete(reply.map_err(damaged)?);
                 }
             }
-            ToNode::Modex { call, proc, infos } => {
-                let infos = unpack_infos(&infos)?;
-                let (answers, wake) = (self.answers.clone(), Arc::clone(&self.wake));
-                let done = move |result: Result<Vec<u8>, Status>| {
-                    let result = result.map_err(Status::as_raw);
-                    // The receiver lives as long as the member.
-                    let _ = answers.send(FromNode::Data { call, result });
-                    wake();
-                };
-                self.agent
-                    .modex_here(&proc.into_proc(), &infos, Box::new(done));
-            }
+            ToNode::Modex { call, proc, infos } => self.answer_modex(call, proc, &infos)?,
+            ToNode::Waits { call, jobs } => self.answer_waits(call, jobs)?,
+            ToNode::Examine {
+                call,
+                subjects,
+                has_stacks,
+            } => self.examine(call, subjects, has_stacks)?,
+            ToNode::Measure { call, questions } => self.measure(call, questions)?,
             ToNode::Event {
                 status,
                 source,
@@ -514,6 +513,7 @@ impl Member<'_> {
                 }
                 // The controller answers queries.
                 Measured::Query(_) => {}
+                Measured::Asked(call, answers) => self.send_measured(call, answers)?,
                 Measured::Events(events) => {
                     for event in events {
                         let server = service::name(&self.plan);

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pmix_host::forward::OutputStream;
+use pmix_host::usage::Detail;
 use pmix_types::{Nspace, Proc, Rank};
 use serde::{Deserialize, Serialize};
 
@@ -141,8 +142,82 @@ pub(crate) enum ToNode {
     },
     /// The controller took bytes of output, so the agent may send as many more.
     Taken { num_bytes: u64 },
+    /// A request for the operations in which processes of that node wait: those of each of these jobs, or of all jobs.
+    Waits {
+        call: u64,
+        jobs: Vec<Option<Vec<u8>>>,
+    },
+    /// A request for the examination of processes of that node.
+    Examine {
+        call: u64,
+        subjects: Vec<SubjectForm>,
+        has_stacks: bool,
+    },
+    /// A request for measurements on that node.
+    Measure {
+        call: u64,
+        questions: Vec<QuestionForm>,
+    },
     /// The end of the session. The agent ends all processes, removes their files and closes the link.
     End,
+}
+
+/// A process of a node to examine, with the parts of its line that the controller knows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SubjectForm {
+    pub(crate) proc: ProcName,
+    pub(crate) name: String,
+    pub(crate) state: String,
+}
+
+/// A measurement on a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct QuestionForm {
+    pub(crate) kind: QuestionKind,
+    /// The job of the processes, and their ranks.
+    pub(crate) nspace: Vec<u8>,
+    pub(crate) ranks: Vec<u32>,
+    /// The wanted figures or the qualifiers of the query, packed.
+    pub(crate) infos: Vec<u8>,
+}
+
+/// The subject of a measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum QuestionKind {
+    /// The usage of the node.
+    Node,
+    /// The usage of processes.
+    Processes(DetailForm),
+    /// The memory of processes and of the agent.
+    Memory,
+}
+
+/// The level of detail of a measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum DetailForm {
+    State,
+    Memory,
+    Proportional,
+}
+
+impl From<Detail> for DetailForm {
+    fn from(detail: Detail) -> Self {
+        match detail {
+            Detail::State => Self::State,
+            Detail::Memory => Self::Memory,
+            Detail::Proportional => Self::Proportional,
+        }
+    }
+}
+
+impl From<DetailForm> for Detail {
+    fn from(form: DetailForm) -> Self {
+        match form {
+            DetailForm::State => Self::State,
+            DetailForm::Memory => Self::Memory,
+            DetailForm::Proportional => Self::Proportional,
+        }
+    }
 }
 
 /// The way in which a process ended.
@@ -216,7 +291,7 @@ pub(crate) enum FromNode {
         #[serde(with = "serde_bytes")]
         upcall: Vec<u8>,
     },
-    /// The answer to a request for data.
+    /// The answer to a request: the data of a process, or a list that was asked for.
     Data {
         call: u64,
         result: Result<Vec<u8>, i32>,

@@ -21,8 +21,11 @@ mod member;
 mod message;
 mod remote;
 
-pub(crate) use form::{pack_infos, unpack_infos};
+pub(crate) use form::{pack_infos, pack_lines, unpack_infos, unpack_lines};
 pub use joining::{MemberSettings, OpenEncoders};
 pub use member::serve_as_member;
-pub(crate) use message::{EndedForm, FromNode, JobForm, ProcName, ServerForm, ToNode, stream};
+pub(crate) use message::{
+    EndedForm, FromNode, JobForm, ProcName, QuestionForm, QuestionKind, ServerForm, SubjectForm,
+    ToNode, stream,
+};
 pub(crate) use remote::{ALL_TOKENS, Found, Nodes, OnData};

@@ -9,9 +9,10 @@
 //! | `Left` | nothing of the session is on the node | - |
 //! | `Lost` | the link has ended before, or no greeting has come in time | - |
 
+mod node;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -39,12 +40,6 @@ pub(crate) const ALL_TOKENS: usize = MOST_NODES * TOKENS;
 
 /// The time after which a node that has not answered is named.
 const NAMED_AFTER: Duration = Duration::from_secs(3);
-
-/// The beginning of the messages of an agent.
-const AGENT: &str = "pmix node: ";
-
-/// The largest text that is kept of what the program that reaches a node prints.
-const MOST_SAID: usize = 4096;
 
 /// The time for the end of the agents at the end of a session.
 const LEAVING: Duration = Duration::from_secs(5);
@@ -196,6 +191,13 @@ impl Nodes {
     /// Returns the name of a node.
     pub(crate) fn name(&self, place: usize) -> &str {
         self.nodes.get(place).map_or("?", |node| &node.name)
+    }
+
+    /// Returns the places of the nodes that answer requests, or are expected to.
+    pub(crate) fn open_places(&self) -> Vec<usize> {
+        let nodes = self.nodes.iter().enumerate();
+        let open = nodes.filter(|(_, node)| matches!(node.state, State::Greeting | State::Ready));
+        open.map(|(place, _)| place).collect()
     }
 
     /// Returns `true` if there are none.
@@ -454,103 +456,6 @@ impl Nodes {
     /// Returns the time for the end of the agents.
     pub(crate) const fn patience() -> Duration {
         LEAVING
-    }
-}
-
-impl RemoteNode {
-    fn is_open(&self) -> bool {
-        !matches!(self.state, State::Left | State::Lost)
-    }
-
-    /// Takes the messages that have arrived.
-    fn take_all(&mut self, mut take: impl FnMut(FromNode)) -> Result<(), Error> {
-        let Some(link) = &mut self.link else {
-            return Ok(());
-        };
-        if self.state == State::Greeting && link.take_greeting()? {
-            self.state = State::Ready;
-        }
-        while self.state != State::Greeting
-            && let Some(message) = link.take()?
-        {
-            if message == FromNode::Bye {
-                if self.state != State::Leaving {
-                    return Err(Error::request("its agent was ended there"));
-                }
-                self.state = State::Left;
-            }
-            take(message);
-        }
-        Ok(())
-    }
-
-    /// Reads what the program that reaches the node prints.
-    fn read_errors(&mut self) {
-        let mut piece = [0; 4096];
-        while let Some(errors) = &mut self.errors {
-            match errors.read(&mut piece) {
-                Ok(0) => self.errors = None,
-                Ok(len) => {
-                    self.said
-                        .extend_from_slice(piece.get(..len).unwrap_or_default());
-                    let over = self.said.len().saturating_sub(MOST_SAID);
-                    self.said.drain(..over);
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => self.errors = None,
-            }
-        }
-    }
-
-    /// Takes the whole lines that an agent has printed after its greeting: its warnings.
-    fn take_lines(&mut self) -> Vec<String> {
-        if !matches!(self.state, State::Ready | State::Leaving) {
-            return Vec::new();
-        }
-        let Some(end) = memchr::memrchr(b'\n', &self.said) else {
-            return Vec::new();
-        };
-        let rest = self.said.split_off(end + 1);
-        let lines = std::mem::replace(&mut self.said, rest);
-        let lines = String::from_utf8_lossy(&lines).into_owned();
-        let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
-        // Other lines are from the program that reaches the node.
-        let lines = lines.filter_map(|line| line.strip_prefix(AGENT));
-        lines
-            .map(|line| format!("node {}: {line}", self.name))
-            .collect()
-    }
-
-    /// Returns a message with the last line that the program printed.
-    fn with_said(&mut self, message: String) -> String {
-        self.read_errors();
-        let said = String::from_utf8_lossy(&self.said).into_owned();
-        let noise = self.link.as_ref().map_or_else(String::new, Link::noise);
-        let lines = said.lines().rev().chain(
-            noise
-                .lines()
-                .rev()
-                .filter(|_| self.state == State::Greeting),
-        );
-        let mut lines = lines.map(str::trim).filter(|line| !line.is_empty());
-        match lines.next() {
-            Some(line) => format!("{message}: {line}"),
-            None => message,
-        }
-    }
-
-    /// Returns the reason for the end of the link.
-    fn why_closed(&mut self) -> String {
-        let how = match self.child.try_wait() {
-            Ok(Some(status)) => format!(" ({status})"),
-            _ => String::new(),
-        };
-        let message = match self.state {
-            State::Greeting => format!("it could not be reached{how}"),
-            _ => format!("the link to it has ended{how}"),
-        };
-        self.with_said(message)
     }
 }
 

@@ -215,6 +215,24 @@ fn errors_of_processes_are_shown_once_and_warnings_of_agents_with_their_node() {
 }
 
 #[test]
+fn a_collective_of_several_nodes_that_waits_for_long_is_reported_once() {
+    let place = tempfile::tempdir().unwrap();
+    let vars = [("PLACE", place.path()), ("DELAY", Path::new("3000"))];
+    let played = play_there("late", ("1;0,2", 3), ":", &vars, |plan| {
+        plan.diagnosis.notice_after = Some(Duration::from_secs(1));
+    });
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+    let lines = played.errors.lines();
+    let notices: Vec<_> = lines
+        .filter(|line| line.starts_with("pmix run: fence, "))
+        .collect();
+    let named =
+        |line: &&str| line.contains(" s: waits for rank 1; called by ranks 0, 2 (`pmix ps`");
+    assert_eq!(notices.len(), 2, "{}", played.errors);
+    assert!(notices.iter().all(named), "{}", played.errors);
+}
+
+#[test]
 fn warnings_of_an_agent_are_shown_with_its_node() {
     let prelude = "(sleep 0.3; echo 'pmix node: a warning' >&2) &";
     let played = play_there("fetch", ("1;0", 2), prelude, &[], |plan| {
