@@ -276,7 +276,7 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         }),
         Some(_) => placed,
     };
-    let mapping = several::Mapping::of(&args);
+    let division = several::division(&args);
     let of_limit = of_hosts.or(allocated).or_else(|| here.default_slots());
     let most = placement::most_procs(&args, &environment.vars, of_limit);
     let apps = read(args.app, placed, of_hosts, &mca::exports(mca), &here)?;
@@ -286,16 +286,18 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
     let num_procs = num_procs
         .ok_or_else(|| Failure::usage("the number of processes exceeds the largest rank"))?;
     placement::check_slots(num_procs, most)?;
-    let layout = match (maps, several) {
-        (Some(layout), _) => layout,
-        (None, Some(nodes)) => nodes.layout(&host, num_procs, mapping, context.limits())?,
-        (None, None) => Layout::on_one_node(host.as_bytes(), num_procs).map_err(refused)?,
-    };
-    // Processes that fill the slots of this node need no other one.
-    let is_alone = args.nodes.is_some() || layout.here().len() as u64 == layout.num_procs();
-    let part = match is_alone {
-        true => Part::Alone,
-        false => Part::Controller(several::agents(&args.several)?),
+    let (layout, part) = match (maps, several) {
+        (Some(layout), _) => (layout, Part::Alone),
+        (None, Some(nodes)) => {
+            let layout = nodes.layout(&host, num_procs, division, context.limits())?;
+            // Also if the processes fill the slots of this node: spawned jobs may need the others.
+            let agents = several::agents(&args.several, nodes.into_slots(), division)?;
+            (layout, Part::Controller(agents))
+        }
+        (None, None) => {
+            let layout = Layout::on_one_node(host.as_bytes(), num_procs).map_err(refused)?;
+            (layout, Part::Alone)
+        }
     };
     // A debugger with MPIR attaches before the processes start their program, unless they stop
     // later.

@@ -10,6 +10,7 @@
 //! | `Services` | published data, credentials, groups, process sets |
 //! | `Gathering` | the collectives that wait for other nodes |
 //! | `Inquiries` | the requests to the agents of other nodes that wait for answers |
+//! | `SessionNodes` | the nodes on which jobs may have processes, with their slots |
 //! | `Notices` | the collectives that were reported because they wait for long |
 //! | `Waiting` | the wait of an intermediate launcher for its release |
 //!
@@ -46,6 +47,7 @@ mod services;
 mod session_control;
 mod signal;
 mod spawn;
+mod spawn_hosts;
 mod spawn_plan;
 mod spawn_queue;
 mod spawning;
@@ -69,6 +71,7 @@ use self::job::Jobs;
 use self::outcomes::Outcomes;
 use self::purpose::Purpose;
 use self::services::Services;
+use self::spawn_hosts::SessionNodes;
 use self::spawning::Spawning;
 use self::tool_wait::Waiting;
 use self::warnings::Warnings;
@@ -154,6 +157,7 @@ pub(crate) struct Controller {
     notices: Notices,
     gathering: Gathering,
     inquiries: Inquiries<Purpose>,
+    nodes: SessionNodes,
     fences: Fences,
     /// The state of the wait for the release of an intermediate launcher.
     tool_wait: Option<Waiting>,
@@ -176,6 +180,7 @@ impl Controller {
             notices: Notices::default(),
             gathering: Gathering::default(),
             inquiries: Inquiries::default(),
+            nodes: SessionNodes::of(plan),
             fences: Fences::default(),
             tool_wait: None,
             began: Instant::now(),

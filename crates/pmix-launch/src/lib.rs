@@ -75,6 +75,7 @@
 mod agent;
 mod control_group;
 mod controller;
+mod division;
 mod environment;
 mod error;
 mod figures;
@@ -102,6 +103,7 @@ mod stops;
 mod topology;
 
 pub use controller::{PAUSE_FOR_TOOL, ToolWait};
+pub use division::{DividedRanks, Division, NodeSlots, TooFewSlots};
 pub use environment::Export;
 pub use error::Error;
 pub use figures::{QUERY_FIGURES, ServerFigures};

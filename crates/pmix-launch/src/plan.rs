@@ -11,6 +11,7 @@ use pmix_types::Rank;
 use preg_core::Preg;
 use serde::{Deserialize, Serialize};
 
+use crate::division::{Division, NodeSlots};
 use crate::environment::Export;
 use crate::{DebugStops, Error, FilePattern, Layout, Policy};
 use pmix_topology::Cpuset;
@@ -119,6 +120,11 @@ pub struct Agents {
     pub command: Vec<OsString>,
     /// The time after which a node that has not answered fails the job.
     pub start_timeout: Duration,
+    /// All nodes on which jobs of the session may have processes, in their order. This node has the name that it has in
+    /// the layout of the first job.
+    pub nodes: Vec<NodeSlots>,
+    /// The division of the processes of jobs that do not select another one.
+    pub division: Division,
 }
 
 /// The reports about a job that makes no progress, and about its use of resources.

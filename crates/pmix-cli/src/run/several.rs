@@ -5,12 +5,10 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use pmix_launch::{Agents, Layout, MapBy};
-use pmix_map::{Limits, NodeListBuilder, ProcMapBuilder};
+use pmix_launch::{Agents, DividedRanks, Division, Layout, MapBy, NodeSlots, TooFewSlots};
+use pmix_map::Limits;
 use pmix_topology::Level;
-use pmix_types::Rank;
 
-use super::refused;
 use crate::args::{Run, Several};
 use crate::failure::Failure;
 
@@ -27,13 +25,6 @@ pub(super) struct NamedNodes {
     pub(super) all: Vec<(String, u32, bool)>,
 }
 
-/// A node with its slots.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct NodeSlots {
-    pub(super) name: String,
-    pub(super) slots: u32,
-}
-
 /// The nodes of a job, each once, in the order of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct JobNodes {
@@ -42,26 +33,13 @@ pub(super) struct JobNodes {
     origin: String,
 }
 
-/// The division of processes over nodes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Mapping {
-    /// `true` for one process after another on each node, `false` to fill each node.
-    by_node: bool,
-    /// The number of processes on each node, or on each part of a node.
-    procs_each: Option<u32>,
-    /// `true` if a node can have more processes than slots.
-    oversubscribes: bool,
-}
-
-impl Mapping {
-    /// Returns the division that the options select.
-    pub(super) fn of(args: &Run) -> Self {
-        let map_by = args.map_by.unwrap_or_default();
-        Self {
-            by_node: map_by.part.map_by() == MapBy::Level(Level::Node),
-            procs_each: map_by.procs_each,
-            oversubscribes: args.habits.oversubscribe || map_by.oversubscribe == Some(true),
-        }
+/// Returns the division of processes over nodes that the options select.
+pub(super) fn division(args: &Run) -> Division {
+    let map_by = args.map_by.unwrap_or_default();
+    Division {
+        by_node: map_by.part.map_by() == MapBy::Level(Level::Node),
+        procs_each: map_by.procs_each,
+        oversubscribes: args.habits.oversubscribe || map_by.oversubscribe == Some(true),
     }
 }
 
@@ -121,85 +99,27 @@ impl JobNodes {
         &self,
         host: &str,
         num_procs: u32,
-        mapping: Mapping,
+        division: Division,
         limits: &Limits,
     ) -> Result<Layout, Failure> {
-        let ranks = self.divide(num_procs, mapping)?;
-        let invalid = |error: pmix_map::Error| Failure::usage(format!("{}: {error}", self.origin));
-        let (mut nodes, mut procs) = (NodeListBuilder::new(limits), ProcMapBuilder::new(limits));
-        for (node, ranks) in self.nodes.iter().zip(ranks) {
-            if ranks.is_empty() {
-                continue;
-            }
-            nodes.name(node.name.as_bytes()).map_err(invalid)?;
-            for (first, last) in ranks {
-                let range = (Rank::new(first), Rank::new(last));
-                procs.range(range.0, range.1).map_err(invalid)?;
-            }
-            procs.end_node().map_err(invalid)?;
-        }
-        Layout::of_nodes(host.as_bytes(), nodes.finish(), procs.finish()).map_err(refused)
-    }
-
-    /// Returns the ranks of each node, as inclusive ranges.
-    fn divide(&self, num_procs: u32, mapping: Mapping) -> Result<Vec<Vec<(u32, u32)>>, Failure> {
-        let Mapping {
-            by_node,
-            procs_each,
-            oversubscribes,
-        } = mapping;
-        let most = |node: &NodeSlots| match procs_each {
-            Some(each) if by_node => u64::from(each),
-            _ => u64::from(node.slots),
-        };
-        let room: u64 = self.nodes.iter().map(most).sum();
-        if u64::from(num_procs) > room && !oversubscribes {
+        let mut ranks = DividedRanks::default();
+        let divided = ranks.add(&self.nodes, num_procs, division);
+        divided.map_err(|TooFewSlots { room }| {
             let message = format!(
                 "{}: {num_procs} processes need more than the {room} slots of the nodes",
                 self.origin
             );
-            return Err(Failure::usage(message).cure(
+            Failure::usage(message).cure(
                 "give the number of slots of each node, as in --host n1:4,n2:4 or `n1 slots=4`, or use --oversubscribe",
-            ));
-        }
-        let mut counts: Vec<u64> = self.nodes.iter().map(most).collect();
-        let mut divided = vec![Vec::<(u32, u32)>::new(); self.nodes.len()];
-        let mut next = 0;
-        let mut give = |place: usize, num: u32| {
-            if num > 0
-                && let Some(ranks) = divided.get_mut(place)
-            {
-                let last = next + (num - 1);
-                match ranks.last_mut() {
-                    Some(range) if range.1.checked_add(1) == Some(next) => range.1 = last,
-                    _ => ranks.push((next, last)),
-                }
-                next = next.saturating_add(num);
-            }
-        };
-        let mut left = num_procs;
-        let is_cyclic = by_node && procs_each.is_none();
-        while left > 0 {
-            let before = left;
-            for place in 0..self.nodes.len() {
-                let room = counts.get(place).copied().unwrap_or_default();
-                let wanted = if is_cyclic { 1 } else { left };
-                let num = u32::try_from(room)
-                    .unwrap_or(u32::MAX)
-                    .min(wanted)
-                    .min(left);
-                give(place, num);
-                left -= num;
-                if let Some(count) = counts.get_mut(place) {
-                    *count -= u64::from(num);
-                }
-            }
-            if left == before {
-                // All slots are taken, and processes may share them: another round.
-                counts = self.nodes.iter().map(|node| most(node).max(1)).collect();
-            }
-        }
-        Ok(divided)
+            )
+        })?;
+        let invalid = |error| Failure::usage(format!("{}: {error}", self.origin));
+        ranks.layout(host, limits).map_err(invalid)
+    }
+
+    /// Returns the nodes with their slots.
+    pub(super) fn into_slots(self) -> Vec<NodeSlots> {
+        self.nodes
     }
 }
 
@@ -207,7 +127,11 @@ impl JobNodes {
 ///
 /// # Errors
 /// The command that reaches nodes is no command.
-pub(super) fn agents(several: &Several) -> Result<Agents, Failure> {
+pub(super) fn agents(
+    several: &Several,
+    nodes: Vec<NodeSlots>,
+    division: Division,
+) -> Result<Agents, Failure> {
     let reach = match &several.launch_agent {
         None => REACH.iter().map(OsString::from).collect(),
         Some(text) => {
@@ -235,5 +159,7 @@ pub(super) fn agents(several: &Several) -> Result<Agents, Failure> {
         reach,
         command: vec![program, "node".into(), "--stdio".into()],
         start_timeout: several.start_timeout.unwrap_or(START_TIMEOUT),
+        nodes,
+        division,
     })
 }

@@ -39,6 +39,11 @@ impl Children {
         }
     }
 
+    /// Leaves a child to another part of the launcher.
+    pub(super) fn spare(&mut self, pid: Pid) {
+        self.orphans.spare(vec![pid]);
+    }
+
     /// Returns the threads that start processes.
     pub(super) fn starters(&self) -> Arc<Starters> {
         Arc::clone(&self.starters)

@@ -4,6 +4,7 @@
 //! The table of a job has the processes of all nodes, so the controller sees no difference. A process of another node is
 //! a copy of the state that its agent has reported.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
@@ -14,6 +15,7 @@ use pmix_server::{Completion, EventSource, call_host};
 use pmix_types::{DataRange, Info, IntoOwned as _, Nspace, Proc, Rank, Status};
 use rustix::process::{Pid, Signal};
 
+use super::local_job::JobSettings;
 use super::node_input::{MOST_INPUT, NodeInput};
 use super::places::{Places, number_of};
 use super::{Agent, NODES};
@@ -68,29 +70,61 @@ impl OtherNodes {
 }
 
 impl Agent<'_> {
-    /// Lets the agents of other nodes start their parts of a job.
+    /// Lets the agents of other nodes start their parts of a job. Each other node of the session registers the job without
+    /// processes, because its own may connect with them.
     ///
     /// # Errors
-    /// Returns [`Error`] if the job cannot be encoded.
-    pub(super) fn start_at_nodes(&mut self, plan: &Plan) -> Result<(), Error> {
-        if self.others.nodes.is_empty() {
+    /// Returns [`Error`] if the job cannot be encoded, or if the program that reaches a node cannot be started.
+    pub(super) fn start_at_nodes(
+        &mut self,
+        plan: &Plan,
+        settings: &JobSettings,
+    ) -> Result<(), Error> {
+        // The maps of other launchers describe nodes where they start nothing.
+        if !self.plan.has_agents() {
+            return Ok(());
+        }
+        let mut wanted = BTreeSet::new();
+        for name in plan.layout.others() {
+            let place = match self.others.nodes.place(&name) {
+                Some(place) => place,
+                None => self.add_node(name)?,
+            };
+            wanted.insert(place);
+        }
+        let open = self.others.nodes.open_places();
+        if wanted.is_empty() && open.is_empty() {
             return Ok(());
         }
         let nspace = Nspace::new(plan.nspace.as_str()).to_shared();
-        let has_terminals = self.streams.are_live(plan);
-        let form = JobForm::of(plan, has_terminals)?;
-        for name in plan.layout.others() {
-            let Some(place) = self.others.nodes.place(&name) else {
-                let name = String::from_utf8_lossy(&name).into_owned();
-                return Err(Error::request(format!(
-                    "node {name} is not part of the session"
-                )));
-            };
-            self.others.nodes.begin(place, &nspace);
+        let form = JobForm::of(plan, settings, self.streams.are_live(plan))?;
+        for place in &wanted {
+            self.others.nodes.begin(*place, &nspace);
+        }
+        let all: BTreeSet<_> = open.into_iter().chain(wanted).collect();
+        for place in all {
             let message = ToNode::Start(Box::new(form.clone()));
             self.others.nodes.send(place, &message);
         }
         Ok(())
+    }
+
+    /// Starts the agent of a further node, which registers the jobs of the session.
+    fn add_node(&mut self, name: Vec<u8>) -> Result<usize, Error> {
+        let plan = Arc::clone(&self.plan);
+        let Part::Controller(agents) = &plan.part else {
+            let name = String::from_utf8_lossy(&name).into_owned();
+            return Err(Error::request(format!("node {name} cannot be reached")));
+        };
+        let registry = self.poll.registry();
+        let (place, pid) = self.others.nodes.add(&plan, agents, name, registry)?;
+        self.children.spare(pid);
+        for job in self.jobs.iter() {
+            let form = JobForm::of(&job.plan, &job.settings, false)?;
+            let message = ToNode::Start(Box::new(form));
+            self.others.nodes.send(place, &message);
+        }
+        Ok(place)
     }
 
     /// Reads the messages of other nodes, and sends them those that wait. Returns lines for the user: warnings of agents,
@@ -173,6 +207,7 @@ impl Agent<'_> {
             FromNode::Ready { num_processors } => {
                 let name = self.others.nodes.name(place);
                 tracing::info!("node {name} is ready; it has {num_processors} processors");
+                self.others.nodes.set_processors(place, num_processors);
             }
             FromNode::Started { proc, app, pid } => {
                 self.adopt_remote(place, proc, (app, pid), now)?

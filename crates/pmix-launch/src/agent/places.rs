@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The nodes of the processes of a session, for collectives and the list of pending operations.
 
+use std::collections::BTreeMap;
+
 use pmix_host::collectives::{NodeShare, Nodes as NodesOfJobs};
 use pmix_host::groups::Processes;
 use pmix_types::{Nspace, Proc, Rank};
@@ -84,6 +86,36 @@ impl NodesOfJobs for Places<'_> {
     fn is_lost(&self, node: usize) -> bool {
         node.checked_sub(1)
             .is_some_and(|place| self.nodes.is_lost(place))
+    }
+}
+
+impl Places<'_> {
+    /// Returns the number of processes of all jobs on each node that have not ended, by the name of the node.
+    pub(crate) fn num_running_by_node(&self) -> BTreeMap<Vec<u8>, u64> {
+        let mut running = BTreeMap::new();
+        for job in self.jobs.iter() {
+            for share in self.nodes_of_job(&job.nspace) {
+                let name = match share.node.checked_sub(1) {
+                    None => job.plan.layout.host().to_vec(),
+                    Some(place) => self.nodes.name(place).as_bytes().to_vec(),
+                };
+                let num = u64::try_from(share.num_running).unwrap_or(u64::MAX);
+                let known = running.entry(name).or_insert(0_u64);
+                *known = known.saturating_add(num);
+            }
+        }
+        running
+    }
+
+    /// Returns the number of processors of another node, once its agent has reported it.
+    pub(crate) fn num_processors(&self, name: &[u8]) -> Option<u32> {
+        self.nodes.num_processors(self.nodes.place(name)?)
+    }
+
+    /// Returns `true` if a node was lost.
+    pub(crate) fn is_lost_by_name(&self, name: &[u8]) -> bool {
+        let place = self.nodes.place(name);
+        place.is_some_and(|place| self.nodes.is_lost(place))
     }
 }
 

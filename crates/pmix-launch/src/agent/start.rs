@@ -48,7 +48,7 @@ impl<'a> Agent<'a> {
         // The Standard requires that job and clients are registered before the processes start: these may connect at
         // once.
         self.register(&plan, &settings, &place, &prepared.bound)?;
-        self.start_at_nodes(&plan)?;
+        self.start_at_nodes(&plan, &settings)?;
         let Some((dir, files)) = place.keep() else {
             return Err(Error::request("the job has no directory"));
         };

@@ -94,6 +94,10 @@ pub(crate) enum Setting {
     /// The time limit for starting the job.
     SpawnLimit,
     Host,
+    Hostfile,
+    /// The nodes to add to the session.
+    AddHost,
+    AddHostfile,
     Wdir,
     Variable,
     /// The directives for the job that an intermediate launcher starts.
@@ -123,6 +127,8 @@ use Setting as S;
 pub(crate) const DIRECTIVES: &[Directive] = directives! {
     ABORT_NON_ZERO_TERM => Obeyed(S::EndsByExitCode),
     ADD_ENVAR => Obeyed(S::Variable),
+    ADD_HOST => Obeyed(S::AddHost),
+    ADD_HOSTFILE => Obeyed(S::AddHostfile),
     APPEND_ENVAR => Obeyed(S::Variable),
     BINDTO => Obeyed(S::BindTo),
     CPUS_PER_PROC => Obeyed(S::CoresEach),
@@ -153,6 +159,7 @@ pub(crate) const DIRECTIVES: &[Directive] = directives! {
     FWD_STDIN => Obeyed(S::Input),
     FWD_STDOUT => Obeyed(S::Forwarded),
     HOST => Obeyed(S::Host),
+    HOSTFILE => Obeyed(S::Hostfile),
     INDEX_ARGV => Obeyed(S::RankInArgv),
     IOF_FILE_ONLY => Obeyed(S::FilesAlone),
     IOF_FILE_PATTERN => Obeyed(S::FilePattern),
@@ -200,10 +207,7 @@ pub(crate) const DIRECTIVES: &[Directive] = directives! {
     NOTIFY_PROC_TERMINATION => Given,
     PERSONALITY => Given,
     WDIR_USER_SPECIFIED => Given,
-    ADD_HOST => Refused,
-    ADD_HOSTFILE => Refused,
     COSPAWN_APP => Refused,
-    HOSTFILE => Refused,
     IOF_TIMESTAMP_OUTPUT => Refused,
     IOF_XML_OUTPUT => Refused,
     NO_PROCS_ON_HEAD => Refused,
@@ -311,7 +315,7 @@ mod tests {
         for key in [keys::NON_PMI, keys::TIMEOUT, keys::FWD_STDOUT, keys::MAPBY] {
             assert!(supported.contains(key), "{key}");
         }
-        for key in [keys::PREFIX, keys::HOSTFILE] {
+        for key in [keys::PREFIX, keys::PRELOAD_BIN] {
             assert!(!supported.contains(key), "{key}");
         }
     }

@@ -21,7 +21,8 @@ use pmix_types::{Info, Proc, Rank, Status, keys};
 
 use super::events::timestamp;
 use super::request::{Refusal, Request};
-use super::spawn_plan::{check_processors, output_of, policy_of};
+use super::spawn_hosts::check_processors_here;
+use super::spawn_plan::{output_of, policy_of};
 use super::tool_wait::{ToolWait, WaitEnd, Waiting};
 use super::{Controller, Cx, turn_nodes};
 use crate::agent::RELEASE;
@@ -64,8 +65,7 @@ impl Plan {
         self.announce |= asked.display.map;
         self.max_restarts = asked.max_restarts.unwrap_or(self.max_restarts);
         self.stdin_rank = asked.reader.or(self.stdin_rank);
-        let num_procs = u32::try_from(self.layout.here().len()).unwrap_or(u32::MAX);
-        check_processors(&asked, num_procs, 0).map_err(refused)?;
+        check_processors_here(&asked, self.layout.here().len()).map_err(refused)?;
         let (exports, wdir) = asked.of_apps();
         for app in &mut self.apps {
             app.exports.extend(exports.iter().cloned());

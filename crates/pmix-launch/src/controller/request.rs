@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The settings of a spawn request, read from its infos.
 
+mod hosts;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -20,7 +21,8 @@ use super::directives::{Directive, Effect, Setting};
 use super::display::Display;
 use super::tool_wait::PAUSE_FOR_TOOL;
 use crate::process::CommandForm;
-use crate::{App, Export, MapBy};
+use crate::{App, Export, MapBy, Plan};
+pub(crate) use hosts::{NamedHost, NamedHosts};
 pub(crate) use read::Refusal;
 use read::{
     bind, command, cpus, directory, envar, here, infos, level, number, own, procs, rank, reader,
@@ -73,6 +75,11 @@ pub(crate) struct Request {
     pub(crate) procs_each: Option<usize>,
     /// `true` to refuse more processes than processors (`PMIX_NO_OVERSUBSCRIBE`).
     pub(crate) is_within_processors: bool,
+    /// `true` to place more processes on a node than it has slots.
+    pub(crate) oversubscribes: bool,
+    /// The nodes for the job, and for each application.
+    pub(crate) hosts: NamedHosts,
+    pub(crate) app_hosts: Vec<NamedHosts>,
     /// The processes with which its own are co-located (`PMIX_COLOCATE_PROCS`).
     pub(crate) beside: Vec<Proc<'static>>,
     /// The number of processes for each of these (`PMIX_COLOCATE_NPERPROC`), or for each of their nodes
@@ -137,6 +144,7 @@ impl Request {
                 }
                 _ => request.take(info, host)?,
             }
+            request.hosts.check_here(host)?;
             // Input can be pushed to the job of a command line only if input and output pass through the launcher.
             if info.key.is(keys::FWD_STDIN) && info.is_required() {
                 request.needs_forwarding |= request.reader.is_some();
@@ -148,6 +156,43 @@ impl Request {
     /// Returns the changes to the environment of all applications, and their default working directory.
     pub(crate) fn of_apps(&self) -> (&[Export], Option<&PathBuf>) {
         (&self.exports, self.wdir.as_ref())
+    }
+
+    /// Returns `true` if the request names hostfiles that were not read.
+    pub(crate) fn has_hostfiles(&self) -> bool {
+        self.hosts.has_files() || self.app_hosts.iter().any(NamedHosts::has_files)
+    }
+
+    /// Reads the hostfiles. This can take as long as the disks need.
+    pub(crate) fn read_hostfiles(&mut self) -> Result<(), Refusal> {
+        self.hosts.read()?;
+        self.app_hosts.iter_mut().try_for_each(NamedHosts::read)
+    }
+
+    /// Refuses nodes other than this one.
+    pub(crate) fn check_hosts_here(&self, host: &[u8]) -> Result<(), Refusal> {
+        let mut all = std::iter::once(&self.hosts).chain(&self.app_hosts);
+        all.try_for_each(|hosts| hosts.check_here(host))
+    }
+
+    /// Returns the target of a job of debugger daemons.
+    pub(crate) fn debug_target(&self) -> Option<&Proc<'static>> {
+        let target = self.debug.is_of_daemons().then(|| self.debug.target().ok());
+        target.flatten()
+    }
+
+    /// Refuses a job with processes on other nodes that needs what only a job on this node has.
+    pub(crate) fn check_for_several_nodes(&self, plan: &Plan) -> Result<(), Refusal> {
+        let lacking = match () {
+            () if !self.debug.stops(&self.apps).is_empty() => "stopping processes for a debugger",
+            () if self.max_restarts.unwrap_or(0) > 0 => "restarting processes",
+            () if plan.forward_io => "a job of a launcher with --forward-io",
+            () if self.for_launcher.is_some() || self.is_tool => "a launcher or tool",
+            () => return Ok(()),
+        };
+        Err(Refusal::unsupported(format_args!(
+            "{lacking} on other nodes"
+        )))
     }
 
     /// Marks an intermediate launcher by a variable. Without it the launcher would not request its directives from
@@ -184,13 +229,15 @@ impl Request {
 
     /// Derives the number of processes from the number of processes with which they are co-located, if one of the two
     /// numbers for that was given.
-    pub(crate) fn count_beside(&mut self, num_others: usize) -> Result<(), Refusal> {
+    pub(crate) fn count_beside(
+        &mut self,
+        num_others: usize,
+        num_nodes: usize,
+    ) -> Result<(), Refusal> {
         let num_procs = match (self.num_beside, self.num_beside_node) {
             (None, None) => return Ok(()),
             (Some(each), None) => each.saturating_mul(num_others),
-            // All of the other processes are on this node.
-            (None, Some(on_node)) if num_others > 0 => on_node,
-            (None, Some(_)) => 0,
+            (None, Some(on_node)) => on_node.saturating_mul(num_nodes),
             (Some(_), Some(_)) => {
                 return Err(Refusal::bad(
                     "PMIX_COLOCATE_NPERPROC and PMIX_COLOCATE_NPERNODE do not go together",
@@ -278,7 +325,10 @@ impl Request {
             Setting::Options => self.options(text_of(info)?)?,
             Setting::JobLimit => shorten(&mut self.timeout, number(info)?),
             Setting::SpawnLimit => shorten(&mut self.spawn_timeout, number(info)?),
-            Setting::Host => here(info, host)?,
+            Setting::Host => self.hosts.take(text_of(info)?.as_bytes(), false)?,
+            Setting::AddHost => self.hosts.take(text_of(info)?.as_bytes(), true)?,
+            Setting::Hostfile => self.hosts.take_file(own(text_of(info)?).into(), false),
+            Setting::AddHostfile => self.hosts.take_file(own(text_of(info)?).into(), true),
             Setting::Wdir => self.wdir = Some(directory(text_of(info)?)?),
             Setting::Variable => self.exports.extend(envar(info)?),
             Setting::ForLauncher => self.for_launcher = Some(infos(info)?),
@@ -315,8 +365,9 @@ impl Request {
                     let count = count.parse().ok().filter(|count| *count > 0);
                     self.cores_each = Some(count.ok_or_else(|| unknown(word))?);
                 }
-                // Oversubscription is allowed by default.
-                (_, None) if matches!(word, "oversubscribe" | "inherit" | "noinherit") => {}
+                // On one node, oversubscription is allowed by default.
+                (_, None) if word == "oversubscribe" => self.oversubscribes = true,
+                (_, None) if matches!(word, "inherit" | "noinherit") => {}
                 (_, None) if word == "nooversubscribe" => self.is_within_processors = true,
                 _ => return Err(unknown(word)),
             }
@@ -335,7 +386,7 @@ impl Request {
         self.map_by = Some(MapBy::Level(part));
         for word in words {
             match word {
-                "oversubscribe" => {}
+                "oversubscribe" => self.oversubscribes = true,
                 "nooversubscribe" => self.is_within_processors = true,
                 _ => return Err(unknown()),
             }
@@ -367,12 +418,19 @@ impl Request {
         })?;
         let mut wdir = asked.cwd.as_ref().map(directory).transpose()?;
         wdir = wdir.or_else(|| self.wdir.clone());
+        let mut hosts = NamedHosts::default();
         let mut exports: Vec<_> = asked.env.iter().filter_map(variable).collect();
         exports.extend(self.exports_of_all());
         for info in &asked.info {
             match Directive::of(&info.key).map(|directive| directive.effect) {
                 Some(Effect::Obeyed(Setting::Wdir)) => wdir = Some(directory(text_of(info)?)?),
                 Some(Effect::Obeyed(Setting::Variable)) => exports.extend(envar(info)?),
+                Some(Effect::Obeyed(Setting::Host)) => {
+                    hosts.take(text_of(info)?.as_bytes(), false)?;
+                }
+                Some(Effect::Obeyed(Setting::Hostfile)) => {
+                    hosts.take_file(own(text_of(info)?).into(), false);
+                }
                 Some(Effect::Obeyed(Setting::Debug(directive))) => {
                     let taken = self.debug.take(directive, info, Some(self.apps.len()));
                     taken.map_err(Refusal::bad)?;
@@ -380,6 +438,7 @@ impl Request {
                 _ => self.take(info, host)?,
             }
         }
+        self.app_hosts.push(hosts);
         Ok(App {
             program,
             args: asked.argv.iter().skip(1).map(own).collect(),

@@ -12,7 +12,8 @@ use super::debug_request::without_daemons;
 use super::events::{notify_failed_start, notify_refused};
 use super::job::Origin;
 use super::request::{Refusal, Request};
-use super::spawn_plan::{check_processors, policy_of};
+use super::spawn_hosts::{check_processors, num_nodes_beside};
+use super::spawn_plan::policy_of;
 use super::spawn_queue::{AskedSpawn, NamedSpawn, PendingSpawn, Readied};
 use super::start::show;
 use super::{Controller, Cx};
@@ -45,6 +46,7 @@ impl Controller {
             started: None,
             starting: None,
             debug_target: None,
+            layout: None,
         };
         self.spawning.queue().ask(AskedSpawn { call, spawn });
     }
@@ -110,15 +112,45 @@ impl Controller {
 
     /// Reads a request, and lets a helper thread prepare its job.
     fn prepare_spawn(&mut self, cx: &mut Cx<'_>, call: Spawn, mut spawn: PendingSpawn) {
-        let request = match self.read_spawn(cx, &call, &mut spawn) {
+        spawn.layout = None;
+        let mut request = match self.read_spawn(cx, &call, &mut spawn) {
             Ok(request) => Box::new(request),
+            Err(refusal) => return self.refuse(cx, spawn, refusal),
+        };
+        if !request.has_hostfiles() {
+            return self.prepare_on_nodes(cx, request, spawn);
+        }
+        let read = self.spawning.prepare(spawn, move |_| {
+            let read = request.read_hostfiles();
+            Readied::HostsRead(request, read)
+        });
+        if let Err(refused) = read {
+            let (spawn, error) = *refused;
+            let refusal = Refusal::new(error.status(), error.to_string());
+            self.refuse(cx, spawn, refusal);
+        }
+    }
+
+    /// Lays out a job over its nodes, and lets a helper thread prepare its part on this node.
+    fn prepare_on_nodes(
+        &mut self,
+        cx: &mut Cx<'_>,
+        request: Box<Request>,
+        mut spawn: PendingSpawn,
+    ) {
+        let layout = self.lay_out(cx, &request);
+        let layout = layout.and_then(|layout| {
+            check_processors(cx, &request, &layout)?;
+            Ok(layout)
+        });
+        let num_here = match layout {
+            Ok(layout) => spawn.layout.insert(layout).here().len(),
             Err(refusal) => return self.refuse(cx, spawn, refusal),
         };
         let environment = Arc::clone(&cx.plan.environment);
         let policy = policy_of(&request, cx.plan.policy);
         let cpus = request.cpus.clone().or_else(|| cx.plan.cpus.clone());
         let allowed = process::allowed();
-        let num_here = request.num_procs().unwrap_or(u32::MAX) as usize;
         let prepared = self.spawning.prepare(spawn, move |cancel| {
             let preparation = Preparation {
                 environment: &environment,
@@ -145,6 +177,10 @@ impl Controller {
             Some(Readied::Prepared(request, Ok(prepared))) => {
                 return self.place_spawn(cx, request, prepared, spawn);
             }
+            Some(Readied::HostsRead(request, Ok(()))) => {
+                return self.prepare_on_nodes(cx, request, spawn);
+            }
+            Some(Readied::HostsRead(_, Err(refusal))) => refusal,
             Some(Readied::Placed(named, Ok(place))) => {
                 return self.start_spawned(cx, *named, place, spawn);
             }
@@ -204,7 +240,8 @@ impl Controller {
         spawn.start_by = request
             .spawn_timeout
             .and_then(|limit| spawn.asked.checked_add(limit));
-        request.count_beside(num_beside(cx, &request.beside)?)?;
+        let num_nodes = num_nodes_beside(cx, &request.beside);
+        request.count_beside(num_beside(cx, &request.beside)?, num_nodes)?;
         let num_procs = request.num_procs()?;
         self.check_spawn(cx, &request, num_procs, spawn)?;
         if request.needs_forwarding && !cx.plan.forward_io {
@@ -242,8 +279,10 @@ impl Controller {
         }
         self.check_room(cx, num_procs)?;
         self.check_depth(cx, &spawn.asker)?;
-        let running = u32::try_from(cx.agent.jobs().num_running()).unwrap_or(u32::MAX);
-        check_processors(request, num_procs, running)
+        match &spawn.layout {
+            Some(layout) => check_processors(cx, request, layout),
+            None => Ok(()),
+        }
     }
 
     /// Names a prepared job, and lets a helper thread create its directory and open its files.
@@ -289,7 +328,9 @@ impl Controller {
         let num_procs = request.num_procs()?;
         self.check_spawn(cx, &request, num_procs, spawn)?;
         let nspace = self.spawning.next_nspace(&cx.plan.nspace);
-        let plan = self.plan_of(cx, &mut request, nspace, num_procs)?;
+        let layout = spawn.layout.clone();
+        let layout = layout.ok_or_else(|| Refusal::bad("a job without a layout"))?;
+        let plan = self.plan_of(cx, &mut request, nspace, layout)?;
         if request.is_only_prepared {
             let lines = request.display.lines(&plan, &prepared.bound);
             show(cx, &lines);

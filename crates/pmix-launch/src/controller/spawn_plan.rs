@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use pmix_topology::Level;
 use pmix_types::{Proc, Status};
 
-use super::node;
 use super::request::{Refusal, Request};
 use super::{Controller, Cx};
 use crate::{Error, FilePattern, Layout, MapBy, Output, OutputFiles, OutputForm, Plan, Policy};
@@ -54,10 +53,9 @@ impl Controller {
         cx: &Cx<'_>,
         request: &mut Request,
         nspace: String,
-        num_procs: u32,
+        layout: Layout,
     ) -> Result<Plan, Refusal> {
         let refused = |error: Error| Refusal::of(&error);
-        let layout = Layout::on_one_node(cx.plan.layout.host(), num_procs).map_err(refused)?;
         let timeout = [self.time_left(cx), request.timeout]
             .into_iter()
             .flatten()
@@ -92,26 +90,6 @@ impl Controller {
         let limit = cx.plan.timeout?;
         Some(limit.saturating_sub(self.began.elapsed()))
     }
-}
-
-/// Refuses a spawn that must not exceed the number of processors, if it would do so together with the running
-/// processes.
-pub(crate) fn check_processors(
-    request: &Request,
-    num_procs: u32,
-    running: u32,
-) -> Result<(), Refusal> {
-    if !request.is_within_processors {
-        return Ok(());
-    }
-    let most = node::num_processors();
-    if running.saturating_add(num_procs) <= most {
-        return Ok(());
-    }
-    let why = format!(
-        "{num_procs} more processes exceed the {most} processors: {running} processes are already running"
-    );
-    Err(Refusal::new(Status::ERR_JOB_FAILED_TO_MAP, why))
 }
 
 /// Returns the destination of the output of a job: that of the request, else that of the first job. Files are in a

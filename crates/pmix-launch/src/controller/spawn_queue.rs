@@ -3,7 +3,7 @@
 //!
 //! | state | activity | next |
 //! | --- | --- | --- |
-//! | asked | the request waits for its turn | it is read, and a helper thread prepares the job |
+//! | asked | the request waits for its turn | it is read, and a helper thread reads its hostfiles or prepares the job |
 //! | preparing | the thread finds programs, checks directories and binds processes | ready |
 //! | ready | the job waits for its turn | it is named and prepared once more, or refused |
 //! | preparing | the thread creates the directory of the job and opens its output files | ready |
@@ -22,9 +22,9 @@ use pmix_server::Completion;
 use pmix_server::upcall::Spawn;
 use pmix_types::{Nspace, Proc};
 
-use super::request::Request;
+use super::request::{Refusal, Request};
 use crate::preparation::{JobPlace, Prepared};
-use crate::{Error, Plan};
+use crate::{Error, Layout, Plan};
 
 /// The largest number of jobs that are prepared at a time, each by one thread.
 pub(crate) const MOST_PREPARING: usize = 16;
@@ -52,10 +52,21 @@ pub(crate) struct PendingSpawn {
     pub(crate) starting: Option<Nspace<'static>>,
     /// The target, if the job consists of debugger daemons.
     pub(crate) debug_target: Option<Proc<'static>>,
+    /// The layout of its job, once it is known.
+    pub(crate) layout: Option<Layout>,
+}
+
+impl PendingSpawn {
+    /// Returns the layout of a job that is not registered yet.
+    pub(crate) fn unregistered_layout(&self) -> Option<&Layout> {
+        self.layout.as_ref().filter(|_| self.starting.is_none())
+    }
 }
 
 /// The result of one step of the preparation.
 pub(crate) enum Readied {
+    /// The request with the nodes of its hostfiles.
+    HostsRead(Box<Request>, Result<(), Refusal>),
     /// The job with its programs and bindings.
     Prepared(Box<Request>, Result<Prepared, Error>),
     /// The job with its directory and its open output files.

@@ -10,8 +10,12 @@ use pmix_topology::{Cpuset, Level};
 use pmix_types::{Info, IntoOwned as _, Rank, Status};
 use preg_core::{Preg, Regex2Ref};
 
-use super::message::{AppForm, ErrorForm, JobForm, MapForm, PolicyForm, SessionForm};
+use super::message::{
+    AppForm, ErrorForm, JobForm, MapForm, PolicyForm, ProcName, SessionForm, SpawnedForm,
+};
+use crate::agent::JobSettings;
 use crate::placement::{MapBy, Policy};
+use crate::process::CommandForm;
 use crate::{App, Error, Layout, Output, OutputForm, Plan, ProcessSet, PseudoTerminals};
 
 impl From<&App> for AppForm {
@@ -123,7 +127,11 @@ impl JobForm {
     ///
     /// # Errors
     /// Returns [`Error`] if its maps or infos cannot be encoded.
-    pub(crate) fn of(plan: &Plan, has_terminals: bool) -> Result<Self, Error> {
+    pub(crate) fn of(
+        plan: &Plan,
+        settings: &JobSettings,
+        has_terminals: bool,
+    ) -> Result<Self, Error> {
         let (mut nodes, mut procs) = (Vec::new(), Vec::new());
         plan.layout.nodes().write_text(b',', &mut nodes);
         plan.layout.procs().write_text(&mut procs);
@@ -142,19 +150,20 @@ impl JobForm {
             is_merged: plan.output.is_merged,
             files: plan.output.files.clone(),
             has_terminals,
+            spawned: SpawnedForm::of(settings)?,
         })
     }
 
     /// Returns the plan of the job on this node. Parts that are the same for the whole session are those of `session`.
     ///
     /// # Errors
-    /// Returns [`Error`] if the form is damaged, or if the job has no process on this node.
+    /// Returns [`Error`] if the form is damaged.
     pub(crate) fn into_plan(self, session: &Plan) -> Result<Plan, Error> {
         let damaged = |error: preg_core::Error| Error::request(format!("a damaged map: {error}"));
         let preg = &session.preg;
         let nodes: NodeList = preg.resolve_nodes(self.nodes.as_regex()).map_err(damaged)?;
         let procs: ProcMap = preg.resolve_procs(self.procs.as_regex()).map_err(damaged)?;
-        let layout = Layout::of_maps(session.layout.host(), nodes, procs)?;
+        let layout = Layout::of_nodes(session.layout.host(), nodes, procs)?;
         let sets = self.process_sets.into_iter();
         let cpus = self.cpus.as_deref().map(Cpuset::parse).transpose();
         let cpus = cpus.map_err(|error| Error::request(error.to_string()))?;
@@ -179,6 +188,40 @@ impl JobForm {
                 },
             },
             ..session.clone()
+        })
+    }
+}
+
+impl SpawnedForm {
+    /// Returns the form of the settings of a job; `None` for the first job.
+    fn of(settings: &JobSettings) -> Result<Option<Self>, Error> {
+        let Some(number) = settings.number else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            number,
+            parent: settings.parent.as_ref().map(ProcName::of),
+            offset: settings.offset,
+            preput: pack_infos(&settings.preput)?,
+            agent: settings.form.agent.clone(),
+            has_rank: settings.form.has_rank,
+            shows_progress: settings.shows_progress,
+        }))
+    }
+
+    /// Returns the settings of the job on its node.
+    pub(crate) fn into_settings(self) -> Result<JobSettings, Error> {
+        Ok(JobSettings {
+            number: Some(self.number),
+            parent: self.parent.map(ProcName::into_proc),
+            offset: self.offset,
+            preput: unpack_infos(&self.preput)?,
+            form: CommandForm {
+                agent: self.agent,
+                has_rank: self.has_rank,
+            },
+            shows_progress: self.shows_progress,
+            ..JobSettings::default()
         })
     }
 }

@@ -24,10 +24,10 @@ use super::joining::{MemberSettings, await_session, enter, plan};
 use super::link::Link;
 use super::message::is_error;
 use super::message::{
-    EndForm, EndedForm, ErrorForm, FromNode, JobForm, ProcName, ServerForm, ToNode,
+    EndForm, EndedForm, ErrorForm, FromNode, JobForm, ProcName, ServerForm, SpawnedForm, ToNode,
 };
 use super::unpack_infos;
-use crate::agent::{Agent, EVENTS, FromAgent, JobSettings, Measured, NewJob, SIGNALS};
+use crate::agent::{Agent, EVENTS, FromAgent, Measured, NewJob, SIGNALS};
 use crate::host::HostMessage;
 use crate::output::{OwnStreams, Standard};
 use crate::preparation::Preparation;
@@ -464,9 +464,10 @@ impl Member<'_> {
     }
 
     /// Begins the start of the part of a job.
-    fn start(&mut self, form: JobForm) -> Result<(), Error> {
+    fn start(&mut self, mut form: JobForm) -> Result<(), Error> {
+        let spawned = form.spawned.take().map(SpawnedForm::into_settings);
+        let settings = spawned.transpose()?.unwrap_or_default();
         let plan = form.into_plan(&self.plan)?;
-        let settings = JobSettings::default();
         let nspace = plan.nspace.clone().into_bytes();
         let preparation = Preparation::of(&plan, &settings.form, process::allowed());
         let never = Cancel::never();

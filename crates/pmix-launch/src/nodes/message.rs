@@ -85,6 +85,24 @@ pub(crate) struct JobForm {
     pub(crate) files: Option<OutputFiles>,
     /// `true` if standard output of the processes is a pseudo terminal.
     pub(crate) has_terminals: bool,
+    /// The settings of a spawned job; `None` for the first job.
+    pub(crate) spawned: Option<SpawnedForm>,
+}
+
+/// The settings of a spawned job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SpawnedForm {
+    /// The number of the spawned job, from 1.
+    pub(crate) number: u64,
+    pub(crate) parent: Option<ProcName>,
+    /// The number of processes that were started before its own.
+    pub(crate) offset: u32,
+    /// The values that a spawn by PMI defines for its processes, packed.
+    pub(crate) preput: Vec<u8>,
+    /// The command that executes each process, and `true` if the rank is part of `argv[0]`.
+    pub(crate) agent: Vec<OsString>,
+    pub(crate) has_rank: bool,
+    pub(crate) shows_progress: bool,
 }
 
 /// An encoded map, with the name of its scheme.
@@ -100,7 +118,7 @@ pub(crate) struct MapForm {
 pub(crate) enum ToNode {
     /// The settings of the session; the first message.
     Session(Box<SessionForm>),
-    /// The start of the part of a job.
+    /// The start of the part of a job. A job without processes on the node is registered only.
     Start(Box<JobForm>),
     /// The start of a job is given up; its processes are killed.
     Cancel { nspace: Vec<u8> },

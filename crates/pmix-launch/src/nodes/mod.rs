@@ -28,4 +28,4 @@ pub(crate) use message::{
     EndedForm, FromNode, JobForm, ProcName, QuestionForm, QuestionKind, ServerForm, SubjectForm,
     ToNode, stream,
 };
-pub(crate) use remote::{ALL_TOKENS, Found, Nodes, OnData};
+pub(crate) use remote::{ALL_TOKENS, Found, MOST_NODES, Nodes, OnData};

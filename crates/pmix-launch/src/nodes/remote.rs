@@ -76,6 +76,9 @@ pub(crate) struct RemoteNode {
     /// The requests for data that the agent has not answered.
     wanted: BTreeMap<u64, OnData>,
     is_named: bool,
+    /// The time at which the program that reaches it was started.
+    began: Instant,
+    num_processors: Option<u32>,
 }
 
 /// The nodes of a session, except that of the controller, and the failures of their starts.
@@ -85,7 +88,6 @@ pub(crate) struct Nodes {
     /// The places of the nodes, by their names in the maps.
     places: BTreeMap<Vec<u8>, usize>,
     first_token: usize,
-    began: Option<Instant>,
     start_timeout: Duration,
     /// The jobs whose start failed at a node, with the first failure.
     failures: BTreeMap<Vec<u8>, Error>,
@@ -114,18 +116,33 @@ impl Nodes {
     ) -> Result<Self, Error> {
         let mut nodes = Self::default();
         nodes.first_token = first_token;
-        nodes.began = Some(Instant::now());
         nodes.start_timeout = agents.start_timeout;
         for name in plan.layout.others() {
-            if nodes.nodes.len() == MOST_NODES {
-                let message = format!("the job has more than {MOST_NODES} nodes besides this one");
-                return Err(Error::no_room(message));
-            }
-            let node = nodes.reach(plan, agents, &name, registry)?;
-            nodes.places.insert(name, nodes.nodes.len());
-            nodes.nodes.push(node);
+            nodes.add(plan, agents, name, registry)?;
         }
         Ok(nodes)
+    }
+
+    /// Starts the agent of a further node. Returns its place, and the process id of the program that reaches it.
+    ///
+    /// # Errors
+    /// Returns [`Error`] if there are too many nodes, or if the program that reaches the node cannot be started.
+    pub(crate) fn add(
+        &mut self,
+        plan: &Plan,
+        agents: &Agents,
+        name: Vec<u8>,
+        registry: &Registry,
+    ) -> Result<(usize, Pid), Error> {
+        if self.nodes.len() == MOST_NODES {
+            let message = format!("the jobs have more than {MOST_NODES} nodes besides this one");
+            return Err(Error::no_room(message));
+        }
+        let node = self.reach(plan, agents, &name, registry)?;
+        let (place, pid) = (self.nodes.len(), Pid::from_child(&node.child));
+        self.places.insert(name, place);
+        self.nodes.push(node);
+        Ok((place, pid))
     }
 
     fn reach(
@@ -137,6 +154,10 @@ impl Nodes {
     ) -> Result<RemoteNode, Error> {
         let words = words(agents, OsStr::from_bytes(name));
         let text = String::from_utf8_lossy(name).into_owned();
+        // The program that reaches the node would read it as an option.
+        if text.starts_with('-') {
+            return Err(Error::request(format!("{text} is no name of a node")));
+        }
         let Some((program, args)) = words.split_first() else {
             return Err(Error::request("the command that reaches a node is empty"));
         };
@@ -180,6 +201,8 @@ impl Nodes {
             starting: BTreeSet::new(),
             wanted: BTreeMap::new(),
             is_named: false,
+            began: Instant::now(),
+            num_processors: None,
         })
     }
 
@@ -198,6 +221,18 @@ impl Nodes {
         let nodes = self.nodes.iter().enumerate();
         let open = nodes.filter(|(_, node)| matches!(node.state, State::Greeting | State::Ready));
         open.map(|(place, _)| place).collect()
+    }
+
+    /// Records the number of processors that a node has reported.
+    pub(crate) fn set_processors(&mut self, place: usize, num_processors: u32) {
+        if let Some(node) = self.nodes.get_mut(place) {
+            node.num_processors = Some(num_processors);
+        }
+    }
+
+    /// Returns the number of processors of a node, once its agent has reported it.
+    pub(crate) fn num_processors(&self, place: usize) -> Option<u32> {
+        self.nodes.get(place)?.num_processors
     }
 
     /// Returns `true` if there are none.
@@ -293,10 +328,10 @@ impl Nodes {
 
     /// Records the result of the start at a node.
     pub(crate) fn started(&mut self, place: usize, nspace: &[u8], failure: Option<Error>) {
-        if let Some(node) = self.nodes.get_mut(place) {
-            node.starting.remove(nspace);
-        }
-        if let Some(error) = failure {
+        let node = self.nodes.get_mut(place);
+        let is_part = node.is_some_and(|node| node.starting.remove(nspace) || !node.is_open());
+        // A node without processes of the job does not fail its start.
+        if let Some(error) = failure.filter(|_| is_part) {
             self.failures.entry(nspace.to_vec()).or_insert(error);
         }
     }
@@ -354,17 +389,19 @@ impl Nodes {
             .nodes
             .iter()
             .filter(|node| node.state == State::Greeting);
-        let next = silent.map(|node| match node.is_named {
-            false => NAMED_AFTER.min(self.start_timeout),
-            true => self.start_timeout,
+        let next = silent.filter_map(|node| {
+            let after = match node.is_named {
+                false => NAMED_AFTER.min(self.start_timeout),
+                true => self.start_timeout,
+            };
+            node.began.checked_add(after)
         });
-        self.began?.checked_add(next.min()?)
+        next.min()
     }
 
     /// Reads from the links, a bounded number of bytes of each. Returns what was found, with the place of its node.
     pub(crate) fn turn(&mut self, now: Instant) -> Vec<(usize, Found)> {
         let mut found = Vec::new();
-        let silence = self.began.map(|began| now.saturating_duration_since(began));
         for (place, node) in self.nodes.iter_mut().enumerate() {
             if !node.is_open() {
                 continue;
@@ -382,7 +419,7 @@ impl Nodes {
             let lines = node.take_lines().into_iter();
             found.extend(lines.map(|line| (place, Found::Said(line))));
             if node.state == State::Greeting && found.len() == before {
-                let silence = silence.unwrap_or_default();
+                let silence = now.saturating_duration_since(node.began);
                 let is_late = silence >= self.start_timeout;
                 if is_late {
                     let seconds = self.start_timeout.as_secs_f64();
@@ -504,6 +541,7 @@ fn words(agents: &Agents, node: &OsStr) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Division;
 
     #[test]
     fn the_name_of_the_node_is_where_the_user_wants_it() {
@@ -512,6 +550,8 @@ mod tests {
                 reach: reach.iter().map(OsString::from).collect(),
                 command: vec!["pmix".into(), "node".into()],
                 start_timeout: Duration::ZERO,
+                nodes: Vec::new(),
+                division: Division::default(),
             };
             let words = words(&agents, OsStr::new("n1"));
             words.join(OsStr::new(" ")).into_string().unwrap()

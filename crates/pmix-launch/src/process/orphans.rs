@@ -49,7 +49,7 @@ impl Orphans {
 
     /// Excludes children that are not part of a job.
     pub(crate) fn spare(&mut self, children: Vec<Pid>) {
-        self.spared = children;
+        self.spared.extend(children);
     }
 
     /// Returns `true` if the job waits for orphans: they may have work to finish, for example `tee`.

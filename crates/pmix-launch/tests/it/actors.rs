@@ -93,7 +93,7 @@ fn actor() {
         "late" => crate::waits::late(connected(settings)),
         "exits_later" => crate::waits::exits_later(connected(settings)),
         "ends_late" => crate::waits::ends_late(connected(settings)),
-        "fetch" => crate::several::fetch(connected(settings)),
+        "fetch" | "spread" => crate::several::act(&act, connected(settings)),
         "watch" => monitors::watch(connected(settings)),
         "used" => monitors::used(connected(settings)),
         "pmi_exchange" => crate::pmi::exchange(settings),

@@ -18,6 +18,7 @@ mod placed;
 mod pmi;
 mod required;
 mod several;
+mod spread;
 mod stage;
 mod waits;
 

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use pmix_client::Client;
-use pmix_launch::{Agents, Cause, Ending, Layout, MemberSettings, Part, Plan, serve_as_member};
+use pmix_launch::{
+    Agents, Cause, Division, Ending, Layout, MemberSettings, NodeSlots, Part, Plan, serve_as_member,
+};
 use pmix_map::{Limits, NodeList, ProcMap};
 use pmix_mca::Params;
 use pmix_types::{Rank, Scope, Value};
@@ -41,8 +43,13 @@ fn member() {
     std::process::exit(0);
 }
 
+fn slots((name, slots): (&str, u32)) -> NodeSlots {
+    let name = name.to_owned();
+    NodeSlots { name, slots }
+}
+
 /// Plays an act whose first ranks are on the node with the agent. `prelude` is a shell command that precedes the agent.
-fn play_there(
+pub(crate) fn play_there(
     act: &str,
     ranks: (&str, u32),
     prelude: &str,
@@ -56,7 +63,7 @@ fn play_there(
         let procs = ProcMap::parse_text(ranks.as_bytes(), &limits).unwrap();
         plan.layout = Layout::of_nodes(b"here", nodes, procs).unwrap();
         // The name of the node is the first argument of the script.
-        let script = format!("shift; {prelude}\nexec \"$@\"");
+        let script = format!("node=$1; shift; {prelude}\nexec \"$@\"");
         let exe = std::env::current_exe().unwrap();
         let member = ["--exact", "several::member", "--ignored", "--nocapture"];
         let member = member.into_iter().map(OsString::from);
@@ -64,6 +71,8 @@ fn play_there(
             reach: ["sh", "-c", &script, "sh"].map(OsString::from).to_vec(),
             command: std::iter::once(exe.into()).chain(member).collect(),
             start_timeout: Duration::from_secs(60),
+            nodes: [("there", 2), ("here", 2)].map(slots).to_vec(),
+            division: Division::default(),
         });
         change(plan);
     })
@@ -185,8 +194,16 @@ fn a_get_waits_for_a_node_that_starts_late() {
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
 }
 
+/// Plays an act of the tests of several nodes.
+pub(crate) fn act(name: &str, client: Client) {
+    match name {
+        "spread" => crate::spread::spread(client),
+        _ => fetch(client),
+    }
+}
+
 /// Each rank gets the data of the other without a fence.
-pub(crate) fn fetch(client: Client) {
+fn fetch(client: Client) {
     let own = rank(&client);
     client.put(Scope::GLOBAL, "card", own).unwrap();
     client.commit().unwrap();

@@ -32,6 +32,56 @@ const ALLREDUCE: &str = "from mpi4py import MPI; w = MPI.COMM_WORLD; n = w.size;
                          here = w.Split_type(MPI.COMM_TYPE_SHARED).size; \
                          print(f'rank {w.rank} of {n}, {here} on this node: passed')";
 
+/// The program that spawns others: with the options of MPI in its first argument, and the number of processes in its second.
+const PARENT: &str = "import sys
+from mpi4py import MPI
+w = MPI.COMM_WORLD
+info = MPI.Info.Create()
+for word in sys.argv[1].split():
+    info.Set(*word.split('=', 1))
+num = int(sys.argv[2])
+child = sys.argv[0].replace('parent.py', 'child.py')
+c = w.Spawn(sys.executable, [child], num, info)
+m = c.Merge(False)
+assert m.allreduce(m.rank) == m.size * (m.size - 1) // 2
+assert m.size == num + w.size
+m.Free()
+c.Disconnect()
+";
+
+/// The program that is spawned.
+const CHILD: &str = "from mpi4py import MPI
+p = MPI.Comm.Get_parent()
+m = p.Merge(True)
+assert m.allreduce(m.rank) == m.size * (m.size - 1) // 2
+print(f'child on {MPI.Get_processor_name()}: passed', flush=True)
+m.Free()
+p.Disconnect()
+";
+
+/// The spawns: the nodes of the first job of two processes, the options, the number of processes, and the processes on each
+/// node.
+const SPAWNS: [(&str, &str, u32, &[(&str, usize)]); 3] = [
+    (
+        "n1:2,n2:3,n3:1",
+        "",
+        4,
+        &[("child on n2: passed", 3), ("child on n3: passed", 1)],
+    ),
+    (
+        "n1:2,n2:3,n3:2",
+        "host=n3",
+        2,
+        &[("child on n3: passed", 2)],
+    ),
+    (
+        "n1:1,n2:1",
+        "add-host=n4:2",
+        2,
+        &[("child on n4: passed", 2)],
+    ),
+];
+
 /// The times in milliseconds after the start at which a link ends.
 const STEPS: [u64; 10] = [0, 20, 50, 80, 120, 180, 260, 400, 700, 1200];
 
@@ -69,6 +119,9 @@ impl Nodes {
             "IdentityFile {shared}/key\nStrictHostKeyChecking no\nUserKnownHostsFile /dev/null\nLogLevel ERROR\n"
         );
         fs::write(home.join("ssh_config"), client).map_err(fault)?;
+        for (name, text) in [("parent.py", PARENT), ("child.py", CHILD)] {
+            fs::write(home.join(name), text).map_err(fault)?;
+        }
         // The host name of a node is that of its UTS namespace.
         let enter = "#!/bin/sh\nnode=$1; shift\nexec ip netns exec \"$node\" unshare --uts sh -c \
                      'hostname \"$0\" && exec \"$@\"' \"$node\" \"$@\"\n";
@@ -215,6 +268,21 @@ pub(super) fn run(
             );
             let title = format!("an abort of {name}");
             cases.push(nodes.case(*way, &title, &abort, Judge::Code(9)));
+            // MPICH passes no options of its own to a spawn.
+            let has_options = *name != "MPICH";
+            for (hosts, options, num, on_nodes) in SPAWNS {
+                if !options.is_empty() && !has_options {
+                    continue;
+                }
+                let words = format!(
+                    "--host {hosts} -n 2 {} {}/parent.py '{options}' {num}",
+                    python.display(),
+                    nodes.machines.shared()
+                );
+                let title = format!("a spawn of {name} with {options:?}");
+                let judge = Judge::Says(on_nodes.to_vec(), &[]);
+                cases.push(nodes.case(*way, &title, &words, judge));
+            }
         }
     }
     run_all(cases, until, tally)?;

@@ -39,7 +39,7 @@ impl Refusal {
         Self::new(Status::ERR_NOT_SUPPORTED, why)
     }
 
-    pub(super) fn unsupported(what: impl fmt::Display) -> Self {
+    pub(crate) fn unsupported(what: impl fmt::Display) -> Self {
         let why = format!("pmix run does not support {what}");
         Self::new(Status::ERR_NOT_SUPPORTED, why)
     }

@@ -46,13 +46,15 @@ fn what_is_not_done_is_refused_by_its_name() {
         let refusal = taken(vec![Info::new(key, value)]).unwrap_err();
         assert_eq!(refusal.status, Status::ERR_NOT_SUPPORTED, "{value}");
     }
-    for (key, name) in [
-        (keys::HOST, "PMIX_HOST "),
-        (keys::DISPLAY_TOPOLOGY, "PMIX_DISPLAY_TOPOLOGY "),
-    ] {
-        let elsewhere = taken(vec![Info::new(key, "n2,n3:4")]).unwrap_err();
+    let elsewhere = taken(vec![Info::new(keys::DISPLAY_TOPOLOGY, "n2,n3:4")]).unwrap_err();
+    assert_eq!(elsewhere.status, Status::ERR_JOB_FAILED_TO_MAP);
+    let name = "PMIX_DISPLAY_TOPOLOGY ";
+    assert!(elsewhere.why.starts_with(name), "{}", elsewhere.why);
+    for key in [keys::HOST, keys::ADD_HOST] {
+        let request = taken(vec![Info::new(key, "n2,n3:4")]).unwrap();
+        let elsewhere = request.check_hosts_here(b"n1").unwrap_err();
         assert_eq!(elsewhere.status, Status::ERR_JOB_FAILED_TO_MAP);
-        assert!(elsewhere.why.starts_with(name), "{}", elsewhere.why);
+        assert!(elsewhere.why.starts_with("PMIX_HOST "), "{}", elsewhere.why);
     }
 }
 
@@ -210,13 +212,15 @@ fn the_number_of_processes_beside_others_follows_from_these() {
             Info::new(keys::COLOCATE_PROCS, others.clone()),
             number,
         ])?;
-        request.count_beside(2).map(|()| request.apps[0].num_procs)
+        request
+            .count_beside(2, 1)
+            .map(|()| request.apps[0].num_procs)
     };
     assert_eq!(beside(Info::new(keys::COLOCATE_NPERPROC, 3u16)).unwrap(), 6);
     assert_eq!(beside(Info::new(keys::COLOCATE_NPERNODE, 3u16)).unwrap(), 3);
     let mut alone = taken(vec![Info::new(keys::COLOCATE_NPERPROC, 3u16)]).unwrap();
     assert!(
-        alone.count_beside(0).is_err(),
+        alone.count_beside(0, 0).is_err(),
         "no processes to colocate with"
     );
     assert!(taken(vec![Info::new(keys::COLOCATE_PROCS, "a,0")]).is_err());
@@ -241,6 +245,12 @@ fn readings() -> Vec<(&'static str, Value<'static>, &'static str)> {
             "ends_by_exit_code: Some(false)",
         ),
         (keys::ADD_ENVAR, envar(), "Default("),
+        (keys::ADD_HOST, "n2".into(), "added: [NamedHost"),
+        (
+            keys::ADD_HOSTFILE,
+            "hosts".into(),
+            "files: [(\"hosts\", true)]",
+        ),
         (keys::APPEND_ENVAR, envar(), "Append("),
         (keys::BINDTO, "none".into(), "bind_to: Some(None)"),
         (keys::CPUS_PER_PROC, Value::Uint16(2), "cores_each: Some(2)"),
@@ -294,7 +304,12 @@ fn readings() -> Vec<(&'static str, Value<'static>, &'static str)> {
         (keys::FWD_STDERR, yes(), "needs_forwarding: true"),
         (keys::FWD_STDIN, yes(), "reader: Some("),
         (keys::FWD_STDOUT, yes(), "needs_forwarding: true"),
-        (keys::HOST, "n2,n1".into(), "Request"),
+        (keys::HOST, "n2,n1".into(), "selected: Some("),
+        (
+            keys::HOSTFILE,
+            "hosts".into(),
+            "files: [(\"hosts\", false)]",
+        ),
         (keys::INDEX_ARGV, yes(), "has_rank: true"),
         (keys::IOF_FILE_ONLY, yes(), "is_in_files_alone: Some(true)"),
         (keys::IOF_FILE_PATTERN, yes(), "is_pattern: true"),
@@ -399,8 +414,8 @@ fn each_directive_that_is_obeyed_is_read_as_what_it_asks_for() {
         request.take(&info, b"n1").unwrap();
         let after = format!("{request:?}");
         assert!(after.contains(field), "{key}: {field} in {after}");
-        // These two request the default, so the request does not change.
-        let is_so = [keys::HOST, keys::RANKBY].contains(&key);
+        // This one requests the default, so the request does not change.
+        let is_so = key == keys::RANKBY;
         assert_eq!(before.contains(field), is_so, "{key}: {field}");
     }
 }
