@@ -167,8 +167,11 @@ fn wide(plan: &Plan, bound: &Bound, places: &Places<'_>) -> Vec<Info<'static>> {
         Info::new(keys::SESSION_ID, session(plan)),
         // Ranks are counted across the jobs of a session.
         Info::new(keys::NPROC_OFFSET, Value::Rank(Rank::new(places.offset))),
-        of_node(plan, bound),
     ];
+    // An array for a node without processes would have an empty list of peers, which Open MPI 4.1 and 5.0 do not expect.
+    if !plan.layout.here().is_empty() {
+        infos.push(of_node(plan, bound));
+    }
     if let Ok(num_procs) = u32::try_from(plan.layout.num_procs()) {
         infos.push(Info::new(keys::UNIV_SIZE, num_procs));
     }

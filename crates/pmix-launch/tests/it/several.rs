@@ -59,7 +59,12 @@ pub(crate) fn play_there(
     let (ranks, num_procs) = ranks;
     play_plan(act, num_procs, vars, |plan| {
         let limits = Limits::default();
-        let nodes = NodeList::parse_text(b"there,here", &limits).unwrap();
+        // A node without processes is not part of a job.
+        let (names, ranks) = match ranks.strip_prefix(';') {
+            Some(ranks) => ("here", ranks),
+            None => ("there,here", ranks),
+        };
+        let nodes = NodeList::parse_text(names.as_bytes(), &limits).unwrap();
         let procs = ProcMap::parse_text(ranks.as_bytes(), &limits).unwrap();
         plan.layout = Layout::of_nodes(b"here", nodes, procs).unwrap();
         // The name of the node is the first argument of the script.

@@ -63,9 +63,14 @@ fn meet(client: &Client, both: [Proc<'static>; 2], others: &[Proc<'static>]) {
     for other in others {
         let card = client.get(other, "card", &[]).wait().unwrap();
         assert_eq!(card, Value::from(100 + other.rank.as_raw()));
-        // The job of the others is known by the connect.
-        let size = client.get(other, keys::HOSTNAME, &[]).wait();
-        assert!(size.is_ok(), "{size:?}");
+        // The maps of their job are known on this node.
+        let host = client.get(other, keys::HOSTNAME, &[]).wait();
+        assert!(host.is_ok(), "{host:?}");
+        // Open MPI reads the list of a job that has no process on this node, and expects at least one.
+        let job = Proc::new(other.nspace.clone(), Rank::WILDCARD);
+        let is_optional = Info::new(keys::OPTIONAL, true);
+        let peers = client.get(&job, keys::LOCAL_PEERS, &[is_optional]).wait();
+        assert_ne!(peers.ok(), Some(Value::from("")));
     }
     client.disconnect(both.to_vec(), []).wait().unwrap();
 }
