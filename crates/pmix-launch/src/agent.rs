@@ -182,7 +182,7 @@ impl<'a> Agent<'a> {
         };
         let output_helpers = Helpers::new("pmix-output", MOST_WRITING, wake.clone());
         let dir = SessionDir::create(&plan.tmpdir)?;
-        let others = RemoteHost::new(&host_channel, plan.forward_io);
+        let others = RemoteHost::new(&host_channel);
         let others = OtherNodes::start(plan, poll.registry(), others)?;
         let host = LocalHost::new(host_channel, plan.forward_io, ProcessDirs::of(dir.path()));
         let server = service::start(plan, &dir, host, observer)?;

@@ -320,7 +320,6 @@ impl Plan {
         let lacking = match () {
             () if !self.stops.is_empty() => "stopping processes for a debugger",
             () if self.max_restarts > 0 => "restarting processes (--max-restarts)",
-            () if self.forward_io => "input and output for tools (--forward-io)",
             () => return Ok(()),
         };
         Err(Error::request(format!(

@@ -90,7 +90,7 @@ fn follow(
             let failure = Failure::from(error);
             match status {
                 Status::ERR_NOT_SUPPORTED => failure
-                    .cure("the server does not forward output: start the job with `pmix run --forward-io`"),
+                    .cure("the server does not forward output: start the job with `pmix run --forward-io`, and attach on the node of the launcher"),
                 _ => failure,
             }
         })?;

@@ -4,6 +4,8 @@
 
 use std::process::Command;
 
+use pmix_types::{Proc, Rank};
+
 use crate::command::{Outcome, Running, finish};
 use crate::run_agents::{FOUR, Nodes};
 
@@ -135,4 +137,55 @@ fn the_report_has_the_figures_of_processes_of_all_nodes() {
         (Some("n1".into()), Some("n3".into())),
         "{json}"
     );
+}
+
+// Planted: the output of processes of other nodes was not forwarded.
+#[test]
+fn tools_at_the_node_of_the_launcher_pull_and_push_for_all_nodes() {
+    let nodes = Nodes::new("");
+    let script = "echo ready; test $PMIX_RANK = 1 && cat; while :; do sleep 0.1; done";
+    let options = ["--forward-io", "--nspace", "job@1", "--stdin", "1"];
+    let words = [&FOUR[..], &options, &["sh", "-c", script]].concat();
+    let mut command = nodes.command(&words);
+    let tmp = tempfile::tempdir().unwrap();
+    command.env("TMPDIR", tmp.path());
+    let mut running = Running::of(command, tmp);
+    for _ in 0..4 {
+        assert_eq!(running.line(), "ready");
+    }
+    let mut attached = running.tool_command(&["attach", "--tag-output", "job@1"]);
+    attached.stdout(std::process::Stdio::piped());
+    let mut attached = attached.spawn().unwrap();
+    let mut output = std::io::BufReader::new(attached.stdout.take().unwrap());
+    let mut lines = std::io::BufRead::lines(&mut output);
+    let mut ready: Vec<_> = lines.by_ref().take(4).map(Result::unwrap).collect();
+    ready.sort_unstable();
+    let expected: Vec<_> = (0..4)
+        .map(|rank| format!("[job@1,{rank}]<stdout>: ready"))
+        .collect();
+    assert_eq!(ready, expected);
+    // Rank 1 on n2 reads the input.
+    let (tool, _events) = running.attach();
+    let reader = vec![Proc::new("job@1", Rank::new(1))];
+    let push = |data: &[u8]| {
+        tool.iof_push(reader.clone(), Vec::new(), Some(data.to_vec()))
+            .wait()
+    };
+    push(b"pushed\n").unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "[job@1,1]<stdout>: pushed");
+    assert_eq!(running.line(), "pushed");
+    // The launcher forwards, so tools at the nodes of agents are referred to its node.
+    let outcome = at(&running, "n2", &["attach", "job@1"]);
+    assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+    assert!(
+        outcome
+            .stderr
+            .contains("attach on the node of the launcher"),
+        "{}",
+        outcome.stderr
+    );
+    tool.finalize().unwrap();
+    assert_eq!(at(&running, "n1", &["kill", "job@1"]).code, 0);
+    assert!(attached.wait().is_ok());
+    running.end();
 }

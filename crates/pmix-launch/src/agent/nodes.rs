@@ -16,10 +16,11 @@ use pmix_types::{DataRange, Info, IntoOwned as _, Nspace, Proc, Rank, Status};
 use rustix::process::{Pid, Signal};
 
 use super::local_job::JobSettings;
-use super::node_input::{MOST_INPUT, NodeInput};
+use super::node_input::NodeInput;
 use super::places::{Places, number_of};
 use super::{Agent, NODES};
 use crate::host::{AtNode, HostMessage, RemoteHost};
+use crate::input;
 use crate::nodes::{
     EndedForm, Found, FromNode, JobForm, Nodes, OnData, ProcName, ServerForm, ToNode, pack_infos,
     stream,
@@ -188,10 +189,7 @@ impl Agent<'_> {
             }
         }
         if let Some(input) = &mut others.input {
-            while input.num_open < MOST_INPUT
-                && let Ok(bytes) = input.bytes.try_recv()
-            {
-                input.num_open += bytes.len() as u64;
+            while let Some(bytes) = input.next() {
                 others.nodes.send(input.place, &ToNode::Input { bytes });
             }
         }
@@ -260,7 +258,7 @@ impl Agent<'_> {
             }
             FromNode::InputTaken { num_bytes } => {
                 if let Some(input) = &mut self.others.input {
-                    input.num_open = input.num_open.saturating_sub(num_bytes);
+                    input.taken(num_bytes);
                 }
             }
             FromNode::Bye => self.others.nodes.leave(place),
@@ -320,8 +318,11 @@ impl Agent<'_> {
             .push(Process::remote(place, proc.rank, app, pid, now));
         let is_first = job.settings.number.is_none();
         if is_first && job.plan.stdin_rank == Some(proc.rank) {
-            let input = self.streams.own_input();
-            let input = input.and_then(|own| NodeInput::start(place, own, Arc::clone(&self.wake)));
+            let input = match job.plan.forward_io {
+                true => Ok(NodeInput::pushed(place)),
+                false => { self.streams.own_input() }
+                    .and_then(|own| NodeInput::start(place, own, Arc::clone(&self.wake))),
+            };
             self.others.input = input
                 .map_err(|e| Error::system("cannot read standard input", e))?
                 .into();
@@ -337,6 +338,10 @@ impl Agent<'_> {
                 process.largest_memory = ended.largest_memory;
                 process.processor_time = ended.processor_time;
                 process.kernel_kill = ended.kernel_kill;
+            }
+            let is_reader = job.settings.number.is_none() && job.plan.stdin_rank == Some(proc.rank);
+            if let Some(input) = self.others.input.as_mut().filter(|_| is_reader) {
+                input.end();
             }
             if job
                 .table
@@ -535,6 +540,27 @@ impl Agent<'_> {
             Some(plan) => self.streams.push_input(&plan, call, done),
             None => done.fail(Status::ERR_NOT_FOUND),
         }
+    }
+
+    /// Passes pushed input to the reading process of the first job if that is on another node. Returns the push
+    /// otherwise.
+    pub(super) fn push_to_node(
+        &mut self,
+        call: PushStdin,
+        done: Completion<()>,
+    ) -> Option<(PushStdin, Completion<()>)> {
+        let Some(input) = self.others.input.as_mut().filter(|_| self.plan.forward_io) else {
+            return Some((call, done));
+        };
+        match input::is_for(&self.plan, &call) {
+            true => {
+                let ends = input::ends(&call);
+                input.push(call.data, ends, done);
+                (self.wake)();
+            }
+            false => done.fail(Status::ERR_NOT_FOUND),
+        }
+        None
     }
 
     /// Requests that ended children are looked for in the next turn.

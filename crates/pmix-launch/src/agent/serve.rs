@@ -236,7 +236,11 @@ impl Agent<'_> {
             let first = Nspace::new(self.plan.nspace.as_str());
             let is_for_first = named.ranks(&first).is_some();
             return match is_for_first || call.targets.is_empty() {
-                true => self.streams.push_input(&self.plan, call, done),
+                true => {
+                    if let Some((call, done)) = self.push_to_node(call, done) {
+                        self.streams.push_input(&self.plan, call, done);
+                    }
+                }
                 false => done.fail(Status::ERR_NOT_FOUND),
             };
         }

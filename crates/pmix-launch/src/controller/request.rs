@@ -21,7 +21,7 @@ use super::directives::{Directive, Effect, Setting};
 use super::display::Display;
 use super::tool_wait::PAUSE_FOR_TOOL;
 use crate::process::CommandForm;
-use crate::{App, Export, MapBy, Plan};
+use crate::{App, Export, MapBy};
 pub(crate) use hosts::{NamedHost, NamedHosts};
 pub(crate) use read::Refusal;
 use read::{
@@ -182,11 +182,11 @@ impl Request {
     }
 
     /// Refuses a job with processes on other nodes that needs what only a job on this node has.
-    pub(crate) fn check_for_several_nodes(&self, plan: &Plan) -> Result<(), Refusal> {
+    pub(crate) fn check_for_several_nodes(&self) -> Result<(), Refusal> {
         let lacking = match () {
             () if !self.debug.stops(&self.apps).is_empty() => "stopping processes for a debugger",
             () if self.max_restarts.unwrap_or(0) > 0 => "restarting processes",
-            () if plan.forward_io => "a job of a launcher with --forward-io",
+            () if self.reader.is_some() => "input that is pushed to processes",
             () if self.for_launcher.is_some() || self.is_tool => "a launcher or tool",
             () => return Ok(()),
         };

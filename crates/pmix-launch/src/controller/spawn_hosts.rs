@@ -110,7 +110,7 @@ impl Controller {
         let layout = ranks.layout(&name, &Limits::default());
         let layout = layout.map_err(|error| Refusal::of(&error))?;
         if layout.others().next().is_some() {
-            request.check_for_several_nodes(&cx.plan)?;
+            request.check_for_several_nodes()?;
         }
         Ok(layout)
     }

@@ -205,15 +205,13 @@ pub(crate) struct Failed {
 /// The maker of hosts for the servers of other nodes.
 pub(crate) struct RemoteHost {
     messages: HostSender,
-    forwards: bool,
 }
 
 impl RemoteHost {
     /// Creates the maker. Its hosts send to the same channel as that of this node.
-    pub(crate) fn new(messages: &HostSender, forwards: bool) -> Self {
+    pub(crate) fn new(messages: &HostSender) -> Self {
         Self {
             messages: messages.clone(),
-            forwards,
         }
     }
 
@@ -222,7 +220,8 @@ impl RemoteHost {
         LocalHost {
             messages: self.messages.clone(),
             node: Some(node),
-            forwards: self.forwards,
+            // The output of all nodes comes to the launcher, so only tools at its node can pull it.
+            forwards: false,
             dirs: None,
             num_rejected: AtomicU32::new(0),
         }

@@ -131,11 +131,7 @@ impl<'a> Input<'a> {
         let Self::Pushed(feed) = self else {
             return done.not_supported();
         };
-        let reads = |rank: Rank| plan.stdin_rank == Some(rank) || rank == Rank::WILDCARD;
-        let is_meant = call.targets.is_empty()
-            || (call.targets.iter())
-                .any(|proc| proc.nspace.as_bytes() == plan.nspace.as_bytes() && reads(proc.rank));
-        if !is_meant {
+        if !is_for(plan, &call) {
             return done.fail(Status::ERR_NOT_FOUND);
         }
         let ends = ends(&call);
@@ -144,6 +140,14 @@ impl<'a> Input<'a> {
             feed.end();
         }
     }
+}
+
+/// Returns `true` if a push is for the process of the first job that reads input.
+pub(crate) fn is_for(plan: &Plan, call: &PushStdin) -> bool {
+    let reads = |rank: Rank| plan.stdin_rank == Some(rank) || rank == Rank::WILDCARD;
+    call.targets.is_empty()
+        || (call.targets.iter())
+            .any(|proc| proc.nspace.as_bytes() == plan.nspace.as_bytes() && reads(proc.rank))
 }
 
 /// Returns `true` if a push ends the input: it has no data or `PMIX_IOF_COMPLETE`.
