@@ -32,6 +32,7 @@ mod inquire;
 mod local_job;
 mod log;
 mod measure;
+mod node_events;
 mod node_input;
 mod nodes;
 mod oom;

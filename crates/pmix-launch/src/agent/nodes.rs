@@ -9,17 +9,16 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
-use pmix_host::relay;
-use pmix_server::upcall::{HostReply, NotifyEvent, PushStdin, Upcall};
-use pmix_server::{Completion, EventSource, call_host};
-use pmix_types::{DataRange, Info, IntoOwned as _, Nspace, Proc, Rank, Status};
+use pmix_server::upcall::{HostReply, PushStdin, Upcall};
+use pmix_server::{Completion, call_host};
+use pmix_types::{Info, Nspace, Proc, Rank, Status};
 use rustix::process::{Pid, Signal};
 
 use super::local_job::JobSettings;
 use super::node_input::NodeInput;
-use super::places::{Places, number_of};
+use super::places::Places;
 use super::{Agent, NODES};
-use crate::host::{AtNode, HostMessage, RemoteHost};
+use crate::host::{HostMessage, RemoteHost};
 use crate::input;
 use crate::nodes::{
     EndedForm, Found, FromNode, JobForm, Nodes, OnData, ProcName, ServerForm, ToNode, pack_infos,
@@ -436,48 +435,6 @@ impl Agent<'_> {
         }
     }
 
-    /// Notifies the clients and tools of all other nodes of an event of the session.
-    pub(super) fn notify_nodes(&self, status: Status, source: &Proc<'static>, infos: &[Info<'_>]) {
-        if self.others.nodes.is_empty() {
-            return;
-        }
-        let infos = infos.iter().cloned().map(Info::into_owned).collect();
-        let event = NotifyEvent::new(status, source.clone(), DataRange::SESSION, infos);
-        self.pass_event(&event, 0..self.others.nodes.len());
-    }
-
-    /// Passes an event of a process of one node to the servers of the nodes that it may reach.
-    pub(crate) fn relay_event(&self, from: AtNode, event: &NotifyEvent) {
-        if self.others.nodes.is_empty() {
-            return;
-        }
-        let numbers = relay::recipients(event, number_of(from), 0..=self.others.nodes.len());
-        let numbers: Vec<_> = numbers.collect();
-        if numbers.contains(&number_of(None)) {
-            self.notify_here((event.status, &event.source, event.range), &event.infos);
-        }
-        let places = numbers
-            .into_iter()
-            .filter_map(|number| number.checked_sub(1));
-        self.pass_event(event, places);
-    }
-
-    fn pass_event(&self, event: &NotifyEvent, places: impl Iterator<Item = usize>) {
-        let infos = match pack_infos(&event.infos) {
-            Ok(infos) => infos,
-            Err(error) => return tracing::warn!("cannot pass on {}: {error}", event.status),
-        };
-        let message = ToNode::Event {
-            status: event.status.as_raw(),
-            source: ProcName::of(&event.source),
-            range: event.range.as_raw(),
-            infos,
-        };
-        for place in places {
-            self.post(place, message.clone());
-        }
-    }
-
     /// Lets collectives at the node of a process not wait for it any more. Returns `false` if that is not another node.
     pub(super) fn deregister_at_node(&self, proc: &Proc<'_>) -> bool {
         let Some(place) = self.node_of(proc) else {
@@ -489,19 +446,10 @@ impl Agent<'_> {
     }
 
     /// Sends a message in the next turn.
-    fn post(&self, place: usize, message: ToNode) {
+    pub(super) fn post(&self, place: usize, message: ToNode) {
         // The receiver lives as long as the agent.
         let _ = self.others.outgoing.send((place, message));
         (self.wake)();
-    }
-
-    /// Notifies the clients and tools of this node of an event that another node has reported.
-    pub(crate) fn notify_here(&self, event: (Status, &Proc<'_>, DataRange), infos: &[Info<'_>]) {
-        let (status, source, range) = event;
-        let source = EventSource::from(source);
-        if let Err(e) = self.server.notify(status, source, range, infos) {
-            tracing::debug!("cannot notify clients of {status}: {e}");
-        }
     }
 
     /// Returns the processes of all jobs, and their nodes.

@@ -59,27 +59,36 @@ m.Free()
 p.Disconnect()
 ";
 
-/// The spawns: the nodes of the first job of two processes, the options, the number of processes, and the processes on each
-/// node.
-const SPAWNS: [(&str, &str, u32, &[(&str, usize)]); 3] = [
-    (
-        "n1:2,n2:3,n3:1",
-        "",
-        4,
-        &[("child on n2: passed", 3), ("child on n3: passed", 1)],
-    ),
-    (
-        "n1:2,n2:3,n3:2",
-        "host=n3",
-        2,
-        &[("child on n3: passed", 2)],
-    ),
-    (
-        "n1:1,n2:1",
-        "add-host=n4:2",
-        2,
-        &[("child on n4: passed", 2)],
-    ),
+/// A spawn by a first job of two processes.
+struct SpawnCase {
+    /// The nodes of the session with their slots.
+    hosts: &'static str,
+    /// The options of MPI.
+    options: &'static str,
+    num_procs: u32,
+    /// The expected lines of the children with their numbers.
+    lines: &'static [(&'static str, usize)],
+}
+
+const SPAWNS: [SpawnCase; 3] = [
+    SpawnCase {
+        hosts: "n1:2,n2:3,n3:1",
+        options: "",
+        num_procs: 4,
+        lines: &[("child on n2: passed", 3), ("child on n3: passed", 1)],
+    },
+    SpawnCase {
+        hosts: "n1:2,n2:3,n3:2",
+        options: "host=n3",
+        num_procs: 2,
+        lines: &[("child on n3: passed", 2)],
+    },
+    SpawnCase {
+        hosts: "n1:1,n2:1",
+        options: "add-host=n4:2",
+        num_procs: 2,
+        lines: &[("child on n4: passed", 2)],
+    },
 ];
 
 /// The times in milliseconds after the start at which a link ends.
@@ -270,17 +279,23 @@ pub(super) fn run(
             cases.push(nodes.case(*way, &title, &abort, Judge::Code(9)));
             // MPICH passes no options of its own to a spawn.
             let has_options = *name != "MPICH";
-            for (hosts, options, num, on_nodes) in SPAWNS {
+            for spawn in SPAWNS {
+                let SpawnCase {
+                    hosts,
+                    options,
+                    num_procs,
+                    lines,
+                } = spawn;
                 if !options.is_empty() && !has_options {
                     continue;
                 }
                 let words = format!(
-                    "--host {hosts} -n 2 {} {}/parent.py '{options}' {num}",
+                    "--host {hosts} -n 2 {} {}/parent.py '{options}' {num_procs}",
                     python.display(),
                     nodes.machines.shared()
                 );
                 let title = format!("a spawn of {name} with {options:?}");
-                let judge = Judge::Says(on_nodes.to_vec(), &[]);
+                let judge = Judge::Says(lines.to_vec(), &[]);
                 cases.push(nodes.case(*way, &title, &words, judge));
             }
         }
