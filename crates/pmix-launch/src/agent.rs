@@ -183,6 +183,11 @@ impl<'a> Agent<'a> {
         };
         let output_helpers = Helpers::new("pmix-output", MOST_WRITING, wake.clone());
         let dir = SessionDir::create(&plan.tmpdir)?;
+        // First of all, because nobody else removes the directory if this process is killed.
+        let mut watcher = Watcher::start(plan.watcher.as_deref(), dir.path());
+        let protected = ProtectedPaths::new(kept(plan));
+        // Before any process registers paths, because the watcher removes them without asking the launcher.
+        watcher.keep(protected.paths());
         let others = RemoteHost::new(&host_channel);
         let others = OtherNodes::start(plan, poll.registry(), others)?;
         let host = LocalHost::new(host_channel, plan.forward_io, ProcessDirs::of(dir.path()));
@@ -191,10 +196,6 @@ impl<'a> Agent<'a> {
         tracing::info!("the files of the session are in {}", dir.path().display());
         let watched = server.watch(std::os::fd::AsFd::as_fd(poll.registry()));
         watched.map_err(|e| Error::server("cannot poll the server", e))?;
-        let mut watcher = Watcher::start(plan.watcher.as_deref(), dir.path());
-        let protected = ProtectedPaths::new(kept(plan));
-        // Before any process registers paths, because the watcher removes them without asking the launcher.
-        watcher.keep(protected.paths());
         let examinations = Examinations::new(wake.clone());
         // Every other child of the launcher belongs to a job or is an orphan of one.
         let stack_programs = examinations.stack_programs();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The division of the processes of a job over nodes with slots.
 
+use std::collections::HashMap;
+
 use pmix_map::{Limits, NodeListBuilder, ProcMapBuilder};
 use pmix_types::Rank;
 
@@ -36,8 +38,18 @@ pub struct TooFewSlots {
 /// The ranks of nodes, as inclusive ranges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DividedRanks {
-    nodes: Vec<(String, Vec<(u32, u32)>)>,
+    nodes: Vec<RanksOfNode>,
+    /// The places of the nodes by name, because a cyclic division comes to each node again and again.
+    places: HashMap<String, usize>,
     next: u32,
+}
+
+/// The ranks of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct RanksOfNode {
+    name: String,
+    ranges: Vec<(u32, u32)>,
+    num_ranks: u32,
 }
 
 impl DividedRanks {
@@ -89,16 +101,21 @@ impl DividedRanks {
         if num == 0 {
             return;
         }
-        let known = self.nodes.iter().position(|(known, _)| known == name);
-        let place = known.unwrap_or_else(|| {
-            self.nodes.push((name.to_owned(), Vec::new()));
-            self.nodes.len() - 1
+        let place = self.places.get(name).copied().unwrap_or_else(|| {
+            let place = self.nodes.len();
+            self.places.insert(name.to_owned(), place);
+            self.nodes.push(RanksOfNode {
+                name: name.to_owned(),
+                ..RanksOfNode::default()
+            });
+            place
         });
-        let (first, last) = (self.next, self.next + (num - 1));
-        if let Some((_, ranks)) = self.nodes.get_mut(place) {
-            match ranks.last_mut() {
+        let (first, last) = (self.next, self.next.saturating_add(num - 1));
+        if let Some(node) = self.nodes.get_mut(place) {
+            node.num_ranks = node.num_ranks.saturating_add(num);
+            match node.ranges.last_mut() {
                 Some(range) if range.1.checked_add(1) == Some(first) => range.1 = last,
-                _ => ranks.push((first, last)),
+                _ => node.ranges.push((first, last)),
             }
         }
         self.next = self.next.saturating_add(num);
@@ -107,9 +124,9 @@ impl DividedRanks {
     /// Returns the number of ranks of a node.
     #[must_use]
     pub fn num_at(&self, name: &str) -> u32 {
-        let ranks = self.nodes.iter().filter(|(known, _)| known == name);
-        let ranks = ranks.flat_map(|(_, ranks)| ranks);
-        ranks.map(|(first, last)| last - first + 1).sum()
+        let place = self.places.get(name).copied();
+        let node = place.and_then(|place| self.nodes.get(place));
+        node.map_or(0, |node| node.num_ranks)
     }
 
     /// Returns the layout of the job. `host` is the name of this node.
@@ -119,9 +136,9 @@ impl DividedRanks {
     pub fn layout(&self, host: &str, limits: &Limits) -> Result<Layout, Error> {
         let invalid = |error: pmix_map::Error| Error::request(error.to_string());
         let (mut nodes, mut procs) = (NodeListBuilder::new(limits), ProcMapBuilder::new(limits));
-        for (name, ranks) in &self.nodes {
-            nodes.name(name.as_bytes()).map_err(invalid)?;
-            for (first, last) in ranks {
+        for node in &self.nodes {
+            nodes.name(node.name.as_bytes()).map_err(invalid)?;
+            for (first, last) in &node.ranges {
                 let (first, last) = (Rank::new(*first), Rank::new(*last));
                 procs.range(first, last).map_err(invalid)?;
             }

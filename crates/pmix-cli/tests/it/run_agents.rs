@@ -414,3 +414,15 @@ fn a_signal_to_the_launcher_reaches_all_nodes() {
     assert!(!runs(&mark));
     nodes.assert_clean();
 }
+
+#[test]
+fn nothing_is_left_of_an_agent_that_is_killed() {
+    let nodes = Nodes::new("");
+    // The watcher of the agent becomes a child of the launcher, which must let it remove the files.
+    let script = "[ $PMIX_RANK = 1 ] && kill -9 $PPID; exec sleep 1000";
+    for _ in 0..6 {
+        let outcome = nodes.run(&["--host", "n2:1,n3:1", "sh", "-c", script]);
+        assert_ne!(outcome.code, 0);
+        assert!(outcome.stderr.contains("n3"), "{}", outcome.stderr);
+    }
+}

@@ -10,7 +10,7 @@
 //! Without the first two, all nodes of the session with free slots are used. A node of the session that has no process yet
 //! gets its agent with the first job that has one there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use pmix_map::Limits;
 use pmix_topology::Level;
@@ -42,17 +42,22 @@ impl SessionNodes {
 
     /// Adds nodes, or slots to known nodes.
     fn add(&mut self, hosts: &[NamedHost], host: &[u8]) -> Result<(), Refusal> {
+        let mut places = places_of(&self.nodes);
         for one in hosts {
             let (name, slots) = (one.name_of(host), one.slots.unwrap_or(1));
             let is_full = self.nodes.len() > MOST_NODES;
-            match self.nodes.iter_mut().find(|node| node.name == name) {
+            let place = places.get(&name).copied();
+            match place.and_then(|place| self.nodes.get_mut(place)) {
                 Some(node) => node.slots = node.slots.saturating_add(slots),
                 // This node needs no agent.
                 None if is_full => {
                     let why = format!("the session has {MOST_NODES} nodes, the limit");
                     return Err(Refusal::new(Status::ERR_OUT_OF_RESOURCE, why));
                 }
-                None => self.nodes.push(NodeSlots { name, slots }),
+                None => {
+                    places.insert(name.clone(), self.nodes.len());
+                    self.nodes.push(NodeSlots { name, slots });
+                }
             }
         }
         Ok(())
@@ -218,23 +223,39 @@ fn select(
     free: &[NodeSlots],
     host: &[u8],
 ) -> Result<Vec<NodeSlots>, Refusal> {
-    let mut nodes: Vec<NodeSlots> = Vec::new();
+    let (mut nodes, mut places) = (Vec::new(), HashMap::<String, usize>::new());
+    let places_free = places_of(free);
     for one in selected {
         let name = one.name_of(host);
-        let Some(known) = free.iter().find(|node| node.name == name) else {
+        let known = places_free.get(&name).and_then(|place| free.get(*place));
+        let Some(known) = known else {
             let why = format!(
                 "node {name} does not belong to the session: name it in `pmix run --host`, or add it with PMIX_ADD_HOST"
             );
             return Err(Refusal::new(Status::ERR_JOB_FAILED_TO_MAP, why));
         };
         let slots = one.slots.unwrap_or(known.slots);
-        match nodes.iter_mut().find(|node| node.name == name) {
-            Some(node) if one.slots.is_some() => node.slots = node.slots.saturating_add(slots),
+        let place = places.get(&name).copied();
+        match place.and_then(|place| nodes.get_mut(place)) {
+            Some(NodeSlots { slots: known, .. }) if one.slots.is_some() => {
+                *known = known.saturating_add(slots);
+            }
             Some(_) => {}
-            None => nodes.push(NodeSlots { name, slots }),
+            None => {
+                places.insert(name.clone(), nodes.len());
+                nodes.push(NodeSlots { name, slots });
+            }
         }
     }
     Ok(nodes)
+}
+
+/// Returns the places of nodes by name. A request may name as many nodes as a session has.
+fn places_of(nodes: &[NodeSlots]) -> HashMap<String, usize> {
+    let nodes = nodes.iter().enumerate();
+    nodes
+        .map(|(place, node)| (node.name.clone(), place))
+        .collect()
 }
 
 fn too_few(num_procs: u32, few: TooFewSlots, nodes: &[NodeSlots]) -> Refusal {

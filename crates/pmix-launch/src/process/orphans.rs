@@ -5,12 +5,20 @@
 //! is one finds all orphans of its jobs among its children.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, getpgid, getpid, kill_process, set_child_subreaper, waitid,
 };
 
+use super::watcher::is_watcher;
 use crate::stacks::StackPrograms;
+
+/// The time that the watchers of killed launchers have to remove files.
+const REMOVAL: Duration = Duration::from_secs(2);
+
+/// The time between two checks of such a watcher.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// The orphans of the jobs of a launcher. Dropping it kills those that are left.
 ///
@@ -83,10 +91,15 @@ impl Orphans {
         }
     }
 
-    /// Kills all orphans.
+    /// Kills all orphans except watchers.
+    ///
+    /// A launcher that is a process of a job, or an agent that this launcher started, leaves its watcher if it is killed.
+    /// Without the watcher, the files of that launcher would be left. The watcher ends by itself.
     pub(crate) fn kill(&self, is_process: impl Fn(Pid) -> bool) {
         for pid in self.others(is_process) {
-            kill(pid);
+            if !is_watcher(pid) {
+                kill(pid);
+            }
         }
     }
 
@@ -130,14 +143,30 @@ impl Orphans {
         }
         // Killing one generation makes its children orphans, so the list is read again. The number of rounds is
         // bounded because a process can fork faster than its children are killed.
-        for _ in 0..100 {
+        let until = Instant::now() + REMOVAL;
+        let mut num_rounds = 0;
+        while num_rounds < 100 {
             let children = self.children();
             if children.is_empty() {
                 break;
             }
-            for pid in children {
+            let is_late = Instant::now() >= until;
+            let (watchers, others): (Vec<_>, Vec<_>) =
+                (children.into_iter()).partition(|pid| !is_late && is_watcher(*pid));
+            if others.is_empty() {
+                std::thread::sleep(PAUSE);
+            } else {
+                num_rounds += 1;
+            }
+            for pid in others {
                 kill(pid);
                 let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED);
+            }
+            for pid in watchers {
+                let _ = waitid(
+                    WaitId::Pid(pid),
+                    WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
+                );
             }
         }
         if let Err(e) = set_child_subreaper(None) {

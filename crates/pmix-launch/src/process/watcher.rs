@@ -41,6 +41,16 @@ const MOST_WAITING: usize = 96 << 20;
 /// The delay before the next write if the pipe to the watcher is full.
 const RETRY: Duration = Duration::from_millis(20);
 
+/// The variable in the environment of watchers.
+const WATCHER: &str = "PMIX_RUN_WATCHER";
+
+/// Returns `true` if a process is the watcher of another launcher, or claims to be one.
+pub(crate) fn is_watcher(pid: Pid) -> bool {
+    let environment = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()));
+    let mark = [WATCHER.as_bytes(), b"=1"].concat();
+    environment.is_ok_and(|all| all.split(|byte| *byte == 0).any(|one| one == mark))
+}
+
 /// The time that the watcher has to exit together with its launcher.
 const END: Duration = Duration::from_millis(500);
 
@@ -71,6 +81,7 @@ impl Watcher {
             // An inherited environment could name the session of an outer launcher, whose watcher would kill this
             // one.
             .env_clear()
+            .env(WATCHER, "1")
             .current_dir("/")
             .stdin(Stdio::piped())
             // Signals to the process group of the launcher, such as Ctrl-C, must not reach the watcher.
