@@ -8,6 +8,7 @@
 //! | none | a request for a process that is or may become local | waiting, and resolved at once |
 //! | waiting | the process has committed, with the required key if there is one | ended with the data |
 //! | waiting | the process has committed without the required key | waiting, until the limit of the host or [`Config::key_time`](crate::Config::key_time) |
+//! | waiting | the process was deregistered and has committed the data | ended with the data |
 //! | waiting | the process is lost | ended with `PMIX_ERR_LOST_CONNECTION` |
 //! | waiting | the process has finalized; the job is deregistered, or complete without the process | ended with `PMIX_ERR_NOT_FOUND` |
 //! | waiting | the limit of the host | ended with `PMIX_ERR_TIMEOUT` |
@@ -54,8 +55,12 @@ impl Exchange {
         }
         let local = cx.registry.job(&proc.nspace);
         // Until all local clients are registered, the process may still become one of them.
-        let is_known = local
-            .is_some_and(|local| local.clients.contains_key(&proc.rank) || !local.is_complete());
+        // The data of a deregistered process remain: processes of other nodes may get them after its end.
+        let is_known = local.is_some_and(|local| {
+            local.clients.contains_key(&proc.rank)
+                || local.deregistered.contains(&proc.rank)
+                || !local.is_complete()
+        });
         if !is_known {
             let (rank, nspace) = (proc.rank, &proc.nspace);
             let message = format!("rank {rank} of {nspace} is not on this node");
@@ -115,11 +120,16 @@ impl Exchange {
             return Some(Err(Status::ERR_NOT_FOUND));
         };
         let local = cx.registry.job(&proc.nspace);
+        let puts = job.modex_store();
         let Some(client) = cx.registry.client_of(proc) else {
+            let is_deregistered =
+                local.is_some_and(|local| local.deregistered.contains(&proc.rank));
+            if is_deregistered && puts.has_rank(proc.rank) && pending.is_there(&puts, proc.rank) {
+                return Some(Self::direct(cx, &puts, proc.rank));
+            }
             let is_complete = local.is_none_or(|local| local.is_complete());
             return is_complete.then_some(Err(Status::ERR_NOT_FOUND));
         };
-        let puts = job.modex_store();
         match client.state {
             _ if client.has_committed && pending.is_there(&puts, proc.rank) => {
                 Some(Self::direct(cx, &puts, proc.rank))

@@ -231,8 +231,21 @@ fn a_direct_modex_of_the_host_waits_for_the_commit() {
     assert!(seen[1].1.as_ref().is_ok_and(|data| !data.is_empty()));
     world.kill(who);
     let engine = &mut world.nodes[0].engine;
+    // Processes of other nodes may get the data after the process has ended.
     engine.deregister_client(&proc).unwrap();
-    assert!(engine.dmodex_request(&proc, &[], now).is_err());
+    let remains = engine.dmodex_request(&proc, &[], now).unwrap();
+    let other = Proc::new("job", Rank::new(0));
+    engine.deregister_client(&other).unwrap();
+    let nothing = engine.dmodex_request(&other, &[], now).unwrap();
+    world.run();
+    let ended = brought(&world).split_off(2);
+    assert_eq!(
+        ended,
+        [
+            (remains, seen[1].1.clone()),
+            (nothing, Err(Status::ERR_NOT_FOUND))
+        ]
+    );
 }
 
 #[test]
