@@ -214,7 +214,7 @@ fn accept(listener: &TcpListener) -> Result<TcpStream, Fault> {
     while Instant::now() < until {
         wait(&mut [PollFd::new(listener, PollFlags::IN)], Some(until))?;
         if let Ok((stream, _)) = listener.accept()
-            && socket_owner(&stream)? == Some(geteuid().as_raw())
+            && socket_owner(&stream)?.ok_or("a node has ended")? == geteuid().as_raw()
         {
             return Ok(prepared(stream)?);
         }

@@ -213,7 +213,7 @@ async fn control(num_here: &OsStr, args: &[OsString]) -> Result<i32, Fault> {
 async fn accept(listener: &TcpListener) -> Result<TcpStream, Fault> {
     loop {
         let stream = listener.accept().await?.0.into_std()?;
-        if socket_owner(&stream)? == Some(geteuid().as_raw()) {
+        if socket_owner(&stream)?.ok_or("a node has ended")? == geteuid().as_raw() {
             stream.set_nodelay(true)?;
             return Ok(TcpStream::from_std(stream)?);
         }
