@@ -84,7 +84,7 @@ typedef void (*pmixrs_log_fn_t)(void *ctx, uint32_t level, const uint8_t *ptr, s
 typedef void (*pmixrs_fault_fn_t)(void *ctx, size_t offset, const uint8_t *text, size_t text_len);
 
 /* Writes the value of the parameter with this full name (for example preg_rle_shape);
- * PMIXRS_ERR_NOT_FOUND if nobody set it. */
+ * PMIXRS_ERR_NOT_FOUND if it is not set. */
 typedef int32_t (*pmixrs_param_fn_t)(void *ctx, const uint8_t *name, size_t name_len,
                                      pmixrs_write_fn_t write, void *write_ctx);
 
@@ -164,10 +164,10 @@ typedef struct {
      * here. */
     int32_t (*query)(const pmixrs_host_t *host, void **module);
     const pmixrs_operations_t *operations;
-    /* Since minor version 1. NULL: you do not say which parameters you have, and whatever begins
-     * with preg_<name>_ may be set. Otherwise a name that is not here is an error for who sets it,
-     * and so is a value of another kind than the default's. To declare none, point `params` at
-     * anything and set `num_params` to 0. */
+    /* Since minor version 1. NULL: the component does not declare its parameters, and any name that
+     * begins with preg_<name>_ may be set. Otherwise a setting with a name that is not in this array
+     * is an error, and so is a value of another kind than the default. To declare no parameters, set
+     * `params` to any address but NULL, and `num_params` to 0. */
     const pmixrs_parameter_t *params;
     size_t num_params;       /* at most 256 */
     size_t param_size;       /* sizeof(pmixrs_parameter_t) */

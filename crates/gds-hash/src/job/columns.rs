@@ -3,8 +3,8 @@
 //!
 //! A host that describes every process registers millions of values, but only few distinct ones.
 //! Each key has a column of numbers: the value itself if it is a number, otherwise its index in a
-//! pool of distinct values. A column whose numbers count or repeat is stored as runs, any other as
-//! an array with the smallest sufficient integer width.
+//! pool of distinct values. A column is stored as runs of evenly spaced or equal numbers, or as an
+//! array with the smallest sufficient integer width, whichever takes less memory.
 
 mod numbers;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The numbers of a column: runs if they count or repeat, otherwise an array with the smallest
-//! sufficient integer width.
+//! The numbers of a column: runs of evenly spaced or equal numbers, or an array with the smallest
+//! sufficient integer width, whichever takes less memory.
 //!
 //! Source: this project; the decision is `docs/decisions/0008-a-job-is-two-maps-and-columns.md`.
 
@@ -15,7 +15,7 @@ pub(super) enum Numbers {
     Sparse(Vec<u32>, Cells),
 }
 
-/// Numbers that count up or down, or repeat.
+/// Evenly spaced or equal numbers at consecutive indices.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Run {
     pub(super) first: u32,
