@@ -256,10 +256,7 @@ pub(crate) fn deb(folder: &Path, profile: &str) -> Outcome {
             outcome.check("unpacked", unpacked(&package, folder));
             match install::is_root() && install::may_install() {
                 true => outcome.check("installed and removed", tried(&package)),
-                false => outcome.skip(
-                    "installed and removed",
-                    "packages are installed by root, where --install allows it",
-                ),
+                false => outcome.skip("installed and removed", "needs root and --install"),
             }
         }
         Err(why) => outcome.check("deb", Err(why)),

@@ -243,7 +243,8 @@ const OF_NODESET: &[(&[&str], &str)] = &[
     (&["-g"], "the group @genders:ATTRIBUTE"),
 ];
 
-/// Adds the command for an option of nodeset or pdsh to an error about an unknown option of `pmix map`.
+/// Adds advice to an error about an unknown option of `pmix map`: for an option of nodeset or pdsh, the command that
+/// replaces it.
 fn meant_map(mut error: clap::Error, command: &clap::Command, words: &[OsString]) -> clap::Error {
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
         return error;

@@ -14,7 +14,7 @@ use super::source::{Form, Source, of_limits, of_list};
 use crate::excerpt::Excerpt;
 use crate::failure::Failure;
 
-/// The maximum number of groups inside each other.
+/// The maximum depth of nested groups.
 const DEEPEST: usize = 64;
 
 /// A name, shared by the groups that have it.
@@ -190,7 +190,7 @@ impl<'a> Expressions<'a> {
                     path.join(" > ")
                 ),
                 false => format!(
-                    "more than {DEEPEST} groups are inside each other, from {}",
+                    "the groups are nested more than {DEEPEST} deep, beginning with {}",
                     path[0]
                 ),
             };

@@ -90,7 +90,7 @@ impl Groups {
         let known: Vec<_> = self.sources.iter().map(|source| &*source.name).collect();
         let message = format!("no source of groups is named `{wanted}`");
         Err(not_found(message).cure(match known.is_empty() {
-            true => "no file of ClusterShell or genders has groups".to_owned(),
+            true => "no file of ClusterShell or genders defines groups".to_owned(),
             false => format!("the sources are {}", known.join(", ")),
         }))
     }

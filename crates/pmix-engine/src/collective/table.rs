@@ -105,7 +105,11 @@ impl Collectives {
         );
         let own_calls = trackers().filter(|tracker| tracker.is_own_call);
         let counted: usize = self.own_calls.values().map(|(count, _)| count).sum();
-        recount.compare("destructs without participants", counted, own_calls.count());
+        recount.compare(
+            "destructs without local participants",
+            counted,
+            own_calls.count(),
+        );
         let failed = trackers().filter(has_failed);
         let found = failed.fold((0, 0), |(count, weight), tracker| {
             (count + 1, weight + tracker.weight)

@@ -281,7 +281,7 @@ macro_rules! answers {
             /// Returns `PMIX_ERR_BAD_PARAM` for another version or kind, and the status of the decoder for damaged
             /// bytes.
             pub fn unpack(bytes: &[u8]) -> std::result::Result<Self, Error> {
-                unpack(bytes, "an answer", |name, decoder| {
+                unpack(bytes, "a reply of the host", |name, decoder| {
                     if name == b"NotSupported" {
                         return Some(Ok(Self::NotSupported));
                     }
@@ -441,7 +441,7 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .starts_with("an answer of version 2, expected 1")
+                .starts_with("a reply of the host of version 2, expected 1")
         );
     }
 }

@@ -362,7 +362,7 @@ fn bytes(what: &'static str, text: abi::Text, most: usize) -> Result<Vec<u8>, Lo
     match text.len {
         0 => Ok(Vec::new()),
         len if len > most => fault(format!("has {len} bytes, at most {most} are allowed")),
-        len if text.ptr.is_null() => fault(format!("has {len} bytes at NULL")),
+        len if text.ptr.is_null() => fault(format!("has {len} bytes, but its address is NULL")),
         // SAFETY: the plugin states that the text has this many bytes; the number is within limits,
         // and the pointer is not NULL.
         len => Ok(unsafe { std::slice::from_raw_parts(text.ptr, len) }.to_vec()),

@@ -61,7 +61,7 @@ impl Sink {
         let breach = if len == 0 {
             return abi::SUCCESS;
         } else if ptr.is_null() {
-            Fault::BadWrite("bytes at NULL")
+            Fault::BadWrite("bytes from the address NULL")
         } else if isize::try_from(len).is_err() {
             Fault::BadWrite("more bytes than an address space holds")
         } else if self.breach.is_some() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tools: building the library for one, and compiling and running programs under it.
+//! The tools that find memory faults and races (the sanitizers and valgrind): builds the library for a tool, and
+//! compiles and runs programs under the tool.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +9,7 @@ use crate::capi;
 use crate::logs::{Kind, Logs};
 use xtask::{install, process};
 
-/// A tool with the library that is built for it.
+/// A sanitizer or valgrind, and the library that is built for it.
 pub(super) struct Tool {
     pub(super) kind: Kind,
     /// The library, where programs find it.
@@ -18,14 +19,14 @@ pub(super) struct Tool {
     home: PathBuf,
 }
 
-/// The reason for a skipped thread sanitizer if no component of the toolchain can be downloaded.
-pub(super) const NO_SOURCE: &str = "the source of the standard library is not to be had here";
+/// The reason for which the thread sanitizer is skipped if no component of the toolchain can be downloaded.
+pub(super) const NO_SOURCE: &str = "the source of the standard library cannot be downloaded";
 
 /// The exit code of a program in which a tool found a fault.
 pub(super) const FOUND: i32 = 99;
 
 impl Tool {
-    /// Builds the library for a tool, or with a cargo profile for a tool that needs no special build.
+    /// Builds the library: for valgrind with a cargo profile, for a sanitizer with the sanitizer's compiler options.
     ///
     /// # Errors
     /// Returns a message if the build fails or the tool is not installed.

@@ -16,7 +16,7 @@ pub(crate) const OF_CALLS: [Fault; 8] = [
         "it failed with PMIX_ERR_BAD_PARAM (-27): no mood for this list",
         "",
     ),
-    ("WRITES_NULL", "it wrote bytes at NULL", ""),
+    ("WRITES_NULL", "it wrote bytes from the address NULL", ""),
     (
         "WRITES_ABSURD_LENGTH",
         "it wrote more bytes than an address space holds",

@@ -107,7 +107,10 @@ fn rejects_invalid_names() {
             "component name is not valid UTF-8 at byte 3",
         ),
         ("NAME_EMPTY", "component name is empty"),
-        ("NAME_AT_NULL", "component name has 6 bytes at NULL"),
+        (
+            "NAME_AT_NULL",
+            "component name has 6 bytes, but its address is NULL",
+        ),
         (
             "NAME_ABSURD",
             "component name has 18446744073709551615 bytes, at most 32",
