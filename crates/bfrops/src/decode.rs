@@ -236,7 +236,7 @@ impl<'a> Decoder<'a> {
         wire_type::decode_elements(self, data_type, count)
     }
 
-    /// Unpacks a call of a described buffer, whose type is in the buffer.
+    /// Unpacks the data of one pack call from a described buffer, which also states their type.
     ///
     /// # Errors
     ///

@@ -28,7 +28,7 @@ impl Layout {
 }
 
 impl<'a> Decoder<'a> {
-    /// Unpacks a call of one `PMIX_KVAL`, and returns the bytes of its value.
+    /// Unpacks one `PMIX_KVAL`, and returns the bytes of its value.
     ///
     /// # Errors
     ///
@@ -40,7 +40,7 @@ impl<'a> Decoder<'a> {
         Ok((Kval { key, value }, bytes))
     }
 
-    /// Unpacks a call of one `PMIX_VALUE`, and returns the bytes of the value.
+    /// Unpacks one `PMIX_VALUE`, and returns the bytes of the value.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl<'a> Decoder<'a> {
 }
 
 impl Encoder<'_> {
-    /// Packs a call of one `PMIX_KVAL` with a value that is already packed, in a layout that [packs
+    /// Packs one `PMIX_KVAL` with a value that is already packed, in a layout that [packs
     /// alike](Layout::packs_alike).
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl Encoder<'_> {
         })
     }
 
-    /// Packs a call of one `PMIX_VALUE` that is already packed, in a layout that [packs
+    /// Packs one `PMIX_VALUE` that is already packed, in a layout that [packs
     /// alike](Layout::packs_alike).
     ///
     /// # Errors

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages that repeat the same calls with different data.
+//! Messages that consist of the same pack calls with different data.
 //!
 //! Source: this project; the tests compare the bytes with those of the encoder.
 
@@ -13,8 +13,8 @@ use pmix_types::{Bytes, DataArray, DataType, Info, Key, Kval, Rank, Status, Text
 use crate::wire_type::dispatch;
 use crate::{Encoder, Error, Integers, Layout, RegexFramer, WireType, flex, wire_type};
 
-/// A packer of messages that repeat the same calls with different data, such as the processes in
-/// job info.
+/// A packer of messages that consist of the same pack calls with different data, such as the
+/// processes in job info.
 ///
 /// The bytes before each datum are packed once, as a [`Slot`]. For each message the data are put in
 /// order, and [`Self::write`] appends the whole to the message. The previous data are kept up to
@@ -137,7 +137,7 @@ impl<'f> MessageTemplate<'f> {
         }
     }
 
-    /// Creates an empty template that is written as a byte object in a call of one `PMIX_KVAL`.
+    /// Creates an empty template that is packed as a byte object, the value of one `PMIX_KVAL`.
     ///
     /// # Errors
     ///
@@ -154,7 +154,7 @@ impl<'f> MessageTemplate<'f> {
         Ok(template)
     }
 
-    /// Creates an empty template that is written as an array of infos in a call of one `PMIX_KVAL`.
+    /// Creates an empty template that is packed as an array of infos, the value of one `PMIX_KVAL`.
     /// [`Self::kval`] creates its slots, one for each info.
     ///
     /// # Errors
@@ -196,8 +196,8 @@ impl<'f> MessageTemplate<'f> {
         self
     }
 
-    /// Creates a slot for a call of one `PMIX_KVAL`, or for an info if the template is an array of
-    /// infos. Its data have the type of `like`.
+    /// Creates a slot for a pack call with one `PMIX_KVAL`, or for an info if the template is an
+    /// array of infos. The values of the slot have the type of `like`.
     ///
     /// # Errors
     ///
@@ -212,7 +212,7 @@ impl<'f> MessageTemplate<'f> {
         Ok(self.slot(like.data_type(), prefix))
     }
 
-    /// Creates a slot for a call of one datum of a wire type.
+    /// Creates a slot for a pack call with one datum of a wire type.
     ///
     /// # Errors
     ///
@@ -222,8 +222,8 @@ impl<'f> MessageTemplate<'f> {
         Ok(self.slot(K::TYPE, prefix))
     }
 
-    /// Creates the slots for a call of one `PMIX_KVAL` with an array of infos like those of `like`:
-    /// one slot for each datum. The caller must fill all slots, in this order.
+    /// Creates the slots for a pack call with one `PMIX_KVAL` whose value is an array of infos like
+    /// those of `like`: one slot for each datum. The caller must fill all slots, in this order.
     ///
     /// # Errors
     ///

@@ -350,7 +350,7 @@ impl JobCache {
     ///
     /// Returns `PMIX_ERR_NOMEM` if the process has no memory for the entries.
     fn register(&self, nspace: &Nspace<'_>, infos: &[Info<'_>]) -> Result<(), Error> {
-        // Usually all entries are understood and stored at once. Otherwise one bad entry must not cost the others.
+        // A newer server may send an entry that this release rejects. Then the other entries are stored one by one.
         let Err(all) = self.jobs.register_nspace(nspace, 0, infos) else {
             return Ok(());
         };

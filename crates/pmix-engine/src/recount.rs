@@ -33,7 +33,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The collected results of the subsystems, which visit all of their contents.
+/// The requests and timers that the subsystems hold, and the counters that differ from their contents. Each subsystem
+/// adds all of its objects.
 #[derive(Debug, Default)]
 pub(crate) struct Recount {
     /// The open requests of each peer and their bytes.

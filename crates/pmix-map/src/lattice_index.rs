@@ -260,7 +260,7 @@ impl LatticeIndex {
     }
 }
 
-/// Returns the remainder of a number for a step. Most rows have step 1, for which this avoids the
+/// Returns the remainder of a number divided by a step. Step 1, which most rows have, needs no
 /// division, the most expensive part of a search.
 #[inline]
 fn track(number: i64, step: i64) -> i64 {

@@ -234,8 +234,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Returns `true` if a name belongs to this framework, or to a framework that its components
-    /// configure.
+    /// Returns `true` if the parameter `name` belongs to this framework, or to another framework of
+    /// which a component declares parameters (such as `pcompress`).
     fn covers(&self, name: &str) -> bool {
         let first = |name: &str| name.split('_').next().unwrap_or_default().to_owned();
         self.known

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The symbols themselves. Names, types and numbers are those of the specification: frozen, append only.
 //!
-//! Debuggers write and read them while the program is stopped, so each is an atomic of the size that C has:
-//! nothing about them is assumed by the compiler. That they have names of C is all that is unsafe.
+//! A debugger reads and writes the symbols while the program is stopped. Each symbol is an atomic of the size of its C
+//! type, so the compiler assumes nothing about its value. Only the C names (`no_mangle`) are unsafe code.
 #![allow(
     unsafe_code,
     non_upper_case_globals,
-    reason = "names that the specification gives, which no other part of a program may have"
+    reason = "the MPIR specification defines these C names; no other library defines them"
 )]
 
 use std::ffi::{c_char, c_int};

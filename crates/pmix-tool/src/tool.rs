@@ -110,8 +110,8 @@ impl Tool {
         self
     }
 
-    /// Returns the identity of the tool, to attach without holding the tool; pass the result to
-    /// [`add`](Self::add).
+    /// Returns the identity of the tool. With it, a caller can attach ([`Identity::attach`]) without a
+    /// borrow of the tool, and then pass the result to [`add`](Self::add).
     #[must_use]
     pub fn identity(&self) -> Identity {
         self.identity.clone()

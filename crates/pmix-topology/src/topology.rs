@@ -57,7 +57,7 @@ impl Topology {
         )
     }
 
-    /// Returns the machine in hwloc's XML of release 2.
+    /// Returns the topology that XML of hwloc 2 describes.
     ///
     /// # Errors
     /// `PMIX_ERR_BAD_PARAM`: the XML is invalid, declares entities, has more than 1,048,576
@@ -68,7 +68,7 @@ impl Topology {
         Ok(topology)
     }
 
-    /// Returns the machine in a file with hwloc's XML: a regular file of at most 64 MiB.
+    /// Returns the topology that a file with XML of hwloc 2 describes: a regular file of at most 64 MiB.
     ///
     /// # Errors
     /// As for [`Topology::of_xml`]; `PMIX_ERR_NOT_FOUND`: the file does not exist or cannot be
@@ -82,7 +82,7 @@ impl Topology {
         Self::of_xml(text)
     }
 
-    /// Returns the machine in a directory with the layout of `/sys`.
+    /// Returns the topology that a directory with the layout of `/sys` describes.
     ///
     /// # Errors
     /// `PMIX_ERR_NOT_FOUND`: the directory does not tell which processors are online.
@@ -143,7 +143,7 @@ impl Topology {
         self.xml.as_deref()
     }
 
-    /// Returns the machine in hwloc's XML of release 2. This is the original XML if there is one,
+    /// Returns the topology as XML of hwloc 2. This is the original XML if there is one,
     /// otherwise XML with all known data, in which sizes are 0.
     #[must_use]
     pub fn to_xml(&self) -> Cow<'_, str> {

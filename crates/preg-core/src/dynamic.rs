@@ -2,9 +2,10 @@
 //! Loaded components: conversion of a C table into a [`Scheme`] and of a [`Scheme`] into a C table.
 //!
 //! A loaded component is not trusted. Before a value that it encoded is used, the component must
-//! measure and decode it, and the result must equal the list. A violation of the interface causes
-//! one warning with the name of the file, and the next component is used. `docs/plugins.md` lists
-//! what no check in the same process can prevent: abort, endless loops, writes to foreign memory.
+//! return the length of the value and decode it, and the result must equal the encoded list. A
+//! violation of the interface causes one warning with the name of the file, and the next component
+//! is used. `docs/plugins.md` lists the faults that no check in the same process can prevent: abort,
+//! endless loops, writes to memory of the host.
 //!
 //! Source: this project; `docs/plugins.md` defines the C table.
 

@@ -36,7 +36,7 @@ impl Block<'_> {
     }
 
     /// Counts the names from offset `at` on that certainly continue the group, except the last one.
-    /// Returns the offset of the next name.
+    /// Returns the offset of the first name that is not counted.
     ///
     /// The name at `at` must differ from its predecessor in `field` only. So does the name at the
     /// returned offset.
@@ -85,10 +85,9 @@ impl Block<'_> {
         at
     }
 
-    /// Counts the next names with consecutive numbers, if the shortest text ends with a group of
-    /// such names.
-    ///
-    /// `at` is the offset of the next name. Returns the offset of the next name after the step.
+    /// Counts the names from offset `at` on with consecutive numbers, except the last one, if the
+    /// shortest text of the names before ends with a group of consecutive numbers. Returns the
+    /// offset of the first name that is not counted.
     pub(crate) fn skip_run(&mut self, at: usize) -> usize {
         let (&[mut track], [before @ .., step]) = (&self.tracks[..], &self.steps[..]) else {
             return at;

@@ -208,7 +208,7 @@ const FAR: Far = Far(&[(2, 3), (1, 2)]);
 /// The number of local processes.
 const LOCAL: u32 = 4;
 
-/// Two local ranks, a remote one in the middle, and the last one.
+/// The ranks whose values `answers` gets: two local ones, a remote one in the middle of the job, and the last one.
 const ASKED: [&str; 4] = ["0", "2", "5", "11"];
 
 /// Compares the answers to each question line by line.

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The data that processes put, by process and scope.
 //!
-//! In a put, a scope means the processes that may see the data. In a fetch, it means the processes
-//! for which the data are requested. One table ([`ScopeSet`](entry::ScopeSet)) defines both, so
-//! that stored data can always be fetched:
+//! In a put, the scope selects the processes that may see the data. In a fetch, it selects the data
+//! that these processes may see. [`ScopeSet`](entry::ScopeSet) defines both, so that stored data can
+//! always be fetched:
 //!
-//! | scope | a put is seen by | a fetch finds the data for |
+//! | scope | a put is visible to | a fetch returns the data that are visible to |
 //! | --- | --- | --- |
 //! | `PMIX_LOCAL` | processes of the same node | processes of the same node |
 //! | `PMIX_REMOTE` | processes of other nodes | processes of other nodes |
 //! | `PMIX_GLOBAL` | both | both |
-//! | `PMIX_INTERNAL` | no other process | all data of the process |
-//! | `PMIX_SCOPE_UNDEF` | rejected | rejected |
-//! | `PMIX_DEL_…` | the key is removed for the same scopes | rejected |
+//! | `PMIX_INTERNAL` | the process itself only | the process itself: all of its data |
+//! | `PMIX_SCOPE_UNDEF` | rejected | as `PMIX_INTERNAL` |
+//! | `PMIX_DEL_…` | removes the key for the same processes and the process itself | rejected |
 //!
 //! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIx_Put` and the scopes.
 

@@ -136,7 +136,8 @@ pub(crate) fn is_tolerant(infos: &[Info<'_>]) -> bool {
     .any(|key| is_set(infos, key))
 }
 
-/// Returns `true` if the host is not needed: all participants are local and request that.
+/// Returns `true` if a group collective of local participants needs no host: all callers pass
+/// `PMIX_GROUP_LOCAL_ONLY`, and none requires a context id or a membership that only the host can determine.
 pub(crate) fn stays_local(caller_infos: &CallerInfos) -> bool {
     let all = |key: &str| caller_infos.iter().all(|(_, infos)| is_set(infos, key));
     let any = |key: &str| caller_infos.iter().any(|(_, infos)| is_set(infos, key));

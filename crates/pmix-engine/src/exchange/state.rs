@@ -50,7 +50,7 @@ impl Exchange {
         stats.num_commits = self.commits.len();
     }
 
-    /// Adds the pending requests to a recount, and compares the counters.
+    /// Adds the pending requests to a recount, and compares the counters of requests.
     pub(crate) fn recount(&self, recount: &mut Recount) {
         for (id, get) in self.gets.iter() {
             recount.request(&get.ticket);

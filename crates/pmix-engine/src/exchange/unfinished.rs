@@ -88,7 +88,7 @@ impl UnfinishedCommits {
         self.all.len()
     }
 
-    /// Adds the requests to a recount, and compares the counters.
+    /// Adds the requests of the unfinished commits to a recount, and compares the counters of these commits.
     pub(super) fn recount(&self, recount: &mut Recount) {
         self.all
             .values()

@@ -238,7 +238,7 @@ pub(super) fn weight(list: &[Proc<'_>]) -> usize {
         .sum()
 }
 
-/// The estimated memory of a job in the set of a list in bytes, without its name.
+/// The estimated memory in bytes that the set of a list takes for each job in the list, without the job's namespace.
 const OF_JOB: usize = 192;
 
 /// Returns `true` if a process of this node leads an invitation or is invited.

@@ -256,7 +256,8 @@ impl World {
         let engine = &mut self.nodes[node].engine;
         engine.deregister_client(&name).unwrap();
         self.drain(node);
-        // Its next incarnation, if there is one, is the first of a new registration, without the previous data.
+        // The server forgets the data and the incarnations of a deregistered process: after a new registration, it
+        // counts incarnations from 1 again.
         self.procs[place].num_admitted = 0;
         self.procs[place].was_lost = true;
         if self.random.once_in(2) {

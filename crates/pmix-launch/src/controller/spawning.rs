@@ -22,11 +22,11 @@ pub(crate) struct Spawning {
 struct Numbers {
     /// The number of jobs that were started.
     num_jobs: u64,
-    /// The number of jobs that got a name, including those that failed to start.
+    /// The number of jobs to which a namespace was assigned, including those that failed to start.
     num_named: u64,
     /// The number of processes of all jobs that were started.
     num_procs: u32,
-    /// The number of jobs that were only prepared; each of them used a name.
+    /// The number of jobs that were only prepared; a namespace was assigned to each of them.
     num_prepared: u64,
 }
 
@@ -91,15 +91,15 @@ impl Spawning {
         self.queue.next_asked()
     }
 
-    /// Counts a job that gets a name. The number is not reused, even if the job fails to start. Returns the number of
-    /// jobs before it.
+    /// Counts a job to which a namespace is assigned, and returns the number of the jobs before it. The number is not
+    /// reused, even if the job fails to start.
     pub(crate) fn take_number(&mut self) -> u64 {
         let number = self.numbers.num_named;
         self.numbers.num_named += 1;
         number
     }
 
-    /// Counts a job that is only prepared. It uses a number of its own.
+    /// Counts a job that is only prepared. Its namespace has a number of its own.
     pub(crate) fn count_prepared(&mut self) {
         self.numbers.num_prepared += 1;
     }
@@ -121,7 +121,7 @@ impl Spawning {
         self.numbers.num_procs
     }
 
-    /// Returns the name of the next job: the name of the first job with another number.
+    /// Returns the namespace of the next job: the namespace of the first job with another number.
     pub(crate) fn next_nspace(&self, first: &str) -> String {
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         let (base, number) = match first.rsplit_once('@') {

@@ -50,7 +50,7 @@ impl<'a> RawTerminal<'a> {
         }
     }
 
-    /// Returns `true` if the terminal edits lines and [`enter`](Self::enter) would end that.
+    /// Returns `true` if the terminal is in canonical mode and [`enter`](Self::enter) would end that mode.
     pub(super) fn would_end_editing(&self) -> bool {
         let edits = |modes: Termios| modes.local_modes.contains(LocalModes::ICANON);
         self.saved.is_none()

@@ -119,8 +119,8 @@ impl<'a> TerminalInput<'a> {
     fn enter(&mut self) {
         let raw = self.keyboard.as_ref().map(|keyboard| &keyboard.raw);
         if raw.is_some_and(RawTerminal::would_end_editing) {
-            // Lines that were typed earlier are read first: a terminal that no longer edits lines returns a NUL in place
-            // of an end of input among them.
+            // Lines that were typed earlier are read before `enter` ends canonical mode. In noncanonical mode, the
+            // terminal would return a NUL for an end of input among these lines.
             self.take_lines();
         }
         if let Some(keyboard) = &mut self.keyboard {
@@ -128,7 +128,7 @@ impl<'a> TerminalInput<'a> {
         }
     }
 
-    /// Passes on the complete lines that wait in a terminal that edits lines.
+    /// Passes on the complete lines that can be read from a terminal in canonical mode.
     fn take_lines(&mut self) {
         let mut piece = [0; 4096];
         while matches!(news(self.terminal), News::Input)

@@ -199,7 +199,7 @@ fn compressed_zeros() -> std::io::Result<Vec<u8>> {
     let head = encoder.get_ref().len();
     encoder.write_all(&zeros)?;
     encoder.flush()?;
-    // A flush ends the part at a byte boundary, and its references only reach zeros, so it can be repeated.
+    // The part can be repeated: a flush ends it at a byte boundary, and its back references copy only zeros.
     let part = encoder.get_ref().get(head..).unwrap_or_default().to_vec();
     let mut stream = encoder.get_ref().get(..head).unwrap_or_default().to_vec();
     (0..255).for_each(|_| stream.extend(&part));

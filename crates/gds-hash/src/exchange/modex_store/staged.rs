@@ -51,7 +51,7 @@ pub enum CommitPart {
 /// The number of keys after which a part ends. The work for a key takes about a microsecond.
 const KEYS_OF_A_PART: usize = 1024;
 
-/// The number of bytes of a value that cost as much as a key.
+/// The number of packed bytes that take as long to decode as one more key. The work of a part is measured in keys.
 const BYTES_OF_A_KEY: usize = 1024;
 
 /// The maximum number of keys in a step.

@@ -108,7 +108,7 @@ impl Collectives {
             self.decided(cx, id, &decision);
             return true;
         }
-        // Only processes have a registered job, so the source is a server.
+        // The namespace of a server is not a registered job, so an event from a process of a job is not handled here.
         cx.store.job(&source.nspace).is_none() && self.handle_server_event(cx, status, infos)
     }
 

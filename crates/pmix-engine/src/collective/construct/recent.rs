@@ -49,7 +49,8 @@ impl Collectives {
         found.is_some_and(|place| self.recent.remove(place).is_some())
     }
 
-    /// Holds back the questions to a leader whose announcement may be late.
+    /// Delays the questions to a leader about lost processes, because its construct may have ended before it was
+    /// announced here.
     pub(in super::super) fn hold_back(&mut self, cx: &mut Cx, id: TrackerId) {
         if let Some(leadership) = self.leadership_of(id) {
             leadership.is_held_back = true;
@@ -58,7 +59,8 @@ impl Collectives {
         }
     }
 
-    /// Asks a leader whose questions were held back about all lost processes: its construct has not ended.
+    /// Asks the leader about all lost processes, if [`hold_back`](Self::hold_back) delayed these questions. Called when
+    /// a call, an election or the expired time limit shows that the construct has not ended.
     pub(in super::super) fn ask_held_back(&mut self, cx: &mut Cx, id: TrackerId) {
         if self.is_held_back(id) {
             if let Some(leadership) = self.leadership_of(id) {
