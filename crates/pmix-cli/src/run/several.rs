@@ -15,8 +15,22 @@ use crate::failure::Failure;
 /// The time after which a node that has not answered fails the job.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The command that reaches a node. It must not ask questions, because the agent has no terminal.
-const REACH: &[&str] = &["ssh", "-x", "-T", "-o", "BatchMode=yes"];
+/// The command that reaches a node. It must not ask questions, because the agent has no terminal. It notices within 30 s
+/// that a node has no power or no network. It leaves no master connection, which would be an orphan of the job; one that
+/// exists is used.
+const REACH: &[&str] = &[
+    "ssh",
+    "-x",
+    "-T",
+    "-o",
+    "BatchMode=yes",
+    "-o",
+    "ServerAliveInterval=10",
+    "-o",
+    "ServerAliveCountMax=3",
+    "-o",
+    "ControlMaster=no",
+];
 
 /// The nodes that an option names, with their slots; `true` for this node.
 pub(super) struct NamedNodes {

@@ -135,6 +135,10 @@ impl Agent<'_> {
             return lines;
         }
         for (place, found) in self.others.nodes.turn(now) {
+            // The rest of what a lost node sent is void: its processes have ended.
+            if self.others.nodes.is_lost(place) {
+                continue;
+            }
             let lost = match found {
                 Found::Message(message) => match self.handle_node(place, message, now) {
                     Ok(()) => continue,
@@ -212,6 +216,9 @@ impl Agent<'_> {
             FromNode::JobStarted { nspace, failure } => {
                 let name = self.others.nodes.name(place).to_owned();
                 let failure = failure.map(|failure| failure.into_error(&name));
+                if failure.is_none() {
+                    self.places().check_started(place, &nspace)?;
+                }
                 self.others.nodes.started(place, &nspace, failure);
             }
             FromNode::Linked { proc, is_connected } => {
@@ -231,7 +238,10 @@ impl Agent<'_> {
                 let proc = self.check_remote(place, proc)?;
                 self.feed_output(place, &proc, stream(is_error), &bytes);
             }
-            FromNode::JobOver { nspace } => self.others.nodes.job_over(place, &nspace),
+            FromNode::JobOver { nspace } => {
+                self.places().check_over(place, &nspace)?;
+                self.others.nodes.job_over(place, &nspace);
+            }
             FromNode::Upcall { call, upcall } => {
                 let upcall = Upcall::unpack(&upcall);
                 let upcall =
@@ -301,7 +311,10 @@ impl Agent<'_> {
         let owner = job.plan.layout.procs().node_of(proc.rank);
         let owner = owner.and_then(|owner| job.plan.layout.nodes().nth(owner));
         let is_owner = owner.is_some_and(|owner| self.others.nodes.place(&owner) == Some(place));
-        let pid = Pid::from_raw(pid).filter(|_| is_owner && job.table.place(proc.rank).is_none());
+        let is_new = is_owner && job.table.place(proc.rank).is_none();
+        // Of a negative number, `from_raw` makes a process group or panics.
+        let pid = Some(pid).filter(|pid| is_new && *pid > 0);
+        let pid = pid.and_then(Pid::from_raw);
         let app = usize::try_from(app)
             .ok()
             .filter(|app| *app < job.plan.apps.len());
@@ -379,10 +392,16 @@ impl Agent<'_> {
 
     /// Records the loss of a node: its processes have ended, and what was wanted of it fails.
     fn lose_node(&mut self, place: usize, why: &str, now: Instant) {
-        let jobs = self.others.nodes.lose(place);
+        let open_jobs = self.others.nodes.lose(place);
         let name = self.others.nodes.name(place).to_owned();
+        // The tables decide, because the list of open jobs is as true as the reports of the node.
+        let with_processes = self
+            .jobs
+            .iter()
+            .filter(|job| !job.table.running_at(place).is_empty());
+        let mut jobs: BTreeSet<_> = with_processes.map(|job| job.nspace().clone()).collect();
+        jobs.extend((open_jobs.into_iter()).map(|job| Nspace::new(job).to_shared()));
         for nspace in jobs {
-            let nspace = Nspace::new(nspace).to_shared();
             let Some(job) = self.jobs.named_mut(&nspace) else {
                 continue;
             };

@@ -8,6 +8,7 @@ use pmix_host::groups::Processes;
 use pmix_types::{Nspace, Proc, Rank};
 
 use super::local_job::LocalJobs;
+use crate::Error;
 use crate::host::AtNode;
 use crate::nodes::Nodes;
 use crate::pending::ProcsOfNodes;
@@ -33,6 +34,41 @@ impl<'a> Places<'a> {
         let layout = &self.jobs.named(&proc.nspace)?.plan.layout;
         let name = layout.nodes().nth(layout.procs().node_of(proc.rank)?)?;
         self.nodes.place(&name)
+    }
+}
+
+/// Checks of the reports of other nodes. They cost as much as the node has processes.
+impl Places<'_> {
+    /// Checks that a node has reported all its processes of a job, whose start it reports as complete.
+    pub(super) fn check_started(&self, place: usize, nspace: &[u8]) -> Result<(), Error> {
+        let nspace = Nspace::new(nspace);
+        // A job that was given up meanwhile has no table.
+        let Some(job) = self.jobs.named(&nspace) else {
+            return Ok(());
+        };
+        let mut missing = self.ranks_at(&nspace, place + 1);
+        match missing.find(|rank| job.table.with_rank(*rank).is_none()) {
+            None => Ok(()),
+            Some(rank) => Err(Error::request(format!(
+                "it reports the start of {nspace} without that of rank {rank}"
+            ))),
+        }
+    }
+
+    /// Checks that all processes of a job on a node have ended, whose end it reports.
+    pub(super) fn check_over(&self, place: usize, nspace: &[u8]) -> Result<(), Error> {
+        let nspace = Nspace::new(nspace);
+        let Some(job) = self.jobs.named(&nspace) else {
+            return Ok(());
+        };
+        let process = |rank: &Rank| job.table.with_rank(*rank);
+        let is_running = |rank: &Rank| process(rank).is_some_and(|process| process.ended.is_none());
+        match self.ranks_at(&nspace, place + 1).find(is_running) {
+            None => Ok(()),
+            Some(rank) => Err(Error::request(format!(
+                "it reports the end of {nspace}, but rank {rank} runs there"
+            ))),
+        }
     }
 }
 

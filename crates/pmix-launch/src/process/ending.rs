@@ -72,7 +72,7 @@ impl fmt::Display for Ending {
 
 /// Returns the exit code for a signal.
 pub(crate) fn of_signal(signal: i32) -> u8 {
-    u8::try_from(128 + signal).unwrap_or(u8::MAX)
+    u8::try_from(signal.saturating_add(128)).unwrap_or(u8::MAX)
 }
 
 /// Returns the name of a signal, or its number if it has no name.
