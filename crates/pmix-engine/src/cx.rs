@@ -106,7 +106,7 @@ impl Cx {
                 tracing::error!(%error, "cannot pack a status");
                 let peer = ticket.peer();
                 self.peers.settle(ticket);
-                // A client without a reply waits for ever; the closed connection ends its wait.
+                // A client without a reply would wait forever. It stops waiting when its connection is closed.
                 self.refuse(peer, error.into());
             }
         }

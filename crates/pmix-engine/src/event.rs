@@ -99,7 +99,7 @@ pub enum EngineEvent {
         /// The number of local participants.
         num_procs: usize,
     },
-    /// The completion of a fence without data by processes of several jobs.
+    /// The completion of a fence without data exchange (`PMIX_COLLECT_DATA`) whose participants belong to several jobs.
     FenceAcrossJobs {
         /// The participants.
         procs: Vec<Proc<'static>>,
@@ -123,5 +123,5 @@ pub enum GroupChange {
     /// The departure of this member.
     Left(Proc<'static>),
     /// The destruction of the group that had these members when it was constructed.
-    TakenApart(Vec<Proc<'static>>),
+    Destructed(Vec<Proc<'static>>),
 }

@@ -190,9 +190,10 @@ impl Forwarding {
         peers
     }
 
-    /// Returns the output to send to a peer that has `on_their_way` unread bytes.
-    pub(crate) fn pump(&mut self, peer: PeerId, on_their_way: usize) -> Vec<Addressed> {
-        let mut room = self.limits.window.saturating_sub(on_their_way);
+    /// Returns the output to send to a peer: as much as fits in the window after the `queued_bytes` that the driver has
+    /// not written for this peer.
+    pub(crate) fn pump(&mut self, peer: PeerId, queued_bytes: usize) -> Vec<Addressed> {
+        let mut room = self.limits.window.saturating_sub(queued_bytes);
         let mut sent = Vec::new();
         let open = |pull: &&mut Pull| pull.peer == peer && pull.is_open;
         for pull in self.pulls.values_mut().filter(open) {

@@ -172,7 +172,7 @@ fn follows_links_only_if_no_other_user_could_have_made_them() {
         culprit(read(&place.path("sub/link"))),
         (place.path("sub"), 0o777)
     );
-    // Others can replace the next component of the path in this directory.
+    // Other users can write to `sub` and so replace `sub/inner`, although they cannot write to `sub/inner`.
     fs::create_dir(place.path("sub/inner")).unwrap();
     place.file("sub/inner/a");
     symlink("sub/inner/a", place.path("into")).unwrap();

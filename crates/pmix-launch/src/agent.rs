@@ -392,7 +392,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Drops the rest of the output. If readers took some since the last call, returns `false` and drops nothing,
+    /// Drops the rest of the output. If readers have read some since the last call, returns `false` and drops nothing,
     /// unless `is_impatient`.
     pub(crate) fn lose_output(&mut self, is_impatient: bool) -> bool {
         let has_more = self.streams.have_progressed();

@@ -84,7 +84,7 @@ pub use self::tool_wait::{PAUSE_FOR_TOOL, ToolWait};
 pub(crate) struct Cx<'a> {
     /// The plan of the first job, with the settings for the whole session.
     pub(crate) plan: Arc<Plan>,
-    /// The agent of the only node. On several nodes, each has an agent with the same methods.
+    /// The agent of the launcher's own node, which passes calls on to the agents of other nodes.
     pub(crate) agent: Agent<'a>,
     pub(crate) warnings: Warnings,
 }

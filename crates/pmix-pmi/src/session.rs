@@ -400,7 +400,9 @@ fn app(application: Application) -> Result<App<'static>, Error> {
 
 fn number<T: pmix_types::Numeric>(value: &Value<'_>) -> Result<T, Error> {
     let number = value.to_number();
-    number.map_err(|error| Error::malformed(format!("PMI has only strings and numbers: {error}")))
+    number.map_err(|error| {
+        Error::malformed(format!("PMI supports only strings and numbers: {error}"))
+    })
 }
 
 fn text(bytes: Vec<u8>) -> Value<'static> {

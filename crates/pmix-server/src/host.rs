@@ -275,8 +275,8 @@ pub enum ServerEvent {
         /// The number of participants on this node.
         num_procs: usize,
     },
-    /// A fence of processes of several jobs completed that collected no data. MPI libraries call such a fence to
-    /// disconnect the jobs.
+    /// A fence without data exchange (`PMIX_COLLECT_DATA`) has completed whose participants belong to several jobs. MPI
+    /// libraries call such a fence to disconnect the jobs.
     FenceAcrossJobs {
         /// The participants.
         procs: Vec<Proc<'static>>,

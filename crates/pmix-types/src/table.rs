@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables of named numbers: their rows, which are in generated files, and lookups in them.
+//! The names and numbers of the PMIx headers (status codes, data types, enumerations): the type of
+//! a row, and the lookup of a row by its name or number. The rows are in generated files.
 //!
-//! Source: the tables of `data`, each of which names its source.
+//! Source: the tables in `data`. `data/README.md` states their origin.
 
 use std::cmp::Ordering;
 

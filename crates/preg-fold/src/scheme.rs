@@ -20,7 +20,7 @@ pub static COMPONENT: Component = Component {
     priority: 110,
     enabled: false,
     tag: TAG,
-    about: "lists as products of columns; read by this implementation only",
+    about: "lists as nested counters; read by this implementation only",
     params: &[],
     query,
 };

@@ -27,7 +27,7 @@ const SOURCES: &str = "usr/share/doc/libpmix-dev/examples";
 /// The directory of the library in the root.
 const LIBRARY: &str = "/usr/lib/x86_64-linux-gnu/pmix2";
 
-/// The seconds after which `timeout` ends an example. Some wait for ever, also under prterun.
+/// The seconds after which `timeout` ends an example. Some wait forever, also under prterun.
 const LIMIT: &str = "12";
 
 /// The number of runs of an example whose own processes race, one of which has to agree.

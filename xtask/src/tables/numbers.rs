@@ -253,8 +253,8 @@ pub(crate) const LEFT_OUT: &[(&str, &str)] = &[
     ("capability", "about one build of OpenPMIx"),
     ("version", "about one build of OpenPMIx"),
     ("limit", "lengths, which the names of the model check"),
-    ("pmix_boolean_t", "closed: an enumeration of the model"),
-    ("pmix_value_cmp_t", "closed: an enumeration of the model"),
+    ("pmix_boolean_t", "a closed enum of pmix-types"),
+    ("pmix_value_cmp_t", "a closed enum of pmix-types"),
 ];
 
 const fn group(

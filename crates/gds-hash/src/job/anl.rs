@@ -160,7 +160,7 @@ impl AnlMap {
             if let Some(end) = rest.strip_prefix(b")") {
                 return match end {
                     [] => Ok(Some(Self(parts))),
-                    _ => Err(fault(text, end, "the end after the last bracket")),
+                    _ => Err(fault(text, end, "the end of the map after `)`")),
                 };
             }
             let (part, behind) = part(text, token(text, rest, b',')?)?;

@@ -23,7 +23,8 @@ fn host(program: &Path, folder: &Path, vars: &[(&str, &str)]) -> Command {
     command
 }
 
-/// Returns the two maps that the host prints. They must be the same both times, before an init that succeeds.
+/// Returns the node map and the process map that the host prints. The host must generate the same maps twice, and then
+/// initialize its server successfully.
 fn maps(program: &Path, folder: &Path, vars: &[(&str, &str)]) -> [String; 2] {
     let said = must(&mut host(program, folder, vars));
     let lines: Vec<_> = said.lines().collect();

@@ -426,7 +426,7 @@ fn seconds(word: &str) -> Result<Duration, String> {
         .parse()
         .map_err(|_| "expected a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(seconds)
-        .map_err(|_| "expected a time of 0 or more seconds in range".to_owned())
+        .map_err(|_| "expected 0 or more seconds, less than 1.8e19".to_owned())
 }
 
 /// Parses the time limit for the answer of a node.

@@ -423,7 +423,7 @@ fn other_node(option: &str, node: &str, here: &ThisNode) -> Failure {
         let message = format!("{option}: `{node}` is a place in an allocation of mpirun");
         return Failure::usage(message).cure("use the name of this node, or --host localhost");
     }
-    let message = format!("{option}: {node} is another node than {here}");
+    let message = format!("{option}: {node} is not this node ({here})");
     Failure::usage(message).cure(
         "name all nodes of a job in the options of its first program, as in --host n1:2,n2:2 ./a : -n 2 ./b; with --nodes, \
         use --node-name NAME if the list has another name of this node",
@@ -482,7 +482,7 @@ mod tests {
             let failure = of(&format!("{line} true"), &["n1"]).unwrap_err();
             let message = format!("{failure:?}");
             assert!(
-                message.contains(&format!(": {node} is another node than n1")),
+                message.contains(&format!(": {node} is not this node (n1)")),
                 "{line}: {message}"
             );
         }

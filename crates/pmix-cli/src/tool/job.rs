@@ -46,7 +46,7 @@ pub(super) fn find_job(args: &Attach, nspace: Option<&str>) -> Result<FoundServe
     }
     let answers = ask_all(&servers, nspace, args.timeout);
     let has_others = servers.iter().any(|server| server.owner.is_some());
-    // Servers of other users that do not reply must not delay root for ever.
+    // Servers of other users that do not reply must not delay root forever.
     let limit = has_others.then(|| args.timeout.saturating_mul(OTHERS_LIMITS));
     let until = limit.and_then(|limit| Instant::now().checked_add(limit));
     let said = collect(servers.len(), &answers, until);

@@ -133,7 +133,7 @@ pub(super) fn ask_each(
     let until = Instant::now().checked_add(args.attach.timeout.saturating_mul(MAX_LIMITS));
     let report = |server: &FoundServer| {
         let reported = match until {
-            // Servers of other users that do not reply must not delay root for ever.
+            // Servers of other users that do not reply must not delay root forever.
             Some(until) if server.owner.is_some() && Instant::now() >= until => Err(unasked()),
             _ => jobs_and_figures(server, args),
         };
@@ -239,7 +239,8 @@ fn jobs_and_figures(
     Ok((jobs?, figures_of_server))
 }
 
-/// Rejects more than [`MAX_JOBS`] jobs, because each costs requests and memory.
+/// Rejects a list of more than [`MAX_JOBS`] jobs, because each job costs requests and memory. Rejects names that are
+/// longer than an nspace can be.
 pub(super) fn check_names(names: &[String]) -> Result<(), Failure> {
     let number = names.len();
     let long = names.iter().find(|name| name.len() > Nspace::MAX_LEN);

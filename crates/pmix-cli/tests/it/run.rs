@@ -324,7 +324,7 @@ fn an_invalid_command_line_is_reported_with_help() {
         ),
         (
             &["--timeout=-1", "true"],
-            "expected a time of 0 or more seconds in range",
+            "expected 0 or more seconds, less than 1.8e19",
         ),
         (&["--timeout=0", "true"], "omit --timeout for no limit"),
         (&["--pset", "odd", "true"], "expected NAME=RANKS"),

@@ -266,7 +266,7 @@ fn a_node_to_start_on_is_no_name_of_this_node() {
     let outcome = run(&other);
     assert_eq!((outcome.code, outcome.text().as_str()), (2, ""));
     for said in [
-        ": elsewhere.invalid is another node than ",
+        ": elsewhere.invalid is not this node (",
         "use --node-name NAME if the list",
     ] {
         assert!(outcome.stderr.contains(said), "{}", outcome.stderr);

@@ -61,7 +61,7 @@ pub(super) fn connect(settings: Settings) -> Result<(Core, Socket, Box<[u8]>), E
 }
 
 /// Adds the users of both sides to the error of a client whose connection the server closed. A server does not send the
-/// reason to clients, because clients of OpenPMIx 4.2 would wait for ever.
+/// reason to clients, because clients of OpenPMIx 4.2 would wait forever.
 fn explain(error: Error, settings: &Settings) -> Error {
     // Only servers of this project have a directory that tells the user, and read parts of commits.
     let is_ours = settings.reads_commit_parts;

@@ -294,7 +294,7 @@ impl Collectives {
         if tracker.phase != Phase::Gathering || tracker.is_undecided() {
             return;
         }
-        // The lost participant will not call, so the others would wait for ever.
+        // The lost participant will not call, so the others would wait forever.
         if tracker.has_lost_participant && !tracker.is_tolerant {
             self.fail(cx, id, Status::ERR_LOST_CONNECTION);
         } else if tracker.is_complete() {

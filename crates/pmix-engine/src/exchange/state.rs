@@ -99,7 +99,7 @@ impl Wanted for PendingDmodex {
 pub(super) enum WaitFor {
     /// The registration of the job.
     Job,
-    /// The registration of all local clients of the job, which determines the node of the process.
+    /// The registration of all local clients of the job. Until then, the process may prove to be local.
     Clients,
     /// The first commit of the process.
     Commit,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Data of further processes in the reply to a get of an OpenPMIx client, which cannot request them.
 //!
-//! The client libraries of the releases 3.2 to 5.0 store every object in a reply to GETNB, and send requests only for
-//! data that are not stored. One reply can therefore contain the data that a process reading all others would request
-//! next: the local processes first, and processes of other nodes when the client requests one of them.
+//! The client libraries of the releases 3.2 to 5.0 store every byte object in a reply to GETNB, and send requests only
+//! for data that are not stored. One reply can therefore contain the data that a process reading all others would
+//! request next: the local processes first, and processes of other nodes when the client requests one of them.
 //! [`Portions`](super::portions::Portions) decides the amount.
 //!
 //! A client never requests stored data again, unless its program uses `PMIX_GET_REFRESH_CACHE`. The server therefore
@@ -108,7 +108,8 @@ impl Exchange {
     }
 }
 
-/// Returns `true` if clients of a release store every object of a reply; verified with 3.2, 4.2 and 5.0.
+/// Returns `true` if clients of this release store all byte objects in a reply to GETNB, including those of processes
+/// that they did not request. Verified with 3.2, 4.2 and 5.0.
 const fn keeps_objects(form: &PeerForm) -> bool {
     match form.major {
         3 => form.minor >= 2,

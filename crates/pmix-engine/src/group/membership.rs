@@ -168,7 +168,8 @@ impl Groups {
         self.deserted.truncate(MAX_DESERTED - 1);
         self.deserted
             .push_front((name.clone(), known.fingerprint()));
-        // No other node waits for a local group; a process may be the last member of thousands of them.
+        // No other server waits for a group whose members are all on this node. A process may be the last member of
+        // thousands of such groups, so they are not reported.
         let is_client = |proc: &Proc<'_>| {
             let job = cx.registry.job(&proc.nspace);
             job.is_some_and(|job| job.clients.contains_key(&proc.rank))
@@ -295,7 +296,7 @@ impl Groups {
         for id in self.constructed_by(cx, name, participants) {
             if let Some(group) = self.remove(id) {
                 let members = group.members.list().to_vec();
-                changed(cx, name, GroupChange::TakenApart(members));
+                changed(cx, name, GroupChange::Destructed(members));
             }
         }
     }

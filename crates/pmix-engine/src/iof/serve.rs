@@ -46,8 +46,8 @@ impl Forwarding {
 
     /// Sends output to a peer, up to the window of unread bytes.
     pub(crate) fn pump_output(&mut self, cx: &mut Cx, peer: PeerId) {
-        let on_their_way = cx.peers.queued_bytes(peer);
-        let sent = self.pump(peer, on_their_way);
+        let queued_bytes = cx.peers.queued_bytes(peer);
+        let sent = self.pump(peer, queued_bytes);
         Self::send_output(cx, peer, sent);
     }
 

@@ -57,8 +57,8 @@ impl Fixture {
         self.sent_with(peer, 0)
     }
 
-    fn sent_with(&mut self, peer: u64, on_their_way: usize) -> Vec<(u64, Vec<u8>)> {
-        let sent = self.0.pump(PeerId::of(peer), on_their_way);
+    fn sent_with(&mut self, peer: u64, queued_bytes: usize) -> Vec<(u64, Vec<u8>)> {
+        let sent = self.0.pump(PeerId::of(peer), queued_bytes);
         sent.iter().map(|(id, p)| (*id, p.data.clone())).collect()
     }
 }

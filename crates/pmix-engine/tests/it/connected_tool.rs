@@ -54,7 +54,8 @@ fn a_tool_connected_by_the_host_is_treated_like_others() {
     assert!(world.add_tool(0, &name, from(0)).is_ok());
 }
 
-/// Lets a tool take over the connection of a launcher that it started and that has requested its job info.
+/// Releases the connection of a launcher to the tool that started the launcher. This fails before the launcher has
+/// requested its job info, and while it waits for a reply.
 #[test]
 fn releasing_an_idle_connection_does_not_lose_its_process() {
     let mut world = World::new(1);

@@ -583,7 +583,7 @@ fn the_driver_gets_group_outcomes_and_failures() {
     let expected = [
         GroupChange::Formed(members.clone()),
         GroupChange::Left(members[2].clone()),
-        GroupChange::TakenApart(members),
+        GroupChange::Destructed(members),
     ];
     assert_eq!(changes, expected.map(|change| ("g".to_owned(), change)));
     let failed = world.nodes[0].events.iter().find_map(|event| match event {

@@ -31,7 +31,7 @@ pub(crate) struct Cleanup {
     /// The removals of registered paths that are in progress.
     begun: BegunRemovals,
     protected: Arc<ProtectedPaths>,
-    /// The places of jobs that are not started, on their way to their removal.
+    /// The channel for the places of jobs that are not started and whose files are to be removed.
     discarded: (Sender<Discarded>, Receiver<Discarded>),
 }
 

@@ -14,7 +14,7 @@ use pmix_server::Completion;
 use pmix_types::Status;
 use rustix::process::getpgrp;
 
-/// The input on its way to a process of another node.
+/// The input that is forwarded to a process on another node.
 pub(super) struct NodeInput {
     /// The number of the node.
     pub(super) place: usize,
@@ -42,11 +42,11 @@ struct Push {
 /// The interval at which a launcher in the background looks for the terminal.
 const IN_BACKGROUND: Duration = Duration::from_millis(250);
 
-/// The largest number of bytes of input on the way.
+/// The maximum number of bytes that were sent and not read by the process.
 const MOST_INPUT: u64 = 256 << 10;
 
 impl NodeInput {
-    /// Starts the thread that reads the input. It may wait for ever, so nothing waits for it.
+    /// Starts the thread that reads the input. A read may block forever, so nothing waits for the thread.
     pub(super) fn start(
         place: usize,
         own: OwnedFd,

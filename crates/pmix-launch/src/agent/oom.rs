@@ -56,7 +56,7 @@ impl OomKills {
     pub(super) fn explain(&mut self) -> Option<String> {
         let group = self.group.as_ref()?;
         let num_kills = group.num_kills()?;
-        // A kill of another process must not explain the end of a later one.
+        // The kill of another process before the last call must not explain this SIGKILL.
         if num_kills <= std::mem::replace(&mut self.num_known, num_kills) {
             return None;
         }

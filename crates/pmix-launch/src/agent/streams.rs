@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The streams of the processes of a node: output on its way to the streams of the launcher and to files, log texts,
-//! and the input of the first job.
+//! The streams of the processes of a node: output that is forwarded to the streams of the launcher and to files, log
+//! texts, and the input of the first job.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -394,14 +394,14 @@ impl<'a> Streams<'a> {
         warn_of_held(&self.forward.drain_and_close(nspace));
     }
 
-    /// Returns `true` if readers took output since the last call.
+    /// Returns `true` if readers have read output since the last call.
     pub(super) fn have_progressed(&mut self) -> bool {
         let written = self.forward.num_written();
         // The count is kept even if the caller does not act on it, so that each progress counts once.
         written > std::mem::replace(&mut self.written, written)
     }
 
-    /// Drops output that its readers did not take.
+    /// Drops output that its readers have not read.
     pub(super) fn lose(&mut self) {
         let lost = self.forward.discard() + self.logs.lose();
         if lost > 0 {

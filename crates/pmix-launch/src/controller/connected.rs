@@ -66,11 +66,10 @@ impl Connected {
         }
     }
 
-    /// Records a fence of processes of several jobs that collected no data. It ends their connection, as a disconnect
-    /// does.
+    /// Records a fence without data exchange whose participants belong to several jobs. It disconnects the jobs.
     ///
-    /// `MPI_Comm_disconnect` of Open MPI 4 and 5 calls such a fence of all processes of both jobs and no
-    /// `PMIx_Disconnect`, so no other call tells that the jobs are independent again.
+    /// `MPI_Comm_disconnect` of Open MPI 4 and 5 calls such a fence of all processes of both jobs instead of
+    /// `PMIx_Disconnect`.
     // DEVIATION: a fence without data of exactly the connected processes disconnects them, since Open MPI calls nothing
     // else; a_fence_of_the_connected_processes_disconnects_their_jobs
     pub(crate) fn fenced(&mut self, procs: &[Proc<'static>]) {

@@ -95,7 +95,8 @@ impl Controller {
         }
     }
 
-    /// Drops output that its readers did not take. If they took some since the last check, they get more time once.
+    /// Drops output that its readers have not read. If they have read some since the last check, nothing is dropped and
+    /// the check is repeated later.
     fn lose_output(&mut self, cx: &mut Cx<'_>, index: usize) {
         let job = self.jobs.get_mut(index);
         let is_impatient = job.as_ref().is_none_or(|job| job.stop.is_impatient());

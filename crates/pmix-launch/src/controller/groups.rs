@@ -75,7 +75,7 @@ impl Groups {
                     group.left.insert(proc);
                 }
             }
-            GroupChange::TakenApart(members) => {
+            GroupChange::Destructed(members) => {
                 let kept_bytes = &mut self.kept_bytes;
                 self.kept.retain(|group| {
                     let is_it = group.name == name && group.members == members;
@@ -188,7 +188,7 @@ mod tests {
             groups.changed(name.into(), GroupChange::Formed(procs(&members)));
         }
         groups.changed("b".into(), GroupChange::Left(procs(&[1])[0].clone()));
-        groups.changed("a".into(), GroupChange::TakenApart(procs(&[0, 1, 2])));
+        groups.changed("a".into(), GroupChange::Destructed(procs(&[0, 1, 2])));
         assert_eq!(groups.num_formed(), 2);
         groups.lost(&procs(&[1, 3]));
         let told = groups.outcomes();
@@ -260,7 +260,7 @@ mod tests {
         // A destructed group makes room for others.
         for number in 0..most {
             let name = Text::from(format!("g{number}"));
-            groups.changed(name, GroupChange::TakenApart(procs(&members)));
+            groups.changed(name, GroupChange::Destructed(procs(&members)));
         }
         assert_eq!(groups.kept_bytes, 0);
         groups.changed("last".into(), GroupChange::Formed(procs(&[0])));

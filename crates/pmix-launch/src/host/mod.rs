@@ -79,7 +79,7 @@ pub(crate) enum HostMessage {
     Debugger(NotifyEvent),
     /// A fence that has completed: the times of its first call and of its end, and the number of its processes.
     FenceCompleted(Instant, Instant, usize),
-    /// A completed fence of processes of several jobs that collected no data.
+    /// A completed fence without data exchange (`PMIX_COLLECT_DATA`) whose participants belong to several jobs.
     FenceAcrossJobs(Vec<Proc<'static>>),
     /// A collective that failed, with the processes that did not call.
     Missing(Failed),

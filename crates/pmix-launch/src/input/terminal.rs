@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// come after what was pasted before, so a program that does not read still lets them through below it.
 const MOST_WAITING: usize = 1 << 20;
 
-/// The input of a terminal on its way to rank 0.
+/// The input of a terminal that is forwarded to rank 0.
 pub(crate) struct TerminalInput<'a> {
     terminal: BorrowedFd<'a>,
     state: State,

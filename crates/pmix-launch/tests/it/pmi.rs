@@ -23,7 +23,7 @@ struct Pmi {
 impl Pmi {
     fn connect() -> Self {
         let stream = TcpStream::connect(var("PMI_PORT")).unwrap();
-        // A test must not wait for ever.
+        // A test must not wait forever.
         stream
             .set_read_timeout(Some(Duration::from_secs(30)))
             .unwrap();

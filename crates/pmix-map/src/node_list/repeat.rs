@@ -108,7 +108,8 @@ impl NodeListBuilder {
 }
 
 impl Element {
-    /// Returns `true` if the element is at an offset of the text, directly after the previous one.
+    /// Returns `true` if the names of the predicted element are at offset `at` of the text. The previous element must
+    /// end at this offset.
     fn is_at(&self, text: &[u8], at: usize) -> bool {
         let Some(bytes) = self.names.checked_mul(self.stride) else {
             return false;

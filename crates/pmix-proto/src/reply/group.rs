@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The reply to the construction of a group, the only reply that differs between releases.
 //!
-//! | client | calls after a success |
+//! | client | packed after the status `PMIX_SUCCESS` |
 //! | --- | --- |
 //! | 4 | `PMIX_SIZE`, the context id, if any |
 //! | 5 | `PMIX_SIZE` and `PMIX_PROC`, the members; `PMIX_SIZE`, the context id, if any |
@@ -9,9 +9,9 @@
 //!
 //! The form depends on the release in the client's hello, because clients of 4.2 and 5.0 have the
 //! same layout. A server of 4.2 does not know the later forms. It replies to every client in the
-//! form of 4, with one number or nothing after the success. A client of a later release recognizes
-//! such a reply, because no members follow the nonzero number. A client of 5.0 does not accept an
-//! empty list of members. Frozen: append only.
+//! form of 4: after the status, one number or nothing. A client of a later release recognizes this
+//! form, because no members follow the number. A client of 5.0 does not accept an empty list of
+//! members. Frozen: append only.
 //!
 //! Source: OpenPMIx, `PMIx_Group_construct` of releases 4 to 6; PMIx Standard, chapter "Process
 //! Sets and Groups".

@@ -64,7 +64,7 @@ pub struct Object<'a, T> {
     pub kvals: &'a [u8],
 }
 
-/// An iterator over the objects of a reply. It ends after the first error.
+/// An iterator over the byte objects of a reply. It ends after the first error.
 pub struct ObjectIter<'a, T> {
     reader: Reader<'a>,
     form: PeerForm,
@@ -253,7 +253,7 @@ fn kvals<'a>(reader: &mut Reader<'a>) -> Result<Vec<Kval<'a>>, Error> {
     Ok(kvals)
 }
 
-/// The objects in the reply to a get.
+/// The byte objects in the reply to a get.
 enum Packed {}
 
 impl Contents for Packed {

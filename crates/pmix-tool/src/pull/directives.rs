@@ -67,8 +67,8 @@ impl Directives {
     /// # Errors
     ///
     /// Returns `PMIX_ERR_BAD_PARAM` if a value has the wrong type. Returns `PMIX_ERR_NOT_SUPPORTED` if a required
-    /// directive cannot be honored: a format needs a pull without a callback, and buffering needs one with a
-    /// callback.
+    /// directive cannot be honored. The format directives apply only to a pull without a callback, whose output this
+    /// process writes. Buffering applies only to a pull with a callback.
     pub fn of(infos: &mut [Info<'_>], able: Abilities) -> Result<Self, Error> {
         let mut read = Self::default();
         let (mut size, mut time) = (0, None);

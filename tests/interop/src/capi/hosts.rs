@@ -28,7 +28,7 @@ const PRODUCTS: [(&str, &[&str]); 4] = [
 const SHARED: [&str; 2] = ["host.c", "refusals.c"];
 
 /// The manners in which `connected.c` completes the upcalls about clients, and `true` for each for which a client of a
-/// release since 5.0.8 waits for ever.
+/// release since 5.0.8 waits forever.
 const MANNERS: [(&str, bool); 8] = [
     ("none", false),
     ("never", true),
@@ -287,7 +287,7 @@ fn manners(server: &Built, ours: &Built) -> Vec<Case> {
     let (left_out, run): (Vec<_>, Vec<_>) = MANNERS.iter().partition(|(_, hangs)| waits && *hangs);
     for (manner, _) in left_out {
         println!(
-            "left out: connected {manner} with {}: its client waits for ever",
+            "left out: connected {manner} with {}: its client waits forever",
             server.release
         );
     }

@@ -254,10 +254,10 @@ fn flag(flag: u8, start: usize) -> Error {
     Error::bad(message).at(start)
 }
 
-/// The data of a modex so far, by a hash of their packed bytes.
+/// The entries decoded from a modex so far, by a hash of their key and packed value.
 ///
-/// Most MPI processes put equal data, which are copied and stored only once. If different data have
-/// equal hashes, the later ones are stored separately.
+/// Most processes of an MPI job put the same values. Such a value is stored once, and its entry is
+/// shared. If the hashes of two different entries are equal, both are stored.
 #[derive(Default)]
 pub(super) struct Interner {
     known: HashMap<u64, Entry>,

@@ -107,8 +107,9 @@ impl Invitation {
             .map(|(_, outcome)| *outcome)
     }
 
-    /// Returns `true` if a connection waits for a leader without an outcome.
-    pub(super) fn follows_on(&self, who: Who) -> bool {
+    /// Returns `true` if a connection may still wait for the end of the invitation: it has accepted the invitation of a
+    /// leader and received no outcome under this leader, or it has led the invitation.
+    pub(super) fn may_wait(&self, who: Who) -> bool {
         let mut joined = self.joined.iter();
         joined.any(|(by, leader)| *by == who && !self.told.contains_key(&(who, *leader)))
             || self.leads.values().any(|(by, _)| *by == who)

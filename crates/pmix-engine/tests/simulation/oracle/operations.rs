@@ -25,7 +25,7 @@ impl World {
         // A successor of a leader may wait for its server, like any leader.
         if let Some(begun) = late
             && let (What::Join(number), Some(end)) = (&begun.what, begun.end)
-            && self.oracle.invitations[*number].follows_on(who)
+            && self.oracle.invitations[*number].may_wait(who)
             && end + SAY_TIME >= self.now
         {
             let after = end + SAY_TIME + Duration::from_millis(1) - self.now;
@@ -217,7 +217,7 @@ impl World {
         let told_at = told_at.filter(|((to, _), _)| *to == who).map(|(_, at)| *at);
         let is_long_ago = { told_at.max() }
             .is_some_and(|at| at + Duration::from_secs(1) < begun.end.unwrap_or_default());
-        let is_long_ago = is_long_ago && !invitation.follows_on(who);
+        let is_long_ago = is_long_ago && !invitation.may_wait(who);
         assert!(
             !is_long_ago || is_slow || invitation.is_unclear,
             "connection {who} waits for invitation {number} after its event: {invitation:?}"
