@@ -35,7 +35,7 @@ const AT_ONCE: usize = 6;
 
 /// The number of runs of which one must do what the kind states, if the machine or a peer may be the reason for a
 /// deviation.
-const ATTEMPTS: usize = 2;
+const ATTEMPTS: usize = 6;
 
 /// The seconds after which a peer counts as hanging. Its exit code is 124 then.
 const PATIENCE: &str = "7";
