@@ -183,7 +183,7 @@ impl<'a> Agent<'a> {
         };
         let output_helpers = Helpers::new("pmix-output", MOST_WRITING, wake.clone());
         let dir = SessionDir::create(&plan.tmpdir)?;
-        // First of all, because nobody else removes the directory if this process is killed.
+        // Started first, because only the watcher removes the directory if this process is killed.
         let mut watcher = Watcher::start(plan.watcher.as_deref(), dir.path());
         let protected = ProtectedPaths::new(kept(plan));
         // Before any process registers paths, because the watcher removes them without asking the launcher.

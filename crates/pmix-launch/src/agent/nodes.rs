@@ -312,7 +312,7 @@ impl Agent<'_> {
         let owner = owner.and_then(|owner| job.plan.layout.nodes().nth(owner));
         let is_owner = owner.is_some_and(|owner| self.others.nodes.place(&owner) == Some(place));
         let is_new = is_owner && job.table.place(proc.rank).is_none();
-        // Of a negative number, `from_raw` makes a process group or panics.
+        // `from_raw` panics for a negative number, or returns a process group.
         let pid = Some(pid).filter(|pid| is_new && *pid > 0);
         let pid = pid.and_then(Pid::from_raw);
         let app = usize::try_from(app)
